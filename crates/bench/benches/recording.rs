@@ -1,9 +1,9 @@
-//! What it costs to record an operation: `cargo bench -p bench`.
+//! The cost of recording an operation: `cargo bench -p bench`.
 
 use bench::recorder::{Latency, Operation, Recorder, Window};
 use divan::{Bencher, black_box};
 
-/// Operations of one turn.
+/// The operations of one iteration.
 const COUNT: u64 = 1_000;
 
 fn main() {
@@ -11,7 +11,7 @@ fn main() {
 }
 
 fn operation(number: u64) -> Operation {
-    // Lags of 6 us to 1.6 ms, as if at random: neighbours do not share a bucket.
+    // Lags of 6 us to 1.6 ms, pseudo-random, so that adjacent ones do not share a bucket.
     let wait_ns = 50_000 + number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 13_000_000;
     Operation { class: 0, intended_ns: number * 1_000, sent_ns: number * 1_000 + wait_ns / 8 }
 }
@@ -28,7 +28,7 @@ fn one_latency(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// An operation from plan to answer: counts and three clocks, all in one second. Service times are all the same.
+/// An operation from plan to answer: counts and three clocks, all in one second. All service times are equal.
 #[divan::bench(counters = [divan::counter::ItemsCount::new(COUNT)])]
 fn one_operation(bencher: Bencher<'_, '_>) {
     let operations: Vec<Operation> = (0..COUNT).map(operation).collect();

@@ -1,7 +1,8 @@
-//! A server whose slowness is known: it speaks enough of RESP for the driver `redis` and does a given number of rounds of
-//! arithmetic for each request. `scenarios/aa` starts two of them, one slower by a known share, and asks `tacho bench ab` which.
+//! A server of known slowness. It speaks enough of RESP for the driver `redis`, and does a number of rounds of
+//! arithmetic for each request. `scenarios/aa` starts two of them, one slower by a known share, and asks `tacho bench
+//! ab` which one it is.
 //!
-//! Rounds and not microseconds: a neighbour that takes the processor takes it from the rounds too, as from any server.
+//! The work is counted in rounds, not in microseconds, so that other processes slow it down like any server.
 
 use std::hint::black_box;
 use std::io::{Read as _, Write as _, stdout};
@@ -43,14 +44,14 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Answers until the client leaves or says something that is no RESP.
+/// Answers until the client disconnects or violates RESP.
 fn serve(mut stream: TcpStream, work: u64) {
     let _ = stream.set_nodelay(true);
     let (mut inbound, mut outbound) = (Vec::new(), Vec::new());
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         inbound.extend_from_slice(&buffer[..count]);
-        // A request is an array of strings, and so is an answer; one reader does for both.
+        // A request is an array of strings, and so is an answer, so one parser reads both.
         loop {
             match reply(&inbound) {
                 Ok(Some(found)) => {
@@ -74,7 +75,7 @@ fn answer(request: &[u8], work: u64, out: &mut Vec<u8>) {
         _ => Vec::new(),
     };
     match name.as_slice() {
-        // Its process is told so that CPU time per request is known.
+        // INFO contains the process id, so that CPU time per request is known.
         b"INFO" => {
             let text = format!("redis_version:answerer\r\nprocess_id:{}\r\n", std::process::id());
             out.extend_from_slice(format!("${}\r\n{text}\r\n", text.len()).as_bytes());
@@ -88,7 +89,7 @@ fn answer(request: &[u8], work: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Marsaglia's xorshift ("Xorshift RNGs", 2003): each round needs the one before.
+/// Marsaglia's xorshift ("Xorshift RNGs", 2003): each round depends on the previous one.
 fn rounds(count: u64) -> u64 {
     let mut state = black_box(0x9E37_79B9_7F4A_7C15_u64);
     for _ in 0..count {

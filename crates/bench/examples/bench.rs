@@ -1,5 +1,5 @@
 //! The command line of the load generator without the rest of the platform: quick to build, for work on it and for
-//! measurements against other servers. Where a run starts a server itself, the program named by TACHO_BIN is it.
+//! measurements of other servers. If a run starts a server, it is the program in TACHO_BIN.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Becomes the server, under the same process id.
+/// Replaces itself by the server, with the same process id.
 fn serve() -> ExitCode {
     let Some(server) = std::env::var_os("TACHO_BIN") else {
         eprintln!("error: this program has no server; name one with TACHO_BIN");

@@ -1,12 +1,12 @@
-//! Fills a bundle the way a runner does, from a simulated store that flushes every 15 seconds, and writes it with its
-//! page: `cargo run -p bench --example bundle -- DIRECTORY [SPEED] [SECONDS] [SEED]`.
+//! Fills a bundle as a runner does, from a simulated store that flushes every 15 seconds, and writes it with its page:
+//! `cargo run -p bench --example bundle -- DIRECTORY [SPEED] [SECONDS] [SEED]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bench::recorder::Latency;
-use bench::report::html::{Labelled, page};
+use bench::report::html::{LabelledBundle, page};
 use bench::result::{
     Arrival, Builder, Bundle, Cost, Gate, Generator, OperationCounts, PhaseFacts, Rule, ScenarioAsRun,
     SecondLine, Target, Times,
@@ -27,12 +27,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bundle = simulate(speed, seconds, seed);
     bundle.write(Path::new(directory))?;
     let label = Path::new(directory).file_name().map(|name| name.to_string_lossy().into_owned());
-    let html = page(&[Labelled { label: label.unwrap_or_default(), side: 0, bundle }], &[]);
+    let html = page(&[LabelledBundle { label: label.unwrap_or_default(), side: 0, bundle }], &[]);
     std::fs::write(Path::new(directory).join("report.html"), html)?;
     Ok(())
 }
 
-/// Response times of one class in the making.
+/// The response times of one class.
 #[derive(Default)]
 struct Class {
     response: Latency,
@@ -135,7 +135,7 @@ fn run(builder: &mut Builder, phase: &str, range: std::ops::Range<u64>, speed: f
             let noise = normal(&mut rng);
             let service = base * cold / speed * (0.28 * noise).exp();
             let tail = if rng.random::<f64>() < 0.004 { 6_000.0 * rng.random::<f64>() } else { 0.0 };
-            // While the store flushes, writes queue for part of the second.
+            // During a flush, writes queue for a part of the second.
             let stalled = flushing && rng.random::<f64>() < if name == "put" { 0.5 } else { 0.12 };
             let waiting = if stalled { 45_000.0 * rng.random::<f64>() / speed } else { 0.0 };
             let lag = 6.0 + 12.0 * -(1.0 - rng.random::<f64>()).ln();

@@ -1,4 +1,4 @@
-//! The commands that work on bundles: `compare`, `report`, `import`.
+//! The commands for bundles: `compare`, `report`, `import`.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::compare::{Comparison, compare};
 use crate::error::{Error, Result};
 use crate::import::{Format, import};
-use crate::report::html::{Answered, Labelled, page};
+use crate::report::html::{LabelledBundle, SeriesAnswer, page};
 use crate::result::Bundle;
 
 /// Work on results
@@ -87,13 +87,13 @@ pub struct ImportArgs {
     name: Option<String>,
 }
 
-/// Files with the answer of a series of runs.
+/// The files with the answer of a series of runs.
 const ANSWERS: [&str; 2] = ["ab.json", "capacity.json"];
 
-/// Runs of such a series that are shown one by one, its last ones: a page has so many colours.
+/// The number of runs of such a series to show, the last ones: a page has only so many colours.
 const SHOWN_OF_SERIES: usize = 6;
 
-/// Runs a command; what it has to say goes to `out`.
+/// Runs a command and writes its output to `out`.
 pub fn run(command: &BundleCommand, out: &mut dyn Write) -> Result<()> {
     let text = match command {
         BundleCommand::Compare(args) => compared(args)?,
@@ -139,13 +139,13 @@ fn reported(args: &ReportArgs) -> Result<String> {
             Some((label, rest)) if !Path::new(word).exists() => (Some(label), Path::new(rest)),
             _ => (None, Path::new(word.as_str())),
         };
-        // Its last name alone: where results are kept is nobody's business.
+        // Only the last name is shown: the path of results is private.
         let own = directory.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = label.map_or_else(|| own.unwrap_or_default(), str::to_owned);
         let answer = answer_in(directory)?;
         let paths = bundles_in(directory)?;
         let skipped = if answer.is_some() { paths.len().saturating_sub(SHOWN_OF_SERIES) } else { 0 };
-        answers.extend(answer.map(|answer| Answered { label: name, answer }));
+        answers.extend(answer.map(|answer| SeriesAnswer { label: name, answer }));
         for path in paths.into_iter().skip(skipped) {
             let own = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let label = match label {
@@ -153,7 +153,7 @@ fn reported(args: &ReportArgs) -> Result<String> {
                 Some(label) => format!("{label} {own}"),
                 None => own,
             };
-            runs.push(Labelled { label, side, bundle: read(&path)? });
+            runs.push(LabelledBundle { label, side, bundle: read(&path)? });
         }
     }
     let mut text: String = runs.iter().map(|run| format!("{}: {}\n\n", run.label, run.bundle)).collect();
@@ -195,7 +195,7 @@ fn read(directory: &Path) -> Result<Bundle> {
     Bundle::read(directory).map_err(|error| Error::Options(error.to_string()))
 }
 
-/// What `ab` or `capacity` came to in a directory.
+/// The answer of `ab` or `capacity` in a directory.
 fn answer_in(directory: &Path) -> Result<Option<serde_json::Value>> {
     let Some(path) = ANSWERS.map(|name| directory.join(name)).into_iter().find(|path| path.is_file()) else {
         return Ok(None);

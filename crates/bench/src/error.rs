@@ -1,10 +1,9 @@
-//! What can stop a run before it has a result. A run that ends with a bad result is not an error but an invalid
-//! report.
+//! Errors that stop a run before it has a result. A run with a bad result is not an error but an invalid report.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a run did not come to a result.
+/// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The options contradict each other or the environment.
@@ -18,43 +17,43 @@ pub enum Error {
          (--workers {workers})"
     )]
     OpenFiles {
-        /// Files the run needs.
+        /// The number of files that the run needs.
         needed: u64,
-        /// Connections among them.
+        /// The number of connections among them.
         connections: u64,
-        /// Everything that is not a connection.
+        /// The number of other files.
         other: u64,
         /// The hard limit of this process.
         cap: u64,
-        /// Connections that fit under it.
+        /// The number of connections that fit under the limit.
         possible: u64,
-        /// Processes with this cap that can hold all connections.
+        /// The number of processes with this limit that can hold all connections.
         workers: u64,
     },
     /// Not every connection could be opened.
     #[error("{opened} of {wanted} connections to {target} were opened; {reasons}")]
     Connect {
-        /// Where to.
+        /// The target.
         target: String,
-        /// Connections that reached CONNACK.
+        /// The number of connections that were opened.
         opened: u64,
-        /// Connections asked for.
+        /// The planned number of connections.
         wanted: u64,
-        /// What happened to the others and what to do.
+        /// The reasons of the failures, and remedies.
         reasons: String,
     },
-    /// Somebody asked for the end before there was anything to report.
+    /// The run was stopped before there was anything to report.
     #[error("stopped before the load began")]
     Stopped,
     /// The server could not be started or ended by itself.
     #[error("the server {what}{}", last_output(.output))]
     Server {
-        /// What happened.
+        /// The reason.
         what: String,
-        /// Its last lines.
+        /// The last lines of its output.
         output: Vec<String>,
     },
-    /// An answer is not what it must be.
+    /// An answer is wrong.
     #[error("wrong answer: {0}")]
     Answer(String),
     /// An HTTP request failed.
@@ -70,7 +69,7 @@ pub enum Error {
     /// The operating system refused something.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// The cause.
         source: io::Error,
@@ -83,15 +82,15 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// There is a result, and it is bad.
+    /// The run has a result, and it is bad.
     #[error("{0}")]
     Verdict(String),
-    /// A scenario file is not what we expect.
+    /// A scenario file is wrong.
     #[error("scenario {}: {what}", .path.display())]
     Scenario {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The error and its remedy.
         what: String,
     },
 }

@@ -1,4 +1,5 @@
-//! The HTTP side of a run: log in, provision devices, read back. Blocking, with keep-alive, one client per thread.
+//! The HTTP client of a run: it logs in, provisions devices and reads back. Blocking, with keep-alive; one client per
+//! thread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,12 +11,12 @@ use crate::limits::{HTTP_BODY_BYTES_MAX, READ_BACK_ROWS};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const PAGE_DEVICES: u32 = 1_000;
-/// Pause before a busy server is asked again.
+/// The pause before a request to a busy server is repeated.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
-/// Longest part of an error body that is quoted.
+/// The longest part of an error body to quote.
 const QUOTE_CHARS: usize = 300;
 
-/// A logged-in client of a ThingsBoard-shaped REST interface.
+/// A logged-in client of a REST interface like ThingsBoard's.
 #[derive(Debug, Clone)]
 pub struct Client {
     agent: ureq::Agent,
@@ -23,7 +24,7 @@ pub struct Client {
     bearer: String,
 }
 
-/// One point of one key as it is read back; the value as the server gives it with `useStrictDataTypes`.
+/// One point of one key, with the value that the server gives with `useStrictDataTypes`.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 pub struct Point {
     /// Milliseconds since the epoch.
@@ -32,21 +33,21 @@ pub struct Point {
     pub value: Value,
 }
 
-/// A device as the registry lists it.
+/// A device of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// The id that stands in addresses.
+    /// The id for URLs.
     pub id: String,
     /// The name.
     pub name: String,
 }
 
-/// What provisioning did.
+/// The result of provisioning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 pub struct Provisioned {
-    /// Devices that are new.
+    /// The number of new devices.
     pub created: u64,
-    /// Devices that were there before.
+    /// The number of devices that existed before.
     pub existing: u64,
 }
 
@@ -67,7 +68,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Makes sure that the devices `<prefix>0` to `<prefix>count-1` exist with the tokens `<token_prefix>n`.
+    /// Creates the devices `<prefix>0` to `<prefix>count-1` with the tokens `<token_prefix>n`, unless they exist.
     pub fn provision(&self, count: u32, prefix: &str, token_prefix: &str) -> Result<Provisioned> {
         let path = "/api/tacho/devices";
         let body =
@@ -77,7 +78,7 @@ impl Client {
             .map_err(|e| self.failed("POST", path, format!("{e} in the answer {answer}")))
     }
 
-    /// The server's own words about itself, or null where it does not know the question.
+    /// The server's status, or null if it has no such resource.
     pub fn status(&self) -> Value {
         self.get("/api/status").unwrap_or(Value::Null)
     }
@@ -103,20 +104,20 @@ impl Client {
         })
     }
 
-    /// The newest timestamp of a key of a device, 0 if there is none.
+    /// The newest timestamp of a key of a device; 0 without any.
     pub fn newest_ts_ms(&self, device_id: &str, key: &str) -> Result<u64> {
         let path = format!("/api/plugins/telemetry/DEVICE/{device_id}/values/timeseries?keys={key}");
         let points = self.points(&path, key)?;
-        // Without data ThingsBoard answers with the present time and a null value.
+        // Without data ThingsBoard answers with the current time and a null value.
         Ok(points.iter().filter(|point| !point.value.is_null()).map(|point| point.ts).max().unwrap_or(0))
     }
 
-    /// Points of a key with `start_ms <= ts < end_ms`, counted by the server.
+    /// The number of points of a key with `start_ms <= ts < end_ms`, as counted by the server.
     pub fn count(&self, device_id: &str, key: &str, start_ms: u64, end_ms: u64) -> Result<u64> {
         let path = format!(
             "/api/plugins/telemetry/DEVICE/{device_id}/values/timeseries?keys={key}\
              &startTs={start_ms}&endTs={end_ms}&agg=COUNT&interval={}",
-            // One interval for the whole range: with none ThingsBoard does not reduce.
+            // One interval covers the whole range, because ThingsBoard does not aggregate without one.
             end_ms.saturating_sub(start_ms).max(1)
         );
         let mut total = 0;
@@ -128,7 +129,7 @@ impl Client {
         Ok(total)
     }
 
-    /// All points of some keys with `start_ms <= ts < end_ms`, oldest first, page by page.
+    /// All points of some keys with `start_ms <= ts < end_ms`, oldest first, read page by page.
     pub fn history(
         &self,
         device_id: &str,
@@ -155,7 +156,7 @@ impl Client {
             let (rows, last) = (page.len(), page.last().map(|point| point.ts));
             all.extend(page);
             match last {
-                // A server that goes back in time would keep us here for ever.
+                // A server that goes back in time would cause an endless loop.
                 Some(last) if rows >= READ_BACK_ROWS && last >= from_ms => from_ms = last + 1,
                 _ => return Ok(all),
             }
@@ -171,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Sends rows as a device and returns how many they are; tries again while the server is busy.
+    /// Sends rows as a device and returns their number. It repeats the request while the server is busy.
     pub(crate) fn report(&self, token: &str, rows: &str) -> Result<u64> {
         let path = format!("/api/v1/{token}/telemetry");
         loop {
@@ -186,7 +187,7 @@ impl Client {
         }
     }
 
-    /// The body of an answer as it is: of a POST with a JSON body, or of a GET.
+    /// The body of an answer: to a POST with a JSON body, or to a GET.
     pub(crate) fn text(&self, path: &str, body: Option<&Value>) -> Result<String> {
         let url = format!("{}{path}", self.base);
         let (method, answer) = match body {
@@ -255,7 +256,7 @@ fn unlike(answer: &Value) -> String {
     format!("the answer is no page of devices: {quote}")
 }
 
-/// A number, or a text that is one: ThingsBoard gives values as text unless asked for strict types.
+/// A number, or a text with one: ThingsBoard returns values as text unless strict types are requested.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }

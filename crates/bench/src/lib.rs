@@ -1,8 +1,8 @@
 //! The load generator: schedule, recorder, ledger, drivers, report.
 //!
-//! A black box by construction: it speaks MQTT and HTTP to whatever listens and knows nothing of how our server works
-//! inside, so our own server is measured the way any other is. The runner owns schedule, clock and histogram; latency
-//! counts from the intended send time.
+//! The crate treats every server as a black box. It speaks the protocols that the server offers and uses no internal
+//! interface, so it measures our own server in the same way as any other. The runner owns the schedule, the clock and
+//! the histogram. Latency counts from the intended send time.
 
 pub mod ab;
 pub mod bundles;
@@ -16,7 +16,6 @@ mod error;
 pub mod http;
 pub mod import;
 mod limits;
-mod lives;
 mod machine;
 mod open_files;
 pub mod options;
@@ -28,12 +27,13 @@ pub mod recorder;
 pub mod report;
 pub mod result;
 pub mod runner;
+pub mod sampling;
 pub mod scenario;
 pub mod schedule;
 mod server;
+mod server_process;
 pub mod statistics;
 mod target_url;
-pub mod telemetry;
 
 pub use error::{Error, Result};
 pub use machine::Machine;

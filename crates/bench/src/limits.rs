@@ -1,97 +1,100 @@
 //! Every limit of the load runner, with the reason for its value.
 
-/// Bytes read from one connection per readiness event. 64 acknowledgements of MQTT 3.1.1 are 256 bytes, so one read
-/// empties a socket in every workload; a longer backlog is reported ready again.
+/// The bytes read from one connection per readiness event. 64 acknowledgements of MQTT 3.1.1 are 256 bytes, so one read
+/// empties a socket in every workload. The poller reports a longer backlog again.
 pub(crate) const READ_BYTES: usize = 32 * 1024;
-/// Longest packet a server may send us. CONNACK, PUBACK, PINGRESP and DISCONNECT are small; v5 reason strings are the
-/// only text in them.
+/// The longest packet that a server may send. CONNACK, PUBACK, PINGRESP and DISCONNECT are small; v5 reason strings are
+/// the only text in them.
 pub(crate) const PACKET_BYTES_MAX: usize = 64 * 1024;
-/// Messages one connection may have sent and not seen acknowledged; packet identifiers end at 65,535. What is due
-/// above it waits in the connection's queue, and its waiting counts as latency.
+/// The largest number of unacknowledged messages of one connection; packet identifiers end at 65,535. Further messages
+/// wait in the connection's queue, and their wait counts as latency.
 pub(crate) const IN_FLIGHT_MAX: usize = 32_768;
-/// Readiness events taken per turn of the loop.
-pub(crate) const EVENTS_PER_TURN: usize = 1_024;
-/// Scheduled messages of a load sent before answers are looked at again, and of all loads sent between the answers of one turn:
-/// with more, a generator that is behind would only send.
-pub(crate) const SENDS_PER_TURN: usize = 512;
-/// Longest time answers of an open loop wait in the kernel, whose stamps say when they came, before they are read: some five
-/// share a turn at 10,000 messages a second, and a lost connection is still noticed within a millisecond.
-pub(crate) const ANSWERS_HELD_MAX_US: u64 = 500;
-/// The same where operations come due at ticks of a timer: answers are read at each, but a lost connection is still noticed
-/// within so long.
-pub(crate) const ANSWERS_HELD_TICK_MAX_US: u64 = 10_000;
-/// Longest period of a timer whose ticks operations follow: above it they are better written as steps.
+/// The readiness events taken per poll.
+pub(crate) const EVENTS_PER_POLL: usize = 1_024;
+/// The largest number of messages of a load that are sent before answers are read again, and of all loads between the
+/// answers of one poll. With more, a generator that is late would only send.
+pub(crate) const SENDS_PER_POLL: usize = 512;
+/// The longest time for which answers of an open loop wait in the kernel, which stamps them. At 10,000 messages per
+/// second some five share a poll, and a lost connection is still noticed within a millisecond.
+pub(crate) const ANSWERS_DEFERRED_MAX_US: u64 = 500;
+/// The same for operations at ticks of a timer: answers are read at each tick, but a lost connection is still noticed
+/// within this time.
+pub(crate) const ANSWERS_DEFERRED_TICK_MAX_US: u64 = 10_000;
+/// The longest period of a timer for operations. Longer periods are better written as steps.
 pub(crate) const TIMER_US_MAX: u32 = 1_000_000;
-/// Longest time before an operation for which a generator thread may look at its sockets instead of sleeping: beyond it a processor
-/// is taken for nothing.
+/// The longest time before an operation during which a generator thread may poll instead of sleeping. A longer one
+/// wastes a processor.
 pub(crate) const BUSY_POLL_US_MAX: u32 = 10_000;
-/// Operations per second that can be asked for: a schedule counts nanoseconds.
+/// The largest rate, operations per second: a schedule counts nanoseconds.
 pub(crate) const RATE_MAX: f64 = 1e9;
-/// Size of data as a share of the original: counts of keys and rows keep room in 64 bits.
+/// The largest size of data as a share of the original, so that counts of keys and rows fit into 64 bits.
 pub(crate) const SCALE_MAX: f64 = 1e6;
-/// Steps of a phase: each has a result of its own, and a staircase has nearly twice as many.
+/// The largest number of steps of a phase. Each has its own result, and a staircase has nearly twice as many.
 pub(crate) const STEPS_MAX: u32 = 1_000;
-/// Share of the answers that may meet another of their connection while they wait: those read together count from the last.
+/// The largest share of answers that may wait together with another one of their connection, because answers that are
+/// read together get the time of the last.
 pub(crate) const ANSWERS_SHARING_MAX: f64 = 0.01;
-/// Connections in their handshake at one time, below the accept backlog of 100 that mosquitto and others use, so
-/// that no SYN is dropped and repeated by the kernel only a second later.
+/// The largest number of concurrent handshakes. It is below the accept backlog of 100 that mosquitto and others use, so
+/// that no SYN is dropped and sent again a second later.
 pub(crate) const HANDSHAKES_MAX: usize = 64;
-/// Pause of a connection in a closed loop after a failure, before it is opened again: a server that refuses is not to be
-/// asked as fast as the generator can.
+/// The pause of a connection in a closed loop after a failure, so that the generator does not flood a server that
+/// refuses.
 pub(crate) const REOPEN_PAUSE_MS: u64 = 100;
-/// Longest time of one handshake, TCP connect to CONNACK.
+/// The longest handshake, from TCP connect to CONNACK.
 pub(crate) const HANDSHAKE_TIMEOUT_S: u64 = 10;
-/// Longest wait for outstanding acknowledgements after the last scheduled message.
+/// The longest wait for outstanding acknowledgements after the last scheduled message.
 pub(crate) const DRAIN_TIMEOUT_S: u64 = 10;
-/// Longest sleep of the generator loop; bounds how late a timeout or a stop is noticed.
+/// The longest sleep of the generator loop. It limits the delay of a timeout or a stop.
 pub(crate) const LOOP_SLEEP_MAX_MS: u64 = 100;
-/// Longest time a freshly started server may take to print `ready`.
+/// The longest time until a new server prints `ready`.
 pub(crate) const SERVER_READY_TIMEOUT_S: u64 = 60;
-/// Longest time a server may take to end after SIGTERM.
+/// The longest time until a server ends after SIGTERM.
 pub(crate) const SERVER_STOP_TIMEOUT_S: u64 = 60;
-/// Lines of a started server's output kept for an error message.
+/// The lines of a started server's output to keep for an error message.
 pub(crate) const SERVER_OUTPUT_LINES: usize = 40;
-/// Open files this process needs besides its connections: standard streams, epoll, HTTP, result files.
+/// The open files of this process besides its connections: standard streams, epoll, HTTP, result files.
 pub(crate) const OTHER_FILES: u64 = 64;
-/// Longest latency a histogram holds, one hour in microseconds; longer ones count as one hour.
+/// The largest latency of a histogram, one hour in microseconds. Longer ones count as one hour.
 pub(crate) const LATENCY_US_MAX: u64 = 3_600_000_000;
-/// Rows asked for per page when history is read back.
+/// The rows per page when history is read back.
 pub(crate) const READ_BACK_ROWS: usize = 100_000;
-/// HTTP connections used to read back and verify.
+/// The HTTP connections for reading back and verification.
 pub(crate) const VERIFY_THREADS: usize = 4;
-/// Longest body of an HTTP answer: 100,000 rows of some 50 bytes, four keys, and room.
+/// The longest body of an HTTP answer: 100,000 rows of some 50 bytes, four keys, and a reserve.
 pub(crate) const HTTP_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Data of a key of the HTTP driver: it is made for each request that has it.
+/// The largest data of a key of the HTTP driver, which is generated for each request.
 pub(crate) const HTTP_DATA_BYTES_MAX: usize = 1024 * 1024;
-/// Bodies of all requests that a group of connections may have in flight: they lie in memory until the server takes them.
+/// The largest size of the bodies of all requests that a group of connections may have in flight. They stay in memory
+/// until the server accepts them.
 pub(crate) const HTTP_BODIES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Different error texts a run keeps; a server that puts something new into each would fill the memory.
+/// The number of distinct error texts to keep. A server that puts a new detail into each could fill the memory.
 pub(crate) const ERROR_TEXTS_MAX: usize = 100;
-/// Longest silence of a server with operations outstanding before a run gives it up: longer than any pause of a store that
-/// goes on living, such as a full garbage collection or a failover.
+/// The longest silence of a server with outstanding operations before the run is given up. It is longer than any pause
+/// of a store that survives, such as a full garbage collection or a failover.
 pub(crate) const SILENCE_TIMEOUT_S: u64 = 30;
-/// A slice of a comparison: shorter, and beginning and end are most of it; longer, and what disturbs a machine meanwhile is no
-/// longer the same for both sides.
+/// The length of a slice of a comparison. In a shorter one, start and end dominate; during a longer one, the
+/// disturbances of a machine differ between the sides.
 pub(crate) const SLICE_MS: std::ops::RangeInclusive<u32> = 5..=10_000;
-/// Threads of the thread engine, one per connection: each costs a stack and the kernel's attention.
+/// The largest number of threads of the thread engine, one per connection, each with its stack.
 pub(crate) const THREADS_MAX: u32 = 8_192;
-/// Stack of such a thread; a blocking client needs little.
+/// The stack of such a thread; a blocking client needs little.
 pub(crate) const THREAD_STACK_BYTES: usize = 256 * 1024;
-/// Recorders the threads share: a handful keeps them from waiting for each other, more would only take memory.
+/// The number of recorders that the threads share. A handful avoids contention; more would only take memory.
 pub(crate) const RECORDERS_MAX: usize = 8;
-/// Sends whose times a recorder keeps, 64 KiB: enough for the test of arrivals, whose answer hardly changes with more.
+/// The sends whose times a recorder keeps, 64 KiB: enough for the test of arrivals, whose result hardly changes with
+/// more.
 pub(crate) const SENDS_KEPT_MAX: usize = 4_096;
-/// Devices of a ledger: each has a thread, and all their points are read back after each kill.
+/// The largest number of devices of a ledger. Each has a thread, and all their points are read back after each kill.
 pub(crate) const LEDGER_DEVICES_MAX: u32 = 1_000;
-/// Series of telemetry that are kept: a server with more metrics than that would make results too large to keep.
+/// The largest number of sampled series. More metrics would make results too large to keep.
 pub(crate) const TELEMETRY_SERIES_MAX: usize = 2_000;
-/// Threads of a process whose context switches are added up each second.
+/// The largest number of threads of a process whose context switches are summed each second.
 pub(crate) const THREADS_READ_MAX: usize = 1_024;
-/// Addresses to connect from: with the ports of Linux by default they carry a hundred million connections.
+/// The largest number of local addresses. With Linux's default ports they carry a hundred million connections.
 pub(crate) const SOURCES_MAX: u32 = 4_096;
-/// Attempts to connect after which failures can be called sustained, and how many of them must have failed.
+/// The number of attempts to connect to look at for sustained failures, and how many of them must have failed.
 pub(crate) const SUSTAINED_LAST: u32 = 100;
 /// See [`SUSTAINED_LAST`].
 pub(crate) const SUSTAINED_FAILURES: u32 = 50;
-/// Requests per second with which a sample of idle connections is asked: it is not to be a load of its own.
+/// The largest rate of requests to a sample of idle connections, so that the sample is no load of its own.
 pub(crate) const PROBES_PER_S_MAX: f64 = 1_000.0;

@@ -1,4 +1,4 @@
-//! The machine and the moment of a run: what a reader needs to judge a figure.
+//! The machine and the time of a run, which a reader needs to judge its figures.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,11 +8,11 @@ use model::Timestamp;
 /// The machine a run happened on.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
-    /// As /proc/cpuinfo names it.
+    /// The name in /proc/cpuinfo.
     pub cpu: String,
-    /// Processors this process may use.
+    /// The number of processors that this process may use.
     pub cores: usize,
-    /// Kernel release.
+    /// The kernel release.
     pub kernel: String,
     /// Physical memory in MiB.
     pub memory_mib: u64,
@@ -44,7 +44,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The present moment as `2026-11-21T07:01:37Z`.
+/// The current time as `2026-11-21T07:01:37Z`.
 pub(crate) fn utc_now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     utc_at(since.as_secs())

@@ -1,13 +1,13 @@
-//! The cap of open files: raised as far as this process may, checked before the first connection is opened.
+//! The limit of open files: raised as far as possible, and checked before the first connection is opened.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
 use crate::limits::OTHER_FILES;
-use crate::process::Sampled;
+use crate::process::SampledProcess;
 
-/// Raises our soft limit to what the share of one of `processes` in `connections` needs. An error says which cap is met and
-/// what to do.
+/// Raises the soft limit to the needs of one of `processes` that share `connections`. The error names the limit and the
+/// remedy.
 pub(crate) fn provide(connections: u32, processes: u32) -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let needed = needed(connections.into(), processes.into(), OTHER_FILES, limit.maximum)?;
@@ -31,8 +31,8 @@ fn needed(all: u64, processes: u64, other: u64, cap: Option<u64>) -> Result<u64>
     }
 }
 
-/// What to say about a server on this machine that cannot hold so many connections; `None` when its cap is enough.
-pub(crate) fn server_cap(server: &Sampled, connections: u32) -> Option<String> {
+/// The error about a server on this machine that cannot hold this many connections; `None` if its limit is high enough.
+pub(crate) fn server_cap(server: &SampledProcess, connections: u32) -> Option<String> {
     let (cap, open) = server.open_files_of_all()?;
     (cap < u64::from(connections) + open).then(|| {
         format!(
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_server_that_cannot_hold_the_connections_is_named() {
-        let own = Sampled::new(std::process::id()).unwrap();
+        let own = SampledProcess::new(std::process::id()).unwrap();
         let text = server_cap(&own, u32::MAX).unwrap();
         assert!(text.contains("cannot hold 4294967295 connections"), "{text}");
         assert_eq!(server_cap(&own, 1), None);

@@ -1,37 +1,37 @@
-//! What the commands get from the program they are part of, and how values of options are written.
+//! The context that the commands get from their program, and the format of option values.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the command line knows and an option cannot.
+/// The context of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// The program that is started as `<program> serve --data DIR` when no target is given.
+    /// The program to start as `<program> serve --data DIR` if no target is given.
     pub server_binary: PathBuf,
-    /// Arguments with which the same program makes a part of a load: `bench worker`.
+    /// The arguments with which the same program runs as a worker: `bench worker`.
     pub worker_arguments: Vec<String>,
-    /// How this run was asked for; goes into the result.
+    /// The command line of the run, for the result.
     pub command_line: Vec<String>,
-    /// The source commit of the program; goes into the result.
+    /// The source commit of the program, for the result.
     pub commit: Option<String>,
-    /// How a shell takes the program, for commands that are printed to be typed; empty where it is called by its name.
+    /// The path of the program for printed commands; empty if it is called by its name.
     pub program: String,
 }
 
 impl Context {
-    /// The first word of a command that is printed to be typed.
+    /// The first word of a printed command.
     pub(crate) fn called(&self) -> &str {
         if self.program.is_empty() { NAME } else { &self.program }
     }
 }
 
-/// The program's name, as the first word of a command line in a result has it.
+/// The name of the program as the first word of a command line in a result.
 pub(crate) const NAME: &str = "tacho";
 
-/// Longest time that can be asked for: a year. A clock that counts nanoseconds in 64 bits has room for 584.
+/// The longest duration: a year. A 64-bit clock in nanoseconds covers 584.
 const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 
-/// Reads `60s`, `500ms`, `2m`, `1h`; a bare number is seconds. At most a year.
+/// Parses `60s`, `500ms`, `2m`, `1h`; a bare number is seconds. At most a year.
 pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);

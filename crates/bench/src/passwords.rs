@@ -1,39 +1,39 @@
-//! Passwords that the environment has: of this process, or of the one that started it as a generator on another host.
+//! Passwords from the environment: of this process, or of the one that started it as a worker on another host.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::sync::OnceLock;
 
-/// Password of the server under test, where its URL has none.
+/// The password of the server under test, if its URL has none.
 const TARGET: &str = "TACHO_TARGET_PASSWORD";
-/// Password of the administrator of a running server.
+/// The password of the administrator of a running server.
 const ADMINISTRATOR: &str = "TACHO_PASSWORD";
 
-static TOLD: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+static RECEIVED: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-/// Password of the server under test.
+/// The password of the server under test.
 pub(crate) fn target() -> Option<String> {
     named(TARGET)
 }
 
-/// Password of the administrator of a running server.
+/// The password of the administrator of a running server.
 pub(crate) fn administrator() -> Option<String> {
     named(ADMINISTRATOR)
 }
 
-/// What a generator on another host is told, over the same connection as its part of the load.
-pub(crate) fn to_tell() -> BTreeMap<String, String> {
+/// The passwords for a worker on another host, sent over the same connection as its task.
+pub(crate) fn for_workers() -> BTreeMap<String, String> {
     let known = [TARGET, ADMINISTRATOR].into_iter();
     known.filter_map(|name| Some((name.to_owned(), env::var(name).ok()?))).collect()
 }
 
-/// What this generator was told goes before its own environment.
-pub(crate) fn told(passwords: BTreeMap<String, String>) {
-    // A generator is told once; a second word would change nothing.
-    let _ = TOLD.set(passwords);
+/// Sets the passwords that this worker received. They take precedence over its own environment.
+pub(crate) fn receive(passwords: BTreeMap<String, String>) {
+    // A worker receives its task once.
+    let _ = RECEIVED.set(passwords);
 }
 
 fn named(name: &str) -> Option<String> {
-    let told = TOLD.get().and_then(|passwords| passwords.get(name).cloned());
-    told.or_else(|| env::var(name).ok())
+    let receive = RECEIVED.get().and_then(|passwords| passwords.get(name).cloned());
+    receive.or_else(|| env::var(name).ok())
 }

@@ -1,10 +1,10 @@
-//! The telemetry payload: a JSON template of fixed width whose digits are overwritten in place, so that a message
-//! costs a copy and some digits, not a formatter. Every value follows from (device, sequence), so what is read back
-//! can be checked without remembering it.
+//! Telemetry payloads: a JSON template of fixed width in which only digits are overwritten, so that a message costs a
+//! copy and some digits but no formatting. Every value follows from (device, sequence), so that a reader can check
+//! values without a record of them.
 
-/// Added to the sequence number so that its width never changes.
+/// An offset of the sequence number, so that its width never changes.
 pub const SEQUENCE_BASE: u64 = 1_000_000_000;
-/// The key that is in every payload, whatever its size.
+/// The key that every payload has, whatever its size.
 pub const SEQUENCE_KEY: &str = "seq";
 /// The smallest payload: timestamp and sequence number.
 pub const PAYLOAD_BYTES_MIN: usize = SMALLEST.len();
@@ -15,7 +15,7 @@ const SMALLEST: &str = r#"{"ts":0000000000000,"values":{"seq":0000000000}}"#;
 const SPEED: &str = r#","speed_kmh":000.0"#;
 const COOLANT: &str = r#","coolant":00.00"#;
 const RPM: &str = r#","engine_rpm":0000"#;
-/// What the article's generator sent: one temperature, 13 bytes.
+/// The payload of the article's generator: one temperature, 13 bytes.
 const ARTICLE: &str = r#"{"temp":73.2}"#;
 /// A water meter of ThingsBoard's own load test.
 const METER: &str =
@@ -23,7 +23,7 @@ const METER: &str =
 const VEHICLE: &str = r#"{"ts":0000000000000,"values":{"seq":0000000000,"speed_kmh":000.0,"coolant":00.00,"engine_rpm":0000,"latitude":48.000000,"longitude":11.000000,"heading":100,"fuel_percent":00,"odometer_km":100000,"gear":0,"brake":false}}"#;
 const NOTE_FRAME: &str = r#","note":"""#;
 
-/// What one message says, besides its timestamp.
+/// The values of one message, besides its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Values {
     /// `speed_kmh` in tenths of km/h, 100.0 to 199.9.
@@ -46,7 +46,7 @@ impl Values {
     }
 }
 
-/// A payload of a fixed size with the places of its digits.
+/// A payload of fixed size with the offsets of its digits.
 #[derive(Debug, Clone)]
 pub struct Template {
     bytes: Vec<u8>,
@@ -59,20 +59,20 @@ pub struct Template {
     more: Vec<Number>,
 }
 
-/// Digits that change from message to message.
+/// Digits that change with each message.
 #[derive(Debug, Clone, Copy)]
 struct Number {
     at: usize,
     width: usize,
     min: u64,
     span: u64,
-    /// Which bits of the message's random number it is made of.
+    /// The bits of the message's random number that it uses.
     shift: u32,
 }
 
 impl Template {
-    /// A payload of exactly `bytes` bytes: keys are added while they fit, the rest is filled with the text key
-    /// `note`, or with blanks where even that does not fit.
+    /// A payload of exactly `bytes` bytes. Keys are added while they fit; the rest is filled with the text key `note`,
+    /// or with blanks if that does not fit.
     pub fn new(bytes: usize) -> Self {
         let mut text = String::from(&SMALLEST[..SMALLEST.len() - 2]);
         let speed = push_number(&mut text, SPEED, bytes);
@@ -92,7 +92,7 @@ impl Template {
         Self { ts, sequence, speed, coolant, rpm, more: Vec::new(), bytes: text.into_bytes() }
     }
 
-    /// The article's 13 bytes: a temperature from 50.0 to 99.9. The server gives the time.
+    /// The article's 13 bytes: a temperature from 50.0 to 99.9. The server adds the time.
     pub fn article() -> Self {
         let at = place(ARTICLE, ":");
         let number = |at, width, min, span, shift| Number { at, width, min, span, shift };
@@ -145,12 +145,12 @@ impl Template {
         }
     }
 
-    /// The key whose value is the number of the message, by which what was stored is counted.
+    /// The key with the sequence number of the message, by which stored points are counted.
     pub fn sequence_key(&self) -> Option<&'static str> {
         self.keys().into_iter().find(|key| *key == SEQUENCE_KEY)
     }
 
-    /// Keys of the payload whose values can be checked when they are read back.
+    /// The keys of the payload whose values can be checked.
     pub fn keys(&self) -> Vec<&'static str> {
         let seq = self.sequence.filter(|at| self.bytes[..*at].ends_with(b"\"seq\":"));
         let optional = [
@@ -164,12 +164,12 @@ impl Template {
         keys
     }
 
-    /// Size in bytes.
+    /// The size in bytes.
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The unpatched bytes.
+    /// The bytes of the template.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -208,7 +208,7 @@ fn fits(text: &str, piece: &str, bytes: usize) -> bool {
     text.len() + piece.len() + 2 <= bytes
 }
 
-/// Appends `,"key":digits` if it fits and returns where its digits begin.
+/// Appends `,"key":digits` if it fits, and returns the offset of the digits.
 fn push_number(text: &mut String, piece: &str, bytes: usize) -> Option<usize> {
     if !fits(text, piece, bytes) {
         return None;
@@ -218,12 +218,12 @@ fn push_number(text: &mut String, piece: &str, bytes: usize) -> Option<usize> {
     Some(digits_at)
 }
 
-/// Where the text after `key` begins.
+/// The offset of the text after `key`.
 fn place(text: &str, key: &str) -> usize {
     text.find(key).expect("BUG: the template has it") + key.len()
 }
 
-/// Random bits that follow from a message.
+/// Random bits that follow from device and sequence.
 fn message_bits(device: u32, sequence: u64) -> u64 {
     mix(u64::from(device) << 40 ^ sequence)
 }
@@ -235,7 +235,7 @@ fn digits(place: &mut [u8], mut value: u64) {
     }
 }
 
-/// The finalizer of MurmurHash3: spreads neighbouring numbers over all bits.
+/// The finalizer of MurmurHash3, which spreads adjacent numbers over all bits.
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     bits = (bits ^ (bits >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -1,4 +1,4 @@
-//! What a process costs: CPU time and memory of another process from `/proc`, our own from its CPU clock.
+//! The cost of a process: CPU time and memory of another process from `/proc`, and of this one from its CPU clock.
 
 use std::fs;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::{Error, Result};
 
-/// A sampled process, by its id.
+/// A process to sample, by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sampled {
+pub struct SampledProcess {
     pid: Pid,
 }
 
-impl Sampled {
+impl SampledProcess {
     /// A process that exists now.
     pub fn new(pid: u32) -> Result<Self> {
         let bad = || Error::Options(format!("there is no process {pid} to sample"));
@@ -29,15 +29,15 @@ impl Sampled {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// CPU time of all its threads, user and system, dead threads included. Processes it has started count as well, those
-    /// that ended too: PostgreSQL has one for each connection, Redis one for a snapshot. Those that ended are known to the
-    /// kernel's tick (10 ms).
+    /// The CPU time of all threads, user and system, including ended threads. It includes child processes, also ended
+    /// ones: PostgreSQL has one for each connection, Redis one for a snapshot. The time of ended children has the
+    /// resolution of the kernel's tick (10 ms).
     pub fn cpu(&self) -> Option<Duration> {
         let of_children = self.children().into_iter().filter_map(|pid| cpu_of(pid.try_into().ok()?));
         Some(cpu_of(self.pid.as_raw_nonzero().get())? + of_children.sum::<Duration>())
     }
 
-    /// Resident memory in bytes, with what the processes it has started have for themselves.
+    /// The resident memory in bytes, including the private memory of child processes.
     pub fn rss_bytes(&self) -> Option<u64> {
         let own = parse_status_kib(&self.read("status")?, "VmRSS:")?;
         let of_child = |pid| {
@@ -47,15 +47,15 @@ impl Sampled {
         Some((own + self.children().into_iter().filter_map(of_child).sum::<u64>()) * 1024)
     }
 
-    /// Processes it has started; none where the kernel does not list them.
+    /// The child processes; none if the kernel does not list them.
     fn children(&self) -> Vec<u32> {
         let pid = self.pid();
         let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         list.split_whitespace().filter_map(|child| child.parse().ok()).collect()
     }
 
-    /// Soft limit of open files and open files now, of the process or, if it has started others that do its work, of all those
-    /// together.
+    /// The soft limit of open files and their current number, of the process or, if child processes do its work, of all
+    /// of them.
     pub fn open_files_of_all(&self) -> Option<(u64, u64)> {
         let children = self.children();
         let workers = children.iter().filter_map(|pid| Self::new(*pid).ok());
@@ -67,17 +67,17 @@ impl Sampled {
         }
     }
 
-    /// Its soft limit of open files.
+    /// The soft limit of open files.
     pub fn open_files_cap(&self) -> Option<u64> {
         parse_open_files(&self.read("limits")?)
     }
 
-    /// Its open files now; `None` when it is gone or we may not look.
+    /// The number of open files; `None` if the process is gone or hidden.
     pub fn open_files(&self) -> Option<u64> {
         let directory = format!("/proc/{}/fd", self.pid());
         match fs::metadata(&directory).ok()?.len() {
-            // Before Linux 6.2 the directory's size is 0 and not their number: they are listed, which for ten thousand files
-            // takes milliseconds every time.
+            // Before Linux 6.2 the size of the directory is 0. Then the files must be listed, which takes milliseconds
+            // for ten thousand.
             0 => Some(fs::read_dir(&directory).ok()?.count() as u64),
             files => Some(files),
         }
@@ -94,23 +94,23 @@ impl Sampled {
     }
 }
 
-/// CPU time of one process and of those it has started that ended.
+/// The CPU time of one process and of its ended children.
 fn cpu_of(pid: i32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (own, of_ended) = parse_stat_cpu(&stat, rustix::param::clock_ticks_per_second())?;
-    // Where the process has no clock that we may read, its ticks are cut off twice, user and system.
+    // Without a readable CPU clock, the ticks of user and system time are each rounded down.
     let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).and_then(|clock| clock.now());
     Some(clock.map_or(own, Duration::from) + of_ended)
 }
 
-/// CPU time this process has used so far, all threads, user and system.
+/// The CPU time of this process so far, all threads, user and system.
 pub fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Fields 14 to 17 of proc_pid_stat(5), counted after the command name, which may hold blanks and brackets: utime and stime of
-/// the process, and the same of its children that ended.
+/// Fields 14 to 17 of proc_pid_stat(5), counted after the command name, which may contain blanks and brackets: utime
+/// and stime of the process and of its ended children.
 fn parse_stat_cpu(stat: &str, ticks_per_second: u64) -> Option<(Duration, Duration)> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<u64> =
@@ -163,13 +163,13 @@ mod tests {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let sampled = Sampled::new(parent.id()).unwrap();
+        let sampled = SampledProcess::new(parent.id()).unwrap();
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(parent.stdout.take().unwrap()), &mut line)
             .unwrap();
         let (cpu, children) = (sampled.cpu().unwrap(), sampled.children());
         for child in &children {
-            Sampled::new(*child).unwrap().signal(Signal::KILL).unwrap();
+            SampledProcess::new(*child).unwrap().signal(Signal::KILL).unwrap();
         }
         parent.kill().unwrap();
         parent.wait().unwrap();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn this_process_can_be_sampled() {
-        let own = Sampled::new(std::process::id()).unwrap();
+        let own = SampledProcess::new(std::process::id()).unwrap();
         let before = own_cpu();
         let sum = (0..5_000_000_u64).fold(0_u64, |a, b| std::hint::black_box(a ^ b));
         std::hint::black_box(sum);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_missing_process_is_refused_by_its_number() {
-        let error = Sampled::new(4_000_000).unwrap_err().to_string();
+        let error = SampledProcess::new(4_000_000).unwrap_err().to_string();
         assert!(error.contains("4000000"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! What is seen while a run goes on: one line a second, rewritten in place on a terminal, plain otherwise. Goes to
-//! standard error; standard output belongs to the result.
+//! The progress display: one line per second, rewritten in place on a terminal, plain elsewhere. It goes to standard
+//! error; standard output is for the result.
 
 use std::io::{IsTerminal as _, stderr};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::recorder::Second;
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     is_plain: bool,
-    /// What every line begins with.
+    /// The prefix of every line.
     label: String,
 }
 
 impl Progress {
-    /// On standard error; `silent` shows nothing.
+    /// On standard error; nothing if `silent`.
     pub(crate) fn new(silent: bool) -> Self {
         let bar = (!silent && stderr().is_terminal()).then(|| {
             let style =
@@ -29,39 +29,39 @@ impl Progress {
         Self { bar, is_plain, label: String::new() }
     }
 
-    /// Only on a terminal: whoever asks for it says a line of its own in the end.
-    pub(crate) fn passing() -> Self {
+    /// Only on a terminal: the caller prints its own line at the end.
+    pub(crate) fn terminal_only() -> Self {
         let mut progress = Self::new(false);
         progress.is_plain = false;
         progress
     }
 
-    /// The same with a beginning for its lines.
+    /// The same with a prefix for its lines.
     pub(crate) fn labelled(mut self, label: String) -> Self {
         self.label = label;
         self
     }
 
-    /// A step that takes a while.
+    /// Shows a step that takes a while.
     pub(crate) fn step(&self, text: String) {
         self.show(&text);
     }
 
-    /// Something that changes quickly; too much for plain lines.
-    pub(crate) fn fleeting(&self, text: impl FnOnce() -> String) {
+    /// Shows a text that changes quickly, only on terminals.
+    pub(crate) fn update(&self, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             bar.set_message(self.line(&text()));
             bar.tick();
         }
     }
 
-    /// A second of the load.
+    /// Shows a second of the load.
     pub(crate) fn second(&self, second: &Second, load: Duration) {
         let ms = |us: u64| us as f64 / 1e3;
         let total = second.total();
         self.show(&format!(
             "{}  {:>8} acked/s  {:>8} sent/s  p99 {:>8.3} ms  lag p99 {:>7.3} ms  {} errors",
-            place(second.index + 1, load),
+            position(second.index + 1, load),
             total.completed,
             total.sent,
             ms(total.clocks.response.quantile_us(0.99)),
@@ -86,8 +86,8 @@ impl Progress {
     }
 }
 
-/// How far a load is. Answers that come in after its end belong to it and make it no longer.
-pub(crate) fn place(seconds: u64, load: Duration) -> String {
+/// The position in a load. Late answers belong to it and do not make it longer.
+pub(crate) fn position(seconds: u64, load: Duration) -> String {
     if load == Duration::MAX {
         return format!("{seconds:>4} s");
     }
@@ -112,13 +112,13 @@ mod tests {
 
     #[test]
     fn no_more_seconds_are_shown_than_were_planned() {
-        let of = |seconds, load_ms| place(seconds, Duration::from_millis(load_ms));
+        let of = |seconds, load_ms| position(seconds, Duration::from_millis(load_ms));
         assert_eq!(of(1, 6_000), "   1/6 s");
         assert_eq!(of(6, 6_000), "   6/6 s");
         assert_eq!(of(7, 6_000), "   6/6 s, waiting for answers");
         assert_eq!(of(3, 2_500), " 2.5/2.5 s");
         assert_eq!(of(4, 2_500), " 2.5/2.5 s, waiting for answers");
-        assert_eq!(place(7, Duration::MAX), "   7 s");
+        assert_eq!(position(7, Duration::MAX), "   7 s");
     }
 
     #[test]
@@ -126,6 +126,6 @@ mod tests {
         let progress = Progress::new(true).labelled("process 1 of 3: ".to_owned());
         assert_eq!(progress.line("   1/6 s"), "process 1 of 3:    1/6 s");
         assert_eq!(Progress::new(true).line("run"), "run");
-        assert!(!Progress::passing().is_plain);
+        assert!(!Progress::terminal_only().is_plain);
     }
 }

@@ -1,5 +1,5 @@
-//! When which device sends: the open-loop schedule. It knows nothing of sockets or of the clock, so a slow server
-//! cannot slow it down.
+//! The schedule of an open loop: which device sends at which time. It uses neither sockets nor the clock, so a slow
+//! server cannot slow it down.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -8,13 +8,13 @@ use rand::{RngExt, SeedableRng};
 /// Nanoseconds of a second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// How messages of an open-loop run are spread over time.
+/// The distribution of messages over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
     /// Every device sends at random, independently of all others (exponential gaps).
     Poisson,
-    /// Every device sends at an exact period; the devices are spread evenly and jittered within their slot.
+    /// Every device sends at an exact period. The devices are evenly spread, with jitter within their slots.
     Fixed,
 }
 
@@ -33,18 +33,18 @@ pub struct Schedule {
     arrivals: Arrivals,
     gap_ns: f64,
     rng: Xoshiro256PlusPlus,
-    /// Poisson: time of the last message. Fixed: start of the current slot.
+    /// Poisson: the time of the latest message. Fixed: the start of the current slot.
     at_ns: f64,
     /// Fixed: (device, offset within its slot), in sending order.
     slots: Vec<(u32, f64)>,
     slot: usize,
     devices: u32,
-    /// Messages come due at multiples of this.
+    /// Messages come due at multiples of this time.
     timer_ns: u64,
 }
 
 impl Schedule {
-    /// `rate` messages per second in total over `devices` devices; both above zero.
+    /// `rate` messages per second in total for `devices` devices; both above zero.
     pub fn new(arrivals: Arrivals, devices: u32, rate: f64, seed: u64) -> Self {
         assert!(devices > 0 && rate > 0.0, "BUG: options are checked before a schedule is made");
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -56,7 +56,7 @@ impl Schedule {
         Self { arrivals, gap_ns, rng, at_ns: 0.0, slots, slot: 0, devices, timer_ns: 1 }
     }
 
-    /// The same messages, each due at the next tick of a timer that all devices follow, microseconds; 0 for none.
+    /// The same messages, each due at the next tick of a timer that all devices share, microseconds; 0 without a timer.
     pub fn on_timer(self, timer_us: u32) -> Self {
         Self { timer_ns: (u64::from(timer_us) * 1_000).max(1), ..self }
     }

@@ -1,4 +1,4 @@
-//! Starts the server under test as a process of its own, on free loopback ports, and stops it by its id.
+//! Starts the server under test as a separate process on free loopback ports, and stops it by its id.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,29 +16,29 @@ use tempfile::TempDir;
 
 use crate::error::{Error, Result};
 use crate::limits::{SERVER_OUTPUT_LINES, SERVER_READY_TIMEOUT_S, SERVER_STOP_TIMEOUT_S};
-use crate::lives::Lives;
-use crate::process::Sampled;
+use crate::process::SampledProcess;
+use crate::server_process::ServerProcess;
 
 const READY: &str = "ready";
 const POLL: Duration = Duration::from_millis(2);
-/// Who the first start of a server makes its administrator.
+/// The administrator that the first start of a server creates.
 pub(crate) const ADMIN: &str = "admin@tachograph.local";
 
-/// Where a server started by us listens and keeps its data.
+/// The addresses and the data directory of a server that the run starts.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ServerInstance {
     pub(crate) binary: PathBuf,
     pub(crate) data: PathBuf,
     pub(crate) mqtt: SocketAddr,
     pub(crate) http: SocketAddr,
-    /// The processes that serve there, one after the other.
-    pub(crate) lives: Lives,
+    /// The processes of the server, one after the other.
+    pub(crate) process: ServerProcess,
 }
 
-impl Place {
-    /// Free loopback ports; the same ones serve every restart.
+impl ServerInstance {
+    /// Chooses free loopback ports. Every restart uses them again.
     pub(crate) fn new(binary: &Path, data: &Path) -> Result<Self> {
-        // Both listeners are held until both ports are known, so that they differ.
+        // Both listeners stay open until both ports are known, so that they differ.
         let bind = || TcpListener::bind("127.0.0.1:0").map_err(Error::io("looking for a free port"));
         let address = |l: &TcpListener| l.local_addr().map_err(Error::io("looking for a free port"));
         let (mqtt, http) = (bind()?, bind()?);
@@ -47,7 +47,7 @@ impl Place {
             data: data.to_owned(),
             mqtt: address(&mqtt)?,
             http: address(&http)?,
-            lives: Lives::default(),
+            process: ServerProcess::default(),
         })
     }
 
@@ -55,7 +55,7 @@ impl Place {
         format!("http://{}", self.http)
     }
 
-    /// The administrator's password, which the first start leaves in the data directory.
+    /// The administrator's password, which the first start writes into the data directory.
     pub(crate) fn admin_password(&self) -> Result<String> {
         let path = self.data.join("admin-password");
         let text = fs::read_to_string(&path).map_err(Error::file(path))?;
@@ -65,15 +65,15 @@ impl Place {
 
 /// The data directory of a server that a run starts.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct DataDirectory {
     path: PathBuf,
     /// Removed when it is dropped, after the server.
     temporary: Option<TempDir>,
 }
 
-impl Home {
-    /// The directory that was named, or a temporary one in the working directory. Not in /tmp, which may be memory, where a
-    /// sync costs nothing and proves nothing.
+impl DataDirectory {
+    /// The given directory, or a temporary one in the working directory. It is not in /tmp, which may be memory, where
+    /// a sync costs nothing and proves nothing.
     pub(crate) fn new(named: Option<&Path>) -> Result<Self> {
         if let Some(path) = named {
             return Ok(Self { path: path.to_owned(), temporary: None });
@@ -87,7 +87,7 @@ impl Home {
         &self.path
     }
 
-    /// Leaves the directory where it is.
+    /// Keeps a temporary directory.
     pub(crate) fn keep(&mut self) {
         if let Some(temporary) = self.temporary.take() {
             let _ = temporary.keep();
@@ -99,8 +99,8 @@ impl Home {
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    sampled: Sampled,
-    lives: Lives,
+    sampled: SampledProcess,
+    process: ServerProcess,
     lines: mpsc::Receiver<String>,
     output: Arc<Mutex<VecDeque<String>>>,
     stderr: Option<JoinHandle<()>>,
@@ -108,33 +108,33 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts the process and returns at once.
-    pub(crate) fn spawn(place: &Place) -> Result<Self> {
-        let mut child = Command::new(&place.binary)
+    pub(crate) fn spawn(instance: &ServerInstance) -> Result<Self> {
+        let mut child = Command::new(&instance.binary)
             .arg("serve")
             .arg("--data")
-            .arg(&place.data)
-            .env("TACHO_MQTT_LISTEN", place.mqtt.to_string())
-            .env("TACHO_HTTP_LISTEN", place.http.to_string())
+            .arg(&instance.data)
+            .env("TACHO_MQTT_LISTEN", instance.mqtt.to_string())
+            .env("TACHO_HTTP_LISTEN", instance.http.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(Error::io(format!("starting {}", place.binary.display())))?;
-        let sampled = Sampled::new(child.id())?;
-        let lives = place.lives.clone();
-        lives.begin(sampled);
+            .map_err(Error::io(format!("starting {}", instance.binary.display())))?;
+        let sampled = SampledProcess::new(child.id())?;
+        let process = instance.process.clone();
+        process.begin(sampled);
         let output = Arc::new(Mutex::new(VecDeque::new()));
         let (to_us, lines) = mpsc::channel();
         let stdout = child.stdout.take().expect("BUG: stdout is piped");
         let stderr = child.stderr.take().expect("BUG: stderr is piped");
         follow(stdout, Arc::clone(&output), Some(to_us));
         let stderr = Some(follow(stderr, Arc::clone(&output), None));
-        Ok(Self { child, sampled, lives, lines, output, stderr })
+        Ok(Self { child, sampled, process, lines, output, stderr })
     }
 
-    /// Starts the process and waits until it serves.
-    pub(crate) fn start(place: &Place) -> Result<Self> {
-        let mut server = Self::spawn(place)?;
+    /// Starts the process and waits until it is ready.
+    pub(crate) fn start(instance: &ServerInstance) -> Result<Self> {
+        let mut server = Self::spawn(instance)?;
         server.wait_ready()?;
         Ok(server)
     }
@@ -153,7 +153,7 @@ impl Server {
                 }
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().map_err(Error::io("waiting for the server"))?;
-                    // Its last words often say why.
+                    // Its last output often gives the reason.
                     self.stderr.take().map(JoinHandle::join);
                     return Err(self.failed(format!("ended before it was ready ({status})")));
                 }
@@ -162,11 +162,11 @@ impl Server {
     }
 
     /// The process, for sampling.
-    pub(crate) fn sampled(&self) -> Sampled {
+    pub(crate) fn sampled(&self) -> SampledProcess {
         self.sampled
     }
 
-    /// Whether it ended by itself.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Result<Option<std::process::ExitStatus>> {
         self.child.try_wait().map_err(Error::io("looking at the server"))
     }
@@ -176,17 +176,17 @@ impl Server {
         Error::Server { what, output: self.output.lock().iter().cloned().collect() }
     }
 
-    /// SIGKILL, and waits until the process is gone.
+    /// Sends SIGKILL and waits until the process is gone.
     pub(crate) fn kill(mut self) -> Result<()> {
-        self.lives.end(self.sampled);
+        self.process.end(self.sampled);
         self.child.kill().map_err(Error::io("killing the server"))?;
         self.child.wait().map_err(Error::io("waiting for the server"))?;
         Ok(())
     }
 
-    /// SIGTERM, and waits until the server has drained; anything but exit status 0 is an error.
+    /// Sends SIGTERM and waits until the server has drained. Any exit status but 0 is an error.
     pub(crate) fn stop(mut self) -> Result<()> {
-        self.lives.end(self.sampled);
+        self.process.end(self.sampled);
         self.sampled.signal(Signal::TERM)?;
         let deadline = Instant::now() + Duration::from_secs(SERVER_STOP_TIMEOUT_S);
         while Instant::now() < deadline {
@@ -202,15 +202,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After `stop` or `kill` there is nothing left to do and all calls do nothing or fail harmlessly.
-        self.lives.end(self.sampled);
+        // After `stop` or `kill` all calls do nothing or fail harmlessly.
+        self.process.end(self.sampled);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Keeps the newest lines of a stream, and forwards them if somebody listens. Reading goes on to the end, so that
-/// the server never blocks on a full pipe.
+/// Keeps the latest lines of a stream and forwards them to a receiver. It reads to the end, so that the server never
+/// blocks on a full pipe.
 fn follow(
     stream: impl Read + Send + 'static,
     output: Arc<Mutex<VecDeque<String>>>,
@@ -237,11 +237,11 @@ mod tests {
 
     use super::*;
 
-    fn script(directory: &Path, body: &str) -> Place {
+    fn script(directory: &Path, body: &str) -> ServerInstance {
         let binary = directory.join("server.sh");
         fs::write(&binary, format!("#!/bin/sh\n{body}\n")).unwrap();
         fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).unwrap();
-        Place::new(&binary, directory).unwrap()
+        ServerInstance::new(&binary, directory).unwrap()
     }
 
     #[test]
@@ -249,12 +249,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let body = "trap 'exit 0' TERM\necho \"$1 $2 $3 $TACHO_MQTT_LISTEN\" > $3/args\necho secret > $3/admin-password\n\
                     echo mqtt $TACHO_MQTT_LISTEN\necho ready\nwhile true; do sleep 0.01; done";
-        let place = script(directory.path(), body);
-        let server = Server::start(&place).unwrap();
+        let instance = script(directory.path(), body);
+        let server = Server::start(&instance).unwrap();
         let args = fs::read_to_string(directory.path().join("args")).unwrap();
-        assert_eq!(args.trim(), format!("serve --data {} {}", directory.path().display(), place.mqtt));
-        assert_eq!(place.admin_password().unwrap(), "secret");
-        assert_ne!(place.mqtt, place.http);
+        assert_eq!(args.trim(), format!("serve --data {} {}", directory.path().display(), instance.mqtt));
+        assert_eq!(instance.admin_password().unwrap(), "secret");
+        assert_ne!(instance.mqtt, instance.http);
         assert!(server.sampled().rss_bytes().unwrap() > 0);
         server.stop().unwrap();
     }
@@ -262,8 +262,8 @@ mod tests {
     #[test]
     fn a_server_that_ends_early_is_reported_with_its_words() {
         let directory = tempfile::tempdir().unwrap();
-        let place = script(directory.path(), "echo 'the directory is in use'\nexit 3");
-        let error = Server::start(&place).unwrap_err().to_string();
+        let instance = script(directory.path(), "echo 'the directory is in use'\nexit 3");
+        let error = Server::start(&instance).unwrap_err().to_string();
         assert!(error.contains("ended before it was ready"), "{error}");
         assert!(error.contains("exit status: 3") && error.contains("the directory is in use"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! A comparison in slices: how many there are, and which figures they give. A block is a pair of slices, one of each arm.
+//! Comparisons in slices: their number and their figures. A block is a pair of slices, one of each arm.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,31 +6,33 @@ use std::time::Duration;
 use super::{Arm, Metric, Plan, Run};
 use crate::recorder::{Class, Counts, Latency, Recorder};
 
-/// Pairs of slices that make a group: between two looks at what is known so far.
+/// The number of pairs of slices between two looks at the results.
 pub(crate) const PAIRS: usize = 10;
-/// Samples of each side behind one value of p99, where a group has them: two lie above it. Few pairs to a value are better than many:
-/// one slice in which the machine stood still takes its whole value away, and neighbours are alike.
+/// The number of samples of each side behind one value of p99, if a group has them: two samples lie above the value.
+/// Few pairs per value are better than many, because one slice in which the machine stood still spoils its value, and
+/// adjacent slices resemble each other.
 const P99_SAMPLES: u64 = 200;
-/// Part of a slice before its measured part: connections begin all at once, and the processors' caches hold the other side.
+/// The share of a slice before its measured part. All connections start at once then, and the processor caches hold
+/// data of the other side.
 const RAMP: f64 = 0.1;
-/// Measured time of each arm in A against A, at least and at most in A against B, seconds. 5 s are 250 pairs of 20 ms: with
-/// the noise of a quiet machine, 3 to 5 % of a pair, their interval is a third of the margin.
+/// The measured time of each arm in A against A, and the least and most in A against B, seconds. 5 s are 250 pairs of
+/// 20 ms. With the noise of a quiet machine, 3 to 5 % of a pair, the interval is a third of the margin.
 const PILOT_S: f64 = 1.0;
 const COMPARED_MIN_S: f64 = 5.0;
 const COMPARED_MAX_S: f64 = 60.0;
-/// The same in groups, where slices are long.
+/// The same as a number of groups, for long slices.
 const PILOT_GROUPS: usize = 1;
 const COMPARED_MIN_GROUPS: usize = 3;
 const COMPARED_MAX_GROUPS: usize = 6;
-/// Largest share of the operations of a load on a schedule that may be unanswered at the ends of slices, once so many tell of it:
-/// one in which the machine stood still is not the server's.
+/// The largest share of the operations of a load on a schedule that may be unanswered at the end of slices. The limit
+/// applies after some slices, because the machine may have stood still in one.
 const BEHIND_MAX: f64 = 0.05;
 const BEHIND_SLICES_MIN: u64 = 50;
-/// Operations that a slice without an answer is given: it has a logarithm, and is the slowest there is.
+/// The number of operations counted for a slice without an answer, so that it has a logarithm and is the slowest one.
 const NO_ANSWER: f64 = 0.5;
 
 impl Plan {
-    /// The usual comparison in slices of this length.
+    /// The default plan for slices of this length.
     pub(crate) fn of_slices(metrics: Vec<Metric>, seed: u64, slice: Duration) -> Self {
         let pairs = |seconds: f64, groups: usize| {
             PAIRS * groups.max((seconds / slice.as_secs_f64() / PAIRS as f64).ceil() as usize)
@@ -45,16 +47,16 @@ impl Plan {
     }
 }
 
-/// How far both sides of a load on a schedule were behind it at the ends of their slices.
+/// The operations of a load on a schedule that were unanswered at the end of their slices, for both sides.
 #[derive(Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct Backlog {
     slices: [u64; 2],
     planned: [u64; 2],
     answered: [u64; 2],
 }
 
-impl Behind {
-    /// Another slice.
+impl Backlog {
+    /// Adds a slice.
     pub(crate) fn add(&mut self, arm: Arm, counts: &Counts) {
         let side = arm as usize;
         self.slices[side] += 1;
@@ -62,9 +64,9 @@ impl Behind {
         self.answered[side] += counts.completed_within_window + counts.errors_total();
     }
 
-    /// The side that leaves too much for the time after its slices, which the rest of the schedule does not wait for, and how
-    /// much: its queue never becomes what it would be.
-    pub(crate) fn too_far(&self) -> Option<(Arm, f64)> {
+    /// The side that leaves too many operations unanswered, and their share. The schedule does not wait for them, so
+    /// the queue of this side would never reach its real length.
+    pub(crate) fn exceeded(&self) -> Option<(Arm, f64)> {
         [Arm::A, Arm::B].into_iter().find_map(|arm| {
             let side = arm as usize;
             let late = self.planned[side].saturating_sub(self.answered[side]);
@@ -74,25 +76,24 @@ impl Behind {
     }
 }
 
-/// The part of a slice that is not measured.
+/// The length of the part of a slice that is not measured.
 pub(crate) fn ramp(slice: Duration) -> Duration {
     slice.mul_f64(RAMP)
 }
 
-/// Slices that belong together, as they come in.
+/// The slices of a group.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct SliceGroup {
     runs: Vec<Run>,
-    /// Of each run, to which of the two sums it belongs.
+    /// For each run, the index of its sum.
     sides: Vec<usize>,
-    /// Of each run.
+    /// The response times of each run.
     responses: Vec<Latency>,
     sums: [Class; 2],
 }
 
-impl Group {
-    /// A slice of an arm, which is the first or the second of its pair to be compared: of A against A by its place, else by its
-    /// arm.
+impl SliceGroup {
+    /// Adds a slice of an arm. `side` is the index of its sum: the position in the pair for A against A, else the arm.
     pub(crate) fn add(
         &mut self,
         arm: Arm,
@@ -103,7 +104,7 @@ impl Group {
     ) {
         let total = recorder.total();
         let counts = &total.counts;
-        // Connections that pause are without an operation for most of the time.
+        // Connections with a pause have no operation for most of the time.
         let within = (counts.completed_within_window as f64).max(NO_ANSWER) / measured.as_secs_f64();
         let rate = recorder.busy_rate_per_s().unwrap_or(within);
         let mut values = BTreeMap::from([("throughput".to_owned(), rate)]);
@@ -116,7 +117,7 @@ impl Group {
         self.sides.push(side);
     }
 
-    /// A side that began nothing in any slice: in a closed loop, one without a connection.
+    /// A side that began no operation in any slice. In a closed loop it has no connection.
     pub(crate) fn idle_side(&self) -> Option<usize> {
         let is_idle =
             |sum: &Class| sum.counts.planned == 0 && sum.counts.sent == 0 && sum.counts.completed == 0;
@@ -133,7 +134,7 @@ impl Group {
         self.runs
     }
 
-    /// The last of so many pairs has the percentile of all of them.
+    /// Gives the last of several pairs the percentile of all of them.
     fn add_percentiles(&mut self) {
         let slices = 2 * self.pairs_per_percentile();
         for first in (0..self.runs.len()).step_by(slices) {
@@ -151,7 +152,7 @@ impl Group {
         }
     }
 
-    /// As few as have the samples, of those numbers that make a group with nothing left over.
+    /// The smallest number of pairs that has enough samples and divides the group evenly.
     fn pairs_per_percentile(&self) -> usize {
         let pairs = self.runs.len().div_ceil(2).max(1);
         let samples = self.sums.iter().map(|sum| sum.clocks.response.len()).min().unwrap_or(0);
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn pairs_have_rate_and_cpu_and_a_group_has_one_percentile() {
-        let mut group = Group::default();
+        let mut group = SliceGroup::default();
         let (tenth, cpu) = (Duration::from_millis(100), Some(Duration::from_millis(1)));
         for (arm, took_us) in [(Arm::A, 100), (Arm::B, 200), (Arm::B, 400), (Arm::A, 100)] {
             group.add(arm, arm as usize, &slice(100, took_us), tenth, cpu);
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn as_few_pairs_as_have_the_samples_share_a_percentile() {
         let numbered = |operations: u64| {
-            let mut group = Group::default();
+            let mut group = SliceGroup::default();
             for pair in 1..=10 {
                 group.add(Arm::A, 0, &slice(operations, pair * 100), Duration::from_millis(20), None);
                 group.add(Arm::B, 1, &slice(operations, pair * 200), Duration::from_millis(20), None);
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_slice_without_an_answer_is_slow_and_not_left_out() {
-        let mut group = Group::default();
+        let mut group = SliceGroup::default();
         group.add(Arm::A, 0, &slice(0, 0), Duration::from_millis(50), None);
         group.add(Arm::B, 1, &slice(1, 1), Duration::from_millis(50), None);
         assert_eq!(group.idle_side(), Some(0));
@@ -235,15 +236,15 @@ mod tests {
             completed_within_window,
             ..Counts::default()
         };
-        let mut behind = Behind::default();
-        behind.add(Arm::A, &counts(100, 0));
-        (0..49).for_each(|_| behind.add(Arm::A, &counts(100, 99)));
-        assert_eq!(behind.too_far(), None, "3 % in all");
+        let mut backlog = Backlog::default();
+        backlog.add(Arm::A, &counts(100, 0));
+        (0..49).for_each(|_| backlog.add(Arm::A, &counts(100, 99)));
+        assert_eq!(backlog.exceeded(), None, "3 % in all");
         let refused = Counts { errors: BTreeMap::from([("no".to_owned(), 10)]), ..counts(100, 90) };
-        (0..49).for_each(|_| behind.add(Arm::B, &refused));
-        assert_eq!(behind.too_far(), None, "refusals are answers");
-        behind.add(Arm::B, &counts(5_000, 4_000));
-        let (arm, share) = behind.too_far().unwrap();
+        (0..49).for_each(|_| backlog.add(Arm::B, &refused));
+        assert_eq!(backlog.exceeded(), None, "refusals are answers");
+        backlog.add(Arm::B, &counts(5_000, 4_000));
+        let (arm, share) = backlog.exceeded().unwrap();
         assert_eq!((arm, (share * 100.0).round()), (Arm::B, 10.0));
     }
 

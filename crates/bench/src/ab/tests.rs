@@ -1,41 +1,42 @@
-//! The decision rule against machines that are simulated.
+//! Tests of the decision rule with simulated machines.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
-use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
+use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN, Verdict};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// What disturbs a machine, in logarithms of its speed.
+/// The disturbances of a machine, in logarithms of its speed.
 #[derive(Clone, Copy)]
 struct Disturbance {
-    /// Of each run for itself, one standard deviation.
+    /// The standard deviation of each run.
     noise: f64,
-    /// Of a random walk, one step per run.
+    /// The step of a random walk, per run.
     drift: f64,
-    /// Of a noise whose neighbours resemble each other: x = 0.7 x + step.
+    /// The step of correlated noise: x = 0.7 x + step.
     wander: f64,
-    /// How likely a neighbour begins to take processor time before a run, for one to five runs, and how much.
+    /// The probability that another process takes processor time for one to five runs, and how much.
     neighbour: (f64, f64),
-    /// How likely the machine stands still for nearly all of a run.
+    /// The probability that the machine stands still for most of a run.
     stall: f64,
 }
 
 const QUIET: Disturbance =
     Disturbance { noise: 0.01, drift: 0.01, wander: 0.0, neighbour: (0.0, 0.0), stall: 0.0 };
 const BUSY: Disturbance = Disturbance { wander: 0.02, neighbour: (0.03, 0.15), ..QUIET };
-/// As measured while compilers ran on the two cores of the machine: two runs differed by 14 %.
+/// Measured while compilers used both cores of the machine: two runs differed by 14 %.
 const CROWDED: Disturbance =
     Disturbance { noise: 0.08, drift: 0.05, wander: 0.05, neighbour: (0.1, 0.3), stall: 0.0 };
-/// Slices of 20 ms on a quiet virtual machine: two of them differ by 4 % in the middle, every hundredth stands still.
+/// Slices of 20 ms on a quiet virtual machine: the median difference of two is 4 %, and one in a hundred stands still.
 const SLICES: Disturbance =
     Disturbance { noise: 0.025, drift: 0.005, wander: 0.01, neighbour: (0.01, 0.15), stall: 0.01 };
-/// The same while the hypervisor gave a twentieth of the time to others: they differ by 8 %.
+/// The same while the hypervisor gave a twentieth of the time to others: the difference is 8 %.
 const STOLEN: Disturbance =
     Disturbance { noise: 0.05, drift: 0.01, wander: 0.02, neighbour: (0.05, 0.3), stall: 0.03 };
 
-/// A machine whose speed wanders, on which B takes `slower` times the work of A.
+/// A machine with varying speed. The work of B takes `slower` times that of A.
 struct Machine {
     slower: f64,
     by: Disturbance,
@@ -55,7 +56,7 @@ impl Machine {
         (0..12).map(|_| self.rng.random::<f64>()).sum::<f64>() - 6.0
     }
 
-    /// The logarithm of its speed during the next run.
+    /// The logarithm of the speed during the next run.
     fn speed(&mut self) -> f64 {
         self.walk += self.by.drift * self.normal();
         self.wander = 0.7 * self.wander + self.by.wander * self.normal();
@@ -107,12 +108,12 @@ fn verdicts(slower: f64, by: Disturbance, blocks_max: usize) -> Vec<Verdict> {
         .collect()
 }
 
-/// The same in slices of 20 ms, looked at after each group of pairs.
+/// Compares in slices of 20 ms and decides after each group of pairs.
 fn compare_slices(seed: u64, run: impl FnMut(Arm) -> Run) -> Answer {
     in_groups(&Plan::of_slices(plan(seed).metrics, seed, Duration::from_millis(20)), slices::PAIRS, run)
 }
 
-/// The last of so many pairs has a percentile.
+/// Keeps a percentile only for the last of several pairs.
 fn in_groups(plan: &Plan, pairs_per_percentile: usize, mut run: impl FnMut(Arm) -> Run) -> Answer {
     let mut history: Vec<Run> = Vec::new();
     loop {
@@ -168,7 +169,7 @@ fn the_same_thing_twice_is_never_called_different_however_crowded_the_machine() 
     }
 }
 
-/// What is printed never contradicts the verdict: neither the interval, nor the sign test, nor A against A.
+/// The printed text never contradicts the verdict: neither the interval, nor the sign test, nor A against A.
 #[test]
 fn a_verdict_agrees_with_everything_that_stands_beside_it() {
     let mut told = [0_usize; 2];
@@ -228,10 +229,10 @@ fn a_machine_that_stands_still_now_and_then_costs_no_more_slices() {
     assert!(stalled <= calm * 5 / 4, "{stalled} pairs, {calm} without");
 }
 
-/// Neighbouring slices that resemble each other: a throw decides which arm is first in each pair, and that is enough.
+/// Adjacent slices resemble each other. The random order within each pair is enough to keep the interval right.
 #[test]
 fn the_interval_of_slices_misses_in_at_most_one_of_twenty() {
-    // Two figures of so many comparisons, each missed in one of twenty, and no more than three deviations above.
+    // Two figures per comparison, each missed in one of twenty, and at most three deviations more.
     for (by, comparisons, misses_max) in
         [(Disturbance { wander: 0.05, neighbour: (0.1, 0.3), ..SLICES }, 100, 19), (CROWDED, 20, 6)]
     {
@@ -270,7 +271,7 @@ fn stalls_of_one_server_are_said_although_most_slices_do_not_show_them() {
     assert!(!text.contains("over all its time"), "{text}");
 }
 
-/// Of a load on a schedule, whose p99 decides and is known of each slice.
+/// A load on a schedule whose p99 is primary and known for each slice.
 #[test]
 fn stalls_of_one_server_are_no_equivalent_percentile() {
     const NEVER: usize = usize::MAX;
@@ -319,7 +320,7 @@ fn too_much_noise_is_not_told_within_the_budget() {
     let (answer, _) = compare(&plan, &mut Machine::new(1.0, CROWDED, 3));
     assert_eq!(answer.metrics[0].verdict, Verdict::CannotTell);
     assert!(answer.blocks_wanted > 10 && answer.to_string().contains("10 were run"), "{answer}");
-    let told = answer.metrics[0].smallest_told().unwrap();
+    let told = answer.metrics[0].smallest_detectable().unwrap();
     assert!(told > 0.05, "{told}");
     assert!(answer.to_string().contains("10 blocks tell differences of"), "{answer}");
 }

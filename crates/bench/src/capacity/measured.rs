@@ -1,10 +1,11 @@
-//! What a result says to an objective.
+//! Compares a result with an objective.
 
-use super::{Objective, Outcome, SAMPLES_BEHIND_QUANTILE};
+use super::plan::SAMPLES_BEHIND_QUANTILE;
+use super::{Objective, Outcome};
 use crate::result::{ALL, Bundle, Clock, Phase};
 
 impl Outcome {
-    /// What was measured in a phase that was asked for so many operations per second.
+    /// The outcome of a phase with a planned rate.
     pub fn measured(bundle: &Bundle, phase: &Phase, rate_per_s: f64, objective: &Objective) -> Self {
         let counts = &phase.total.counts;
         let of_sent = |part: u64| part as f64 / counts.sent.max(1) as f64;
@@ -14,7 +15,7 @@ impl Outcome {
         let at = |quantile| answered.map(|timeline| timeline.total.quantile_us(quantile) as f64);
         Self {
             rate_per_s,
-            // Poisson arrivals are not exactly as many as asked for; what is achieved is measured against what came due.
+            // Poisson arrivals differ from the planned number, so the share refers to the operations that came due.
             achieved_per_s: rate_per_s * of_planned(counts.completed),
             quantile_us: response
                 .map_or(f64::INFINITY, |timeline| timeline.total.quantile_us(objective.quantile) as f64),
@@ -28,7 +29,7 @@ impl Outcome {
 }
 
 impl Objective {
-    /// A sentence for each measured phase that had operations: whether it met the objective.
+    /// A sentence for each measured phase with operations: whether it met the objective.
     pub fn sentences(&self, bundle: &Bundle) -> Vec<String> {
         let asked = bundle.measured().filter(|phase| phase.total.counts.planned > 0);
         asked.map(|phase| self.sentence(bundle, phase)).collect()
@@ -36,7 +37,7 @@ impl Objective {
 
     fn sentence(&self, bundle: &Bundle, phase: &Phase) -> String {
         let name = &phase.name;
-        if !bundle.result.standing().is_quotable() {
+        if !bundle.result.validity().is_quotable() {
             return format!(
                 "{name}: whether the objective {self} is met is not said, because the run is not valid."
             );
@@ -46,7 +47,7 @@ impl Objective {
         }
         let rate_per_s = phase.total.counts.planned as f64 / phase.duration_s.max(1e-9);
         let mut outcome = Outcome::measured(bundle, phase, rate_per_s, self);
-        // What is under way when a short run or a closed loop ends is no backlog.
+        // Operations in flight at the end of a short run or a closed loop are no backlog.
         outcome.backlog_growth = 0.0;
         let failures = self.failures(&outcome);
         let few = phase.total.response.as_ref().is_some_and(|response| {

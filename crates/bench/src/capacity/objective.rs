@@ -1,4 +1,4 @@
-//! The objective of a service: `p99<=20ms`, `p99.9<5ms, errors<=0.1%`.
+//! A service level objective: `p99<=20ms`, `p99.9<5ms, errors<=0.1%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use super::Outcome;
 use crate::result::percentile;
 
-/// Least share of the asked rate that must be achieved.
+/// The smallest share of the planned rate that must be achieved.
 const ACHIEVED_MIN: f64 = 0.99;
-/// Largest growth of the backlog, as a share of the rate; a growing backlog only hides the latency to come.
+/// The largest growth of the backlog, as a share of the rate. A growing backlog hides future latency.
 const BACKLOG_GROWTH_MAX: f64 = 0.005;
-/// Failures allowed when the objective does not name them.
+/// The share of failures that is allowed by default.
 const ERROR_SHARE_DEFAULT: f64 = 0.001;
 
-/// What must hold at a rate for it to be sustained.
+/// The conditions under which a rate is sustained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
     /// 0.99 for p99.
     pub quantile: f64,
     /// Largest response time at that quantile, microseconds.
     pub limit_us: f64,
-    /// Largest share of failures.
+    /// The largest share of failures.
     pub error_share_max: f64,
 }
 
-/// A text is no objective.
+/// The text is not an objective.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no objective: {what}. Write `p99<=20ms` or `p99.9<=500us, errors<=0.1%`")]
 pub struct ParseError {
@@ -35,7 +35,7 @@ pub struct ParseError {
 }
 
 impl Objective {
-    /// Why an outcome does not meet the objective; empty if it does.
+    /// The reasons why an outcome does not meet the objective; empty if it does.
     pub fn failures(&self, outcome: &Outcome) -> Vec<String> {
         let mut failures = Vec::new();
         if outcome.quantile_us > self.limit_us {
@@ -114,7 +114,7 @@ fn share(text: &str) -> Option<f64> {
 }
 
 fn micros(text: &str) -> Option<f64> {
-    // `s` last: it ends the other two as well.
+    // `s` comes last, because the other two units end with it.
     let (number, factor) = [("us", 1.0), ("ms", 1e3), ("s", 1e6)]
         .into_iter()
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;

@@ -1,4 +1,4 @@
-//! `tacho bench ab`: carries out what `crate::ab` decides.
+//! `tacho bench ab`: carries out the steps of `crate::ab`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,20 +7,20 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ab_slices::sliced;
-use super::say;
-use super::series::{Series, SeriesArgs};
+use super::output::write_line;
+use super::series::{RunSeries, SeriesArgs};
 use crate::ab::{Answer, Arm, Kind, Metric, Plan, Run, Step, block_seed, next};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::result::{Arrival, Bundle, Phase};
-use crate::runner::asked::setting;
-use crate::runner::turns::Table;
+use crate::runner::command_line::setting;
+use crate::runner::interleaver::Interleaver;
 use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
 
-/// Change of CPU time per operation that counts as none.
+/// The change of CPU time per operation that counts as none.
 const CPU_MARGIN: f64 = 0.03;
 
-/// Most blocks of whole runs.
+/// The largest number of blocks of whole runs.
 const BLOCKS_MAX: usize = 40;
 const SLICE_HELP: &str = "\
 Length of a slice, milliseconds: both sides stay connected and warm and take turns in random order, so that what disturbs the
@@ -71,7 +71,7 @@ pub struct AbArgs {
     slice_ms: Option<u32>,
 }
 
-/// What `ab.json` holds.
+/// The content of `ab.json`.
 #[derive(Serialize)]
 struct Comparison<'a> {
     scenario: &'a str,
@@ -79,36 +79,37 @@ struct Comparison<'a> {
     a: Vec<String>,
     b: Vec<String>,
     answer: &'a Answer,
-    /// The answer as the terminal showed it.
+    /// The text of the answer.
     sentences: String,
     runs: &'a [Run],
 }
 
-/// Compares, and says each run on the way.
+/// Compares, and prints each run.
 pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
-    let series = Series::begin(&args.series, "ab", context)?;
+    let series = RunSeries::begin(&args.series, "ab", context)?;
     let (scenario, other) = (series.scenario(&args.a)?, series.scenario(&args.b)?);
     let sliced = sliced([&scenario, &other], &series, args.slice_ms)?;
     let [a, b] = [&args.a, &args.b].map(|sets| published(sets));
-    say(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&a), settings(&b)))?;
+    write_line(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&a), settings(&b)))?;
     let mut stays = series.load_data(&args.a)?;
     if series.data_of(&scenario) != series.data_of(&other) {
         stays.extend(series.load_data(&args.b)?);
     }
     stays.dedup();
-    stays.iter().try_for_each(|sentence| say(out, sentence))?;
+    stays.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let ((answer, runs), sides) = match &sliced {
         None => (whole_runs(args, &series, out)?, None),
         Some(sliced) => {
-            say(out, &sliced.plan_line())?;
+            write_line(out, &sliced.plan_line())?;
             let metrics_of = |known: &BTreeMap<String, f64>| metrics(known, sliced.is_open, args.primary);
-            let lead = |table: &Table| sliced.compare(table, args.blocks_max, metrics_of, out);
-            let (answered, sides) = series.alternate([&scenario, &other], lead)?;
+            let lead =
+                |interleaver: &Interleaver| sliced.compare(interleaver, args.blocks_max, metrics_of, out);
+            let (answered, sides) = series.interleave([&scenario, &other], lead)?;
             (answered, Some(sides))
         }
     };
-    // Said before anything is written: a full disk must not take it along.
-    say(out, answer.to_string().trim_end())?;
+    // The answer is printed before it is written, so that a full disk does not lose it.
+    write_line(out, answer.to_string().trim_end())?;
     let comparison = Comparison {
         scenario: &scenario.head.name,
         phase: &series.phase,
@@ -118,19 +119,19 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
         sentences: answer.to_string(),
         runs: &runs,
     };
-    // The smaller one first, and neither keeps the other from being tried.
+    // The smaller file comes first. A failure of one does not prevent the other.
     let written = series.write("ab.json", &comparison);
     let kept = sides.map_or(Ok(()), |sides| series.keep_sides(&sides));
     let path = written.and_then(|path| kept.map(|()| path))?;
-    say(out, &format!("result: {}", path.display()))
+    write_line(out, &format!("result: {}", path.display()))
 }
 
-/// Each block is a run of A and one of B.
-fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result<(Answer, Vec<Run>)> {
+/// Compares whole runs: each block is a run of A and one of B.
+fn whole_runs(args: &AbArgs, series: &RunSeries<'_>, out: &mut dyn Write) -> Result<(Answer, Vec<Run>)> {
     let mut plan: Option<Plan> = None;
     let mut history: Vec<Run> = Vec::new();
     loop {
-        // Which figures there are, and which decides, is known after the first run.
+        // The figures, and the primary one, are known after the first run.
         let step = match &plan {
             Some(plan) => next(plan, &history),
             None => Step::Run { arm: Arm::A, block: 1, pilot: true, blocks: 0 },
@@ -140,7 +141,7 @@ fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result
             Step::Run { arm, block, pilot, blocks } => (arm, block, pilot, blocks),
         };
         let sets = if arm == Arm::A { &args.a } else { &args.b };
-        // Both runs of a block have one schedule, each block another.
+        // Both runs of a block have the same schedule; blocks differ.
         let mut sets = sets.clone();
         sets.push(format!("seed={}", block_seed(series.seed, block)));
         let label = format!("block {block}, {arm:?}");
@@ -154,12 +155,12 @@ fn whole_runs(args: &AbArgs, series: &Series<'_>, out: &mut dyn Write) -> Result
             plan = Some(Plan { blocks_max, ..Plan::new(metrics, series.seed) });
         }
         let run = Run { arm, values: values(phase), invalid: invalid(&bundle) };
-        say(out, &line(block, blocks, pilot, &run))?;
+        write_line(out, &line(block, blocks, pilot, &run))?;
         history.push(run);
     }
 }
 
-/// Settings as they may be shown and kept.
+/// The settings without passwords.
 fn published(sets: &[String]) -> Vec<String> {
     sets.iter().map(|set| setting(set)).collect()
 }
@@ -168,7 +169,7 @@ fn settings(sets: &[String]) -> String {
     if sets.is_empty() { "(as it is)".to_owned() } else { sets.join(" ") }
 }
 
-/// What is compared of the known figures, the deciding one first.
+/// The metrics among the known figures, the primary one first.
 fn metrics(known: &BTreeMap<String, f64>, open: bool, primary: Option<Primary>) -> Vec<Metric> {
     let metric = |name: &str, kind, margin| Metric { name: name.to_owned(), kind, margin };
     let rate = if open { Kind::PlannedRate } else { Kind::Rate };
@@ -204,7 +205,7 @@ fn values(phase: &Phase) -> BTreeMap<String, f64> {
 }
 
 fn invalid(bundle: &Bundle) -> Option<String> {
-    let reasons: Vec<String> = bundle.result.standing().reasons().map(str::to_owned).collect();
+    let reasons: Vec<String> = bundle.result.validity().reasons().map(str::to_owned).collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 

@@ -1,49 +1,50 @@
-//! `tacho bench ab` in slices: both sides stay connected and take turns.
+//! `tacho bench ab` in slices: both sides stay connected and alternate.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use super::say;
-use super::series::Series;
-use crate::ab::slices::{Behind, Group, PAIRS, ramp};
+use super::output::write_line;
+use super::series::RunSeries;
+use crate::ab::slices::{Backlog, PAIRS, SliceGroup, ramp};
 use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next, order};
-use crate::engine::Turn;
+use crate::engine::Slice;
 use crate::error::{Error, Result};
 use crate::limits::SLICE_MS;
 use crate::progress::Progress;
 use crate::recorder::Class;
-use crate::runner::turns::{Cut, Table, cut, fault};
+use crate::runner::interleaver::Interleaver;
+use crate::runner::slicing::{Slicing, failed_gate, slicing};
 use crate::scenario::{Phase, Scenario};
 
-/// The two settings, and how their load is cut.
-pub(super) struct Sliced<'a> {
+/// The two settings, and the length of their slices.
+pub(super) struct SlicedComparison<'a> {
     sides: [&'a Scenario; 2],
     phase: &'a str,
     slice: Duration,
     seed: u64,
-    /// Whether operations come on a schedule.
+    /// Whether the load is on a schedule.
     pub(super) is_open: bool,
 }
 
-/// How both sides are cut; `None` for whole runs. An error says why what was asked for cannot be.
+/// How both sides are sliced; `None` for whole runs. The error says why the requested slices are impossible.
 pub(super) fn sliced<'a>(
     sides: [&'a Scenario; 2],
-    series: &'a Series<'_>,
+    series: &'a RunSeries<'_>,
     asked_ms: Option<u32>,
-) -> Result<Option<Sliced<'a>>> {
-    let cut_of = |side| cut(side, phase_of(side, &series.phase)?).map_err(Error::Options);
-    let suits = cut_of(sides[0])?.of_both(cut_of(sides[1])?);
+) -> Result<Option<SlicedComparison<'a>>> {
+    let slicing_of = |side| slicing(side, phase_of(side, &series.phase)?).map_err(Error::Options);
+    let suits = slicing_of(sides[0])?.of_both(slicing_of(sides[1])?);
     let ms = match (asked_ms, suits) {
-        (Some(0), _) | (None, Cut::Asked | Cut::Never) => return Ok(None),
-        (_, Cut::Usual(_) | Cut::Asked) if series.is_shared() => {
+        (Some(0), _) | (None, Slicing::OnRequest | Slicing::Never) => return Ok(None),
+        (_, Slicing::ByDefault(_) | Slicing::OnRequest) if series.is_shared() => {
             return Err(Error::Options(
                 "one process has both sides of a comparison in slices: with --workers or --worker-command compare whole runs, \
                  --slice-ms 0"
                     .to_owned(),
             ));
         }
-        (Some(_), Cut::Never) => {
+        (Some(_), Slicing::Never) => {
             return Err(Error::Options(format!(
                 "--slice-ms: phase `{}` is compared by whole runs. Slices are for loads at one rate and closed loops, without an end \
                  of their own (drivers redis, http, tcp, mqtt, sql, kernels of host and one question of reads): --set \
@@ -64,10 +65,16 @@ pub(super) fn sliced<'a>(
                 SLICE_MS.end()
             )));
         }
-        (Some(ms), _) | (None, Cut::Usual(ms)) => ms,
+        (Some(ms), _) | (None, Slicing::ByDefault(ms)) => ms,
     };
     let slice = Duration::from_millis(ms.into());
-    Ok(Some(Sliced { sides, phase: &series.phase, slice, seed: series.seed, is_open: suits == Cut::Asked }))
+    Ok(Some(SlicedComparison {
+        sides,
+        phase: &series.phase,
+        slice,
+        seed: series.seed,
+        is_open: suits == Slicing::OnRequest,
+    }))
 }
 
 /// The longest pause of a connection of either side.
@@ -81,19 +88,19 @@ fn phase_of<'s>(scenario: &'s Scenario, name: &str) -> Result<&'s Phase> {
     known.ok_or_else(|| Error::Options(format!("there is no phase `{name}` in {}", scenario.head.name)))
 }
 
-impl Sliced<'_> {
-    /// Compares; `metrics_of` says which of the known figures count, the deciding one first.
+impl SlicedComparison<'_> {
+    /// Compares; `metrics_of` chooses the metrics among the known figures, the primary one first.
     pub(super) fn compare(
         &self,
-        table: &Table,
+        interleaver: &Interleaver,
         blocks_max: Option<usize>,
         metrics_of: impl Fn(&BTreeMap<String, f64>) -> Vec<Metric>,
         out: &mut dyn Write,
     ) -> Result<(Answer, Vec<Run>)> {
-        self.warm_up(table)?;
-        // Which figures there are is known after the first group.
-        let mut behind = Behind::default();
-        let mut history = self.group(table, 1, true, &mut behind)?;
+        self.warm_up(interleaver)?;
+        // The figures are known after the first group.
+        let mut backlog = Backlog::default();
+        let mut history = self.group(interleaver, 1, true, &mut backlog)?;
         let known = history.last().map(|run| run.values.clone()).unwrap_or_default();
         let plan = Plan::of_slices(metrics_of(&known), self.seed, self.slice);
         let plan = Plan { blocks_max: blocks_max.unwrap_or(plan.blocks_max), ..plan };
@@ -102,58 +109,65 @@ impl Sliced<'_> {
                 Step::Done(answer) => return Ok((answer, history)),
                 Step::Run { block, pilot, blocks, .. } => (block, pilot, blocks),
             };
-            let group = self.group(table, block, pilot, &mut behind)?;
-            say(out, &line(block, blocks, pilot, &group))?;
+            let group = self.group(interleaver, block, pilot, &mut backlog)?;
+            write_line(out, &line(block, blocks, pilot, &group))?;
             history.extend(group);
         }
     }
 
-    fn warm_up(&self, table: &Table) -> Result<()> {
-        let progress = Progress::passing();
+    fn warm_up(&self, interleaver: &Interleaver) -> Result<()> {
+        let progress = Progress::terminal_only();
         for (arm, scenario) in [Arm::A, Arm::B].into_iter().zip(self.sides) {
             let warmup = phase_of(scenario, self.phase)?.warmup;
             if !warmup.is_zero() {
-                progress.fleeting(|| format!("warm-up of {arm:?}, {} s", warmup.as_secs_f64()));
-                table.play(arm, Turn { warmup, duration: Duration::ZERO, seed: self.seed })?;
+                progress.update(|| format!("warm-up of {arm:?}, {} s", warmup.as_secs_f64()));
+                interleaver.run_slice(arm, Slice { warmup, duration: Duration::ZERO, seed: self.seed })?;
             }
         }
         Ok(())
     }
 
-    /// Pairs of slices from block `first` on. On a terminal it says which; nothing is in flight meanwhile.
-    fn group(&self, table: &Table, first: usize, pilot: bool, behind: &mut Behind) -> Result<Vec<Run>> {
-        let (mut group, progress) = (Group::default(), Progress::passing());
+    /// Runs pairs of slices from block `first` on. It updates the progress while nothing is in flight.
+    fn group(
+        &self,
+        interleaver: &Interleaver,
+        first: usize,
+        pilot: bool,
+        backlog: &mut Backlog,
+    ) -> Result<Vec<Run>> {
+        let (mut group, progress) = (SliceGroup::default(), Progress::terminal_only());
         for block in first..first + PAIRS {
             let what = if pilot { "A against A" } else { "A against B" };
-            progress.fleeting(|| format!("pair {block}, {what}"));
+            progress.update(|| format!("pair {block}, {what}"));
             let arms = if pilot { [Arm::A; 2] } else { order(self.seed, block) };
             for (place, arm) in arms.into_iter().enumerate() {
                 let seed = block_seed(self.seed, block);
-                let slice = table.play(arm, Turn { warmup: ramp(self.slice), duration: self.slice, seed })?;
+                let slice = interleaver
+                    .run_slice(arm, Slice { warmup: ramp(self.slice), duration: self.slice, seed })?;
                 let side = if pilot { place } else { arm as usize };
                 let outcome = &slice.outcome;
                 group.add(arm, side, &outcome.recorder, outcome.measured, slice.target_cpu);
                 if self.is_open {
-                    behind.add(arm, &outcome.recorder.total().counts);
+                    backlog.add(arm, &outcome.recorder.total().counts);
                 }
             }
         }
-        if let Some((arm, share)) = behind.too_far() {
-            return Err(self.too_far_behind(arm, share));
+        if let Some((arm, share)) = backlog.exceeded() {
+            return Err(self.backlog_error(arm, share));
         }
-        // Slices of a server that is gone would be left out one after the other until the last.
+        // Otherwise the slices of a dead server would be discarded one by one.
         if let Some(side) = group.idle_side() {
             let arm = if pilot || side == 0 { Arm::A } else { Arm::B };
             return Err(Error::Verdict(format!("side {arm:?} has no connection left")));
         }
-        let fault_of = |side: usize, total: &Class| {
+        let failed_gate_of = |side: usize, total: &Class| {
             let scenario = self.sides[if pilot { Arm::A as usize } else { side }];
-            fault(total, scenario, phase_of(scenario, self.phase).ok()?)
+            failed_gate(total, scenario, phase_of(scenario, self.phase).ok()?)
         };
-        Ok(group.finish(fault_of))
+        Ok(group.finish(failed_gate_of))
     }
 
-    fn too_far_behind(&self, arm: Arm, share: f64) -> Error {
+    fn backlog_error(&self, arm: Arm, share: f64) -> Error {
         let ms = self.slice.as_millis();
         Error::Verdict(format!(
             "side {arm:?}: of the operations of its slices {:.0} % were unanswered at their end. Either it does not keep up with the \
@@ -163,7 +177,7 @@ impl Sliced<'_> {
         ))
     }
 
-    /// One line of what is to be done.
+    /// A line about the plan.
     pub(super) fn plan_line(&self) -> String {
         format!("both sides stay connected and take turns of {} ms", self.slice.as_millis())
     }
@@ -179,10 +193,10 @@ fn line(block: usize, blocks: usize, pilot: bool, group: &[Run]) -> String {
         true => format!("A {:.1}  A against A", of_arm(Arm::A)),
         false => format!("A {:.1}  B {:.1}", of_arm(Arm::A), of_arm(Arm::B)),
     };
-    let fault = group.iter().find_map(|run| run.invalid.as_deref());
-    let fault = fault.map(|fault| format!("  left out: {fault}")).unwrap_or_default();
+    let failed_gate = group.iter().find_map(|run| run.invalid.as_deref());
+    let failed_gate = failed_gate.map(|failed_gate| format!("  left out: {failed_gate}")).unwrap_or_default();
     format!(
-        "pairs {block:>3} to {:>3} of about {blocks:<4} throughput {throughput}{fault}",
+        "pairs {block:>3} to {:>3} of about {blocks:<4} throughput {throughput}{failed_gate}",
         block + PAIRS - 1
     )
 }

@@ -1,17 +1,17 @@
-//! What to do about a gate that failed: the command of the run with the key changed that the gate looks at.
+//! Advice for a failed gate: the command of the run with another value for the key behind the gate.
 
 use crate::options::NAME;
 use crate::result::{Bundle, Gate};
-use crate::runner::asked::shell_word;
+use crate::runner::command_line::shell_word;
 use crate::scenario::{Phase, Scenario};
 
-/// Share of the rate that a generator which was too slow may keep, and of the rate that was achieved.
+/// The share of the rate to try after the generator was too slow, and of the achieved rate.
 const HALF: f64 = 0.5;
 const ACHIEVED: f64 = 0.8;
-/// Room of a limit above what was found.
+/// The factor between the measured value and a new limit.
 const ROOM: f64 = 1.2;
 
-/// A line for each gate that failed, the same advice once. `called` is how a shell takes this program.
+/// A line for each failed gate, without repetitions. `called` is the program's name in a shell.
 pub(super) fn advice(bundle: &Bundle, scenario: &Scenario, called: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for gate in bundle.result.gates.iter().filter(|gate| !gate.passed) {
@@ -24,7 +24,7 @@ pub(super) fn advice(bundle: &Bundle, scenario: &Scenario, called: &str) -> Vec<
     lines
 }
 
-/// What is to be changed, and the settings that do it.
+/// The advice, and the settings that implement it.
 fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, Vec<String>)> {
     let (place, name) = gate.name.rsplit_once(' ').unwrap_or(("", &gate.name));
     let phase = scenario
@@ -46,8 +46,8 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
                 bundle.result.phases.iter().find(|known| known.name == phase.map_or("", |phase| &phase.name));
             let achieved_per_s = achieved.map_or(0.0, |known| known.total.completed_per_s);
             let phase = phase?;
-            let asked: f64 = phase.mixes.iter().filter_map(|mix| mix.rate).sum();
-            let share = (achieved_per_s / (asked * scenario.rate_scale()).max(1e-9)).clamp(0.01, 1.0);
+            let command_line: f64 = phase.mixes.iter().filter_map(|mix| mix.rate).sum();
+            let share = (achieved_per_s / (command_line * scenario.rate_scale()).max(1e-9)).clamp(0.01, 1.0);
             (
                 "the load was not the planned one; a lower rate should pass".to_owned(),
                 rates(phase, |rate| rate * share * ACHIEVED),
@@ -59,7 +59,7 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
             let most =
                 texts.max_by_key(|(_, count)| **count).map(|(text, _)| format!(" (most often: {text})"));
             let why = format!("put right what failed{}, or allow so many failures", most.unwrap_or_default());
-            // One limit for all phases.
+            // One limit applies to all phases.
             let gates =
                 bundle.result.gates.iter().filter(|other| !other.passed && other.name.ends_with(name));
             let worst = gates.map(|other| other.value).fold(gate.value, f64::max);
@@ -81,7 +81,7 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
     })
 }
 
-/// Every rate of a phase, changed.
+/// The settings that change every rate of a phase.
 fn rates(phase: &Phase, change: impl Fn(f64) -> f64) -> Vec<String> {
     let one = |name: &str, rate: f64| format!("{name}.rate={}", rounded(change(rate)));
     match &phase.mixes[..] {
@@ -95,14 +95,14 @@ fn rates(phase: &Phase, change: impl Fn(f64) -> f64) -> Vec<String> {
     }
 }
 
-/// Two digits, downwards.
+/// Rounds down to two digits.
 fn rounded(rate: f64) -> f64 {
     let step = 10_f64.powf(rate.max(1e-6).log10().floor() - 1.0);
     let rate = (rate / step).floor() * step;
     if rate >= 1.0 { rate.round() } else { rate }
 }
 
-/// A limit above a value, as it is written.
+/// A limit above a value, as text.
 fn above(value: f64) -> String {
     format!("{:.4}", (value * ROOM).max(0.0001))
 }
@@ -111,7 +111,7 @@ fn below(value: f64) -> String {
     format!("{:.4}", (value / ROOM - 0.0001).max(0.0))
 }
 
-/// The command of the run with some settings more, without the place of the result, which is taken.
+/// The command of the run with more settings, without the directory of the result, which is in use.
 fn command(bundle: &Bundle, sets: &[String], called: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut given = bundle.result.command_line.iter().skip_while(|word| *word == NAME);

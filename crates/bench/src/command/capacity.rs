@@ -1,12 +1,12 @@
-//! `tacho bench capacity`: carries out what `crate::capacity` decides.
+//! `tacho bench capacity`: carries out the steps of `crate::capacity`.
 
 use std::io::Write;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::say;
-use super::series::{Series, SeriesArgs};
+use super::output::write_line;
+use super::series::{RunSeries, SeriesArgs};
 use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
 use crate::error::{Error, Result};
 use crate::limits::RATE_MAX;
@@ -42,39 +42,40 @@ pub struct CapacityArgs {
     steps_max: usize,
 }
 
-/// A rate of an option, operations per second.
+/// Parses a rate, operations per second.
 fn rate(text: &str) -> std::result::Result<f64, String> {
     let rate = text.parse::<f64>().map_err(|error| error.to_string())?;
     let is_one = rate > 0.0 && rate <= RATE_MAX;
     is_one.then_some(rate).ok_or_else(|| format!("it must be above zero and at most {RATE_MAX}"))
 }
 
-/// Gates whose failure the search understands: an overload or a generator at its limit. Any other ends it.
+/// The gates that the search interprets: an overload, or a generator at its limit. Any other failed gate ends the
+/// search.
 const JUDGED_BY_SEARCH: [&str; 6] =
     ["sent_share", "lag_p99", "generator_core", "steal_share", "error_share", "completed"];
 
-/// What `capacity.json` holds.
+/// The content of `capacity.json`.
 #[derive(Serialize)]
 struct Search<'a> {
     scenario: &'a str,
     phase: &'a str,
     objective: String,
-    /// Its percentile (0.99 for p99) and the largest response time there, microseconds.
+    /// The quantile of the objective (0.99 for p99) and its largest response time, microseconds.
     quantile: f64,
     limit_us: f64,
     /// `None` for a search that ended early.
     answer: Option<&'a Answer>,
-    /// Why it ended before there was an answer, if it did.
+    /// The reason of an early end, if there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<String>,
-    /// The answer, or what was known without one, as the terminal showed it.
+    /// The text of the answer, or of the knowledge without one.
     sentences: String,
     steps: &'a [Outcome],
 }
 
-/// Searches, and says each step on the way.
+/// Searches, and prints each step.
 pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
-    let series = Series::begin(&args.series, "capacity", context)?;
+    let series = RunSeries::begin(&args.series, "capacity", context)?;
     let scenario = series.scenario(&[])?;
     let phase = scenario.phases.iter().find(|phase| phase.name == series.phase);
     let mix = match phase.map(|phase| phase.mixes.as_slice()) {
@@ -97,18 +98,18 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
     if !matches!(mix.arrival, Arrival::Poisson | Arrival::Fixed) {
         sets.push(format!("phase.{}.arrival=poisson", series.phase));
     }
-    say(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
-    series.load_data(&sets)?.iter().try_for_each(|sentence| say(out, sentence))?;
+    write_line(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
+    series.load_data(&sets)?.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let mut history: Vec<Outcome> = Vec::new();
     let searched = search(&series, plan, &scenario, &sets, &mut history, out);
     let sentences = match &searched {
         Ok(answer) => answer.to_string(),
-        // Nothing was run: what is wrong can be put right, and the directory is still free.
+        // Nothing was run: the user can correct the error and use the directory again.
         Err(_) if history.is_empty() && !series.has_run() => return searched.map(drop),
         Err(error) => format!("{error}; {}", known(&history, &slo)),
     };
-    // Said before it is written: a full disk must not take it along.
-    say(out, &sentences)?;
+    // The answer is printed before it is written, so that a full disk does not lose it.
+    write_line(out, &sentences)?;
     let search = Search {
         scenario: &scenario.head.name,
         phase: &series.phase,
@@ -122,15 +123,15 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
     };
     let written = series.write("capacity.json", &search);
     match (searched, written) {
-        (Ok(_), written) => say(out, &format!("result: {}", written?.display())),
+        (Ok(_), written) => write_line(out, &format!("result: {}", written?.display())),
         (Err(error), Ok(_)) => Err(series.unfinished(error)),
         (Err(error), Err(lost)) => Err(Error::Verdict(format!("{error}; {lost}"))),
     }
 }
 
-/// Runs steps until there is an answer. Those that are over are in `history`, whatever ends it.
+/// Runs steps until there is an answer. `history` contains the finished ones in any case.
 fn search(
-    series: &Series<'_>,
+    series: &RunSeries<'_>,
     mut plan: Plan,
     scenario: &Scenario,
     sets: &[String],
@@ -146,21 +147,21 @@ fn search(
         let mut sets = sets.to_vec();
         sets.push(format!("phase.{}.rate={:?}", series.phase, rate_per_s / scenario.rate_scale()));
         sets.push(format!("phase.{}.duration={seconds:.0}s", series.phase));
-        // Another schedule each time, else one unlucky crowd of arrivals would meet every rate.
+        // Each step has another schedule, so that one unlucky burst does not affect every rate.
         sets.push(format!("seed={}", series.seed.wrapping_add(history.len() as u64 + 1) & (i64::MAX as u64)));
         let number = history.len() + 1;
         let label = format!("step {number}, {rate_per_s:.0}/s for {seconds:.0} s");
         let bundle = series.run(&sets, &format!("step-{number:02}"), label)?;
         let stalls_s = bundle.main_phase().and_then(|phase| bundle.stall_period_s(phase));
-        // No step after it is to miss the stalls that this one met.
+        // Later steps are long enough for the stalls that this one found.
         plan.stall_period_s = plan.stall_period_s.into_iter().chain(stalls_s).reduce(f64::max);
         let outcome = outcome(&bundle, rate_per_s, &slo)?;
-        say(out, &line(number, &outcome, &slo, &why))?;
+        write_line(out, &line(number, &outcome, &slo, &why))?;
         history.push(outcome);
     }
 }
 
-/// What is known without an answer.
+/// The knowledge without an answer, as text.
 fn known(history: &[Outcome], slo: &Objective) -> String {
     let valid = || history.iter().filter(|outcome| outcome.generator_fault.is_none());
     let rates = |passes: bool| {
@@ -176,7 +177,7 @@ fn known(history: &[Outcome], slo: &Objective) -> String {
     }
 }
 
-/// What a step's bundle says to the search. A server that died ends the search.
+/// The outcome of a step. A dead server ends the search.
 fn outcome(bundle: &Bundle, rate_per_s: f64, slo: &Objective) -> Result<Outcome> {
     let phase = bundle.main_phase().ok_or_else(|| Error::Verdict("a step has no result".to_owned()))?;
     if let Some(fault) = bundle.result.faults.first() {
@@ -186,7 +187,7 @@ fn outcome(bundle: &Bundle, rate_per_s: f64, slo: &Objective) -> Result<Outcome>
         )));
     }
     let mut outcome = Outcome::measured(bundle, phase, rate_per_s, slo);
-    // Names of gates begin with their phase.
+    // Names of gates start with their phase.
     let is = |gate: &Gate, name: &str| gate.name == name || gate.name.ends_with(&format!(" {name}"));
     let bad: Vec<&Gate> = bundle.result.gates.iter().filter(|gate| !gate.passed).collect();
     let other = bad.iter().find(|gate| !JUDGED_BY_SEARCH.iter().any(|name| is(gate, name)));
@@ -198,7 +199,8 @@ fn outcome(bundle: &Bundle, rate_per_s: f64, slo: &Objective) -> Result<Outcome>
         )));
     }
     let failed = |name: &str| bad.iter().copied().find(|gate| is(gate, name));
-    // Lag also grows while operations wait for a busy target: it is the generator's own only when all else is well.
+    // Lag also grows while operations wait for a busy target. It is the generator's fault only if everything else is
+    // fine.
     let fault = failed("generator_core")
         .or(failed("steal_share"))
         .or_else(|| failed("lag_p99").filter(|_| slo.failures(&outcome).is_empty()));

@@ -1,4 +1,4 @@
-//! How many processes make a load, on this machine and on others.
+//! The processes that generate a load, on this machine and on others.
 
 use clap::Args;
 
@@ -22,12 +22,12 @@ pub(super) struct Generators {
 }
 
 impl Generators {
-    /// Whether the load is shared.
+    /// Whether several processes share the load.
     pub(super) fn are_several(&self) -> bool {
         self.workers > 1 || !self.worker_commands.is_empty()
     }
 
-    /// Runs a scenario, in this process if it is the only one.
+    /// Runs a scenario in this process, or in several.
     pub(super) fn run(
         &self,
         scenario: &Scenario,
@@ -40,19 +40,19 @@ impl Generators {
         }
     }
 
-    /// Several processes make the load; a server that the run starts is started here, once.
+    /// Runs a scenario in several processes. If the run starts a server, this process starts it once.
     fn share(&self, scenario: &Scenario, options: &runner::Options, context: &Context) -> Result<Bundle> {
-        let hosted = if self.worker_commands.is_empty() {
-            runner::Hosted::start(scenario, context, options.quiet || options.label.is_some())?
+        let self_hosted = if self.worker_commands.is_empty() {
+            runner::SelfHosted::start(scenario, context, options.quiet || options.label.is_some())?
         } else {
-            runner::Hosted::refuse(scenario)?;
+            runner::SelfHosted::refuse(scenario)?;
             None
         };
-        let told = hosted.as_ref().map_or(scenario, runner::Hosted::scenario);
+        let scenario = self_hosted.as_ref().map_or(scenario, runner::SelfHosted::scenario);
         let processes = worker::Processes { here: self.workers, commands: &self.worker_commands };
-        let mut bundle = worker::run(told, options, processes, context)?;
-        if let Some(hosted) = hosted {
-            hosted.stop(&mut bundle);
+        let mut bundle = worker::run(scenario, options, processes, context)?;
+        if let Some(self_hosted) = self_hosted {
+            self_hosted.stop(&mut bundle);
         }
         Ok(bundle)
     }

@@ -1,15 +1,15 @@
-//! `tacho bench run ledger`: the scenario of that name, in its own words. Every option stands for a key of the scenario, which
-//! has the defaults.
+//! `tacho bench run ledger`: the scenario of that name, with its own options. Every option sets a key of the scenario,
+//! which has the defaults.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::run::Common;
+use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
 use super::thingsboard::written_version;
 
-/// Its scenario.
+/// The scenario.
 pub(super) const NAME: &str = "ledger";
 
 /// Kills the server at random moments and proves that every acknowledged point is readable exactly once and that no
@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "ledger";
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: ScenarioOptions,
     /// How often the server is killed [default: 20]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     kills: Option<u32>,
@@ -45,7 +45,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The keys of the scenario that these options change. What `--set` says comes after them.
+    /// The settings of these options, followed by those of `--set`.
     pub(super) fn sets(&self) -> Vec<String> {
         let mut sets = Sets::default();
         sets.number("phase.run.kills", self.kills);
@@ -73,11 +73,14 @@ mod tests {
     fn defaults_and_the_published_command_line() {
         let plain = scenario("").unwrap();
         assert_eq!((plain.head.seed, plain.phases[0].connections()), (1, 8));
-        assert_eq!(plain.phases[0].mixes[0].own["kills"].as_integer(), Some(20));
+        assert_eq!(plain.phases[0].mixes[0].driver_keys["kills"].as_integer(), Some(20));
         let published = scenario("--kills 3 --seed 7 --devices 4 --window 2 --rate 50 --protocol 5").unwrap();
         let mix = &published.phases[0].mixes[0];
         assert_eq!((published.head.seed, mix.connections, mix.window, mix.rate), (7, 4, 2, Some(50.0)));
-        assert_eq!((mix.own["kills"].as_integer(), mix.own["version"].as_str()), (Some(3), Some("5")));
+        assert_eq!(
+            (mix.driver_keys["kills"].as_integer(), mix.driver_keys["version"].as_str()),
+            (Some(3), Some("5"))
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `tacho bench list`: the scenarios that are compiled in, and what the files of a directory hold: a line each, or all of one.
+//! `tacho bench list`: the built-in scenarios and those in the files of a directory, one line each, or one with all
+//! details.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -6,15 +7,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::options_file::OptionsFile;
-use super::{say, words};
+use super::options_file::{OptionsFile, Run};
+use super::output::write_line;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::{Alias, BUILTIN, Scenario};
 
-/// Where files are looked for.
+/// The directory of scenario files.
 const SCENARIOS: &str = "scenarios";
-/// Characters of a line of a terminal that does not say how many it has: those of the narrowest usual one.
+/// The width of a terminal that does not report it: the smallest usual one.
 const LINE_CHARS: usize = 80;
 
 /// Lists scenarios
@@ -36,12 +37,12 @@ pub struct ListArgs {
     json: bool,
 }
 
-/// A scenario, or a run of a file of options.
+/// A scenario, or a run of an options file.
 #[derive(Debug, Serialize)]
 struct Entry {
-    /// As it is run.
+    /// The name to run it by.
     name: String,
-    /// Who speaks to the server.
+    /// The driver.
     driver: String,
     about: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,12 +51,12 @@ struct Entry {
     aliases: Vec<&'static str>,
     /// The command that runs it, without the program.
     command: String,
-    /// Why it cannot be run.
+    /// The reason why it cannot be run.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Lists the files that are named, or the scenarios that have all words.
+/// Lists the given files, or the scenarios that match all words.
 pub(super) fn run(args: &ListArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
     let is_file = |word: &String| Path::new(word).extension().is_some_and(|it| it == "toml");
     let (files, words): (Vec<&String>, Vec<&String>) = args.words.iter().partition(|word| is_file(word));
@@ -87,17 +88,17 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut dyn Write) -> Re
     if args.json {
         let json =
             serde_json::to_string_pretty(&entries).map_err(|error| Error::Options(error.to_string()))?;
-        return say(out, &json);
+        return write_line(out, &json);
     }
     let text = if is_whole {
         entries.iter().map(Entry::whole).collect::<Vec<_>>().join("\n")
     } else {
         table(&entries, line_chars(), context.called())
     };
-    say(out, &text)
+    write_line(out, &text)
 }
 
-/// Characters that a line of the terminal has; elsewhere lines are as long as they are.
+/// The width of the terminal; `None` if the output is no terminal.
 fn line_chars() -> Option<usize> {
     let out = std::io::stdout();
     let columns =
@@ -119,7 +120,7 @@ fn no_such(words: &[&String]) -> String {
     }
 }
 
-/// The built-in scenarios and those of a directory that are others. A file that cannot be read hides none of the others.
+/// The built-in scenarios and other ones in a directory. An unreadable file does not hide the others.
 fn everything(directory: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for builtin in BUILTIN {
@@ -163,14 +164,14 @@ impl Entry {
         }
     }
 
-    /// Whether it is of this driver or has the word somewhere.
+    /// Whether the entry has this driver, or contains the word.
     fn has(&self, word: &str) -> bool {
         let word = word.to_lowercase();
         let texts = [&self.name, &self.driver, &self.about].into_iter().map(String::as_str);
         texts.chain(self.aliases.iter().copied()).any(|text| text.to_lowercase().contains(&word))
     }
 
-    /// All there is to say.
+    /// All details.
     fn whole(&self) -> String {
         let mut lines = vec![format!("{} ({})", self.name, self.driver), format!("  {}", self.about)];
         let facts = [
@@ -186,7 +187,7 @@ impl Entry {
     }
 }
 
-/// One line for each scenario: name, driver and description, cut to `line_chars` characters where that is given.
+/// One line for each scenario: name, driver and description, cut to `line_chars` characters if given.
 fn table(entries: &[Entry], line_chars: Option<usize>, called: &str) -> String {
     let width =
         |text: fn(&Entry) -> &str| entries.iter().map(|entry| text(entry).chars().count()).max().unwrap_or(0);
@@ -223,12 +224,12 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a file is the one that was compiled in. A changed copy is another scenario, and is run by its path.
+/// Whether a file equals a built-in scenario. A changed copy is another scenario, and is run by its path.
 fn is_builtin(file: &Path) -> bool {
     std::fs::read_to_string(file).is_ok_and(|text| BUILTIN.iter().any(|builtin| builtin.text == text))
 }
 
-/// What a file holds: a scenario, or runs of a load with options of its own.
+/// The entries of a file: a scenario, or the runs of an options file.
 fn described(file: &Path) -> Result<Vec<Entry>> {
     let name = file.display().to_string();
     if !OptionsFile::is_one(file)? {
@@ -236,7 +237,7 @@ fn described(file: &Path) -> Result<Vec<Entry>> {
     }
     let options = OptionsFile::load(file)?;
     let wrong = |what: String| Error::Scenario { path: file.to_owned(), what };
-    let entry = |run: &super::Run| {
+    let entry = |run: &Run| {
         Ok(Entry {
             name: format!("{name} {}", run.name),
             driver: options.scenario.clone(),
@@ -244,7 +245,7 @@ fn described(file: &Path) -> Result<Vec<Entry>> {
             article: None,
             phases: Vec::new(),
             aliases: Vec::new(),
-            command: format!("bench run {}", words(&options, run).map_err(wrong)?.join(" ")),
+            command: format!("bench run {}", options.command_line(run).map_err(wrong)?.join(" ")),
             error: None,
         })
     };
@@ -365,7 +366,7 @@ mod tests {
         for path in files {
             let file = OptionsFile::load(&path).unwrap();
             for run in &file.runs {
-                let words = words(&file, run).unwrap();
+                let words = file.command_line(run).unwrap();
                 FileCommand::try_parse_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
             }
         }

@@ -1,4 +1,4 @@
-//! The command line of the load generator, so that a program only has to delegate to it.
+//! The command line of the load generator. A program only delegates to it.
 
 mod ab;
 mod ab_slices;
@@ -8,9 +8,12 @@ mod generators;
 mod ledger;
 mod list;
 mod options_file;
+mod output;
 mod run;
+mod scenario_options;
 mod series;
 mod sets;
+mod signals;
 mod thingsboard;
 mod worker;
 
@@ -23,8 +26,9 @@ use crate::bundles::{self, BundleCommand};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::scenario::Scenario;
-use options_file::{OptionsFile, Run};
-use run::Common;
+use options_file::OptionsFile;
+use output::write_line;
+use scenario_options::ScenarioOptions;
 
 /// Load tests, and the ledger of what was acknowledged
 #[derive(Debug, Subcommand)]
@@ -82,7 +86,7 @@ pub struct ScenarioArgs {
     more: Vec<String>,
 }
 
-/// A command of a file of options.
+/// A command of an options file.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 enum FileCommand {
@@ -90,7 +94,7 @@ enum FileCommand {
     Ledger(Box<ledger::Options>),
 }
 
-/// Runs a subcommand; results go to `out`. A run that is not valid is [`Error::Verdict`].
+/// Runs a subcommand and writes its output to `out`. An invalid run is [`Error::Verdict`].
 pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Result<()> {
     match command {
         BenchCommand::Run(args) => run_words(&args.words, context, out),
@@ -103,7 +107,7 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
     }
 }
 
-/// `thingsboard` and `ledger` have options of their own.
+/// Runs `thingsboard` and `ledger` with their own options, and any other scenario with the common ones.
 fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result<()> {
     if matches!(words[0].as_str(), thingsboard::NAME | ledger::NAME) {
         return match parsed::<FileCommand>(words, out)? {
@@ -117,11 +121,11 @@ fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result
     }
 }
 
-/// `None` when the words asked for help, which then was given.
+/// Parses words. Returns `None` after it has printed the requested help.
 fn parsed<P: Parser>(words: &[String], out: &mut dyn Write) -> Result<Option<P>> {
     match P::try_parse_from(words) {
         Ok(parsed) => Ok(Some(parsed)),
-        Err(help) if !help.use_stderr() => say(out, &help.to_string()).map(|()| None),
+        Err(help) if !help.use_stderr() => write_line(out, &help.to_string()).map(|()| None),
         Err(error) => Err(Error::Options(error.to_string())),
     }
 }
@@ -132,8 +136,8 @@ fn run_command(command: &FileCommand, context: &Context, out: &mut dyn Write) ->
 }
 
 impl FileCommand {
-    /// The scenario that its options stand for, and what every scenario can be asked for.
-    fn scenario(&self) -> Result<(Scenario, &Common)> {
+    /// The scenario of the options, and the common options.
+    fn scenario(&self) -> Result<(Scenario, &ScenarioOptions)> {
         let (name, sets, common) = match self {
             Self::Thingsboard(options) => (thingsboard::NAME, options.sets()?, &options.common),
             Self::Ledger(options) => (ledger::NAME, options.sets(), &options.common),
@@ -142,7 +146,7 @@ impl FileCommand {
     }
 }
 
-/// The scenario of a command line, if its driver understands it.
+/// The scenario of a command line, if its driver accepts it.
 #[cfg(test)]
 fn understood(line: &str) -> std::result::Result<Scenario, String> {
     let command = FileCommand::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
@@ -150,31 +154,15 @@ fn understood(line: &str) -> std::result::Result<Scenario, String> {
     crate::runner::driver(&scenario).map(|_| scenario)
 }
 
-fn invalid() -> Error {
-    Error::Verdict("the run is not valid; its figures must not be quoted".to_owned())
-}
-
 fn run_file(args: &ScenarioArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
     let file = OptionsFile::load(&args.file)?;
     let wrong = |what: String| Error::Scenario { path: args.file.clone(), what };
     let run = file.run(&args.run).map_err(wrong)?;
-    let mut words = words(&file, run).map_err(wrong)?;
+    let mut words = file.command_line(run).map_err(wrong)?;
     words.extend(args.more.iter().cloned());
     match FileCommand::try_parse_from(&words) {
         Ok(command) => run_command(&command, context, out),
         Err(error) => Err(wrong(format!("run {}: {error}", args.run))),
-    }
-}
-
-fn words(file: &OptionsFile, run: &Run) -> std::result::Result<Vec<String>, String> {
-    Ok(std::iter::once(file.scenario.clone()).chain(run.arguments()?).collect())
-}
-
-/// Writes a line. A reader that has gone away wants no more.
-fn say(out: &mut dyn Write, text: &str) -> Result<()> {
-    match writeln!(out, "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("writing")(error)),
-        _ => Ok(()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files of options: named runs of the loads that have options of their own. A file says nothing an option could not; it is turned into a
-//! command line, so an option has one definition and one check.
+//! Options files: named runs of the loads with their own options. A file is converted into a command line, so that each
+//! option is defined and checked once.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OptionsFile {
-    /// Which command the options are for, such as `thingsboard`.
+    /// The command for the options, such as `thingsboard`.
     pub(super) scenario: String,
-    /// The runs in order.
+    /// The runs, in order.
     #[serde(rename = "run")]
     pub(super) runs: Vec<Run>,
 }
@@ -23,9 +23,9 @@ pub(super) struct OptionsFile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Run {
-    /// Its name within the file.
+    /// The name within the file.
     pub(super) name: String,
-    /// The question it answers.
+    /// The question that the run answers.
     pub(super) about: String,
     options: toml::Table,
 }
@@ -42,13 +42,18 @@ impl OptionsFile {
         Ok(scenario)
     }
 
-    /// Whether a file is one of these and not a scenario of the runner.
+    /// Whether a file is an options file and not a scenario.
     pub(super) fn is_one(path: &Path) -> Result<bool> {
         let text = fs::read_to_string(path).map_err(Error::file(path))?;
         Ok(toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("run")))
     }
 
-    /// A run by its name. The message of an error lists the names there are.
+    /// The name of the command and the options of a run, as they stand on a command line.
+    pub(super) fn command_line(&self, run: &Run) -> std::result::Result<Vec<String>, String> {
+        Ok(std::iter::once(self.scenario.clone()).chain(run.arguments()?).collect())
+    }
+
+    /// A run by its name. The error lists the known names.
     pub(super) fn run(&self, name: &str) -> std::result::Result<&Run, String> {
         self.runs.iter().find(|run| run.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
@@ -58,7 +63,7 @@ impl OptionsFile {
 }
 
 impl Run {
-    /// The options as command line arguments: `devices = 200` is `--devices 200`, `closed = true` is `--closed`.
+    /// The options as arguments: `devices = 200` is `--devices 200`, `closed = true` is `--closed`.
     pub(super) fn arguments(&self) -> std::result::Result<Vec<String>, String> {
         let mut arguments = Vec::new();
         for (name, value) in &self.options {

@@ -1,4 +1,4 @@
-//! What `capacity` and `ab` share: one scenario, one phase of it, run again and again with other settings.
+//! A series of runs for `capacity` and `ab`: one phase of one scenario, repeated with other settings.
 
 use std::fs;
 use std::io;
@@ -10,14 +10,14 @@ use clap::Args;
 use serde::Serialize;
 
 use super::generators::Generators;
-use super::run::stop_on_signals;
+use super::signals::stop_on_signals;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
 use crate::result::{Bundle, write_whole};
 use crate::runner;
-use crate::runner::asked::LEFT_BEHIND;
-use crate::runner::turns::{Table, alternate, interrupted};
+use crate::runner::command_line::LEFT_BEHIND;
+use crate::runner::interleaver::{Interleaver, interleave, interrupted};
 use crate::scenario::{Kind, Phase, Scenario};
 
 /// The scenario and where results go.
@@ -50,21 +50,21 @@ pub(super) struct SeriesArgs {
     out: Option<PathBuf>,
 }
 
-/// A series under way.
-pub(super) struct Series<'a> {
+/// A series in progress.
+pub(super) struct RunSeries<'a> {
     args: &'a SeriesArgs,
     context: &'a Context,
-    /// Name of the phase that is run.
+    /// The name of the phase.
     pub(super) phase: String,
-    /// Where results go.
+    /// The directory of the results.
     pub(super) directory: PathBuf,
-    /// The scenario's seed.
+    /// The seed of the scenario.
     pub(super) seed: u64,
     stop: Arc<AtomicBool>,
 }
 
-impl<'a> Series<'a> {
-    /// `command` names the series in its default directory.
+impl<'a> RunSeries<'a> {
+    /// Starts a series. `command` is a part of the default directory's name.
     pub(super) fn begin(args: &'a SeriesArgs, command: &str, context: &'a Context) -> Result<Self> {
         let scenario = load(args, &[])?;
         let phase = chosen(&scenario, args.phase.as_deref())?.name.clone();
@@ -72,23 +72,23 @@ impl<'a> Series<'a> {
         let directory = args.out.clone().unwrap_or_else(own);
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
         refuse_used(&directory)?;
-        // A place that takes no file is noticed before the first run and not after it.
+        // A directory that cannot be written is noticed before the first run.
         tempfile::tempfile_in(&directory).map_err(Error::file(&directory))?;
         let (phase, seed, stop) = (phase, scenario.head.seed, stop_on_signals()?);
         Ok(Self { args, context, phase, directory, seed, stop })
     }
 
-    /// Whether several processes make the load of each run.
+    /// Whether several processes share the load.
     pub(super) fn is_shared(&self) -> bool {
         self.args.generators.are_several()
     }
 
-    /// The scenario with some more settings.
+    /// The scenario with more settings.
     pub(super) fn scenario(&self, sets: &[String]) -> Result<Scenario> {
         load(self.args, sets)
     }
 
-    /// Runs the phases before the measured one that load data. Returns what stays on the target, in sentences.
+    /// Runs the load phases before the measured one. Returns findings about data that stays on the target.
     pub(super) fn load_data(&self, sets: &[String]) -> Result<Vec<String>> {
         let scenario = self.scenario(sets)?;
         one_result(&scenario, &self.phase)?;
@@ -97,8 +97,8 @@ impl<'a> Series<'a> {
             return Ok(Vec::new());
         }
         let bundle = self.run_phases(&scenario, names, "data".to_owned())?;
-        let standing = bundle.result.standing();
-        match standing.reasons().next() {
+        let validity = bundle.result.validity();
+        match validity.reasons().next() {
             None => {
                 let stays = bundle.result.findings.iter().filter(|finding| finding.starts_with(LEFT_BEHIND));
                 Ok(stays.cloned().collect())
@@ -107,13 +107,13 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// What of a scenario decides which data there is, and where.
+    /// The part of a scenario that determines its data.
     pub(super) fn data_of(&self, scenario: &Scenario) -> toml::Table {
         data_of(scenario, &self.phase)
     }
 
-    /// Runs the measured phase with some more settings and keeps its bundle as `name`. On a terminal the label says which run is
-    /// under way.
+    /// Runs the measured phase with more settings and keeps its bundle as `name`. The label is for the progress on a
+    /// terminal.
     pub(super) fn run(&self, sets: &[String], name: &str, label: String) -> Result<Bundle> {
         let scenario = self.scenario(sets)?;
         one_result(&scenario, &self.phase)?;
@@ -125,14 +125,14 @@ impl<'a> Series<'a> {
         Ok(bundle)
     }
 
-    /// Runs the measured phase with two lots of settings in turns; `lead` says whose turn it is. Returns what it answered, and
-    /// what both measured. Without an answer that is kept at once, as [`Self::keep_sides`] does.
-    pub(super) fn alternate<T>(
+    /// Alternates the measured phase with two settings; `lead` chooses the slices. Returns the answer of `lead`, and
+    /// both bundles. Without an answer it keeps the bundles at once, like [`Self::keep_sides`].
+    pub(super) fn interleave<T>(
         &self,
         sides: [&Scenario; 2],
-        lead: impl FnOnce(&Table) -> Result<T>,
+        lead: impl FnOnce(&Interleaver) -> Result<T>,
     ) -> Result<(T, [Option<Bundle>; 2])> {
-        let (led, sides) = alternate(sides, &self.phase, self.context, &self.stop, lead);
+        let (led, sides) = interleave(sides, &self.phase, self.context, &self.stop, lead);
         match led {
             Ok(answer) => Ok((answer, sides)),
             Err(error) if sides.iter().all(Option::is_none) => Err(error),
@@ -143,10 +143,10 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// Keeps what two sides measured in turns as `A` and `B`.
+    /// Keeps the bundles of two sides as `A` and `B`.
     pub(super) fn keep_sides(&self, sides: &[Option<Bundle>; 2]) -> Result<()> {
         let named = sides.iter().zip(["A", "B"]);
-        // When the first is lost, the second is tried all the same.
+        // A failure of the first does not prevent the second.
         let kept = named.map(|(side, name)| side.as_ref().map_or(Ok(()), |side| self.keep(side, name)));
         kept.fold(Ok(()), Result::and)
     }
@@ -156,7 +156,7 @@ impl<'a> Series<'a> {
         fs::read_dir(&self.directory).is_ok_and(|mut entries| entries.next().is_some())
     }
 
-    /// An error, with the place of what was run until then.
+    /// An error, with the directory of the finished runs.
     pub(super) fn unfinished(&self, error: Error) -> Error {
         if !self.has_run() {
             return error;
@@ -175,7 +175,7 @@ impl<'a> Series<'a> {
         self.args.generators.run(scenario, &options, self.context)
     }
 
-    /// Writes the answer with everything that led to it. It has been said by then: where there is no room for it, it is not lost.
+    /// Writes the answer with its evidence. It was printed before, so that a full disk does not lose it.
     pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<PathBuf> {
         let path = self.directory.join(name);
         let text = serde_json::to_string_pretty(value).expect("BUG: an answer has only text keys") + "\n";
@@ -205,7 +205,7 @@ fn load(args: &SeriesArgs, more: &[String]) -> Result<Scenario> {
     Scenario::load(&args.name, &sets)
 }
 
-/// A phase whose parts have results of their own has none that could be looked at.
+/// Refuses a phase with several results.
 fn one_result(scenario: &Scenario, phase: &str) -> Result<()> {
     let wrong = |what| Error::Scenario { path: (&scenario.head.name).into(), what };
     let results = runner::results(scenario, phase).map_err(wrong)?;
@@ -237,7 +237,7 @@ fn chosen<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Phase> {
     }
 }
 
-/// A scenario without what only its other phases have.
+/// The scenario without keys that only its other phases use.
 fn data_of(scenario: &Scenario, phase: &str) -> toml::Table {
     let loads = loads_before(scenario, phase);
     let mut data = scenario.effective.clone();
@@ -254,7 +254,7 @@ fn data_of(scenario: &Scenario, phase: &str) -> toml::Table {
     data
 }
 
-/// Phases that load what a phase needs. One that comes after it may be to remove the data.
+/// The load phases before a phase. A later load phase may remove the data.
 fn loads_before(scenario: &Scenario, phase: &str) -> Vec<String> {
     let before = scenario.phases.iter().take_while(|one| one.name != phase);
     before.filter(|one| one.kind == Kind::Load).map(|one| one.name.clone()).collect()

@@ -1,22 +1,23 @@
-//! `tacho bench run thingsboard`: the scenario of that name, in the words of its load. Every option stands for keys of the
+//! `tacho bench run thingsboard`: the scenario of that name, with its own options. Every option sets keys of the
 //! scenario, which has the defaults.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::run::Common;
+use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
 use crate::driver::mqtt::Version;
 use crate::error::{Error, Result};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::options::parse_duration;
 
-/// Its scenario.
+/// The scenario.
 pub(super) const NAME: &str = "thingsboard";
-/// Rate at which ticks begin to pay: four messages a tick. Below it, answers that wait for the next send save as much.
+/// The rate from which ticks save time: four messages per tick. Below it, answers that wait for the next send save as
+/// much.
 const TICK_FROM_RATE: f64 = 20_000.0;
-/// A fiftieth of a 10 ms latency; far below what a group commit takes.
+/// A fiftieth of a latency of 10 ms, and far below the time of a group commit.
 const TICK_US: u32 = 200;
 
 /// Devices publish small JSON messages at QoS 1 to v1/devices/me/telemetry, each over its own connection; what was acknowledged
@@ -24,7 +25,7 @@ const TICK_US: u32 = 200;
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: ScenarioOptions,
     /// Devices to provision; each opens one connection [default: 1000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     devices: Option<u32>,
@@ -107,13 +108,13 @@ fn written_duration(text: &str) -> std::result::Result<String, String> {
     parse_duration(text).map(|_| text.to_owned())
 }
 
-/// A version of MQTT as it was written, if there is such a one.
+/// Checks a version of MQTT and returns it unchanged.
 pub(super) fn written_version(text: &str) -> std::result::Result<String, String> {
     text.parse::<Version>().map(|_| text.to_owned())
 }
 
 impl Options {
-    /// The keys of the scenario that these options change. What `--set` says comes after them.
+    /// The settings of these options, followed by those of `--set`.
     pub(super) fn sets(&self) -> Result<Vec<String>> {
         if let Some(window) = self.window.filter(|window| !(1..=IN_FLIGHT_MAX).contains(window)) {
             return Err(Error::Options(format!("--window {window} must be 1 to {IN_FLIGHT_MAX}")));
@@ -204,9 +205,9 @@ mod tests {
         assert_eq!((idle.phases[0].mixes[0].arrival, idle.phases[0].connections()), (Arrival::Idle, 10));
         let foreign =
             scenario("--target mqtt://127.0.0.1:1884 --no-provision --no-verify --server-pid 17").unwrap();
-        assert_eq!((foreign.target.pid, foreign.target.own.get("http")), (Some(17), None));
+        assert_eq!((foreign.target.pid, foreign.target.driver_keys.get("http")), (Some(17), None));
         let ours = scenario("--target mqtt://h --password 1234 --set phase.run.rate=7 --rate 9").unwrap();
-        assert_eq!(ours.target.own["password"].as_str(), Some("1234"));
+        assert_eq!(ours.target.driver_keys["password"].as_str(), Some("1234"));
         assert_eq!(ours.phases[0].mixes[0].rate, Some(7.0), "--set comes last");
     }
 

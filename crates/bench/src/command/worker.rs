@@ -1,7 +1,7 @@
-//! Several generator processes for one run. Each is told its part by one line on standard input. Where processes wait for each
-//! other it says what it brings, and goes on when it is told what all have brought, or ends when one of them has; at last it
-//! writes its bundle as one line.
-//! `stop`, or the end of its input, ends its part in order. Merging is lossless.
+//! Several worker processes for one run. Each gets its task as one line on standard input. At a barrier a worker sends
+//! its counts, and continues when it receives the sum of all counts, or ends when another worker has ended. Finally it
+//! sends its bundle as one line. `stop`, or the end of its input, ends its run in order. The bundles are merged without
+//! loss.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
@@ -22,18 +22,18 @@ use crate::result::{Bundle, merge};
 use crate::runner::{self, Counts};
 use crate::scenario::{Origin, Scenario};
 
-/// How often is looked whether the run is to end.
+/// The interval at which the stop flag is checked.
 const STOP_POLL: Duration = Duration::from_millis(50);
 const STOP: &str = "stop";
-/// Instead of what all have brought, when one of them has ended.
+/// Sent instead of the sum when a worker has ended.
 const OVER: &str = "over";
 
-/// What a worker is told.
+/// The task of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     /// The effective scenario as TOML.
     scenario: String,
-    /// What it was loaded from. An older build does not say, and is told below that it is another one.
+    /// The origin of the scenario. An older build does not send it; the check of the build refuses it below.
     #[serde(default)]
     origin: Origin,
     phases: Vec<String>,
@@ -42,24 +42,24 @@ struct Task {
     quiet: bool,
     label: Option<String>,
     command_line: Vec<String>,
-    /// Build of the program that asks. Another one may make the load in another way.
+    /// The build of the main process. Another build may generate another load.
     commit: Option<String>,
-    /// Those that the environment of the program that asks has, by name.
+    /// The passwords in the environment of the main process, by name.
     passwords: BTreeMap<String, String>,
 }
 
-/// What a worker says, one JSON value a line.
+/// A message of a worker, one JSON value per line.
 #[derive(Debug, Serialize, Deserialize)]
-enum Said {
-    /// Waits for the others, with what it brings.
+enum WorkerMessage {
+    /// The worker waits at a barrier, with its counts.
     Waits(Counts),
-    /// The files of its bundle, base64.
+    /// The files of its bundle, in base64.
     Bundle(BTreeMap<String, String>),
-    /// It could not run.
+    /// The worker could not run.
     Failed(String),
 }
 
-/// Generator processes: so many of this program on this machine, and one for each command, wherever that starts it.
+/// The workers: a number of local processes, and one process for each command, wherever that starts it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Processes<'a> {
     pub(super) here: u32,
@@ -79,7 +79,8 @@ impl Processes<'_> {
             return own;
         };
         let mut shell = Command::new("sh");
-        // Ctrl-C and the like are for this process, which tells the others: ssh would end with the result still on the other host.
+        // Signals of the terminal are for the main process, which forwards the stop. ssh would end while the result is
+        // still on the other host.
         shell.args(["-c", &format!("trap '' INT TERM HUP; {text}")]);
         shell
     }
@@ -87,31 +88,31 @@ impl Processes<'_> {
 
 struct Worker {
     child: Child,
-    to: Voice,
+    to: WorkerInput,
     from: BufReader<ChildStdout>,
     part: u32,
 }
 
-/// Where a worker listens. Whoever waits for it and whoever passes a stop on both speak.
+/// The standard input of a worker. The barrier and the forwarding of a stop share it.
 #[derive(Clone)]
-struct Voice(Arc<Mutex<ChildStdin>>);
+struct WorkerInput(Arc<Mutex<ChildStdin>>);
 
-impl Voice {
-    fn say(&self, line: &str) -> std::io::Result<()> {
-        // A line is written whole or the worker is lost.
+impl WorkerInput {
+    fn send_line(&self, line: &str) -> std::io::Result<()> {
+        // A line is written completely, or the worker is lost.
         writeln!(self.0.lock().unwrap_or_else(PoisonError::into_inner), "{line}")
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It has ended by itself unless something went wrong here.
+        // The worker has ended by itself, except after an error here.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a scenario in several processes and merges what they bring.
+/// Runs a scenario in several processes and merges their bundles.
 pub(super) fn run(
     scenario: &Scenario,
     options: &runner::Options,
@@ -121,11 +122,11 @@ pub(super) fn run(
     let workers = (0..processes.count())
         .map(|part| Worker::start(scenario, options, part, processes, context))
         .collect::<Result<Vec<_>>>()?;
-    let voices: Vec<Voice> = workers.iter().map(|worker| worker.to.clone()).collect();
+    let inputs: Vec<WorkerInput> = workers.iter().map(|worker| worker.to.clone()).collect();
     let over = AtomicBool::new(false);
     let bundles = std::thread::scope(|scope| {
-        scope.spawn(|| pass_on_stop(&options.stop, &voices, &over));
-        let bundles = lead(workers);
+        scope.spawn(|| forward_stop(&options.stop, &inputs, &over));
+        let bundles = collect_bundles(workers);
         over.store(true, Ordering::Relaxed);
         bundles
     })?;
@@ -134,19 +135,19 @@ pub(super) fn run(
     Ok(bundle)
 }
 
-/// Lets them all go on where they wait for each other, until each has brought its bundle.
-fn lead(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
+/// Serves the barriers of all workers until each has sent its bundle.
+fn collect_bundles(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
     let mut bundles = Vec::new();
     while !workers.is_empty() {
         let (mut waiting, mut all) = (Vec::new(), Counts::new());
         for mut worker in workers {
-            match worker.hear()? {
-                Said::Waits(counts) => {
+            match worker.receive()? {
+                WorkerMessage::Waits(counts) => {
                     counts.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
                     waiting.push(worker);
                 }
-                Said::Bundle(files) => bundles.push((worker.part, unpack(&files)?)),
-                Said::Failed(what) => {
+                WorkerMessage::Bundle(files) => bundles.push((worker.part, unpack(&files)?)),
+                WorkerMessage::Failed(what) => {
                     return Err(Error::Options(format!("generator process {}: {what}", worker.part + 1)));
                 }
             }
@@ -156,21 +157,21 @@ fn lead(mut workers: Vec<Worker>) -> Result<Vec<Bundle>> {
             false => OVER.to_owned(),
         };
         for worker in &waiting {
-            // Who was stopped may have ended; whether it did in order is heard next.
-            let _ = worker.to.say(&line);
+            // A stopped worker may have ended. Its next message tells whether it ended in order.
+            let _ = worker.to.send_line(&line);
         }
         workers = waiting;
     }
-    // The first looked at the server for all.
+    // The first worker sampled the server for all.
     bundles.sort_by_key(|(part, _)| *part);
     Ok(bundles.into_iter().map(|(_, bundle)| bundle).collect())
 }
 
-fn pass_on_stop(stop: &AtomicBool, voices: &[Voice], over: &AtomicBool) {
+fn forward_stop(stop: &AtomicBool, inputs: &[WorkerInput], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         if stop.load(Ordering::Relaxed) {
-            // Who hears it no more has ended.
-            voices.iter().for_each(|voice| drop(voice.say(STOP)));
+            // A worker that has ended needs no stop.
+            inputs.iter().for_each(|input| drop(input.send_line(STOP)));
             return;
         }
         std::thread::sleep(STOP_POLL);
@@ -195,7 +196,7 @@ impl Worker {
             label: options.label.clone(),
             command_line: context.command_line.clone(),
             commit: context.commit.clone(),
-            passwords: passwords::to_tell(),
+            passwords: passwords::for_workers(),
         };
         let starting = || Error::io(format!("starting generator process {}", part + 1));
         let mut child = processes
@@ -206,13 +207,13 @@ impl Worker {
             .map_err(starting())?;
         let to = child.stdin.take().expect("BUG: stdin is piped");
         let from = BufReader::new(child.stdout.take().expect("BUG: stdout is piped"));
-        let worker = Self { child, to: Voice(Arc::new(Mutex::new(to))), from, part };
-        // Who has ended already is heard: what it said, or how it ended.
-        let _ = worker.to.say(&serde_json::to_string(&task).expect("BUG: a task has only text keys"));
+        let worker = Self { child, to: WorkerInput(Arc::new(Mutex::new(to))), from, part };
+        // A worker may have ended already. Its message or exit status follows.
+        let _ = worker.to.send_line(&serde_json::to_string(&task).expect("BUG: a task has only text keys"));
         Ok(worker)
     }
 
-    fn hear(&mut self) -> Result<Said> {
+    fn receive(&mut self) -> Result<WorkerMessage> {
         let part = self.part + 1;
         let mut line = String::new();
         self.from
@@ -220,7 +221,7 @@ impl Worker {
             .map_err(Error::io(format!("listening to generator process {part}")))?;
         serde_json::from_str(&line).map_err(|_| {
             if !line.is_empty() {
-                // It may wait for an answer and would never end by itself.
+                // The worker may wait for an answer and would never end by itself.
                 let _ = self.child.kill();
                 return Error::Answer(format!(
                     "generator process {part} said something else than a generator of this version: {}",
@@ -233,17 +234,17 @@ impl Worker {
     }
 }
 
-/// The worker's side.
+/// Runs as a worker.
 pub(super) fn serve(context: &Context) -> Result<()> {
-    let said = match work(context) {
-        Ok(bundle) => Said::Bundle(pack(&bundle)?),
-        Err(error) => Said::Failed(error.to_string()),
+    let message = match run_task(context) {
+        Ok(bundle) => WorkerMessage::Bundle(pack(&bundle)?),
+        Err(error) => WorkerMessage::Failed(error.to_string()),
     };
-    say(&said)
+    send(&message)
 }
 
-fn say(said: &Said) -> Result<()> {
-    let line = serde_json::to_string(said).expect("BUG: it has only text keys");
+fn send(message: &WorkerMessage) -> Result<()> {
+    let line = serde_json::to_string(message).expect("BUG: it has only text keys");
     writeln!(stdout(), "{line}").map_err(Error::io("speaking to the process that started this one"))
 }
 
@@ -253,7 +254,7 @@ fn read_line() -> Result<String> {
     Ok(line)
 }
 
-fn work(context: &Context) -> Result<Bundle> {
+fn run_task(context: &Context) -> Result<Bundle> {
     let task: Task = serde_json::from_str(&read_line()?).map_err(|error| {
         Error::Options(format!("`worker` is started by `--workers` of run, capacity and ab: {error}"))
     })?;
@@ -268,10 +269,10 @@ fn work(context: &Context) -> Result<Bundle> {
     }
     let mut scenario = Scenario::parse(&task.scenario, &[]).map_err(wrong)?;
     scenario.origin = task.origin;
-    passwords::told(task.passwords);
-    // Ctrl-C goes to all processes of a terminal: each ends its part in order.
-    let stop = super::run::stop_on_signals()?;
-    let heard = listen(Arc::clone(&stop));
+    passwords::receive(task.passwords);
+    // Ctrl-C reaches all processes of a terminal: each ends its run in order.
+    let stop = super::signals::stop_on_signals()?;
+    let lines = listen(Arc::clone(&stop));
     let options = runner::Options {
         phases: task.phases,
         part: Some((task.part, task.of)),
@@ -281,17 +282,17 @@ fn work(context: &Context) -> Result<Bundle> {
     };
     let context = Context { command_line: task.command_line, ..context.clone() };
     runner::run(&scenario, &options, &context, &mut |counts| {
-        say(&Said::Waits(counts))?;
-        // After a stop nobody says what all have brought.
-        let Some(line) = heard.recv().ok().filter(|line| line.trim() != OVER) else { return Ok(None) };
+        send(&WorkerMessage::Waits(counts))?;
+        // After a stop no sum follows.
+        let Some(line) = lines.recv().ok().filter(|line| line.trim() != OVER) else { return Ok(None) };
         let counts = serde_json::from_str(&line);
         counts.map(Some).map_err(|error| Error::Answer(format!("what all processes did: {error}")))
     })
 }
 
-/// Lines that the program which asks says, until it says that the run is to end or says nothing any more.
+/// Receives the lines of the main process until it sends a stop or closes the input.
 fn listen(stop: Arc<AtomicBool>) -> Receiver<String> {
-    // One answer to each wait.
+    // Each wait has one answer.
     let (to, from) = sync_channel(1);
     std::thread::spawn(move || {
         while let Some(line) = read_line().ok().filter(|line| !line.is_empty() && line.trim() != STOP) {
@@ -321,7 +322,7 @@ fn unpack(files: &BTreeMap<String, String>) -> Result<Bundle> {
     let home = tempfile::tempdir().map_err(Error::io("making a temporary directory"))?;
     for (name, text) in files {
         let bytes = STANDARD.decode(text).map_err(|error| Error::Answer(format!("{name}: {error}")))?;
-        // Names come from our own process, but a path has no place in one.
+        // The names come from our own process, but must not contain a path.
         let path = home.path().join(name.replace('/', "_"));
         std::fs::write(&path, bytes).map_err(Error::file(&path))?;
     }

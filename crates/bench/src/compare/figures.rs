@@ -1,22 +1,23 @@
-//! What results are compared by: the figures of each phase that was measured, and of each class of operation in it.
+//! The figures to compare: those of each measured phase, and of each class of operation in it.
 
 use crate::result::{ALL, Bundle, OWN_TOOL, Operation, Phase, Summary};
 use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
 
-/// Change of a median or of CPU per operation that counts as none.
+/// The change of a median or of CPU per operation that counts as none.
 const MEDIAN_MARGIN: f64 = 0.03;
 
 /// A phase, or one class of operation in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// `None` for the only phase with figures, whatever each result calls it.
+    /// `None` for the only phase with figures, whatever its name in each result.
     phase: Option<String>,
-    /// `None` for all classes together.
+    /// `None` for the sum of all classes.
     operation: Option<String>,
 }
 
 impl Part {
-    /// What a reader calls it: `rest-one-1h`, `writing-one-1h: write`; of an only phase `all` and its classes.
+    /// The name for readers: `rest-one-1h`, `writing-one-1h: write`. The parts of an only phase are `all` and its
+    /// classes.
     pub(crate) fn name(&self) -> String {
         let operation = self.operation.as_deref();
         match &self.phase {
@@ -27,12 +28,12 @@ impl Part {
         }
     }
 
-    /// Whether a result has it.
+    /// Whether a result has this part.
     pub(super) fn is_in(&self, bundle: &Bundle) -> bool {
         self.of(bundle).is_some()
     }
 
-    /// The same phase, all classes together.
+    /// The sum of all classes of the same phase.
     pub(super) fn whole(&self) -> Self {
         Self { phase: self.phase.clone(), operation: None }
     }
@@ -50,7 +51,7 @@ impl Part {
     }
 }
 
-/// The parts of all bundles, in the order in which they come first. Classes are parts where there are several.
+/// The parts of all bundles, in the order of their first occurrence. Classes are parts if there are several.
 pub(crate) fn parts(bundles: &[&Bundle]) -> Vec<Part> {
     let mut parts = Vec::new();
     for phase in phases(bundles) {
@@ -75,7 +76,7 @@ pub(crate) fn parts(bundles: &[&Bundle]) -> Vec<Part> {
     parts
 }
 
-/// Phases are the same by their names. A result of another tool has one, which has a name of the tool's.
+/// Phases correspond by name. A result of another tool has one phase, with a name of the tool's own.
 fn phases(bundles: &[&Bundle]) -> Vec<Option<String>> {
     let mut names: Vec<&str> = Vec::new();
     for name in bundles.iter().flat_map(|bundle| bundle.measured()).map(|phase| phase.name.as_str()) {
@@ -94,7 +95,7 @@ fn phases(bundles: &[&Bundle]) -> Vec<Option<String>> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Value {
     pub(crate) value: f64,
-    /// Whether enough samples stand behind it.
+    /// Whether it has enough samples.
     pub(crate) is_quotable: bool,
 }
 
@@ -102,17 +103,17 @@ type Picker = fn(&Phase, &Operation) -> Option<Value>;
 
 /// A kind of figure.
 pub(crate) struct Kind {
-    /// What it is, with its unit.
+    /// The name with its unit.
     pub(crate) name: &'static str,
-    /// Which direction is good.
+    /// The direction that is better.
     pub(crate) better: Better,
-    /// Change that counts as none.
+    /// The change that counts as none.
     pub(crate) margin: f64,
     pick: Picker,
 }
 
 impl Kind {
-    /// Its value for a part of a result.
+    /// The value for a part of a result.
     pub(crate) fn of(&self, part: &Part, bundle: &Bundle) -> Option<Value> {
         let (phase, operation) = part.of(bundle)?;
         (self.pick)(phase, operation)
@@ -123,7 +124,7 @@ const fn kind(name: &'static str, better: Better, margin: f64, pick: Picker) -> 
     Kind { name, better, margin, pick }
 }
 
-/// All kinds, in the order they are shown.
+/// All kinds, in the order of display.
 pub(crate) const KINDS: [Kind; 7] = [
     kind("completed/s", Better::Higher, THROUGHPUT_MARGIN, |_, operation| {
         known(Some(operation.completed_per_s).filter(|rate| *rate > 0.0))
@@ -131,13 +132,13 @@ pub(crate) const KINDS: [Kind; 7] = [
     kind("response p50 ms", Better::Lower, MEDIAN_MARGIN, |_, operation| response(operation, 0.5)),
     kind("response p99 ms", Better::Lower, P99_MARGIN, |_, operation| response(operation, 0.99)),
     kind("response p99.9 ms", Better::Lower, P99_MARGIN, |_, operation| {
-        // With too few samples behind it, it is the maximum and says nothing that p99 does not.
+        // With too few samples it is the maximum and adds nothing to p99.
         response(operation, 0.999).filter(|value| value.is_quotable)
     }),
     kind("service p50 ms", Better::Lower, MEDIAN_MARGIN, |phase, operation| service(phase, operation, 0.5)),
     kind("service p99 ms", Better::Lower, P99_MARGIN, |phase, operation| service(phase, operation, 0.99)),
     kind("target CPU us/op", Better::Lower, MEDIAN_MARGIN, |phase, operation| {
-        // It is known of all classes together.
+        // It is known for the sum of all classes.
         let is_total = operation.name == phase.total.name;
         known(phase.cost.target_cpu_us_per_operation.filter(|_| is_total))
     }),
@@ -151,7 +152,7 @@ fn response(operation: &Operation, quantile: f64) -> Option<Value> {
     quantile_ms(operation.response.as_ref()?, quantile)
 }
 
-/// In a closed loop an operation is due when it is sent, and both times are one.
+/// In a closed loop the intended time is the send time, so both times are equal.
 fn service(phase: &Phase, operation: &Operation, quantile: f64) -> Option<Value> {
     let is_both = phase.arrival.is_closed() && operation.response.is_some();
     quantile_ms(operation.service.as_ref().filter(|_| !is_both)?, quantile)

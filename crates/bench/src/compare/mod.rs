@@ -1,8 +1,8 @@
-//! Compares bundles of one scenario: what differs in how they were run, and by what factor their figures differ.
+//! Compares bundles of one scenario: the differences in their settings, and the ratios of their figures.
 //!
-//! Two single runs give a ratio without an interval between runs; how they would differ if nothing had changed is not
-//! known, so the verdict on them is "cannot tell" unless several bundles of each side are given. `ab` measures what
-//! this can only estimate.
+//! Two single runs give a ratio without an interval between runs, because the difference of two equal runs is unknown.
+//! The verdict is then "cannot tell", unless each side has several bundles. `ab` measures what this comparison only
+//! estimates.
 
 mod figures;
 mod settings;
@@ -17,8 +17,8 @@ use crate::statistics::paired::{Better, Verdict, verdict, welch};
 pub(crate) use figures::{KINDS, Kind, Part, Value, parts};
 pub(crate) use settings::{differing, flatten};
 
-/// The figure of one part of both sides, with its verdict. The terminal, the JSON and the report all take the verdict from here.
-/// `None` if a result lacks the value.
+/// The figure of one part for both sides, with its verdict. The terminal, the JSON and the report all use it. `None` if
+/// a result lacks the value.
 pub(crate) fn figure_of(kind: &Kind, part: &Part, a: &[&Bundle], b: &[&Bundle]) -> Option<Figure> {
     let of = |side: &[&Bundle]| -> Option<Vec<Value>> {
         side.iter().map(|bundle| kind.of(part, bundle)).collect()
@@ -28,13 +28,13 @@ pub(crate) fn figure_of(kind: &Kind, part: &Part, a: &[&Bundle], b: &[&Bundle]) 
 
 const CONFIDENCE: f64 = 0.95;
 
-/// Bundles cannot be compared.
+/// The reason why bundles cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// They are not of one scenario.
+    /// They have different scenarios.
     #[error("`{0}` and `{1}` are different scenarios; their figures do not say anything about each other")]
     Scenarios(String, String),
-    /// They are of different phases of it.
+    /// They have different phases.
     #[error("no phase is in all of these results, which have {0}; name results of one phase")]
     Phases(String),
     /// One side is empty.
@@ -45,23 +45,23 @@ pub enum CompareError {
 /// One figure of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is of: a phase, or a class of operation in it.
+    /// The part: a phase, or a class of operation in it.
     pub part: String,
-    /// What it is, with its unit.
+    /// The name with its unit.
     pub name: String,
     /// Mean over the bundles of the first side.
     pub a: f64,
     /// Mean over the bundles of the second side.
     pub b: f64,
-    /// Which direction is good.
+    /// The direction that is better.
     pub better: Better,
-    /// Change that counts as none.
+    /// The change that counts as none.
     pub margin: f64,
-    /// Whether enough samples stand behind it in every run; without them there is no verdict.
+    /// Whether every run has enough samples. Without them there is no verdict.
     pub is_quotable: bool,
     /// B / A, geometric mean over bundles.
     pub ratio: f64,
-    /// Its 95 % interval over runs; `None` with fewer than two runs of a side.
+    /// The 95 % interval over runs; `None` with fewer than two runs of a side.
     pub interval: Option<Interval>,
     /// The verdict.
     pub verdict: Verdict,
@@ -72,13 +72,13 @@ pub struct Figure {
 pub struct Comparison {
     /// The scenario.
     pub scenario: String,
-    /// Runs of each side.
+    /// The number of runs of each side.
     pub runs: (usize, usize),
-    /// What differs in how they were run: path, first side, second side.
+    /// The differences in settings: path, first side, second side.
     pub differences: Vec<(String, String, String)>,
-    /// The figures, kind by kind; in each kind phase by phase and class by class.
+    /// The figures, by kind, then by phase and class.
     pub figures: Vec<Figure>,
-    /// Why runs must not be quoted, and what was not compared.
+    /// Reasons why runs must not be quoted, and parts that were not compared.
     pub warnings: Vec<String>,
 }
 
@@ -95,8 +95,8 @@ pub fn compare(a: &[Bundle], b: &[Bundle]) -> Result<Comparison, CompareError> {
     if common.is_empty() {
         return Err(CompareError::Phases(named(&missing)));
     }
-    let mut warnings = standings([("A", a), ("B", b)]);
-    // Of a phase that is missing, its classes need not be named.
+    let mut warnings = validity_warnings([("A", a), ("B", b)]);
+    // If a phase is missing, its classes need not be named.
     let missing: Vec<Part> =
         missing.into_iter().filter(|part| part.whole() == *part || common.contains(&part.whole())).collect();
     if !missing.is_empty() {
@@ -122,13 +122,13 @@ fn named(parts: &[Part]) -> String {
     parts.iter().map(Part::name).collect::<Vec<_>>().join(", ")
 }
 
-/// Why runs of either side must not be quoted.
-fn standings(sides: [(&str, &[Bundle]); 2]) -> Vec<String> {
+/// The reasons why runs of either side must not be quoted.
+fn validity_warnings(sides: [(&str, &[Bundle]); 2]) -> Vec<String> {
     let mut warnings = Vec::new();
     for (side, bundles) in sides {
-        for standing in bundles.iter().map(|bundle| bundle.result.standing()) {
+        for validity in bundles.iter().map(|bundle| bundle.result.validity()) {
             warnings
-                .extend(standing.reasons().map(|reason| format!("{side} is {}: {reason}", standing.word())));
+                .extend(validity.reasons().map(|reason| format!("{side} is {}: {reason}", validity.word())));
         }
     }
     warnings

@@ -1,4 +1,4 @@
-//! What differs in how results came about: configuration, program, machine, target and load.
+//! The differences in how results were produced: configuration, program, machine, target and load.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::result::Bundle;
 
-/// Settings that are not the same in all bundles: path and one value per bundle.
+/// The settings that differ between bundles: the path, and one value per bundle.
 pub(crate) fn differing(bundles: &[&Bundle]) -> Vec<(String, Vec<String>)> {
     let all: Vec<BTreeMap<String, String>> = bundles.iter().map(|bundle| settings(bundle)).collect();
     let paths: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
@@ -22,7 +22,7 @@ pub(crate) fn differing(bundles: &[&Bundle]) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Everything that says how a bundle came about, by dotted path.
+/// All settings of a bundle, by dotted path.
 fn settings(bundle: &Bundle) -> BTreeMap<String, String> {
     let result = &bundle.result;
     let mut flat = BTreeMap::new();

@@ -20,7 +20,7 @@ fn of<'c>(comparison: &'c Comparison, part: &str, name: &str) -> &'c Figure {
     found.unwrap_or_else(|| panic!("{part} {name}: {comparison}"))
 }
 
-/// Phases by name and their classes: name, number of answers, microseconds of each.
+/// Phases by name with their classes: name, number of answers, and microseconds of each.
 type Phases<'p> = &'p [(&'p str, &'p [(&'p str, usize, u64)])];
 
 fn questions(phases: Phases<'_>) -> Bundle {

@@ -37,7 +37,7 @@ impl Comparison {
         self.figures.iter().any(|figure| figure.part != self.figures[0].part)
     }
 
-    /// One table of all kinds of figures, or where there are several phases or classes one table for each kind.
+    /// Writes one table of all figures, or one table for each kind if there are several phases or classes.
     fn tables(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let several = self.has_several_parts();
         let row_name = |figure: &Figure| if several { figure.part.clone() } else { figure.name.clone() };

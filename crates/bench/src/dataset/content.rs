@@ -1,27 +1,27 @@
-//! Values: bytes of a chosen compressibility, and the digit groups of sysbench.
+//! Values: bytes of a given compressibility, and the digit groups of sysbench.
 
 use super::random::Random;
 
-/// Bytes after which the mixture of random and repeated bytes begins anew. Long enough that a compressor's cost of a
-/// repetition (2 to 4 bytes) hardly counts.
+/// The length of a period of random and repeated bytes. It is long enough that a compressor's cost of a repetition (2
+/// to 4 bytes) hardly counts.
 const PERIOD: usize = 256;
-/// What the part that compresses consists of.
+/// The compressible bytes.
 const FILLER: &[u8; 64] = b"The vehicle reports speed, coolant, load and position; all well.";
 const PRINTABLE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// What the incompressible part of a value is made of.
+/// The bytes of the incompressible part of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Alphabet {
     /// All 256 values.
     Bytes,
-    /// 64 letters, digits and signs: 6 bits each, so such a part still compresses to three quarters.
+    /// 64 letters, digits and signs: 6 bits each, so that this part still compresses to three quarters.
     #[default]
     Printable,
 }
 
 impl Alphabet {
-    /// The share of its size to which a good compressor can bring random text of these bytes.
+    /// The smallest share of its size to which a good compressor can reduce random text of these bytes.
     pub const fn entropy(self) -> f64 {
         match self {
             Self::Bytes => 1.0,
@@ -30,7 +30,7 @@ impl Alphabet {
     }
 }
 
-/// Values whose compressed size is about a chosen share of their size.
+/// Values with a compressed size of about a given share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
     alphabet: Alphabet,
@@ -38,14 +38,15 @@ pub struct Content {
 }
 
 impl Content {
-    /// `compressed_share`: what a good compressor leaves of many such values, 0 to 1 (printable values: to 0.75).
+    /// `compressed_share` is what a good compressor leaves of many such values, 0 to 1 (for printable values up to
+    /// 0.75).
     pub fn new(alphabet: Alphabet, compressed_share: f64) -> Self {
         let share = (compressed_share / alphabet.entropy()).clamp(0.0, 1.0);
         Self { alphabet, random_per_period: libm::round(share * PERIOD as f64) as usize }
     }
 
-    /// Fills a value. Values of one stream go on where the one before ended only through `random`; each value begins
-    /// a period, and short values spread their random bytes over their own length.
+    /// Fills a value. Values of one stream depend on earlier ones only through `random`. Each value starts a period,
+    /// and short values spread their random bytes over their own length.
     pub fn fill(&self, random: &mut Random, value: &mut [u8]) {
         for period in value.chunks_mut(PERIOD) {
             let length = period.len();
@@ -72,7 +73,7 @@ fn printable(random: &mut Random, bytes: &mut [u8]) {
     }
 }
 
-/// Digits drawn from one 64-bit number; the bias of a digit is below 1e-3 of its share of one tenth by far (10^16 of
+/// The digits drawn from one 64-bit number. The bias of a digit is far below 1e-3 of its share of one tenth (10^16 of
 /// 2^64).
 const DIGITS_PER_DRAW: usize = 16;
 

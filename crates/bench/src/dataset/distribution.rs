@@ -1,7 +1,7 @@
-//! Which item of a range comes next.
+//! Distributions of items over a range.
 //!
-//! `uniform`, `special`, `gaussian`, `pareto` and `zipfian` have the arithmetic of sysbench 1.0.x, number for number (its
-//! random numbers themselves are others). `scrambled`, `hotspot` and `latest` are those of YCSB.
+//! `uniform`, `special`, `gaussian`, `pareto` and `zipfian` use the arithmetic of sysbench 1.0.x exactly, with other
+//! random numbers. `scrambled`, `hotspot` and `latest` are those of YCSB.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,52 +12,52 @@ use super::zipf::{ScrambledZipf, Zipf};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Distribution {
-    /// Every item alike.
+    /// Every item with the same probability.
     Uniform,
-    /// sysbench's default up to 1.0: a share of the draws hits a small zone beside the middle, the others a bell curve
-    /// over the whole range. With the defaults 75 % of the draws go to 0.75 % of the items (49.75 % to 50.5 % of the
-    /// range), 75.8 % with those of the bell curve.
+    /// sysbench's default up to 1.0: a share of the draws falls into a small zone beside the middle, the others follow
+    /// a bell curve over the whole range. With the defaults, 75 % of the draws go to 0.75 % of the items (49.75 % to
+    /// 50.5 % of the range), 75.8 % with those of the bell curve.
     Special {
-        /// Uniform numbers averaged into one of the bell curve (12).
+        /// The number of uniform numbers averaged for the bell curve (12).
         #[serde(default = "twelve")]
         iterations: u32,
-        /// Size of the zone, percent of the range (1).
+        /// The size of the zone, percent of the range (1).
         #[serde(default = "one")]
         percent: f64,
-        /// Draws that go there, percent (75).
+        /// The draws in the zone, percent (75).
         #[serde(default = "seventy_five")]
         share: f64,
     },
     /// The mean of several uniform numbers: a bell curve around the middle.
     Gaussian {
-        /// How many (12).
+        /// The number of uniform numbers (12).
         #[serde(default = "twelve")]
         iterations: u32,
     },
-    /// Few items at the beginning of the range take most draws: 80 % of the draws go to the first 20 % with h = 0.2.
+    /// Few items at the start of the range take most draws: with h = 0.2, 80 % of the draws go to the first 20 %.
     Pareto {
         /// The shape.
         #[serde(default = "fifth")]
         h: f64,
     },
-    /// The n-th item of the range in proportion to 1 / n^exponent (0.8 in sysbench, 1 in memtier).
+    /// The n-th item of the range with a probability proportional to 1 / n^exponent (0.8 in sysbench, 1 in memtier).
     Zipfian {
         /// The exponent.
         #[serde(default = "eight_tenths")]
         exponent: f64,
     },
-    /// YCSB's Zipf of exponent 0.99, spread over the range by a hash.
+    /// YCSB's Zipf distribution with exponent 0.99, spread over the range by a hash.
     Scrambled,
-    /// A hot part at the beginning of the range; both parts are uniform in themselves.
+    /// A hot part at the start of the range. Both parts are uniform.
     Hotspot {
-        /// Size of the hot part, 0 to 1 (0.2).
+        /// The size of the hot part, 0 to 1 (0.2).
         #[serde(default = "fifth")]
         items: f64,
-        /// Draws that go there, 0 to 1 (0.8).
+        /// The share of draws in the hot part, 0 to 1 (0.8).
         #[serde(default = "eight_tenths")]
         draws: f64,
     },
-    /// The newest, which is the last, is the most frequent: Zipf with exponent 0.99 from the end.
+    /// The last item is the newest and most frequent one: Zipf with exponent 0.99 from the end.
     Latest,
 }
 
@@ -81,7 +81,7 @@ fn eight_tenths() -> f64 {
 const LATEST_EXPONENT: f64 = 0.99;
 
 impl Distribution {
-    /// A distribution by its name, with the parameters of its original.
+    /// A distribution by its name, with the original's parameters.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "uniform" => Self::Uniform,
@@ -100,7 +100,7 @@ impl Distribution {
     pub const NAMES: [&'static str; 8] =
         ["uniform", "special", "gaussian", "pareto", "zipfian", "scrambled", "hotspot", "latest"];
 
-    /// What is wrong with the parameters.
+    /// Checks the parameters. The error names the wrong one.
     pub fn check(&self) -> Result<(), String> {
         let within = |what: &str, value: f64, low: f64, high: f64| {
             if value.is_finite() && (low..=high).contains(&value) {
@@ -126,7 +126,7 @@ impl Distribution {
         }
     }
 
-    /// A sampler of low..=high.
+    /// A sampler for low..=high.
     pub fn over(self, low: u64, high: u64) -> Sampler {
         let count = high.saturating_sub(low).saturating_add(1);
         let shape = match self {
@@ -201,7 +201,7 @@ impl Sampler {
 }
 
 /// `width` is high - low, not the number of items, as in the original. The uniform number that chose the zone is used
-/// again for the place in it; it is at least 1 / widening then, so the first part of the zone is never hit.
+/// again for the position in it. It is then at least 1 / widening, so the first part of the zone is never hit.
 fn special(random: &mut Random, width: f64, iterations: u32, zone: f64, widening: f64) -> u64 {
     let unit = random.unit();
     if unit * (width * widening) < width {
@@ -252,10 +252,10 @@ mod tests {
     #[test]
     fn special_has_its_zone_beside_the_middle() {
         let drawn = draws("special", 1, 1_000_000);
-        // 75 % of the draws, and those of the bell curve that fall there (density 12 / sqrt(2 pi) at the middle).
+        // 75 % of the draws, and those of the bell curve in the zone (density 12 / sqrt(2 pi) at the middle).
         let zone = share(&drawn, 497_500, 505_001);
         assert!((zone - 0.758).abs() < 0.005, "{zone}");
-        // Below the zone the first quarter of it is reached by the bell curve only.
+        // Only the bell curve reaches the first quarter of the zone.
         let before = share(&drawn, 495_000, 497_499);
         assert!(before < 0.005, "{before}");
         assert!(share(&drawn, 1, 250_000) < 0.003, "three deviations and more from the middle");
@@ -266,7 +266,7 @@ mod tests {
         let drawn = draws("gaussian", 0, 999_999);
         let mean = drawn.iter().sum::<u64>() as f64 / DRAWS as f64;
         let variance = drawn.iter().map(|n| (*n as f64 - mean).powi(2)).sum::<f64>() / DRAWS as f64;
-        // The deviation of a mean of twelve uniforms over 1 is 1/12.
+        // The standard deviation of the mean of twelve uniform numbers is 1/12.
         assert!(
             (mean - 500_000.0).abs() < 1_000.0 && (variance.sqrt() - 83_333.0).abs() < 800.0,
             "{mean} {variance}"

@@ -1,9 +1,9 @@
-//! What a load reads and writes: keys, rows and values that follow from a seed.
+//! Datasets: keys, rows and values that follow from a seed.
 //!
-//! The same seed gives the same bytes on any machine: integer arithmetic and the mathematical functions of `libm`
-//! only, never those of the platform. Whatever belongs to one item follows from (seed, domain, index), so any number of
-//! processes can make any part of a dataset without talking to each other, and what is read back can be checked without
-//! remembering it. Nothing is written to a file first.
+//! The same seed gives the same bytes on every machine: the code uses only integer arithmetic and the mathematical
+//! functions of `libm`, never those of the platform. Each item follows from (seed, domain, index). So any number of
+//! processes can generate any part of a dataset independently, a reader can check values without a record of them, and
+//! no file is needed.
 
 mod content;
 mod distribution;

@@ -1,8 +1,8 @@
-//! The random numbers of datasets: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), written out here because the bytes of a
-//! dataset must not change with the version of a library.
+//! The random numbers of datasets: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). The code is here because the bytes of
+//! a dataset must not change with the version of a library.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// 2^-53: the distance of neighbouring results of [`Random::unit`].
+/// 2^-53: the distance of adjacent results of [`Random::unit`].
 const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 
 /// A stream of random numbers.

@@ -1,12 +1,12 @@
-//! Numbers that never repeat and look random: a walk over a permutation of all 32-bit numbers.
+//! Random-looking numbers without repetition: a permutation of all 32-bit numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The largest prime below 2^32 that is 3 modulo 4: squaring modulo it, mirrored in the upper half, is a permutation.
+/// The largest prime below 2^32 that is 3 modulo 4. Squaring modulo it, mirrored in the upper half, is a permutation.
 const PRIME: u64 = 4_294_967_291;
 
-/// A permutation of all 32-bit numbers, by quadratic residues (Preshing). sysbench's row ids without AUTO_INCREMENT
-/// come from such a walk.
+/// A permutation of all 32-bit numbers by quadratic residues (Preshing). sysbench takes its row ids without
+/// AUTO_INCREMENT from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unique {
     start: u32,
@@ -23,14 +23,14 @@ impl Unique {
         }
     }
 
-    /// The number at a place of the walk; different places have different numbers.
+    /// The number at a position. Different positions have different numbers.
     pub fn at(self, place: u32) -> u32 {
         let index = self.start.wrapping_add(place);
         permute(permute(index).wrapping_add(self.offset) ^ 0x5bf0_3635)
     }
 }
 
-/// A process' numbers of a walk: every so-many-th, so that those of all processes are as different as those of one.
+/// The numbers of one process: every n-th of the sequence, so that n processes generate distinct numbers.
 #[derive(Debug)]
 pub struct UniqueShare {
     unique: Unique,
@@ -39,7 +39,7 @@ pub struct UniqueShare {
 }
 
 impl UniqueShare {
-    /// The walk of a seed for part `part.0` of `part.1`; `(0, 1)` takes all of it.
+    /// The sequence of a seed for part `part.0` of `part.1`; `(0, 1)` takes all of it.
     pub fn new(seed: u64, part: (u32, u32)) -> Self {
         Self { unique: Unique::new(seed), part, taken: AtomicU64::new(0) }
     }
@@ -48,7 +48,7 @@ impl UniqueShare {
     pub fn next(&self) -> u32 {
         let taken = self.taken.fetch_add(1, Ordering::Relaxed);
         let (part, parts) = self.part;
-        // What is above 2^32 begins the walk again.
+        // The sequence starts again after 2^32 numbers.
         self.unique.at(taken.wrapping_mul(parts.into()).wrapping_add(part.into()) as u32)
     }
 }

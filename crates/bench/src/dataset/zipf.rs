@@ -1,9 +1,9 @@
-//! Zipf distributions: rank n is drawn in proportion to 1 / n^exponent.
+//! Zipf distributions: the probability of rank n is proportional to 1 / n^exponent.
 
 use super::random::Random;
 
-/// Zipf over 1..=n by rejection-inversion (Hoermann and Derflinger, TOMACS 1996), in constant time and memory. It is
-/// what sysbench (exponent 0.8) and memtier (exponent 1) draw from.
+/// Zipf over 1..=n by rejection-inversion (Hoermann and Derflinger, TOMACS 1996), in constant time and memory. sysbench
+/// (exponent 0.8) and memtier (exponent 1) use it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zipf {
     count: u64,
@@ -14,7 +14,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Over the ranks 1..=count; the exponent is at least 0.
+    /// A distribution over the ranks 1..=count; the exponent is at least 0.
     pub fn new(count: u64, exponent: f64) -> Self {
         let integral_first = integral(1.5, exponent) - 1.0;
         let shortcut = 2.0 - integral_inverse(integral(2.5, exponent) - weight(2.0, exponent), exponent);
@@ -68,9 +68,9 @@ fn expm1_ratio(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::expm1(x) / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0 * (1.0 + 0.25 * x)) }
 }
 
-/// Ranks YCSB's scrambled generator draws before it hashes them.
+/// The number of ranks from which YCSB's scrambled generator draws before hashing.
 const SCRAMBLED_ITEMS: f64 = 1e10;
-/// The sum of 1 / n^0.99 over them, the constant YCSB has in its source.
+/// The sum of 1 / n^0.99 over these ranks, the constant in YCSB's source.
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 /// YCSB's exponent.
 const SCRAMBLED_THETA: f64 = 0.99;
@@ -85,7 +85,7 @@ pub struct ScrambledZipf {
 }
 
 impl ScrambledZipf {
-    /// Over 0..count.
+    /// A distribution over 0..count.
     pub fn new(count: u64) -> Self {
         let zeta_two = 1.0 + libm::pow(0.5, SCRAMBLED_THETA);
         let eta = (1.0 - libm::pow(2.0 / SCRAMBLED_ITEMS, 1.0 - SCRAMBLED_THETA))
@@ -110,7 +110,7 @@ impl ScrambledZipf {
     }
 }
 
-/// YCSB's key hash: FNV-1a over the eight bytes of a number, least first, without its sign.
+/// YCSB's key hash: FNV-1a over the eight bytes of a number, least significant first, without its sign.
 pub fn fnv64(mut number: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for _ in 0..8 {
@@ -124,7 +124,7 @@ pub fn fnv64(mut number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The frequencies by the definition.
+    /// The probabilities by definition.
     fn expected(count: u64, exponent: f64) -> Vec<f64> {
         let weights: Vec<f64> = (1..=count).map(|n| (n as f64).powf(-exponent)).collect();
         let sum: f64 = weights.iter().sum();

@@ -1,24 +1,24 @@
-//! Drivers whose client blocks: one thread carries out one operation at a time. SQL, where an operation is a
-//! conversation, and the machine itself.
+//! Drivers with a blocking client: one thread carries out one operation at a time. Used for SQL, where an operation is
+//! an exchange of several messages, and for the machine itself.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
-use super::Moment;
+use super::DueTime;
 
-/// Ends a connection from another thread; whoever waits on it wakes up with an error.
+/// Cancels a wait on a connection from another thread: it shuts the connection down. A thread that waits on it gets an error.
 #[derive(Debug, Clone)]
-pub struct Breaker(Arc<TcpStream>);
+pub struct CancelHandle(Arc<TcpStream>);
 
-impl Breaker {
-    /// For a socket.
+impl CancelHandle {
+    /// A handle for a socket.
     pub fn new(stream: Arc<TcpStream>) -> Self {
         Self(stream)
     }
 
     /// Shuts the connection down.
-    pub fn cut(&self) {
-        // Already closed is as good.
+    pub fn cancel(&self) {
+        // The socket may already be closed.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
@@ -26,9 +26,9 @@ impl Breaker {
 /// A completed operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Things asked for that were there.
+    /// Requested items that existed.
     pub hits: u32,
-    /// Things asked for that were not there.
+    /// Requested items that did not exist.
     pub misses: u32,
     /// Bytes of requests.
     pub bytes_out: u64,
@@ -39,42 +39,42 @@ pub struct Done {
 /// An operation that did not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The server refused; the connection goes on.
+    /// The server refused, and the connection can be used.
     Refused(String),
-    /// The server refused for now; the operation is to be tried again at once, and all tries count as its time.
+    /// The server refused for now. The engine repeats the operation at once, and the time of all attempts counts.
     Again(String),
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     Lost(String),
 }
 
-/// A client that blocks. All calls for one session come from one thread.
+/// A blocking client. All calls for one session come from one thread.
 pub trait Blocking: Sync {
-    /// One connection and what is remembered of it.
+    /// A connection and its state.
     type Session: Send;
 
-    /// Opens connection `number`. An error says why not and what to do.
+    /// Opens connection `number`. The error gives the reason and a remedy.
     fn open(&self, number: u32) -> Result<Self::Session, String>;
 
     /// Opens a lost connection again.
     fn reopen(&self, session: &mut Self::Session) -> Result<(), String>;
 
-    /// What wakes up a thread that waits on this session; `None` when it never waits for long.
-    fn breaker(&self, session: &Self::Session) -> Option<Breaker>;
+    /// The cancel handle of a session; `None` if the session never waits for long.
+    fn cancel_handle(&self, session: &Self::Session) -> Option<CancelHandle>;
 
-    /// The class of the next operation, an index into [`crate::engine::Plan::classes`]; `None` when this session has no
-    /// more to do.
+    /// The class of the next operation, an index into [`crate::engine::Plan::classes`]; `None` if the session has no
+    /// more operations.
     fn next(&self, session: &mut Self::Session) -> Option<u16>;
 
     /// Carries out one operation of a class.
-    fn run(&self, session: &mut Self::Session, class: u16, due: Moment) -> Result<Done, Failure>;
+    fn run(&self, session: &mut Self::Session, class: u16, due: DueTime) -> Result<Done, Failure>;
 
-    /// Looks at the answer of the operation that was just carried out; what it takes is not part of the operation's time.
-    /// An error says what is wrong with the answer, and the operation has failed.
+    /// Checks the answer of the latest operation. The time of the check is not part of the operation. An error means
+    /// that the operation failed.
     fn check(&self, _session: &mut Self::Session) -> Result<(), String> {
         Ok(())
     }
 
-    /// From here on the session draws what any session of its number draws after the same seed. What counts on goes on.
+    /// Restarts the session's random numbers: all sessions with this number and seed draw the same. Counters continue.
     fn reseed(&self, _session: &mut Self::Session, _seed: u64) {}
 
     /// Ends the session in order.

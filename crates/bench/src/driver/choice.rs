@@ -1,18 +1,19 @@
-//! Which operation comes next: by weight, among those of the connection's group.
+//! Chooses the next operation of a connection by weight, among those of its group.
 
 use crate::dataset::Random;
 
 /// The operations of each group with their weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// End of each group's connection numbers.
+pub struct OperationChoice {
+    /// The end of each group's connection numbers.
     upto: Vec<u32>,
-    /// Per group: sums of weights and classes.
+    /// For each group, the cumulative weights and the classes.
     classes: Vec<Vec<(u64, u16)>>,
 }
 
-impl Choice {
-    /// Groups in the order of [`crate::engine::Plan::groups`]: connections, and (class, weight) of their operations.
+impl OperationChoice {
+    /// Takes the groups in the order of [`crate::engine::Plan::groups`]: the number of connections, and (class, weight)
+    /// of the operations.
     pub fn new(groups: &[(u32, Vec<(u16, u32)>)]) -> Result<Self, String> {
         let mut choice = Self { upto: Vec::new(), classes: Vec::new() };
         let mut connections = 0;
@@ -35,13 +36,13 @@ impl Choice {
         Ok(choice)
     }
 
-    /// One group of all connections.
+    /// One group that contains all connections.
     pub fn of_all(weights: &[u32]) -> Result<Self, String> {
         let classes = weights.iter().enumerate().map(|(class, weight)| (class as u16, *weight)).collect();
         Self::new(&[(u32::MAX, classes)])
     }
 
-    /// Connections of all groups.
+    /// The number of connections of all groups.
     pub fn connections(&self) -> u32 {
         self.upto.last().copied().unwrap_or(0)
     }
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn classes_come_by_weight_and_group() {
-        let choice = Choice::new(&[(2, vec![(0, 3), (1, 1), (2, 0)]), (1, vec![(2, 1)])]).unwrap();
+        let choice = OperationChoice::new(&[(2, vec![(0, 3), (1, 1), (2, 0)]), (1, vec![(2, 1)])]).unwrap();
         let mut random = Random::new(1);
         let mut counts = [0; 3];
         for _ in 0..10_000 {
@@ -72,6 +73,6 @@ mod tests {
         }
         assert!((7_300..7_700).contains(&counts[0]) && counts[2] == 0, "{counts:?}");
         assert_eq!((choice.next(2, &mut random), choice.next(3, &mut random)), (Some(2), None));
-        assert!(Choice::of_all(&[0, 0]).is_err());
+        assert!(OperationChoice::of_all(&[0, 0]).is_err());
     }
 }

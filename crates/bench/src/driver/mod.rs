@@ -1,5 +1,5 @@
-//! Drivers: how the operations of one protocol become bytes, and how its answers are judged. A driver has no socket and
-//! no clock.
+//! Drivers convert the operations of one protocol into bytes and check its answers. A driver has no socket and no
+//! clock.
 
 mod blocking;
 pub(crate) mod choice;
@@ -12,26 +12,27 @@ pub mod redis;
 pub mod sql;
 pub mod tcp;
 
-pub use blocking::{Blocking, Breaker, Done, Failure};
-pub use choice::Choice;
+pub use blocking::{Blocking, CancelHandle, Done, Failure};
+pub use choice::OperationChoice;
 
-/// When an operation is due.
+/// The time at which an operation is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// After the start of the segment, nanoseconds.
+pub struct DueTime {
+    /// Nanoseconds after the start of the segment.
     pub intended_ns: u64,
-    /// The same moment by the wall clock at the start of the run, milliseconds since the epoch. It never goes back.
+    /// The same moment by the wall clock at the start of the run, milliseconds since the epoch. It never goes
+    /// backwards.
     pub wall_ms: u64,
 }
 
-/// How an answer finds its operation.
+/// How an answer is matched with its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Answers come in the order of requests.
+    /// By the order of requests.
     InOrder,
-    /// The answer carries this key.
+    /// By this key.
     Key(u32),
-    /// There is none; the operation is complete when the kernel has it.
+    /// There is no answer. The operation is complete when the kernel has accepted it.
     None,
 }
 
@@ -40,102 +41,102 @@ pub enum Answer {
 pub struct Started {
     /// Its class, an index into [`crate::engine::Plan::classes`].
     pub class: u16,
-    /// How its answer finds it.
+    /// How its answer is matched.
     pub answer: Answer,
 }
 
-/// What a driver thinks of an answer.
+/// The result of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged<'a> {
-    /// As it should be.
+pub enum AnswerStatus<'a> {
+    /// The answer is right.
     Good,
-    /// As it should be, and so much of what was asked for was there.
+    /// The answer is right, with this number of requested items.
     Found {
-        /// Things that were there.
+        /// Items that existed.
         hits: u32,
-        /// Things that were not.
+        /// Items that did not exist.
         misses: u32,
     },
-    /// The server refused or answered something else.
+    /// The server refused, or the answer is wrong.
     Failed(&'a str),
 }
 
 /// The end of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion<'a> {
-    /// Which operation.
+    /// The operation.
     pub answer: Answer,
-    /// How it went.
-    pub judged: Judged<'a>,
-    /// Size of the answer, bytes.
+    /// The result.
+    pub status: AnswerStatus<'a>,
+    /// The size of the answer, bytes.
     pub bytes: u32,
 }
 
-/// Whether a connection can be used.
+/// When a connection can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
     /// As soon as TCP is connected.
     Ready,
-    /// Once the server has answered; [`Protocol::receive`] will say so.
+    /// After an answer of the server, which [`Protocol::receive`] reports.
     Wait,
 }
 
-/// How long a connection lives.
+/// The lifetime of connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lifetime {
-    /// As long as the run: once lost it is gone.
+    /// The whole run. A lost connection stays lost.
     #[default]
     Run,
-    /// Until one side ends it; it is opened again for the next operation.
+    /// Until one side closes the connection. The engine opens it again for the next operation.
     Renewed,
-    /// As long as its operations: it is opened when one is due, and not before.
+    /// As long as an operation. The engine opens the connection when one is due.
     OnDemand,
 }
 
-/// What [`Protocol::receive`] did with its bytes.
+/// The result of [`Protocol::receive`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes of complete answers; the rest is shown again when more has come.
+    /// The bytes of complete answers. The rest comes again when more has arrived.
     pub used: usize,
-    /// The handshake is over.
+    /// Whether the handshake is over.
     pub ready: bool,
-    /// No other answer comes on this connection, in order. Operations that are still in flight are begun again on the
-    /// next: [`Protocol::start`] is called once for each, in their order, and gives them again.
+    /// Whether the connection has ended in order. The engine repeats operations in flight on the next connection: it
+    /// calls [`Protocol::start`] once for each, in their order, and the protocol returns them again.
     pub over: bool,
 }
 
 /// A protocol without sockets. All calls of one session come from one thread.
 pub trait Protocol: Sync {
-    /// What is remembered per connection. It is the run's result as well: what was sent, what was acknowledged.
+    /// The state of a connection. It is also the result of the run: what was sent and acknowledged.
     type Session: Send;
 
-    /// The session of connection `number`, made before it is opened for the first time.
+    /// Creates the session of connection `number`, before the connection is opened.
     fn session(&self, number: u32) -> Self::Session;
 
-    /// Appends the first bytes after TCP connect. Called again when the connection is opened again.
+    /// Appends the first bytes after TCP connect. The engine calls it for every connection of the session.
     fn open(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> Opening;
 
-    /// How long the session's connections live.
+    /// The lifetime of the session's connections.
     fn lifetime(&self, _session: &Self::Session) -> Lifetime {
         Lifetime::Run
     }
 
-    /// Operations that may be in flight, asked when the connection is ready and again after each answer.
+    /// The largest number of operations in flight. The engine asks when the connection is ready and after each answer.
     fn window(&self, _session: &Self::Session) -> usize {
         usize::MAX
     }
 
-    /// Whether nothing follows from an answer to an operation that came on a schedule but its time: the generator may then
-    /// leave it in the kernel for a moment.
+    /// Whether answers of operations on a schedule have no effect but their time. Then the engine may leave them in the
+    /// kernel for a short time.
     fn answers_can_wait(&self) -> bool {
         false
     }
 
-    /// Appends the next operation's request; `None` when this session has no more to do.
-    fn start(&self, session: &mut Self::Session, due: Moment, out: &mut Vec<u8>) -> Option<Started>;
+    /// Appends the request of the next operation; `None` if the session has no more operations.
+    fn start(&self, session: &mut Self::Session, due: DueTime, out: &mut Vec<u8>) -> Option<Started>;
 
-    /// Takes the bytes that came, reports every completed operation to `done`, may append follow-up bytes to `out`.
-    /// An error ends the connection; its text says why.
+    /// Parses received bytes, reports every completed operation to `done`, and may append bytes to `out`. An error ends
+    /// the connection and gives the reason.
     fn receive(
         &self,
         session: &mut Self::Session,
@@ -144,8 +145,8 @@ pub trait Protocol: Sync {
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String>;
 
-    /// The server closed the connection. What ends with it is reported to `done`; `Ok` when that is in order, which is
-    /// [`Received::over`]. Otherwise what is in flight has failed, and the text says why.
+    /// Handles a connection that the server closed. It reports operations that end with it to `done`. `Ok` means an
+    /// orderly end, as with [`Received::over`]. Otherwise the operations in flight have failed for the given reason.
     fn closed(
         &self,
         _session: &mut Self::Session,
@@ -154,21 +155,21 @@ pub trait Protocol: Sync {
         Err("closed by the server".to_owned())
     }
 
-    /// What was in flight or to be begun again has failed: it is not to be begun again.
+    /// Tells the session that its operations in flight, and those to repeat, have failed.
     fn lost(&self, _session: &mut Self::Session) {}
 
-    /// From here on the session draws what any session of its number draws after the same seed. What counts on, such as
-    /// sequential keys, goes on.
+    /// Restarts the session's random numbers: all sessions with this number and seed draw the same. Counters, such as
+    /// sequential keys, continue.
     fn reseed(&self, _session: &mut Self::Session, _seed: u64) {}
 
-    /// After so many nanoseconds without sending, [`Self::keep_alive`] is called; 0 for never.
+    /// The time without sending after which the engine calls [`Self::keep_alive`], nanoseconds; 0 for never.
     fn quiet_ns(&self) -> u64 {
         0
     }
 
-    /// Appends what keeps a quiet connection alive.
+    /// Appends a keep-alive for an idle connection.
     fn keep_alive(&self, _session: &mut Self::Session, _out: &mut Vec<u8>) {}
 
-    /// Appends what ends a connection in order.
+    /// Appends the bytes that end a connection in order.
     fn close(&self, _session: &mut Self::Session, _out: &mut Vec<u8>) {}
 }

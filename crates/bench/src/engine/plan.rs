@@ -1,9 +1,9 @@
-//! What an engine is asked to do, whatever the protocol.
+//! The plan of a run, independent of the protocol.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::Sustained;
+use super::FailureRule;
 use crate::limits::HANDSHAKE_TIMEOUT_S;
 use crate::recorder::Window;
 use crate::schedule::Arrivals;
@@ -11,72 +11,73 @@ use crate::schedule::Arrivals;
 /// What the connections of one group do during a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Load {
-    /// Operations on a schedule, whatever the server does.
+    /// An open loop: operations on a schedule, independent of the server.
     Open {
         /// Operations per second over all connections of the group.
         rate: f64,
-        /// How they are spread.
+        /// The distribution of the arrivals.
         arrivals: Arrivals,
-        /// They come due at ticks of a timer of this period, microseconds; 0 for at any time.
+        /// The period of a timer at whose ticks operations come due, microseconds; 0 without a timer.
         timer_us: u32,
         /// Seed of the schedule.
         seed: u64,
     },
-    /// Keeps `window` operations in flight on every connection.
+    /// A closed loop: keeps `window` operations in flight on every connection.
     Closed {
         /// Operations in flight per connection.
         window: usize,
-        /// How long an operation's place stays empty after its answer.
+        /// The pause between an answer and the next operation.
         pause: Duration,
     },
-    /// Stays connected and says nothing but what keeps the connection alive.
+    /// Stays connected and sends only keep-alives.
     Idle,
-    /// Every operation closes a connection and opens it again: from the intended moment to the end of the handshake.
+    /// Every operation closes a connection and opens it again. It lasts from the intended moment to the end of the
+    /// handshake.
     Reopen {
-        /// When they are due.
-        when: When,
-        /// How the old connection ends.
+        /// When reopenings are due.
+        when: ReopenTrigger,
+        /// How the old connection is closed.
         close: Close,
         /// The operation's class in the recorder.
         class: u16,
-        /// What becomes of a connection once it is open.
-        then: Then,
+        /// What follows when the connection is open.
+        then: AfterReopen,
     },
-    /// One operation on every `every`-th open connection, at even distances over `over`.
+    /// One operation on every `every`-th open connection, evenly spread over `over`.
     Sample {
-        /// 100 for one connection of a hundred; at least one of each thread is asked.
+        /// 100 for one connection in a hundred. Each thread samples at least one.
         every: u32,
-        /// From the first to the last.
+        /// The time from the first operation to the last.
         over: Duration,
     },
 }
 
-/// When connections of [`Load::Reopen`] are due.
+/// When the connections of [`Load::Reopen`] are due.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum When {
-    /// On a schedule, whatever the server does.
+pub enum ReopenTrigger {
+    /// On a schedule, independent of the server.
     Scheduled {
         /// Reopenings per second over all connections of the group.
         rate: f64,
-        /// How they are spread.
+        /// The distribution of the arrivals.
         arrivals: Arrivals,
         /// Seed of the schedule.
         seed: u64,
     },
     /// Every connection once, all at the same moment.
     Once,
-    /// Every connection at once, and again as soon as it is closed: a closed loop, for [`Then::Answer`].
+    /// Every connection at once, and again as soon as it is closed: a closed loop, for [`AfterReopen::Answer`].
     Again,
 }
 
 impl Load {
-    /// Whether it is for answers to make room for operations, and no schedule.
+    /// Whether answers and not a schedule allow the next operation.
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed { .. } | Self::Reopen { when: When::Again, .. })
+        matches!(self, Self::Closed { .. } | Self::Reopen { when: ReopenTrigger::Again, .. })
     }
 
-    /// Whether something follows from an answer but its time. Such an answer came when it was read: before that the
-    /// generator could not go on, and its operation was not over for it.
+    /// Whether the load reacts to an answer. Then the time of reading counts as the time of the answer: before it the
+    /// generator could not go on.
     pub(crate) fn waits_for_answers(&self) -> bool {
         match self {
             Self::Open { .. } | Self::Idle => false,
@@ -85,46 +86,46 @@ impl Load {
     }
 }
 
-/// What becomes of a connection that [`Load::Reopen`] opened.
+/// What follows when [`Load::Reopen`] has opened a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Then {
-    /// It stays open until its turn comes again.
+pub enum AfterReopen {
+    /// The connection stays open until it is reopened again.
     Keep,
-    /// It stays open and its turn never comes again: the load ends when every connection had its turn, or when so many
-    /// failed that going on is of no use.
-    Stay(Sustained),
-    /// It is closed at once, as `close` says.
+    /// The connection stays open and is not reopened again. The load ends when every connection was reopened, or when
+    /// too many attempts failed.
+    Stay(FailureRule),
+    /// The connection is closed at once, as `close` says.
     Close,
-    /// It does one operation and is then closed, as `close` says.
+    /// The connection carries one operation and is then closed, as `close` says.
     Answer,
 }
 
 /// How a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
-    /// In order: FIN.
+    /// In order, with FIN.
     Fin,
-    /// At once: RST.
+    /// At once, with RST.
     Reset,
 }
 
-/// A part of a run with its own result; the connections are those of the segment before.
+/// A part of a run with its own result, on the connections of the segment before.
 #[derive(Debug, Clone)]
 pub struct Segment {
-    /// Its name in results.
+    /// The name in results.
     pub name: String,
-    /// What each group does, in the order of [`Plan::groups`].
+    /// The load of each group, in the order of [`Plan::groups`].
     pub loads: Vec<Load>,
-    /// Beginning of the load that is not measured.
+    /// The first part of the load, which is not measured.
     pub warmup: Duration,
-    /// Measured part. It ends earlier when no session has another operation.
+    /// The measured part. It ends earlier when no session has more operations.
     pub duration: Duration,
     /// Longest wait for outstanding answers after the end of the load.
     pub drain: Duration,
 }
 
 impl Segment {
-    /// The measured part, after the start of the load.
+    /// The measured part, relative to the start of the load.
     pub fn window(&self) -> Window {
         let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let until = self.warmup.saturating_add(self.duration);
@@ -135,12 +136,12 @@ impl Segment {
 /// How connections are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connect {
-    /// Whether the first segment opens them, as operations of its load ([`Load::Reopen`]). Otherwise they are opened before
-    /// it, and one that cannot be opened ends the run.
+    /// Whether the first segment opens the connections as operations of its load ([`Load::Reopen`]). Otherwise the
+    /// engine opens them before the first segment, and a failure ends the run.
     pub by_load: bool,
-    /// Longest time of one handshake, from TCP connect to readiness.
+    /// The longest handshake, from TCP connect to readiness.
     pub timeout: Duration,
-    /// After so long without traffic the kernel asks whether the other side is still there (SO_KEEPALIVE).
+    /// The time without traffic after which the kernel probes the other side (SO_KEEPALIVE).
     pub keep_alive: Option<Duration>,
 }
 
@@ -150,39 +151,40 @@ impl Default for Connect {
     }
 }
 
-/// A run as an engine sees it.
+/// The plan of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where to connect.
+    /// The address to connect to.
     pub target: SocketAddr,
-    /// Local addresses to connect from, in turn; empty for the kernel's choice.
+    /// The local addresses to connect from, in turn; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
-    /// Connections of each group. Connection numbers go through all groups: those of the first come first.
+    /// The number of connections of each group. Connection numbers run through all groups, in order.
     pub groups: Vec<u32>,
     /// Names of the operation classes, by class number.
     pub classes: Vec<String>,
     /// Threads.
     pub threads: u32,
-    /// Which part of the connections this process has, of how many; `(0, 1)` for all. Every part has as many threads.
+    /// The part of the connections that this process has: its index and the number of parts; `(0, 1)` for all. Every
+    /// part has the same number of threads.
     pub part: (u32, u32),
-    /// Connections opened per second; `None` for as fast as handshakes end.
+    /// The number of connections to open per second; `None` for as fast as handshakes finish.
     pub open_rate: Option<f64>,
     /// How connections are opened.
     pub connect: Connect,
-    /// Open loop: the workers look at sockets and schedule at most this often, microseconds; 0 for at once. What it
-    /// adds to a latency is counted in it.
+    /// In an open loop, the shortest time between two polls of a worker, microseconds; 0 to poll at once. Latencies
+    /// contain the added wait.
     pub tick_us: u32,
-    /// Open loop: for so long before something is due the workers look at their sockets instead of sleeping, microseconds; 0 for
-    /// never. For threads of the event engine.
+    /// In an open loop, the time before a due operation during which a worker polls instead of sleeping, microseconds;
+    /// 0 for never. Only the event engine supports it.
     pub busy_poll_us: u32,
-    /// The load is given up when a server says nothing at all for so long although operations are outstanding.
+    /// The engine gives up the load when the server sends nothing for this long while operations are outstanding.
     pub silence: Duration,
-    /// What happens once all connections are open.
+    /// The segments that run once all connections are open.
     pub segments: Vec<Segment>,
 }
 
 impl Plan {
-    /// Whether a group has a load that waits for no answers.
+    /// Whether a group has a load that does not wait for answers.
     pub(crate) fn has_free_answers(&self, group: usize) -> bool {
         self.segments
             .iter()
@@ -190,7 +192,7 @@ impl Plan {
             .any(|load| !load.waits_for_answers())
     }
 
-    /// Connections of all groups, those of other processes included.
+    /// The number of connections of all groups, including those of other processes.
     pub fn connections(&self) -> u32 {
         self.groups.iter().sum()
     }

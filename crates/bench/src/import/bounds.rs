@@ -1,4 +1,4 @@
-//! What a figure of another tool can be. Beyond it the file is damaged or made up, and sums would overflow.
+//! The limits of imported figures. Beyond them a file is damaged, and sums would overflow.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::{Format, ImportError};
 
-/// Operations of one class in one run.
+/// The largest number of operations of one class in one run.
 pub(super) const COUNT_MAX: u64 = 1_000_000_000_000_000;
-/// Any other number: times in microseconds, bytes, rates.
+/// The largest other number: times in microseconds, bytes, rates.
 pub(super) const NUMBER_MAX: f64 = 1e18;
-/// Length of a run, seconds: a year.
+/// The longest run, seconds: a year.
 const RUN_S_MAX: f64 = 366.0 * 86_400.0;
 
-/// The length of a run: above zero and at most a year.
+/// Checks the length of a run: above zero and at most a year.
 pub(super) fn run_length(seconds: f64) -> Result<Duration, String> {
     if !(seconds > 0.0 && seconds <= RUN_S_MAX) {
         return Err(format!("a run of {seconds} s: it must be above zero and at most a year"));
@@ -35,7 +35,7 @@ impl<'a> Field<'a> {
         Self { value, path: String::new(), format }
     }
 
-    /// A member; null when it is not there.
+    /// A member; null if it is absent.
     pub(super) fn get(&self, name: &str) -> Self {
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
         Self { value: self.value.get(name).unwrap_or(&Value::Null), path, format: self.format }
@@ -47,7 +47,7 @@ impl<'a> Field<'a> {
         Self { value: self.value.get(index).unwrap_or(&Value::Null), path, format: self.format }
     }
 
-    /// Members of an object, none of anything that is not there.
+    /// The members of an object; none if it is absent.
     pub(super) fn members(&self) -> Result<Vec<(&'a str, Self)>, ImportError> {
         match self.value {
             Value::Null => Ok(Vec::new()),
@@ -58,7 +58,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A count, 0 when it is not there.
+    /// A count; 0 if it is absent.
     pub(super) fn count(&self) -> Result<u64, ImportError> {
         match self.value {
             Value::Null => Ok(0),
@@ -68,7 +68,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A number of zero or more, `None` when it is not there.
+    /// A number of zero or more; `None` if it is absent.
     pub(super) fn number(&self) -> Result<Option<f64>, ImportError> {
         match self.value {
             Value::Null => Ok(None),
@@ -79,16 +79,16 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Bytes of base64, `None` when it is not there.
+    /// Bytes in base64; `None` if they are absent.
     pub(super) fn base64(&self) -> Result<Option<Vec<u8>>, ImportError> {
         let Value::String(text) = self.value else { return Ok(None) };
         let bytes = base64::engine::general_purpose::STANDARD.decode(text);
         bytes.map(Some).map_err(|error| self.wrong(format!("is no base64: {error}")))
     }
 
-    /// What is wrong with it.
+    /// An error about this member.
     pub(super) fn wrong(&self, what: impl AsRef<str>) -> ImportError {
-        /// Longest value that a message quotes.
+        /// The longest value that a message quotes.
         const QUOTED_CHARS: usize = 40;
         let value = self.value.to_string();
         let short: String = value.chars().take(QUOTED_CHARS).collect();
@@ -101,7 +101,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Adds up counts; `None` beyond what a file can hold.
+/// Adds up counts; `None` if the sum exceeds the limit.
 pub(super) fn sum(counts: impl Iterator<Item = u64>) -> Option<u64> {
     let mut sum = 0_u64;
     for count in counts {

@@ -13,12 +13,12 @@ use crate::result::{
 };
 
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
-/// Options that name a place on this or that machine.
+/// Options that name a place on a machine.
 const LEFT_OUT: [&str; 2] = ["filename", "directory"];
 
 pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     let missing = |what: &str| ImportError::incomplete(Format::Fio, what.to_owned());
-    // Warnings of fio stand before its JSON.
+    // fio prints warnings before its JSON.
     let start = text.find('{').ok_or_else(|| missing("no JSON"))?;
     let (notes, json) = text.split_at(start);
     let before = notes.matches('\n').count();
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     Ok(builder.finish(took))
 }
 
-/// Every job is a phase of its own: jobs of one file may run one after the other.
+/// Every job is a separate phase, because jobs of one file may run one after the other.
 fn phase(
     builder: &mut Builder,
     job: &Field<'_>,
@@ -60,7 +60,7 @@ fn phase(
 ) -> Result<Duration, ImportError> {
     let options = job.get("job options");
     let option = |name: &str| options.value.get(name).or_else(|| global.get(name));
-    // Written by people: `iodepth` may be an expression, and then it is not known.
+    // Users write these values: `iodepth` may be an expression, which is then unknown.
     let number = |name: &str, otherwise: u64| {
         option(name).and_then(Value::as_str).and_then(|text| text.parse::<u64>().ok()).unwrap_or(otherwise)
     };
@@ -77,7 +77,7 @@ fn phase(
         .map_err(|what| job.get("read").get("runtime").wrong(format!("ms are {what}")))?;
     let plain = job.value["jobname"].as_str().unwrap_or("job");
     let name = if index == 0 { plain.to_owned() } else { format!("{plain}-{}", index + 1) };
-    // With group_reporting one entry is the sum of its jobs; without, each job has an entry of its own.
+    // With group_reporting, one entry is the sum of its jobs; otherwise each job has its own.
     let jobs = if option("group_reporting").is_some() { number("numjobs", 1) } else { 1 };
     let (engine, depth) =
         (option("ioengine").and_then(Value::as_str).unwrap_or_default(), number("iodepth", 1));
@@ -86,7 +86,7 @@ fn phase(
         u32::try_from(jobs).map_err(|_| options.get("numjobs").wrong("is more than there can be"))?;
     let concurrency = in_flight(true).checked_mul(jobs);
     let concurrency = concurrency.ok_or_else(|| options.get("iodepth").wrong("is more than there can be"))?;
-    // A job that is limited to a rate does not keep its queue full, and a queue in front of the page cache is full when it likes.
+    // A job with a rate limit does not keep its queue full, and neither does one that uses the page cache.
     let is_limited = ["rate", "rate_iops"].iter().any(|name| option(name).is_some());
     let is_full = !is_limited && (number("direct", 0) == 1 || in_flight(true) == 1);
     builder.phase(&PhaseFacts {
@@ -156,7 +156,7 @@ fn summary(latency: &Field<'_>, samples: u64) -> Result<Summary, ImportError> {
         let known = percent.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         let percent = known.ok_or_else(|| value.wrong("is of no percentile"))?;
         if let Some(nanos) = value.number()? {
-            // 99.9 / 100 is not 0.999 to the last digit; six digits are what fio prints.
+            // 99.9 / 100 is not exactly 0.999; fio prints six digits.
             quantiles.push(Quantile::new((percent * 1e6).round() / 1e8, nanos / 1e3, samples));
         }
     }

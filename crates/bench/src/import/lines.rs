@@ -1,5 +1,5 @@
-//! Lines and numbers that tools print for people. A number that cannot be one, and a line that stands there twice, is an error with
-//! its line.
+//! Lines and numbers of text output. An impossible number, and a line that occurs twice, is an error with the line's
+//! number.
 
 use super::bounds::{COUNT_MAX, NUMBER_MAX};
 use super::{Format, ImportError};
@@ -7,9 +7,9 @@ use super::{Format, ImportError};
 /// A line of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
-    /// From 1.
+    /// The number of the line, from 1.
     pub(super) number: usize,
-    /// Without spaces around it.
+    /// The text without surrounding blanks.
     pub(super) text: &'a str,
     format: Format,
 }
@@ -31,7 +31,7 @@ impl<'a> Lines<'a> {
         self.lines.iter().copied()
     }
 
-    /// Refuses a file in which `is_mark`, which every run prints once, is true of two lines.
+    /// Refuses a file with several runs, in which `is_mark` holds for two lines.
     pub(super) fn one_run(&self, is_mark: impl Fn(&str) -> bool) -> Result<(), ImportError> {
         match self.iter().filter(|line| is_mark(line.text)).nth(1) {
             Some(second) => {
@@ -41,7 +41,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What follows the line that `is_begin` is true of, up to the first line that `is_end` is true of. `None` without the first.
+    /// The lines after the one for which `is_begin` holds, up to the first for which `is_end` holds. `None` without the
+    /// former.
     pub(super) fn between(
         &self,
         is_begin: impl Fn(&str) -> bool,
@@ -52,7 +53,7 @@ impl<'a> Lines<'a> {
         Some(Self { lines, format: self.format })
     }
 
-    /// The rest of the only line that begins with `label`.
+    /// The rest of the only line that starts with `label`.
     pub(super) fn labelled(&self, label: &str) -> Result<Option<Line<'a>>, ImportError> {
         let mut found = self.iter().filter_map(|line| Some(line.with(line.text.strip_prefix(label)?.trim())));
         let first = found.next();
@@ -62,7 +63,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The same, of a line that must be there.
+    /// The same for a required line.
     pub(super) fn need(&self, label: &str) -> Result<Line<'a>, ImportError> {
         self.labelled(label)?.ok_or_else(|| ImportError::incomplete(self.format, format!("no `{label}`")))
     }
@@ -74,18 +75,18 @@ impl<'a> Line<'a> {
         Self { text, ..*self }
     }
 
-    /// What is wrong with the line.
+    /// An error about this line.
     pub(super) fn wrong(&self, what: impl Into<String>) -> ImportError {
         ImportError::Wrong { format: self.format, line: self.number, what: what.into() }
     }
 
-    /// Its first word as a number with one of the units; the factors stand beside them.
+    /// The first word as a number with one of the units, which have factors.
     pub(super) fn number(&self, units: &[(&str, f64)]) -> Result<f64, ImportError> {
         let word = self.text.split_whitespace().next().unwrap_or_default().trim_end_matches(',');
         let digits = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
         let factor = units.iter().find(|(unit, _)| *unit == &word[digits..]).map(|(_, factor)| factor);
         let number = word[..digits].parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
-        // 4.02 ms are 4,020 us and not a little less.
+        // 4.02 ms are exactly 4,020 us.
         let number = number.map(|number| (number * 1e6).round() / 1e6);
         number.filter(|number| (0.0..=NUMBER_MAX).contains(number)).ok_or_else(|| match units {
             [("", _)] => self.wrong(format!("`{word}` is no number of this place")),
@@ -97,7 +98,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Its first word as a whole number.
+    /// The first word as an integer.
     pub(super) fn count(&self) -> Result<u64, ImportError> {
         let word = self.text.split_whitespace().next().unwrap_or_default();
         let count = word.parse::<u64>().ok().filter(|count| *count <= COUNT_MAX);
@@ -107,13 +108,13 @@ impl<'a> Line<'a> {
     /// A percentile, 0 to 100, as a quantile.
     pub(super) fn percentile(&self) -> Result<f64, ImportError> {
         let percent = self.text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
-        // 99.9 / 100 is not 0.999 to the last digit.
+        // 99.9 / 100 is not exactly 0.999.
         let quantile = percent.map(|percent| (percent * 1e6).round() / 1e8);
         quantile.ok_or_else(|| self.wrong(format!("`{}` is no percentile", self.text)))
     }
 }
 
-/// No unit.
+/// Numbers without a unit.
 pub(super) const PLAIN: &[(&str, f64)] = &[("", 1.0)];
 /// Times, in microseconds.
 pub(super) const MICROS: &[(&str, f64)] =

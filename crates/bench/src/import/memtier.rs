@@ -14,11 +14,11 @@ use crate::result::{
 };
 
 const PHASE: &str = "run";
-/// The figures of the only run.
+/// The section of the only run.
 const SECTION: &str = "ALL STATS";
-/// Sections of the statistics that are no operation.
+/// Sections of the statistics that are no operations.
 const OTHERS: [&str; 3] = ["Runtime", "Totals", "Waits"];
-/// Settings that name this or that machine or hold a password, and say nothing of the load.
+/// Settings that name a machine or contain a password, and do not describe the load.
 const LEFT_OUT: [&str; 8] =
     ["authenticate", "server", "uri", "unix socket", "cert", "key", "cacert", "out_file"];
 
@@ -74,7 +74,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     Ok(builder.finish(duration))
 }
 
-/// Of several runs in one file each would be a result.
+/// The names of other runs in the file, each of which would be a separate result.
 fn other_sections(file: &Value) -> String {
     let names = file.as_object().into_iter().flat_map(Map::keys);
     let runs: Vec<String> =
@@ -155,7 +155,7 @@ fn operation(
     Ok(())
 }
 
-/// HdrHistogram, compressed, in microseconds: nothing is lost.
+/// Decodes a compressed HdrHistogram in microseconds, without loss.
 fn packed_histogram(class: &Field<'_>) -> Result<Option<Distribution>, ImportError> {
     let packed = class.get("Percentile Latencies").get("Histogram log format").get("Compressed Histogram");
     let Some(bytes) = packed.base64()? else { return Ok(None) };
@@ -176,7 +176,7 @@ fn summary(class: &Field<'_>, samples: u64) -> Result<Summary, ImportError> {
         let percent = percent.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         let percent = percent.ok_or_else(|| value.wrong("is of no percentile"))?;
         if let Some(ms) = value.number()? {
-            // 99.9 / 100 is not 0.999 to the last digit.
+            // 99.9 / 100 is not exactly 0.999.
             quantiles.push(Quantile::new((percent * 1e6).round() / 1e8, ms * 1e3, samples));
         }
     }

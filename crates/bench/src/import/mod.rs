@@ -1,104 +1,21 @@
-//! Results of other tools as bundles, so that they stand in the same page beside ours, each with what its numbers hide.
-//! A bundle of another tool holds what the tool printed and no more: no start time, no machine, often no histogram.
+//! Imports results of other tools as bundles, so that a page can show them beside ours, each with the limits of its
+//! figures. Such a bundle contains only what the tool printed: no start time, no machine, often no histogram.
 
 mod bounds;
+mod error;
 mod fio;
+mod format;
 mod lines;
 mod memtier;
 mod sysbench;
 mod wrk;
 
-use std::fmt;
-
 use crate::result::Bundle;
 
-/// The tools whose output is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// sysbench 1.0 or 0.5: the text of `run`, with or without `--histogram` and `--report-interval`.
-    Sysbench,
-    /// memtier_benchmark: the file of `--json-out-file`.
-    Memtier,
-    /// wrk or wrk2: the text, with `--latency`.
-    Wrk,
-    /// fio: `--output-format=json` or `json+`.
-    Fio,
-}
+pub use error::ImportError;
+pub use format::Format;
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sysbench => "sysbench",
-            Self::Memtier => "memtier",
-            Self::Wrk => "wrk",
-            Self::Fio => "fio",
-        })
-    }
-}
-
-/// A text is not what it is taken for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ImportError {
-    /// No known tool wrote it.
-    #[error(
-        "this is no output of sysbench, memtier (JSON), wrk, wrk2 or fio (JSON); name its format if it is one of them"
-    )]
-    Unknown,
-    /// A line is not what it must be.
-    #[error("line {line} of {format}'s output: {what}")]
-    Wrong {
-        /// The format it was read as.
-        format: Format,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        what: String,
-    },
-    /// A member of a JSON file is not what it must be.
-    #[error("{format}'s output, {path}: {what}")]
-    Field {
-        /// The format it was read as.
-        format: Format,
-        /// The member.
-        path: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// It lacks something.
-    #[error("not a whole result of {format}: {what}")]
-    Incomplete {
-        /// The format it was read as.
-        format: Format,
-        /// What is missing.
-        what: String,
-    },
-}
-
-impl ImportError {
-    fn incomplete(format: Format, what: impl Into<String>) -> Self {
-        Self::Incomplete { format, what: what.into() }
-    }
-
-    /// A file is no JSON, or more than one.
-    fn json(format: Format, error: &serde_json::Error) -> Self {
-        Self::json_after(format, error, 0)
-    }
-
-    /// An error in JSON that begins after `lines` lines of other text; the error counts lines from the start of the file.
-    fn json_after(format: Format, error: &serde_json::Error, lines: usize) -> Self {
-        let text = error.to_string();
-        if error.is_eof() {
-            return Self::incomplete(format, format!("the file ends too early: {text}"));
-        }
-        let what = match text.starts_with("trailing characters") {
-            true => "here begins a second run; import each run from a file of its own".to_owned(),
-            false => text,
-        };
-        Self::Wrong { format, line: error.line() + lines, what }
-    }
-}
-
-/// Which tool wrote a text, by marks that every output of it has.
+/// Recognises the tool by marks that all its outputs have.
 pub fn detect(text: &str) -> Option<Format> {
     if text.contains("General statistics:") && text.contains("Threads fairness:")
         || text.starts_with("sysbench ")
@@ -115,7 +32,7 @@ pub fn detect(text: &str) -> Option<Format> {
     }
 }
 
-/// Reads the output of a tool; `name` becomes the scenario's name.
+/// Imports the output of a tool; `name` becomes the name of the scenario.
 pub fn import(text: &str, format: Option<Format>, name: Option<&str>) -> Result<Bundle, ImportError> {
     let text = text.trim_start_matches('\u{feff}');
     let format = format.or_else(|| detect(text)).ok_or(ImportError::Unknown)?;
@@ -136,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::report::html::{Labelled, page};
+    use crate::report::html::{LabelledBundle, page};
 
     const ALL: [(&str, Format); 8] = [
         (include_str!("fixtures/sysbench.txt"), Format::Sysbench),
@@ -184,15 +101,15 @@ mod tests {
         assert_eq!(import("hello", None, None).unwrap_err(), ImportError::Unknown);
     }
 
-    /// Whatever was read can be shown, written and read again as it is.
+    /// Checks that an imported bundle can be shown, written and read back.
     fn is_sound(bundle: Bundle) {
         let json = serde_json::to_string(&bundle.result).unwrap();
         assert_eq!(serde_json::from_str::<crate::result::RunResult>(&json).unwrap(), bundle.result, "{json}");
         assert!(!bundle.to_string().contains("NaN"), "{bundle}");
-        page(&[Labelled { label: "x".to_owned(), side: 0, bundle }], &[]);
+        page(&[LabelledBundle { label: "x".to_owned(), side: 0, bundle }], &[]);
     }
 
-    /// Reads a text as each format: a result or words, and never a panic.
+    /// Imports a text as each format: the result is a bundle or an error, never a panic.
     fn is_read_or_refused(text: &str) {
         for format in [Format::Sysbench, Format::Memtier, Format::Wrk, Format::Fio] {
             match import(text, Some(format), None) {
@@ -202,7 +119,7 @@ mod tests {
         }
     }
 
-    /// What stands in damaged files instead of a number.
+    /// Replacements for numbers in damaged files.
     const ODD: [&str; 16] = [
         "",
         "0",
@@ -222,7 +139,7 @@ mod tests {
         "[]",
     ];
 
-    /// A number of a text, by its place among all, replaced.
+    /// Replaces a number of a text, by its index among all numbers.
     fn with_number(text: &str, place: usize, odd: &str) -> String {
         let is_part = |c: char| c.is_ascii_digit() || c == '.';
         let starts: Vec<usize> = text

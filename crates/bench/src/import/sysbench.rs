@@ -1,4 +1,4 @@
-//! sysbench 1.0 and 0.5: what `sysbench ... run` prints.
+//! sysbench 1.0 and 0.5: the output of `sysbench ... run`.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::result::{
 const PHASE: &str = "run";
 const OPERATION: &str = "transaction";
 const SECONDS: &[(&str, f64)] = &[("s", 1.0)];
-/// Milliseconds become microseconds; 0.5 prints the unit, 1.0 has it in the heading.
+/// Converts milliseconds into microseconds. 0.5 prints the unit, 1.0 prints it in the heading.
 const MILLIS: &[(&str, f64)] = &[("", 1e3), ("ms", 1e3)];
 
 pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
@@ -26,7 +26,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
     }
     let threads = lines.need("Number of threads:")?;
     let threads = u32::try_from(threads.count()?).map_err(|_| threads.wrong("these are too many threads"))?;
-    // 1.1 calls it otherwise.
+    // 1.1 uses another label.
     let elapsed = lines.labelled("time elapsed:")?;
     let total_time = elapsed.map_or_else(|| lines.need("total time:"), Ok)?;
     let took = run_length(total_time.number(SECONDS)?).map_err(|what| total_time.wrong(what))?;
@@ -58,7 +58,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         },
         connections: threads,
     });
-    // With --rate sysbench counts from the moment an event was put into its queue; else from the send.
+    // With --rate, sysbench counts from the moment at which an event was queued; otherwise from the send.
     let clock = if rate.is_some() { Clock::Response } else { Clock::Service };
     builder.counts(PHASE, OPERATION, &counts(&lines, events)?);
     let latency = Latency::read(&lines)?;
@@ -89,20 +89,21 @@ fn counts(lines: &Lines<'_>, events: u64) -> Result<OperationCounts, ImportError
     Ok(counts)
 }
 
-/// What is printed of latencies, microseconds.
+/// The printed latencies, microseconds.
 #[derive(Debug, Default)]
 struct Latency {
     min_us: Option<f64>,
     mean_us: Option<f64>,
     max_us: Option<f64>,
-    /// Quantiles and their values: one, or several of those versions that print several.
+    /// The quantiles and their values. Some versions print several.
     quantiles: Vec<(f64, f64)>,
-    /// Between two values of the histogram that it comes from, percent.
+    /// The step of the histogram behind them, percent.
     step_percent: f64,
 }
 
 impl Latency {
-    /// `Latency (ms):` of 1.0, `response time:` with its units of 0.5. Lines of 0.5 about an interval have the same words, before.
+    /// Parses `Latency (ms):` of 1.0, or `response time:` with units of 0.5. Earlier lines of 0.5 about an interval
+    /// contain the same words.
     fn read(lines: &Lines<'_>) -> Result<Self, ImportError> {
         let is_end = |line: &str| line.is_empty() || line.starts_with("Threads fairness:");
         let general = lines.between(|line| line.starts_with("General statistics:"), |_| false);
@@ -141,7 +142,7 @@ impl Latency {
     }
 }
 
-/// `95th percentile: 11.04` of 1.0, `approx.  95 percentile: 28.37ms` of 0.5.
+/// Parses `95th percentile: 11.04` of 1.0, or `approx.  95 percentile: 28.37ms` of 0.5.
 fn percentile(line: &Line<'_>) -> Result<(f64, f64), ImportError> {
     let (percent, ms) = line.text.split_once("percentile:").unwrap_or_default();
     let percent = percent.trim().trim_start_matches("approx.").trim();
@@ -149,7 +150,7 @@ fn percentile(line: &Line<'_>) -> Result<(f64, f64), ImportError> {
     Ok((line.with(percent).percentile()?, line.with(ms.trim()).number(MILLIS)?))
 }
 
-/// The table of `--histogram`: milliseconds, bar, count.
+/// Parses the table of `--histogram`: milliseconds, bar, count.
 fn histogram(lines: &Lines<'_>) -> Result<Option<Distribution>, ImportError> {
     let Some(table) = lines.between(|line| line.starts_with("Latency histogram"), str::is_empty) else {
         return Ok(None);
@@ -171,8 +172,9 @@ fn histogram(lines: &Lines<'_>) -> Result<Option<Distribution>, ImportError> {
     }
 }
 
-/// `[ 2s ] thds: 4 tps: 710.70 ... err/s: 9.01 reconn/s: 0.00` of 1.0, `[  10s] threads: 8, tps: 402.11, ... errors: 0.20, ...` of
-/// 0.5, which end the interval they speak of. Tests without transactions have `eps:`, and fileio and memory have neither.
+/// Parses `[ 2s ] thds: 4 tps: 710.70 ... err/s: 9.01 reconn/s: 0.00` of 1.0, or `[  10s] threads: 8, tps: 402.11, ...
+/// errors: 0.20, ...` of 0.5, at the end of the interval. Tests without transactions have `eps:`; fileio and memory
+/// have neither.
 fn intermediate(
     lines: &Lines<'_>,
     took: Duration,
@@ -192,7 +194,7 @@ fn intermediate(
             continue;
         };
         let length_s = end - before;
-        // The last may end a little after the run does.
+        // The last interval may end a little after the run.
         if length_s <= 0.0 || end > took.as_secs_f64() + 2.0 {
             return Err(line.wrong(format!(
                 "an interval from {before} s to {end} s in a run of {:.1} s: a line is damaged, or of another run",
@@ -243,12 +245,12 @@ fn intermediate(
     Ok(())
 }
 
-/// `[ 2s ] ...` as its end and the rest; `None` of every other line.
+/// Splits `[ 2s ] ...` into its end and the rest; `None` for other lines.
 fn interval<'a>(line: &Line<'a>) -> Result<Option<(f64, Line<'a>)>, ImportError> {
     let Some((inside, rest)) = line.text.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
         return Ok(None);
     };
-    // A log line of the server's client library has a word in its brackets.
+    // The brackets of a log line of the client library contain a word.
     let inside = inside.trim();
     if !inside.ends_with('s') || !inside.contains(|c: char| c.is_ascii_digit()) {
         return Ok(None);
@@ -256,13 +258,13 @@ fn interval<'a>(line: &Line<'a>) -> Result<Option<(f64, Line<'a>)>, ImportError>
     Ok(Some((line.with(inside).number(SECONDS)?, line.with(rest.trim()))))
 }
 
-/// The number after the first of the names that is there.
+/// The number after the first of the names that occurs.
 fn field(line: &Line<'_>, names: &[&str]) -> Result<Option<f64>, ImportError> {
     let rest = names.iter().find_map(|name| line.text.split_once(name).map(|(_, rest)| rest.trim_start()));
     rest.map(|rest| line.with(rest).number(PLAIN)).transpose()
 }
 
-/// `lat (ms,95%): 11.65` of 1.0, `response time: 28.41ms (95%)` of 0.5: percent and microseconds.
+/// Parses `lat (ms,95%): 11.65` of 1.0, or `response time: 28.41ms (95%)` of 0.5: percent and microseconds.
 fn latency_of_interval(line: &Line<'_>) -> Result<Option<(u64, f64)>, ImportError> {
     let (percent, value) = if let Some((_, rest)) = line.text.split_once("lat (ms,") {
         rest.split_once("%):").ok_or_else(|| line.wrong("the percentile of its latency is not there"))?

@@ -1,4 +1,4 @@
-//! wrk and wrk2: what they print with `--latency`.
+//! wrk and wrk2: their output with `--latency`.
 
 use super::bounds::run_length;
 use super::lines::{BYTES, Line, Lines, MICROS, PLAIN};
@@ -10,9 +10,10 @@ use crate::result::{
 
 const PHASE: &str = "run";
 const OPERATION: &str = "request";
-/// How much a rate may differ from requests and time, which are printed with two digits: share, and per second.
+/// The allowed difference between the rate and requests / time, which are printed with two digits: as a share, and per
+/// second.
 const RATE_TOLERANCE: (f64, f64) = (0.02, 0.02);
-/// The table of response times of wrk2, and the one of `--u_latency`, which counts from the send.
+/// wrk2's table of response times, and that of `--u_latency`, which counts from the send.
 const TABLES: [(&str, Clock); 2] =
     [("Recorded Latency", Clock::Response), ("Uncorrected Latency", Clock::Service)];
 
@@ -40,7 +41,7 @@ pub(super) fn read(text: &str) -> Result<Bundle, ImportError> {
         warmup: std::time::Duration::ZERO,
         duration: run_length(done.measured_s()).map_err(|what| done.line.wrong(what))?,
         arrival: if is_wrk2 {
-            // The rate asked for is not printed; without a backlog it is the rate achieved.
+            // The planned rate is not printed; without a backlog it equals the achieved rate.
             Arrival::Open { process: "fixed".to_owned(), timer_us: 0, rate_per_s: done.per_s }
         } else {
             Arrival::Closed { concurrency: u64::from(connections), pause_us: 0 }
@@ -95,7 +96,7 @@ impl<'a> Done<'a> {
         Ok(done)
     }
 
-    /// More exact than the time that is printed, if there is a rate.
+    /// The length of the run. It is more exact than the printed time if there is a rate.
     fn measured_s(&self) -> f64 {
         if self.per_s > 0.0 && self.requests > 0 { self.requests as f64 / self.per_s } else { self.seconds }
     }
@@ -139,7 +140,7 @@ fn errors(lines: &Lines<'_>, counts: &mut OperationCounts) -> Result<(), ImportE
     Ok(())
 }
 
-/// Spectra of wrk2, else percentiles. Whether there was a spectrum.
+/// Parses wrk2's spectra, or the percentiles. Returns whether there was a spectrum.
 fn latencies(
     lines: &Lines<'_>,
     is_wrk2: bool,
@@ -163,8 +164,8 @@ fn latencies(
     Ok(has_spectrum)
 }
 
-/// wrk2's table: value in milliseconds, percentile, count so far, 1 / (1 - percentile). Steps of it are as fine as the
-/// table, not as the histogram.
+/// Parses wrk2's table: value in milliseconds, percentile, cumulative count, 1 / (1 - percentile). It is less fine than
+/// the histogram.
 fn spectrum(part: &Lines<'_>) -> Result<Option<Distribution>, ImportError> {
     let is_begin = |line: &str| line.starts_with("Detailed Percentile spectrum:");
     let Some(table) = part.between(is_begin, |line| line.starts_with('#')) else { return Ok(None) };
@@ -187,7 +188,7 @@ fn spectrum(part: &Lines<'_>) -> Result<Option<Distribution>, ImportError> {
     Ok((!distribution.is_empty()).then_some(distribution))
 }
 
-/// `Latency     5.37ms    3.65ms  29.12ms   79.61%` and the percentiles.
+/// Parses `Latency     5.37ms    3.65ms  29.12ms   79.61%` and the percentiles.
 fn summary(lines: &Lines<'_>, samples: u64) -> Result<Summary, ImportError> {
     let stats =
         lines.iter().find(|line| line.text.starts_with("Latency ") && !line.text.starts_with("Latency Dist"));

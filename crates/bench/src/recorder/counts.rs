@@ -6,36 +6,36 @@ use crate::limits::ERROR_TEXTS_MAX;
 
 const OTHER_ERRORS: &str = "other errors";
 
-/// Counters of operations. `measured_*` exclude the warm-up; the others do not.
+/// Counters of operations. `measured_*` exclude the warm-up; the others include it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
-    /// Operations whose intended time came. Known in total only: an operation has a class when it is sent.
+    /// Operations whose intended time came. Known only in total, because an operation gets its class when it is sent.
     pub planned: u64,
     /// Operations handed to the kernel.
     pub sent: u64,
-    /// Operations answered as they should be.
+    /// Operations with a correct answer.
     pub completed: u64,
-    /// Operations the schedule put into the measured window; in total only.
+    /// Operations with an intended time in the measured window; in total only.
     pub measured_planned: u64,
     /// Operations of the measured window that were sent.
     pub measured_sent: u64,
     /// Operations of the measured window that were completed.
     pub measured_completed: u64,
-    /// Operations completed while the measured window lasted, whenever they were due: the throughput.
+    /// Operations completed during the measured window, whenever they were due: the throughput.
     pub completed_within_window: u64,
     /// Operations that the server refused or answered wrongly.
     pub failed: u64,
-    /// Things asked for in the measured window that were there.
+    /// Requested items of the measured window that existed.
     pub hits: u64,
-    /// Things asked for in the measured window that were not there.
+    /// Requested items of the measured window that did not exist.
     pub misses: u64,
     /// Bytes of requests of the measured window.
     pub bytes_out: u64,
     /// Bytes of answers to operations of the measured window.
     pub bytes_in: u64,
-    /// Failures by what happened, `failed` among them.
+    /// Failures by reason, including `failed`.
     pub errors: BTreeMap<String, u64>,
-    /// What else was counted and is no failure, such as SYNs that were sent again.
+    /// Other counts that are no failures, such as SYNs that were sent again.
     pub extra: BTreeMap<String, u64>,
 }
 
@@ -54,7 +54,7 @@ impl Counts {
         }
     }
 
-    /// Counts something that is no failure.
+    /// Counts an event that is no failure.
     pub fn extra(&mut self, what: &str, count: u64) {
         match self.extra.get_mut(what) {
             Some(known) => *known += count,
@@ -62,12 +62,12 @@ impl Counts {
         }
     }
 
-    /// All failures.
+    /// The number of all failures.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// The share of what was asked for that was there; `None` when nothing was asked for.
+    /// The share of requested items that existed; `None` without requests.
     pub fn hit_rate(&self) -> Option<f64> {
         let asked = self.hits + self.misses;
         (asked > 0).then(|| self.hits as f64 / asked as f64)

@@ -5,10 +5,10 @@ use hdrhistogram::Histogram;
 use crate::limits::LATENCY_US_MAX;
 
 const DIGITS: u8 = 3;
-/// What a histogram has room for before something took longer, microseconds. Each second has histograms of its own, of every
-/// clock, which are made and added up beside the load, and with room for an hour each would have 188 kB.
+/// The initial range of a histogram, microseconds. Each second has its own histograms for every clock, which are
+/// created and merged during the load. With a range of an hour each would take 188 kB.
 const FIRST_ROOM_US: u64 = 16_383;
-/// Samples a quantile q needs to be quotable: 100 / (1 - q).
+/// Samples needed to quote a quantile q: 100 / (1 - q).
 const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
 
 /// A latency histogram in microseconds.
@@ -16,7 +16,7 @@ const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
 pub struct Latency(Histogram<u64>);
 
 impl Latency {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new() -> Self {
         let mut histogram =
             Histogram::new_with_bounds(1, FIRST_ROOM_US, DIGITS).expect("BUG: constant bounds are valid");
@@ -45,19 +45,19 @@ impl Latency {
         self.0.reset();
     }
 
-    /// Samples.
+    /// The number of samples.
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether nothing was recorded.
+    /// Whether no sample was recorded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Samples above a threshold in microseconds.
+    /// The number of samples above a threshold in microseconds.
     pub fn count_above_us(&self, threshold_us: u64) -> u64 {
-        // Above its largest sample the histogram need not have room, and would count the last bucket it has.
+        // The histogram may have no bucket above its largest sample, and would count the last one.
         if threshold_us >= self.0.max() {
             return 0;
         }
@@ -93,7 +93,7 @@ impl Default for Latency {
 /// Quantiles of one histogram, microseconds.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Quantiles {
-    /// Samples behind all the others.
+    /// The number of samples.
     pub samples: u64,
     /// Arithmetic mean.
     pub mean_us: f64,
@@ -112,7 +112,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Whether enough samples stand behind a quantile to quote it; otherwise it is hardly more than the maximum.
+    /// Whether a quantile has enough samples to be quoted. Otherwise it is hardly more than the maximum.
     pub fn is_quotable(&self, quantile: f64) -> bool {
         self.samples as f64 >= SAMPLES_BEHIND_QUANTILE / (1.0 - quantile) * (1.0 - f64::EPSILON)
     }

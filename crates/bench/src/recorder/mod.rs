@@ -1,5 +1,5 @@
-//! What a run measured: HDR histograms in microseconds (3 digits, 1 us to 1 h), counters, and one line per second.
-//! Histograms are merged, never their quantiles averaged.
+//! The measurements of a run: HDR histograms in microseconds (3 digits, 1 us to 1 h), counters, and one line per
+//! second. Histograms are merged; quantiles are never averaged.
 
 mod counts;
 mod latency;
@@ -16,7 +16,7 @@ pub struct Clocks {
     pub response: Latency,
     /// Completed minus actual send time.
     pub service: Latency,
-    /// Actual minus intended send time: the generator's own lateness.
+    /// Actual minus intended send time: the lateness of the generator.
     pub lag: Latency,
 }
 
@@ -38,17 +38,17 @@ impl Clocks {
 /// One second of one class.
 #[derive(Debug, Clone, Default)]
 pub struct ClassSecond {
-    /// Operations sent in it.
+    /// Operations sent in this second.
     pub sent: u64,
-    /// Operations completed in it.
+    /// Operations completed in this second.
     pub completed: u64,
-    /// Operations that failed in it.
+    /// Operations that failed in this second.
     pub failed: u64,
-    /// Things asked for that were there.
+    /// Requested items that existed.
     pub hits: u64,
-    /// Things asked for that were not there.
+    /// Requested items that did not exist.
     pub misses: u64,
-    /// Response and service times of what was completed in it, lag of what was sent in it.
+    /// Response and service times of operations completed in this second, and lag of those sent in it.
     pub clocks: Clocks,
 }
 
@@ -63,19 +63,19 @@ impl ClassSecond {
     }
 }
 
-/// One second of one worker, for the progress line and the time series. The warm-up is in it.
+/// One second of one worker, for the progress line and the time series. It includes the warm-up.
 #[derive(Debug, Clone, Default)]
 pub struct Second {
     /// Seconds since the start of the load, from zero.
     pub index: u64,
-    /// Failures in it.
+    /// Failures in this second.
     pub errors: u64,
-    /// By class number.
+    /// The classes, by number.
     pub classes: Vec<ClassSecond>,
 }
 
 impl Second {
-    /// An empty second of so many classes.
+    /// An empty second with this number of classes.
     pub fn new(index: u64, classes: usize) -> Self {
         Self { index, errors: 0, classes: vec![ClassSecond::default(); classes] }
     }
@@ -86,7 +86,7 @@ impl Second {
         self.classes.iter_mut().zip(&other.classes).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// All classes together.
+    /// The sum of all classes.
     pub fn total(&self) -> ClassSecond {
         let mut total = ClassSecond::default();
         self.classes.iter().for_each(|class| total.merge(class));
@@ -94,18 +94,18 @@ impl Second {
     }
 }
 
-/// One operation on its way.
+/// One operation in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// Its class.
     pub class: u16,
-    /// When it was to be sent, nanoseconds after the start of the load.
+    /// The intended send time, nanoseconds after the start of the load.
     pub intended_ns: u64,
-    /// When it was sent.
+    /// The actual send time.
     pub sent_ns: u64,
 }
 
-/// What one class measured.
+/// The measurements of one class.
 #[derive(Debug, Clone, Default)]
 pub struct Class {
     /// Counters.
@@ -114,21 +114,21 @@ pub struct Class {
     pub clocks: Clocks,
 }
 
-/// Everything one worker measured, by class of operation. A sample is recorded once, into the current second; seconds
+/// The measurements of one worker, by class of operation. Each sample is recorded once, in the current second; seconds
 /// are added up.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     window: Window,
     total: Counts,
     classes: Vec<Class>,
-    /// The current second: what was intended in the measured window.
+    /// The current second of operations with an intended time in the measured window.
     second: Vec<ClassSecond>,
-    /// The current second: clocks of what was intended before or after it.
+    /// The clocks of the current second for operations outside of the measured window.
     unmeasured: Vec<Clocks>,
     has_unmeasured: bool,
     errors_before: u64,
     sends: Sends,
-    /// Connections that were never without an operation, and how long each was, from the begin to its last answer; the sum.
+    /// The sum of the busy times of connections that always had an operation, from the start to their last answer.
     busy: u64,
     busy_ns: u64,
 }
@@ -143,14 +143,14 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether a time lies in it.
+    /// Whether a time lies in the window.
     pub fn contains(&self, at_ns: u64) -> bool {
         (self.from_ns..self.until_ns).contains(&at_ns)
     }
 }
 
 impl Recorder {
-    /// An empty recorder of so many classes that measures the given window.
+    /// An empty recorder with this number of classes and this measured window.
     pub fn new(window: Window, classes: usize) -> Self {
         Self {
             window,

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::machine::utc_now;
 
-/// `bench-runs/<UTC>-<scenario>`, relative to the working directory; with a number behind it where another result has that name.
-/// Of two processes that ask at one moment the second cannot write its result, and says it on standard error.
+/// `bench-runs/<UTC>-<scenario>`, relative to the working directory, with a number if another result has that name. If
+/// two processes get the same name, the second one cannot write its result and prints it on standard error.
 pub fn default_directory(scenario: &str) -> PathBuf {
     let name = format!("{}-{scenario}", utc_now().replace(':', ""));
     free_name(Path::new("bench-runs"), &name)
 }
 
-/// Refuses a file, and a directory that has something in it, before the run whose result it could not take.
+/// Refuses a file, or a directory that is not empty, before the run whose result it cannot take.
 pub fn refuse_used(directory: &Path) -> Result<()> {
     let what = match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
         Ok(true) => "not empty",

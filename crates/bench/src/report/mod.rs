@@ -1,4 +1,4 @@
-//! Where results go, and the page that shows them.
+//! Directories of results, and the HTML report.
 
 mod bundle;
 pub mod html;

@@ -1,5 +1,5 @@
-//! What a reader would look for in the seconds and histograms of a run: where it is steady, how sure its figures are,
-//! stalls, two kinds of latency, Little's law. The answers go into the result as sentences.
+//! Findings from the seconds and histograms of a run: the steady part, the uncertainty of the figures, stalls, two
+//! modes of latency, Little's law. They go into the result as sentences.
 
 use super::{
     ALL, Arrival, Bundle, Clock, Distribution, Phase, SecondLine, Steady, Summary, Telemetry, Uncertainty,
@@ -9,25 +9,25 @@ use crate::statistics::steady::Steadiness;
 use crate::statistics::{bimodal, little, quantile, stalls, steady};
 
 const CONFIDENCE: f64 = 0.95;
-/// Resamples of intervals within a run; a second of work at most, at the end of every run.
+/// The number of resamples for intervals within a run. They take at most a second at the end of every run.
 const RESAMPLES: usize = 1_000;
-/// From this share of what its threads can do a generator is taken to be at its limit.
+/// The share of the threads' capacity from which a generator counts as being at its limit.
 const GENERATOR_FULL_SHARE: f64 = 0.9;
-/// Series of the target named beside a stall: those that agree with it at least this well, and at most so many.
+/// The smallest agreement of a target's series that is named beside a stall, and the largest number of such series.
 const AGREEMENT_MIN: f64 = 0.6;
 const SERIES_NAMED_MAX: usize = 3;
-/// Runs shorter than this see few of the target's own rhythms.
+/// Shorter runs see few of the target's periodic tasks.
 const SHORT_S: f64 = 60.0;
 
 impl Bundle {
-    /// Fills in what follows from the seconds. What was found before stays once.
+    /// Adds the findings that follow from the seconds. Existing findings stay.
     pub(crate) fn analyse(&mut self) {
         let mut findings = Vec::new();
         let mut hides = Vec::new();
         let is_one = self.result.phases.iter().filter(|phase| phase.measured).count() == 1;
         for index in 0..self.result.phases.len() {
             let phase = &self.result.phases[index];
-            // Connections that are only held do nothing that could be steady.
+            // Held connections do nothing that could be steady.
             if !phase.measured || phase.total.counts.planned + phase.total.counts.completed == 0 {
                 continue;
             }
@@ -37,7 +37,7 @@ impl Bundle {
             if let Some(steady) = steady.as_ref().filter(|steady| !steady.found) {
                 findings.push(format!("phase {}: {}", phase.name, steady.sentence));
             }
-            // Of several phases each sentence names its own.
+            // With several phases, each sentence names its phase.
             let named = |text: String| if is_one { text } else { format!("phase {}: {text}", phase.name) };
             findings.extend(find_stalls(&seconds, &self.telemetry).map(named));
             findings.extend(self.find_kinds(phase).into_iter().map(named));
@@ -69,13 +69,14 @@ impl Bundle {
         }
     }
 
-    /// What one of several processes says of itself.
+    /// The findings of one of several processes about itself.
     pub(super) fn generator_limits(&self) -> Vec<String> {
         let measured = self.result.phases.iter().filter(|phase| phase.measured);
         measured.filter_map(|phase| self.at_its_limit(phase)).collect()
     }
 
-    /// A closed loop goes as fast as it can, so its rate may be the generator's. Of several processes each says it of itself.
+    /// A closed loop runs as fast as it can, so its rate may be the generator's limit. With several processes, each
+    /// reports for itself.
     fn at_its_limit(&self, phase: &Phase) -> Option<String> {
         let cores = self.result.machine.as_ref()?.cores as u32;
         let [generator] = &self.result.generators[..] else { return None };
@@ -90,9 +91,9 @@ impl Bundle {
         })
     }
 
-    /// Seconds from one stall to the next in a phase that has stalls with a rhythm.
+    /// The period of regular stalls of a phase, seconds.
     pub(crate) fn stall_period_s(&self, phase: &Phase) -> Option<f64> {
-        rhythm(&whole_seconds(phase, &self.seconds)).map(|rhythm| rhythm.period_s)
+        stall_pattern(&whole_seconds(phase, &self.seconds)).map(|stall_pattern| stall_pattern.period_s)
     }
 
     fn uncertainty(&self, phase: &Phase, seconds: &[&SecondLine]) -> Option<Uncertainty> {
@@ -124,9 +125,9 @@ impl Bundle {
     }
 }
 
-/// Lines of the sum over all classes that lie wholly within the measured part of the phase.
+/// The lines of the sum over all classes that lie wholly within the measured part of the phase.
 fn whole_seconds<'a>(phase: &Phase, lines: &'a [SecondLine]) -> Vec<&'a SecondLine> {
-    // Lines are numbered from the whole second in which the load began.
+    // Line numbers count from the whole second in which the load began.
     let (from, end) = (phase.starts_s.floor() + phase.warmup_s, phase.ends_s());
     lines
         .iter()
@@ -139,7 +140,7 @@ fn rates(seconds: &[&SecondLine]) -> Vec<f64> {
     seconds.iter().map(|line| line.completed as f64 / line.length_s).collect()
 }
 
-/// `warmup_s` lies between the begin of the phase and the first of the seconds.
+/// `warmup_s` is the time between the start of the phase and the first of the seconds.
 fn find_steady(seconds: &[&SecondLine], warmup_s: f64) -> Option<Steady> {
     let p50: Vec<f64> = seconds.iter().filter_map(|line| line.response_p50_us).collect();
     let p50 = if p50.len() == seconds.len() { p50 } else { Vec::new() };
@@ -159,28 +160,28 @@ fn find_steady(seconds: &[&SecondLine], warmup_s: f64) -> Option<Steady> {
     }
 }
 
-fn rhythm(seconds: &[&SecondLine]) -> Option<stalls::Rhythm> {
+fn stall_pattern(seconds: &[&SecondLine]) -> Option<stalls::StallPattern> {
     let p99: Vec<f64> =
         seconds.iter().filter_map(|line| line.response_p99_us.or(line.service_p99_us)).collect();
     if p99.len() == seconds.len() { stalls::find(&p99) } else { None }
 }
 
 fn find_stalls(seconds: &[&SecondLine], telemetry: &Telemetry) -> Option<String> {
-    let rhythm = rhythm(seconds)?;
+    let stall_pattern = stall_pattern(seconds)?;
     let mut agreeing: Vec<(f64, &str)> = telemetry
         .names()
         .filter_map(|name| {
             let values = aligned(telemetry, name, seconds)?;
-            let agreement = stalls::agreement(&rhythm, &values);
+            let agreement = stalls::agreement(&stall_pattern, &values);
             (agreement >= AGREEMENT_MIN).then_some((agreement, name))
         })
         .collect();
     agreeing.sort_by(|a, b| b.0.total_cmp(&a.0));
     let names: Vec<&str> = agreeing.iter().take(SERIES_NAMED_MAX).map(|(_, name)| *name).collect();
-    Some(rhythm.sentence("p99", &names))
+    Some(stall_pattern.sentence("p99", &names))
 }
 
-/// A series of the target at the given seconds; one that only grows as its differences. `None` with gaps.
+/// A series of the target at the given seconds; a growing counter as its differences. `None` with gaps.
 fn aligned(telemetry: &Telemetry, name: &str, seconds: &[&SecondLine]) -> Option<Vec<f64>> {
     let known: std::collections::BTreeMap<u64, f64> = telemetry.series(name).collect();
     let values: Vec<f64> = seconds.iter().filter_map(|line| known.get(&line.second).copied()).collect();
@@ -237,7 +238,7 @@ fn hidden(phase: &Phase) -> Vec<String> {
     hides
 }
 
-/// Quantiles that should not be quoted.
+/// A sentence about quantiles with too few samples.
 fn weak_quantiles(phase: &Phase) -> Option<String> {
     let summary = phase.total.response.as_ref()?;
     let weak = summary.quantiles.iter().filter(|q| !q.quotable).map(|q| super::percentile(q.quantile));
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
     use crate::recorder::Latency;
 
-    /// 60 s in which every tenth second is slow while the target flushes.
+    /// A run of 60 s in which every tenth second is slow while the target flushes.
     fn stalling() -> Bundle {
         let mut builder = Builder::new(ScenarioAsRun::default(), 1, UNIX_EPOCH);
         builder.phase(&PhaseFacts {

@@ -1,5 +1,5 @@
-//! Fills a bundle from what a runner recorded. Sums over classes, quantiles, lines per second and findings are made
-//! here, so that every driver's bundle has them.
+//! Builds a bundle from the records of a runner. It computes sums over classes, quantiles, lines per second and
+//! findings, so that every driver's bundle contains them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +13,7 @@ use super::{
 use crate::machine::{Machine, utc_at};
 use crate::recorder::Latency;
 
-/// What a phase was asked to be.
+/// The facts about a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseFacts {
     /// Name; unique in a run.
@@ -22,19 +22,19 @@ pub struct PhaseFacts {
     pub kind: String,
     /// Whether its figures are the result.
     pub measured: bool,
-    /// Begin of its load after the begin of the run.
+    /// The start of its load, after the start of the run.
     pub starts: Duration,
-    /// Part of the load before the measured part.
+    /// The part of the load before the measured part.
     pub warmup: Duration,
-    /// How long the measured part lasted.
+    /// The length of the measured part.
     pub duration: Duration,
-    /// How operations came about.
+    /// How operations arrive.
     pub arrival: Arrival,
-    /// Connections.
+    /// The number of connections.
     pub connections: u32,
 }
 
-/// The three histograms of one class; `None` for a clock that was not read.
+/// The three histograms of one class; `None` for a clock that was not measured.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times<'a> {
     /// From the intended start to the answer.
@@ -64,7 +64,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A run that began at `started`.
+    /// Starts the bundle of a run that began at `started`.
     pub fn new(scenario: ScenarioAsRun, seed: u64, started: SystemTime) -> Self {
         let result = RunResult {
             schema: SCHEMA,
@@ -102,14 +102,14 @@ impl Builder {
         builder
     }
 
-    /// When second 0 was, where that is known only later.
+    /// Sets second 0, if it is known only later.
     pub fn started(&mut self, at: SystemTime) -> &mut Self {
         let unix_s = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         (self.result.started, self.result.started_unix_s) = (utc_at(unix_s), unix_s);
         self
     }
 
-    /// A result of another tool, which says neither when nor where it was made.
+    /// Starts the bundle of another tool, which gives neither time nor machine.
     pub(crate) fn imported(tool: &str, version: &str, scenario: ScenarioAsRun) -> Self {
         let mut builder = Self::new(scenario, 0, UNIX_EPOCH);
         let result = &mut builder.result;
@@ -119,12 +119,12 @@ impl Builder {
         builder
     }
 
-    /// Counts of one class whose times are given otherwise.
+    /// Adds the counts of one class without times.
     pub(crate) fn counts(&mut self, phase: &str, name: &str, counts: &OperationCounts) -> &mut Self {
         self.operation(phase, name, counts, Times::default())
     }
 
-    /// Times of one class over a whole phase.
+    /// Adds the times of one class over a whole phase.
     pub(crate) fn distribution(
         &mut self,
         phase: &str,
@@ -136,7 +136,7 @@ impl Builder {
         self
     }
 
-    /// Times of one class of which only some quantiles are known; those of the only class are those of all.
+    /// Adds a class for which only some quantiles are known. Those of the only class are also those of all.
     pub(crate) fn summary(&mut self, phase: &str, name: &str, clock: Clock, summary: Summary) -> &mut Self {
         if let Some(phase) = self.phase_named(phase) {
             let is_only = phase.operations.len() == 1;
@@ -148,7 +148,7 @@ impl Builder {
         self
     }
 
-    /// How the run was asked for and the source commit of the program.
+    /// Sets the command line and the source commit of the program.
     pub fn command(&mut self, command_line: &[String], commit: Option<&str>) -> &mut Self {
         self.result.command_line = command_line.to_vec();
         self.result.tool.commit = commit.map(str::to_owned);
@@ -161,13 +161,13 @@ impl Builder {
         self
     }
 
-    /// A process that makes load.
+    /// Adds a process that makes load.
     pub fn generator(&mut self, generator: Generator) -> &mut Self {
         self.result.generators.push(generator);
         self
     }
 
-    /// Begins a phase; what follows of operations belongs to it by its name.
+    /// Starts a phase. Later operations refer to it by name.
     pub fn phase(&mut self, facts: &PhaseFacts) -> &mut Self {
         self.result.phases.push(Phase {
             name: facts.name.clone(),
@@ -187,7 +187,7 @@ impl Builder {
         self
     }
 
-    /// What a phase cost.
+    /// Sets the cost of a phase.
     pub fn cost(&mut self, phase: &str, cost: Cost) -> &mut Self {
         if let Some(phase) = self.phase_named(phase) {
             phase.cost = cost;
@@ -195,8 +195,8 @@ impl Builder {
         self
     }
 
-    /// Counts and times of one class over a whole phase. Several calls for one class add up. The total is the sum of
-    /// the classes, unless the counts of `all` are given as well.
+    /// Adds counts and times of one class over a whole phase. Several calls for one class add up. The total is the sum
+    /// of the classes, unless the counts of `all` are given as well.
     pub fn operation(
         &mut self,
         phase: &str,
@@ -222,7 +222,7 @@ impl Builder {
         self
     }
 
-    /// One second of one class: `line` names phase, class and counts; its quantiles are filled in here.
+    /// Adds one second of one class. `line` has the phase, the class and the counts; this function adds the quantiles.
     pub fn second(&mut self, line: &SecondLine, times: Times<'_>) -> &mut Self {
         for (clock, latency) in times.each() {
             let key = key(&line.phase, &line.operation, clock);
@@ -231,7 +231,7 @@ impl Builder {
         self.add_line(line)
     }
 
-    /// A line whose quantiles are known already and whose histogram is not: of another tool.
+    /// Adds a line of another tool with known quantiles and without a histogram.
     pub(crate) fn add_line(&mut self, line: &SecondLine) -> &mut Self {
         let place = (line.second, line.phase.clone(), line.operation.clone());
         match self.seconds.get_mut(&place) {
@@ -244,19 +244,19 @@ impl Builder {
         self
     }
 
-    /// One value seen of target or machine; the name has its unit last.
+    /// Adds one sample of target or machine. The name ends with the unit.
     pub fn telemetry(&mut self, second: u64, name: &str, value: f64) -> &mut Self {
         self.telemetry.add(second, name, value);
         self
     }
 
-    /// A judged gate.
+    /// Adds a gate with its result.
     pub fn gate(&mut self, gate: Gate) -> &mut Self {
         self.result.gates.push(gate);
         self
     }
 
-    /// Something that was compared with what it must be.
+    /// Adds a check with its result.
     pub fn check(
         &mut self,
         what: &str,
@@ -269,25 +269,25 @@ impl Builder {
         self
     }
 
-    /// Something that went wrong at a moment of the run.
+    /// Adds a fault at a moment of the run.
     pub fn fault(&mut self, at: Duration, what: impl Into<String>) -> &mut Self {
         self.result.faults.push(Fault { at_s: at.as_secs_f64(), what: what.into() });
         self
     }
 
-    /// The run ended before its plan did.
+    /// Marks the run as ended before its plan.
     pub fn partial(&mut self, at: Duration, reason: impl Into<String>) -> &mut Self {
         self.result.partial = Some(Partial { reason: reason.into(), at_s: at.as_secs_f64() });
         self
     }
 
-    /// A sentence about what the figures show.
+    /// Adds a sentence about what the figures show.
     pub fn finding(&mut self, sentence: impl Into<String>) -> &mut Self {
         self.result.findings.push(sentence.into());
         self
     }
 
-    /// A sentence about what the figures do not show.
+    /// Adds a sentence about what the figures do not show.
     pub fn hides(&mut self, sentence: impl Into<String>) -> &mut Self {
         self.result.hides.push(sentence.into());
         self
@@ -297,14 +297,14 @@ impl Builder {
         self.result.phases.iter_mut().rev().find(|phase| phase.name == name)
     }
 
-    /// Sums, summarises, looks for findings.
+    /// Computes sums, summaries and findings.
     pub fn finish(self, took: Duration) -> Bundle {
         let mut bundle = self.summed(took);
         bundle.analyse();
         bundle
     }
 
-    /// The same for generator `number` of several, from 1: what follows from all parts together is looked for when they are merged.
+    /// The same for generator `number` of several, from 1. Findings that need all parts follow at the merge.
     pub fn finish_part(self, took: Duration, number: u32) -> Bundle {
         let mut bundle = self.summed(took);
         let limits = bundle.generator_limits();
@@ -332,7 +332,7 @@ impl Builder {
 }
 
 impl Clocks {
-    /// The clock every latency of this program comes from.
+    /// The clock of all latencies of this program.
     fn here() -> Self {
         let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let kernel_source = std::fs::read_to_string(path).unwrap_or_else(|_| "unknown".to_owned());

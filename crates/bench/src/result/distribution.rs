@@ -1,20 +1,20 @@
-//! A latency distribution as the few buckets that hold something: what a bundle keeps of a histogram, per second too,
-//! without the empty ones.
+//! A latency distribution as its non-empty buckets: the form in which a bundle keeps histograms, also per second.
 
 use hdrhistogram::Histogram;
 
 use crate::limits::LATENCY_US_MAX;
 use crate::recorder::Latency;
 
-/// Buckets are exact below this value and 1/1024 of the power of two below them above it: HdrHistogram with 3 digits.
+/// Buckets are exact below this value. Above it their width is 1/1024 of the power of two below them: HdrHistogram with
+/// 3 digits.
 const EXACT_BELOW_US: u64 = 2_048;
 const SUB_BUCKET_BITS: u32 = 10;
 
-/// Counts by bucket, in ascending order of value. Buckets are those of an HdrHistogram of 3 digits that begins at 1 us,
-/// so two distributions add up without loss, and one becomes a histogram and back without a change.
+/// Counts by bucket, ascending. The buckets are those of an HdrHistogram of 3 digits from 1 us. Two distributions
+/// therefore add up without loss, and a conversion into a histogram and back changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// Largest value of the bucket in microseconds, samples in it.
+    /// The largest value of each bucket in microseconds, and its number of samples.
     buckets: Vec<(u64, u64)>,
 }
 
@@ -63,17 +63,17 @@ impl Distribution {
         }
     }
 
-    /// Largest value of each bucket in microseconds and samples in it, ascending.
+    /// The largest value of each bucket in microseconds and its number of samples, ascending.
     pub fn buckets(&self) -> &[(u64, u64)] {
         &self.buckets
     }
 
-    /// Samples.
+    /// The number of samples.
     pub fn samples(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum()
     }
 
-    /// Whether nothing was recorded.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }

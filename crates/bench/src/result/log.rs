@@ -18,7 +18,7 @@ use super::Distribution;
 use crate::limits::LATENCY_US_MAX;
 
 const TOTAL: &str = "total/";
-/// What a tag may not hold, and what separates its parts.
+/// Characters that a tag may not contain, and the separator of its parts.
 const ESCAPED: [char; 6] = ['%', ',', ' ', '\r', '\n', '/'];
 
 /// The three times of an operation.
@@ -51,23 +51,23 @@ impl fmt::Display for Clock {
     }
 }
 
-/// Whose histogram it is.
+/// The key of a histogram.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Name of the phase.
     pub phase: String,
     /// Name of the class of operation.
     pub operation: String,
-    /// Which of the three times.
+    /// The clock.
     pub clock: Clock,
 }
 
 /// The distributions of one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// Of the whole phase: operations whose intended start lies in it.
+    /// The whole phase: operations with an intended start in it.
     pub total: Distribution,
-    /// By the second in which the answer came (lag: in which it was sent), counted from the begin of the run.
+    /// By the second of the answer (for lag: of the send), counted from the start of the run.
     pub seconds: BTreeMap<u64, Distribution>,
 }
 
@@ -78,7 +78,7 @@ pub struct Histograms {
 }
 
 impl Histograms {
-    /// The distributions of a key, if there are any.
+    /// The distributions of a key, if any.
     pub fn get(&self, phase: &str, operation: &str, clock: Clock) -> Option<&Timeline> {
         self.timelines.get(&Key { phase: phase.to_owned(), operation: operation.to_owned(), clock })
     }
@@ -88,7 +88,7 @@ impl Histograms {
         self.timelines.iter()
     }
 
-    /// Whether there is none.
+    /// Whether there are no distributions.
     pub fn is_empty(&self) -> bool {
         self.timelines.is_empty()
     }
@@ -107,7 +107,7 @@ impl Histograms {
         }
     }
 
-    /// Adds everything another process measured.
+    /// Adds the measurements of another process.
     pub fn merge(&mut self, other: &Self) {
         for (key, timeline) in &other.timelines {
             self.add_total(key.clone(), &timeline.total);
@@ -117,7 +117,7 @@ impl Histograms {
         }
     }
 
-    /// The log as text; `begin_unix_s` is the begin of the run. Intervals stand in the order of time, totals last.
+    /// The log as text; `begin_unix_s` is the start of the run. Intervals are in order of time, totals come last.
     pub(crate) fn to_log(&self, begin_unix_s: u64) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let mut serializer = V2DeflateSerializer::new();
@@ -159,7 +159,7 @@ impl Histograms {
         Ok(bytes)
     }
 
-    /// Reads what `to_log` wrote. The error says what is wrong with it.
+    /// Parses the output of `to_log`. The error says what is wrong.
     pub(crate) fn from_log(bytes: &[u8]) -> Result<Self, String> {
         let mut histograms = Self::default();
         let mut deserializer = Deserializer::new();

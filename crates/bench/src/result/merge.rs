@@ -1,12 +1,13 @@
-//! Bundles of several generator processes become one, without loss: counts add, histograms add, quantiles are made
-//! again from the sum and never averaged. A part that is invalid or partial makes the whole so.
+//! Merges the bundles of several generator processes without loss: counts and histograms add up, and quantiles are
+//! computed from the sum, never averaged. If a part is invalid or partial, so is the whole.
 
 use std::collections::BTreeMap;
 
 use super::{Bundle, Gate, Operation, Phase, Rule, SecondLine};
 
-/// Merges the bundles of processes that ran the same scenario at the same time, as [`super::Builder::finish_part`] makes them:
-/// sentences about all samples are made here, those of the parts stay. The error says how they differ.
+/// Merges the bundles of processes that ran the same scenario at the same time, as made by
+/// [`super::Builder::finish_part`]. It adds findings about all samples and keeps those of the parts. The error says how
+/// the parts differ.
 pub fn merge(parts: Vec<Bundle>) -> Result<Bundle, String> {
     let gates = merged_gates(&parts);
     let mut parts = parts.into_iter();
@@ -31,14 +32,15 @@ fn same(whole: &Bundle, part: &Bundle) -> Result<(), String> {
     let names =
         |bundle: &Bundle| bundle.result.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>();
     let (left, right) = (names(whole), names(part));
-    // A part that was interrupted has fewer phases; those that it has must be the same.
+    // An interrupted part has fewer phases; its phases must be the same.
     if left.iter().zip(&right).any(|(a, b)| a != b) {
         return Err(format!("phases {right:?} and not {left:?}"));
     }
     Ok(())
 }
 
-/// Gates cannot be made again here: of each the worst of all parts stays, and how many parts failed it.
+/// The worst result of each gate over all parts, with the number of parts that failed it. Gates cannot be computed
+/// again here.
 fn merged_gates(parts: &[Bundle]) -> Vec<Gate> {
     let mut gates: Vec<(Gate, usize)> = Vec::new();
     for gate in parts.iter().flat_map(|part| &part.result.gates) {
@@ -62,7 +64,7 @@ fn merged_gates(parts: &[Bundle]) -> Vec<Gate> {
     gates.into_iter().map(said).collect()
 }
 
-/// A value that is no number fails, and is worse than one.
+/// Whether a gate is worse. NaN fails and is worse than a number.
 fn is_worse(gate: &Gate, than: &Gate) -> bool {
     match gate.rule {
         _ if gate.passed != than.passed => than.passed,
@@ -106,7 +108,7 @@ fn merge_phase(phase: &mut Phase, other: &Phase) {
             None => phase.operations.push(Operation { ..operation.clone() }),
         }
     }
-    // CPU time per operation weighs by operations; per core it adds up.
+    // CPU time per operation is weighted by operations; CPU time per core adds up.
     let completed = phase.total.counts.completed as f64;
     let share = other.total.counts.completed as f64 / completed.max(1.0);
     let (own, others) = (&mut phase.cost, &other.cost);
@@ -114,12 +116,12 @@ fn merge_phase(phase: &mut Phase, other: &Phase) {
         .generator_cpu_us_per_operation
         .zip(others.generator_cpu_us_per_operation)
         .map(|(a, b)| a * (1.0 - share) + b * share);
-    // The target's is known of the whole process, and the first generator saw only its own operations.
+    // The target's value covers the whole process, and the first generator saw only its own operations.
     own.target_cpu_us_per_operation =
         own.target_cpu_us_per_operation.map(|us| us * before / completed.max(1.0));
     own.generator_cpu_percent =
         own.generator_cpu_percent.zip(others.generator_cpu_percent).map(|(a, b)| a + b);
-    // A process without a connection has none.
+    // A process without a connection has no value.
     own.generator_polling_percent = [own.generator_polling_percent, others.generator_polling_percent]
         .into_iter()
         .flatten()
@@ -142,7 +144,7 @@ fn merge_lines(lines: &mut Vec<SecondLine>, others: Vec<SecondLine>) {
 }
 
 impl super::Arrival {
-    /// Rates and concurrencies of processes that run together add up.
+    /// Adds the rates and concurrencies of processes that run together.
     fn add(&mut self, other: &Self) {
         match (self, other) {
             (Self::Open { rate_per_s, .. }, Self::Open { rate_per_s: more, .. }) => *rate_per_s += more,
@@ -202,7 +204,7 @@ mod tests {
         let mut bad = example();
         bad.result.faults.push(Fault { at_s: 1.0, what: "the server closed all connections".to_owned() });
         let whole = merge(vec![example(), bad]).unwrap();
-        assert!(!whole.result.valid && !whole.result.standing().is_quotable());
+        assert!(!whole.result.valid && !whole.result.validity().is_quotable());
     }
 
     #[test]

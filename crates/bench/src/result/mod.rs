@@ -1,61 +1,62 @@
-//! The result of a run as a bundle: a directory from which every figure can be recomputed. `result.json` (schema 1),
-//! `histograms.hlog` (all histograms, per second, without loss), `seconds.csv`, `telemetry.csv` and `summary.txt`,
-//! what the terminal showed. Reading a bundle back gives the same value.
+//! The result of a run as a bundle: a directory from which every figure can be recomputed. It contains `result.json`
+//! (schema 1), `histograms.hlog` (all histograms, per second, without loss), `seconds.csv`, `telemetry.csv` and
+//! `summary.txt`, the output of the terminal. Reading a bundle back gives the same value.
 //!
-//! It is filled by a `Builder` and knows nothing of engines and drivers. Results of other tools have the same shape,
-//! with less in it.
+//! A `Builder` fills the bundle without knowledge of engines and drivers. Results of other tools have the same shape,
+//! with less content.
 
 mod analysis;
 mod builder;
+mod checks;
 mod distribution;
-mod judged;
 mod log;
 mod merge;
+mod number;
 mod read;
 mod recorded;
 mod run;
 mod series;
-mod standing;
 mod summary;
 mod sums;
 mod text;
+mod validity;
 mod write;
 
 pub use builder::{Builder, PhaseFacts, Times};
+pub use checks::{Check, Fault, Gate, Rule};
 pub use distribution::Distribution;
-pub use judged::{Check, Fault, Gate, Rule};
 pub use log::{Clock, Histograms, Key, Timeline};
 pub use merge::merge;
+pub(crate) use number::percentile;
 pub use run::{
     Arrival, Clocks, Cost, Generator, Operation, OperationCounts, Partial, Phase, RunResult, SCHEMA,
     ScenarioAsRun, Steady, Target, Tool, Uncertainty,
 };
 pub use series::{SecondLine, Telemetry};
-pub use standing::Standing;
-pub(crate) use standing::percentile;
 pub use summary::{QUANTILES, Quantile, Summary};
+pub use validity::Validity;
 pub(crate) use write::write_whole;
 
-/// Name of the sum over all classes of operation.
+/// The name of the sum over all classes of operation.
 pub const ALL: &str = "all";
-/// Name of this program in a result that it measured itself.
+/// The name of this program in its own results.
 pub(crate) const OWN_TOOL: &str = "tacho";
 
-/// One run with everything that was recorded of it.
+/// One run with all its records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    /// What `result.json` holds.
+    /// The content of `result.json`.
     pub result: RunResult,
-    /// What `histograms.hlog` holds.
+    /// The content of `histograms.hlog`.
     pub histograms: Histograms,
-    /// What `seconds.csv` holds.
+    /// The content of `seconds.csv`.
     pub seconds: Vec<SecondLine>,
-    /// What `telemetry.csv` holds.
+    /// The content of `telemetry.csv`.
     pub telemetry: Telemetry,
 }
 
 impl Bundle {
-    /// The phase whose figures are the result: the last measured one, else the last.
+    /// The phase whose figures are the result: the last measured one, or the last of all.
     pub fn main_phase(&self) -> Option<&Phase> {
         let phases = &self.result.phases;
         phases.iter().rev().find(|phase| phase.measured).or(phases.last())

@@ -1,4 +1,4 @@
-//! Reads a bundle back and checks that its parts belong together.
+//! Reads a bundle and checks that its parts belong together.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use super::series::seconds_from_csv;
 use super::write::{HISTOGRAMS, RESULT, SECONDS, TELEMETRY};
 use super::{Bundle, Histograms, RunResult, SCHEMA, Telemetry};
 
-/// A directory is not a bundle that can be read.
+/// The reason why a directory cannot be read as a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file is missing or unreadable.
@@ -19,7 +19,7 @@ pub enum ReadError {
         /// The cause.
         source: io::Error,
     },
-    /// A file does not hold what it must.
+    /// A file has wrong content.
     #[error("{}: {what}", .path.display())]
     Content {
         /// The file.
@@ -45,7 +45,7 @@ fn read_result(path: &Path) -> Result<RunResult, ReadError> {
         fs::read_to_string(path).map_err(|source| ReadError::File { path: path.to_owned(), source })?;
     let wrong = |what: String| ReadError::Content { path: path.to_owned(), what };
     let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    // The version first: a newer schema would otherwise be a riddle about some field.
+    // The version is checked first, so that a newer schema is not reported as an error in some field.
     match value["schema"].as_u64() {
         Some(schema) if schema == u64::from(SCHEMA) => {}
         Some(schema) => {
@@ -60,7 +60,7 @@ fn read_result(path: &Path) -> Result<RunResult, ReadError> {
     serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
 }
 
-/// A file that a bundle need not have gives `absent`.
+/// Parses a file. A missing optional file gives `absent`.
 fn parse<T>(
     directory: &Path,
     name: &str,
@@ -129,11 +129,11 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains("\"valid\": false"));
         fs::write(&path, text.replace("\"valid\": false", "\"valid\": true")).unwrap();
-        let standing = Bundle::read(&directory).unwrap().result.standing();
-        assert_eq!(standing.word(), "INVALID");
+        let validity = Bundle::read(&directory).unwrap().result.validity();
+        assert_eq!(validity.word(), "INVALID");
         assert!(
-            standing.invalid[0].contains("lag_p99 is 9000 us, it must be at most 100 us"),
-            "{standing:?}"
+            validity.invalid[0].contains("lag_p99 is 9000 us, it must be at most 100 us"),
+            "{validity:?}"
         );
     }
 }

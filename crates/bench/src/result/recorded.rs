@@ -1,20 +1,20 @@
-//! From the recorder of an engine into a bundle.
+//! Converts the recorder of an engine into parts of a bundle.
 
 use super::{ALL, Builder, OperationCounts, SecondLine, Times};
 use crate::recorder::{Class, ClassSecond, Clocks, Counts, Recorder, Second};
 
 impl Builder {
-    /// Everything a recorder measured in its window, as the operations of a phase; `classes` names them by number.
+    /// Adds the measurements of a recorder as the operations of a phase; `classes` names them by number.
     pub fn recorder(&mut self, phase: &str, classes: &[String], recorder: &Recorder) -> &mut Self {
         let used = |class: &&Class| class.counts != Counts::default();
         for (name, class) in classes.iter().zip(recorder.classes()).filter(|(_, class)| used(class)) {
             self.operation(phase, name, &counts(&class.counts), times(&class.clocks));
         }
-        // What came due and what failed is known in total only.
+        // Operations that came due or failed are known only in total.
         self.operation(phase, ALL, &counts(&recorder.total().counts), Times::default())
     }
 
-    /// A second of a phase that began `offset_s` seconds after the run. Its failures without a class count for all.
+    /// Adds a second of a phase that began `offset_s` seconds after the run. Failures without a class count for all.
     pub fn recorded_second(
         &mut self,
         phase: &str,

@@ -1,5 +1,5 @@
-//! `result.json`, schema 1: what a run was, what it counted, and whether it is worth anything. Times are in
-//! microseconds or seconds as the names say; no field holds a path or a name of a machine.
+//! `result.json`, schema 1: the description of a run, its counts, and its validity. Times are in microseconds or
+//! seconds, as the names say. No field holds a path or the name of a machine.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use super::{Check, Clock, Fault, Gate, Summary};
 use crate::machine::Machine;
 use crate::statistics::Interval;
 
-/// Version of `result.json` that this build writes and reads.
+/// The version of `result.json` that this build reads and writes.
 pub const SCHEMA: u32 = 1;
 
-/// Everything about one run but its histograms and series.
+/// A run without its histograms and series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// Always `SCHEMA`.
     pub schema: u32,
-    /// Whether every gate and check passed and no fault was seen. Written for readers of the JSON; `standing()` does
-    /// not believe it where the gates say otherwise.
+    /// Whether every gate and check passed and no fault occurred. It is written for readers of the JSON; `validity()`
+    /// also looks at the gates.
     pub valid: bool,
-    /// Why the run ended before its plan did, if it did.
+    /// The reason why the run ended before its plan, if it did.
     pub partial: Option<Partial>,
-    /// What produced the figures.
+    /// The program that measured.
     pub tool: Tool,
     /// The scenario as it was run.
     pub scenario: ScenarioAsRun,
-    /// How the run was asked for.
+    /// The command line of the run.
     pub command_line: Vec<String>,
-    /// Seed of schedule and data.
+    /// The seed of schedule and data.
     pub seed: u64,
-    /// Begin, UTC, `2026-11-21T07:01:37Z`.
+    /// The start, UTC, `2026-11-21T07:01:37Z`.
     pub started: String,
-    /// Begin, seconds since 1970.
+    /// The start, seconds since 1970.
     pub started_unix_s: u64,
     /// Length of the whole run, seconds.
     pub took_s: f64,
-    /// The machine of the generator; `None` for results of other tools, which do not say.
+    /// The machine of the generator; `None` for results of other tools, which do not name it.
     pub machine: Option<Machine>,
     /// The clocks behind the latencies.
     pub clocks: Option<Clocks>,
@@ -47,15 +47,15 @@ pub struct RunResult {
     pub target: Target,
     /// The phases in the order they ran.
     pub phases: Vec<Phase>,
-    /// Rules fixed beforehand; one that failed makes the run invalid.
+    /// Rules that were fixed before the run. A failed one makes the run invalid.
     pub gates: Vec<Gate>,
-    /// What was verified of the target's state and answers; one that failed makes the run invalid.
+    /// Checks of the target's state and answers. A failed one makes the run invalid.
     pub verification: Vec<Check>,
-    /// What went wrong while the run lasted; any makes the run invalid.
+    /// Failures during the run. Any of them makes the run invalid.
     pub faults: Vec<Fault>,
-    /// What the figures show, in sentences.
+    /// Sentences about what the figures show.
     pub findings: Vec<String>,
-    /// What the figures do not show, in sentences.
+    /// Sentences about what the figures do not show.
     pub hides: Vec<String>,
 }
 
@@ -85,43 +85,43 @@ pub struct ScenarioAsRun {
     pub configuration: Value,
 }
 
-/// Why and when a run ended early.
+/// The reason and the time of an early end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Partial {
-    /// What ended it: `interrupted (Ctrl-C)`.
+    /// The reason: `interrupted (Ctrl-C)`.
     pub reason: String,
-    /// Seconds after the begin of the run.
+    /// Seconds after the start of the run.
     pub at_s: f64,
 }
 
 /// The clocks behind the latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
-    /// The clock that was read.
+    /// The clock that the program reads.
     pub source: String,
-    /// What the kernel builds it on: `tsc`, `kvm-clock` and so on.
+    /// The kernel's clock source: `tsc`, `kvm-clock` and so on.
     pub kernel_source: String,
 }
 
 /// One process that made load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// Threads that sent.
+    /// The number of threads that sent.
     pub threads: u32,
-    /// CPU time of the measured phases, kernel included and polling instead of sleeping left out, seconds.
+    /// CPU time of the measured phases, including the kernel and excluding busy polling, seconds.
     pub cpu_s: Option<f64>,
 }
 
-/// The system under test as far as it says.
+/// The system under test, as far as it describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// Its address, without user and password.
     pub address: String,
     /// Product and version as the server names itself.
     pub product: Option<String>,
-    /// Whether this run started it.
+    /// Whether the run started it.
     pub started_by_run: bool,
-    /// Settings that it reports.
+    /// The settings that it reports.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -132,33 +132,33 @@ pub struct Phase {
     pub name: String,
     /// `load`, `warmup`, `run`.
     pub kind: String,
-    /// Whether its figures are the result; those of a load or warm-up are not.
+    /// Whether the figures are the result. Those of a load or warm-up phase are not.
     pub measured: bool,
-    /// Begin of its load, seconds after the begin of the run.
+    /// The start of the load, seconds after the start of the run.
     pub starts_s: f64,
-    /// Begin of the measured part, seconds after the begin of the load.
+    /// The start of the measured part, seconds after the start of the load.
     #[serde(default)]
     pub warmup_s: f64,
     /// Length of the measured part, seconds.
     pub duration_s: f64,
-    /// How operations came about.
+    /// How operations arrive.
     pub arrival: Arrival,
-    /// Connections.
+    /// The number of connections.
     pub connections: u32,
     /// All operations together.
     pub total: Operation,
     /// One entry per class of operation.
     pub operations: Vec<Operation>,
-    /// What it cost generator and target.
+    /// The cost for generator and target.
     pub cost: Cost,
-    /// Where the steady part begins; `None` where nothing was looked at.
+    /// The start of the steady part; `None` if it was not looked for.
     pub steady: Option<Steady>,
-    /// How sure the figures are within this run; `None` for fewer than eight seconds.
+    /// The uncertainty of the figures within this run; `None` for fewer than eight seconds.
     #[serde(default)]
     pub uncertainty: Option<Uncertainty>,
 }
 
-/// 95 % intervals within one run. They say nothing of how another run would differ.
+/// 95 % intervals within one run. They do not cover the difference between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Uncertainty {
     /// Of the operations per second.
@@ -167,46 +167,46 @@ pub struct Uncertainty {
     pub response_p99_us: Option<Interval>,
 }
 
-/// How operations came about.
+/// How operations arrive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Arrival {
-    /// By a schedule that does not wait for answers.
+    /// On a schedule, independent of answers.
     Open {
         /// `poisson`, `fixed`, `steps`, `staircase`.
         process: String,
-        /// Operations came due at ticks of a timer of this period; 0 for at any time.
+        /// The period of the timer at whose ticks operations came due, microseconds; 0 without a timer.
         #[serde(default, skip_serializing_if = "is_zero")]
         timer_us: u32,
-        /// Operations per second asked for; of several steps the mean.
+        /// The planned operations per second; the mean of several steps.
         rate_per_s: f64,
     },
-    /// A new operation as soon as an answer came.
+    /// In a closed loop: an answer allows the next operation.
     Closed {
-        /// Operations in flight at one time, those among them whose place pauses after an answer.
+        /// The number of operations in flight or in a pause.
         concurrency: u64,
-        /// How long a place pauses, microseconds.
+        /// The pause after an answer, microseconds.
         #[serde(default, skip_serializing_if = "is_zero")]
         pause_us: u32,
     },
-    /// Several closed loops of different windows or pauses.
+    /// Several closed loops with different windows or pauses.
     Loops,
-    /// An imported result whose tool does not say.
+    /// An imported result that does not say.
     Unknown,
 }
 
-/// Results of loads without a timer or pause do not speak of it.
+/// Skips the field in results of loads without a timer or pause.
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
 impl Arrival {
-    /// Whether answers make room for operations.
+    /// Whether answers allow the next operation.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self, Self::Closed { .. } | Self::Loops)
     }
 
-    /// As a reader is told.
+    /// The text for readers.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Open { process, timer_us: 0, rate_per_s } => {
@@ -235,32 +235,32 @@ pub struct Operation {
     pub counts: OperationCounts,
     /// Completed operations per second of the phase.
     pub completed_per_s: f64,
-    /// From the intended start to the answer. `None` where nobody measured it.
+    /// From the intended start to the answer. `None` if it was not measured.
     pub response: Option<Summary>,
     /// From the send to the answer.
     pub service: Option<Summary>,
-    /// From the moment it was due and could be sent to the send.
+    /// From the moment at which the operation was due and could be sent, to the send.
     pub lag: Option<Summary>,
 }
 
-/// What was counted.
+/// The counts of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationCounts {
-    /// Operations whose intended time came; in a closed loop those begun.
+    /// Operations whose intended time came; in a closed loop the operations that were begun.
     pub planned: u64,
     /// Operations handed to the kernel.
     pub sent: u64,
     /// Operations answered with success.
     pub completed: u64,
-    /// Operations completed while the phase lasted, whenever they were due: the throughput. 0 where nobody counted
-    /// them apart; then it is `completed`.
+    /// Operations completed during the phase, whenever they were due: the throughput. 0 if they were not counted
+    /// separately; then `completed` applies.
     #[serde(default)]
     pub completed_in_time: u64,
-    /// Failures by what happened.
+    /// Failures by reason.
     pub errors: BTreeMap<String, u64>,
-    /// Answers that held what was asked for, where a driver can tell.
+    /// Answers that contain the requested item, if the driver can tell.
     pub hits: u64,
-    /// Answers that did not.
+    /// Answers that do not.
     pub misses: u64,
     /// Bytes sent.
     pub bytes_sent: u64,
@@ -271,7 +271,7 @@ pub struct OperationCounts {
 }
 
 impl Operation {
-    /// The place of a clock's summary.
+    /// The summary of a clock, for writing.
     pub(crate) fn clock_mut(&mut self, clock: Clock) -> &mut Option<Summary> {
         match clock {
             Clock::Response => &mut self.response,
@@ -282,7 +282,7 @@ impl Operation {
 }
 
 impl OperationCounts {
-    /// All failures.
+    /// The number of all failures.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().sum()
     }
@@ -306,44 +306,44 @@ impl OperationCounts {
     }
 }
 
-/// What a phase cost. `None` where nothing could be sampled.
+/// The cost of a phase. `None` for values that could not be sampled.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// CPU time of the generator per completed operation, kernel included, microseconds.
     pub generator_cpu_us_per_operation: Option<f64>,
     /// CPU time of the generator, percent of one core.
     pub generator_cpu_percent: Option<f64>,
-    /// Time in which generator threads polled instead of sleeping (`busy_poll_us`), percent of one core; it is in neither of
-    /// the two above.
+    /// Time in which generator threads polled instead of sleeping (`busy_poll_us`), percent of one core. The two values
+    /// above exclude it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_polling_percent: Option<f64>,
     /// CPU time of the target per completed operation, kernel included, microseconds.
     pub target_cpu_us_per_operation: Option<f64>,
     /// CPU time of the target, percent of one core.
     pub target_cpu_percent: Option<f64>,
-    /// Largest resident memory of the target seen, bytes.
+    /// The largest resident memory of the target, bytes.
     pub target_rss_bytes_max: Option<u64>,
-    /// Growth of the target's memory while the connections were opened and nothing was sent, bytes per connection.
+    /// The growth of the target's memory while the connections were opened and nothing was sent, bytes per connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_rss_bytes_per_connection: Option<f64>,
 }
 
 impl Phase {
-    /// End of the load, seconds after the begin of the run. Answers may come in later.
+    /// The end of the load, seconds after the start of the run. Answers may arrive later.
     pub fn ends_s(&self) -> f64 {
         self.starts_s + self.warmup_s + self.duration_s
     }
 }
 
-/// Where a phase is in steady state, if anywhere.
+/// The steady part of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Steady {
     /// Whether a steady part was found.
     pub found: bool,
-    /// Its begin, seconds after the begin of the phase.
+    /// Its start, seconds after the start of the phase.
     pub from_s: f64,
-    /// Change of the completed operations per second over the part looked at, as a share of their mean.
+    /// The change of the completed operations per second over the part, as a share of their mean.
     pub drift: f64,
-    /// The answer in words.
+    /// The answer as a sentence.
     pub sentence: String,
 }

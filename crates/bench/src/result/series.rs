@@ -1,4 +1,4 @@
-//! `seconds.csv` and `telemetry.csv`: what happened when.
+//! `seconds.csv` and `telemetry.csv`: the course of a run over time.
 
 use std::collections::BTreeMap;
 
@@ -14,38 +14,38 @@ pub struct SecondLine {
     pub phase: String,
     /// Name of the class; `all` for the sum of all classes.
     pub operation: String,
-    /// Begin, seconds after the begin of the run.
+    /// The start, seconds after the start of the run.
     pub second: u64,
-    /// Length, seconds: 1 but for results of tools that print less often.
+    /// The length, seconds: 1, except for results of tools that print less often.
     pub length_s: f64,
-    /// Operations sent in it.
+    /// Operations sent in this second.
     pub sent: u64,
-    /// Operations answered with success in it.
+    /// Operations answered with success in this second.
     pub completed: u64,
-    /// Failures in it.
+    /// Failures in this second.
     pub errors: u64,
-    /// Answers that held what was asked for.
+    /// Answers that contain the requested item.
     pub hits: u64,
-    /// Answers that did not.
+    /// Answers that do not.
     pub misses: u64,
     /// Bytes sent and received.
     pub bytes: u64,
-    /// Response time of what was answered in it, microseconds.
+    /// Response time of operations answered in this second, microseconds.
     pub response_p50_us: Option<f64>,
     /// As above.
     pub response_p99_us: Option<f64>,
     /// As above.
     pub response_max_us: Option<f64>,
-    /// Service time of what was answered in it, microseconds.
+    /// Service time of operations answered in this second, microseconds.
     pub service_p50_us: Option<f64>,
     /// As above.
     pub service_p99_us: Option<f64>,
-    /// Generator lag of what was sent in it, microseconds.
+    /// Generator lag of operations sent in this second, microseconds.
     pub lag_p99_us: Option<f64>,
 }
 
 impl SecondLine {
-    /// Fills in the quantiles of a clock.
+    /// Sets the quantiles of a clock.
     pub(crate) fn set(&mut self, clock: Clock, distribution: &Distribution) {
         let at = |q| (!distribution.is_empty()).then(|| distribution.quantile_us(q) as f64);
         match clock {
@@ -73,8 +73,8 @@ impl SecondLine {
     }
 }
 
-/// What was seen of target and machine each second: named series with values at seconds after the begin of the run.
-/// Names carry their unit last: `target.rss_bytes`, `target.cpu_percent`, `mysql.Com_select_per_s`.
+/// Samples of target and machine each second: named series with values at seconds after the start of the run. Names end
+/// with the unit: `target.rss_bytes`, `target.cpu_percent`, `mysql.Com_select_per_s`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Telemetry {
     series: BTreeMap<String, BTreeMap<u64, f64>>,
@@ -93,29 +93,29 @@ impl Telemetry {
         }
     }
 
-    /// Whether nothing was seen.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
 
-    /// The names in order.
+    /// The names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.series.keys().map(String::as_str)
     }
 
-    /// Second and value of a series, ascending; nothing for an unknown name.
+    /// The seconds and values of a series, ascending; empty for an unknown name.
     pub fn series(&self, name: &str) -> impl Iterator<Item = (u64, f64)> + '_ {
         self.series.get(name).into_iter().flatten().map(|(second, value)| (*second, *value))
     }
 
-    /// Adds the series of another process; of two values for one moment the other's stays.
+    /// Adds the series of another process. Where both have a value, the other's replaces it.
     pub fn merge(&mut self, other: &Self) {
         for (name, series) in &other.series {
             self.series.entry(name.clone()).or_default().extend(series);
         }
     }
 
-    /// One column per series, one line per second in which anything was seen; empty cells where nothing was.
+    /// One column per series, and one line per second with any sample. Missing samples are empty cells.
     pub(crate) fn to_csv(&self) -> csv::Result<Vec<u8>> {
         let mut seconds: Vec<u64> = self.series.values().flat_map(BTreeMap::keys).copied().collect();
         seconds.sort_unstable();
@@ -132,7 +132,7 @@ impl Telemetry {
         writer.into_inner().map_err(|error| error.into_error().into())
     }
 
-    /// Reads what `to_csv` wrote.
+    /// Parses the output of `to_csv`.
     pub(crate) fn from_csv(bytes: &[u8]) -> Result<Self, String> {
         let mut reader = csv::Reader::from_reader(bytes);
         let names = reader.headers().map_err(|error| error.to_string())?.clone();
@@ -159,7 +159,7 @@ pub(crate) fn seconds_to_csv(lines: &[SecondLine]) -> csv::Result<Vec<u8>> {
     writer.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// Reads what `seconds_to_csv` wrote.
+/// Parses the output of `seconds_to_csv`.
 pub(crate) fn seconds_from_csv(bytes: &[u8]) -> Result<Vec<SecondLine>, String> {
     csv::Reader::from_reader(bytes)
         .deserialize()

@@ -1,18 +1,18 @@
-//! Quantiles of a distribution, and how far they are to be believed.
+//! Quantiles of a distribution, and whether they can be quoted.
 
 use serde::{Deserialize, Serialize};
 
 use super::Distribution;
 
-/// The quantiles every summary has, as far as there are samples.
+/// The quantiles of every summary, as far as there are samples.
 pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
-/// Samples a quantile q needs to be quotable: 100 / (1 - q).
+/// Samples needed to quote a quantile q: 100 / (1 - q).
 const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
 
 /// Quantiles of one distribution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Samples behind all the others.
+    /// The number of samples.
     pub samples: u64,
     /// Arithmetic mean, microseconds.
     pub mean_us: Option<f64>,
@@ -31,7 +31,7 @@ pub struct Quantile {
     pub quantile: f64,
     /// Its value, microseconds.
     pub value_us: f64,
-    /// Whether at least 100 / (1 - q) samples stand behind it; otherwise it is hardly more than the maximum.
+    /// Whether it has at least 100 / (1 - q) samples. Otherwise it is hardly more than the maximum.
     pub quotable: bool,
 }
 
@@ -51,14 +51,14 @@ impl Summary {
         })
     }
 
-    /// The value of a quantile if it is among those kept, microseconds.
+    /// The value of a quantile, if it was kept, microseconds.
     pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
         self.quantiles.iter().find(|q| (q.quantile - quantile).abs() < 1e-9).map(|q| q.value_us)
     }
 }
 
 impl Quantile {
-    /// A quantile with `samples` behind it.
+    /// A quantile of `samples` samples.
     pub fn new(quantile: f64, value_us: f64, samples: u64) -> Self {
         let needed = SAMPLES_BEHIND_QUANTILE / (1.0 - quantile) * (1.0 - 1e-9);
         Self { quantile, value_us, quotable: samples as f64 >= needed }

@@ -1,4 +1,4 @@
-//! What follows from counts and histograms: sums over classes of operation, rates and quantiles.
+//! Values that follow from counts and histograms: sums over classes of operation, rates and quantiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::log::{Clock, Histograms, Key};
 use super::{ALL, Bundle, Phase, SecondLine, Summary};
 
 impl Bundle {
-    /// Makes everything again that follows from counts and histograms: after building and after merging.
+    /// Computes all derived values, after building and after merging.
     pub(crate) fn summarise(&mut self) {
         self.add_sums();
         for phase in &mut self.result.phases {
@@ -33,7 +33,7 @@ impl Bundle {
         }
     }
 
-    /// Histograms and lines of `all`, from those of the classes. What a runner gave as `all` itself stays.
+    /// Computes the histograms and lines of `all` from those of the classes. Values of `all` that a runner gave stay.
     fn add_sums(&mut self) {
         let given =
             |phase: &str| self.histograms.iter().any(|(key, _)| key.phase == phase && key.operation == ALL);

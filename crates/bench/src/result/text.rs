@@ -1,4 +1,4 @@
-//! The result as text for a terminal. Its first line says whether it may be quoted.
+//! The result as text for a terminal. The first line says whether it may be quoted.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ const MIB: f64 = 1_048_576.0;
 impl fmt::Display for Bundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let result = &self.result;
-        let standing = result.standing();
-        writeln!(f, "{} {}", standing.word(), result.scenario.name)?;
-        for reason in standing.reasons() {
+        let validity = result.validity();
+        writeln!(f, "{} {}", validity.word(), result.scenario.name)?;
+        for reason in validity.reasons() {
             writeln!(f, "  ! {reason}")?;
         }
         if !result.scenario.about.is_empty() {
@@ -38,7 +38,7 @@ impl fmt::Display for Bundle {
         for sentence in &result.hides {
             writeln!(f, "not shown   {sentence}")?;
         }
-        write!(f, "{}", standing.word())
+        write!(f, "{}", validity.word())
     }
 }
 
@@ -110,7 +110,7 @@ fn summaries(operation: &Operation) -> Vec<(String, &Summary)> {
         .collect()
 }
 
-/// A quantile with too few samples behind it is marked: it is hardly more than the maximum.
+/// Writes one line. A quantile with too few samples is marked, because it is hardly more than the maximum.
 fn line(f: &mut fmt::Formatter<'_>, name: &str, summary: &Summary) -> fmt::Result {
     write!(f, "  {name:<25}")?;
     for wanted in super::QUANTILES {

@@ -1,5 +1,5 @@
-//! Writes a bundle: into a temporary directory beside its place, then one rename, so that a directory with the name of
-//! a bundle always holds a whole one.
+//! Writes a bundle into a temporary directory beside its place and renames it, so that a directory with the name of a
+//! bundle is always complete.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,17 +15,17 @@ pub(super) const SECONDS: &str = "seconds.csv";
 pub(super) const TELEMETRY: &str = "telemetry.csv";
 const SUMMARY: &str = "summary.txt";
 
-/// A bundle could not be written. Nothing stands at its place.
+/// A bundle could not be written. Its directory does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("the result could not be written to {}: {}{}", .directory.display(), .source, advice(.source, *.bytes))]
 pub struct WriteError {
-    /// Where it was to be.
+    /// The intended directory.
     pub directory: PathBuf,
-    /// What the bundle needs, bytes.
+    /// The size of the bundle, bytes.
     pub bytes: u64,
     /// The cause.
     pub source: io::Error,
-    /// What is worth keeping: the summary and `result.json`.
+    /// The most important parts: the summary and `result.json`.
     pub rescued: String,
 }
 
@@ -68,11 +68,11 @@ impl Bundle {
         self.write_with(directory, &mut |path, bytes| write_synced(path, bytes))
     }
 
-    /// As `write`; if it fails, what could be kept goes to `rescue`, which is standard error in earnest.
+    /// Like `write`. After a failure, the most important parts go to `rescue`, which is normally standard error.
     pub fn write_or_rescue(&self, directory: &Path, rescue: &mut dyn Write) -> Result<(), Box<WriteError>> {
         let written = self.write(directory);
         if let Err(error) = &written {
-            // Standard error may be gone as well; then the error returned is all that can be said.
+            // Standard error may be closed as well; then only the returned error is left.
             let _ = writeln!(rescue, "{}", error.rescued);
         }
         written
@@ -93,7 +93,7 @@ impl Bundle {
     }
 }
 
-/// The temporary directory removes itself on every way out but the last.
+/// Moves the files to their place. On failure the temporary directory removes itself.
 fn place(
     directory: &Path,
     files: &[(&'static str, Vec<u8>)],
@@ -108,14 +108,14 @@ fn place(
     for (name, bytes) in files {
         put(&temporary.path().join(name), bytes)?;
     }
-    // A private temporary directory becomes one like all others.
+    // The private temporary directory gets the usual permissions.
     fs::set_permissions(temporary.path(), PermissionsExt::from_mode(0o755))?;
     fs::rename(temporary.path(), directory)?;
     let _ = temporary.keep();
     File::open(parent)?.sync_all()
 }
 
-/// Writes a file beside its place and renames it, so that its name always stands for a whole file.
+/// Writes a file beside its place and renames it, so that the name always stands for a complete file.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let parent = parent_of(path);
     let mut temporary = tempfile::Builder::new().prefix(".file-").tempfile_in(parent)?;
@@ -130,7 +130,7 @@ fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Synced before the rename, so that the name never stands for an empty file after a power cut.
+/// Syncs before the rename, so that the name never stands for an empty file after a power cut.
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;

@@ -1,25 +1,25 @@
-//! The rules of a valid run, fixed before it begins.
+//! The rules for a valid run. They are fixed before the run.
 
 use super::meter::Metered;
 use crate::engine::event::NO_PORT;
-use crate::engine::{Load, When};
+use crate::engine::{Load, ReopenTrigger};
 use crate::recorder::{Class, Sends};
 use crate::result::{Gate, Rule};
 use crate::scenario::Gates;
 use crate::schedule::Arrivals;
 use crate::statistics::arrivals::poisson_statistic;
 
-/// What the gates of one segment look at.
+/// The facts about one segment that the gates check.
 pub(super) struct Facts<'a> {
     pub(super) total: &'a Class,
     pub(super) sends: &'a Sends,
     pub(super) loads: &'a [Load],
     pub(super) metered: Option<&'a Metered>,
-    /// Threads of the generator that can run at one time.
+    /// The number of generator threads that can run at a time.
     pub(super) threads: u32,
 }
 
-/// Judges one measured segment.
+/// Checks one measured segment.
 pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
     let counts = &facts.total.counts;
     let on_schedule = |load: &Load| !load.is_closed() && *load != Load::Idle;
@@ -37,9 +37,10 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
             "share of the planned operations that was sent; a lower one means that the load was not the planned one",
         ));
     }
-    // Who begins thousands of handshakes at one moment begins the last of them late, and of a sample of idle connections it
-    // counts whether they answer.
-    let untimed = |load: &Load| matches!(load, Load::Reopen { when: When::Once, .. } | Load::Sample { .. });
+    // Two loads have no lag gate: thousands of handshakes that start at one moment end late by nature, and a sample of
+    // idle connections only counts answers.
+    let untimed =
+        |load: &Load| matches!(load, Load::Reopen { when: ReopenTrigger::Once, .. } | Load::Sample { .. });
     if open_loop && !facts.loads.iter().any(untimed) {
         gates.push(Gate::new(
             "lag_p99",
@@ -127,7 +128,8 @@ pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
     gates
 }
 
-/// The longest timer, microseconds and 0 for none, of loads that are all to come at random; `None` where one is not.
+/// The longest timer of the loads if all of them have random arrivals, microseconds, and 0 without a timer; `None` if
+/// one has other arrivals.
 fn poisson_timer(loads: &[Load]) -> Option<u32> {
     let timers = loads.iter().map(|load| match load {
         Load::Open { arrivals: Arrivals::Poisson, timer_us, .. } => Some(*timer_us),

@@ -1,6 +1,6 @@
-//! Scenarios of driver `host`: kernels of work on this machine, and its disk through fio.
+//! Scenarios of driver `host`: compute kernels on this machine, and its disk through fio.
 //!
-//! `[dataset]`: `directory` (where files are made) and `disk_gib` (size of the disk, for the quota). Operations: either
+//! `[dataset]`: `directory` (of the test files) and `disk_gib` (size of the disk, for the quota). Operations: either
 //! `kernel = "..."` or the job of fio (`rw`, `block`, `depth`, ...).
 
 use std::fs;
@@ -9,32 +9,32 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use super::driver::SLICE_MS_THREADS;
+use super::driver::{Counts, Driver, empty_outcome};
 use super::plan::{plan, segments};
-use super::turns::SLICE_MS_THREADS;
-use super::{Counts, Driver, no_keys, nothing};
-use crate::driver::Choice;
+use crate::driver::OperationChoice;
 use crate::driver::host::fio::{self, Job};
 use crate::driver::host::{Host, Kernel};
 use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::progress::{Progress, place};
+use crate::progress::{Progress, position};
 use crate::recorder::{Recorder, Second, Window};
 use crate::result::{Check, Target};
-use crate::scenario::{OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
+use crate::scenario::{OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, no_keys, typed};
 
-/// Length of a slice in which blocks are made durable, milliseconds: a disk was seen to answer every 8 ms at times. One more or less in a
-/// slice is then a matter of microseconds, and here below a percent.
+/// Slice length for kernels that sync a file, milliseconds. A slow disk was seen to take 8 ms per sync. One sync more
+/// or less then changes the figure of a slice by less than a percent.
 const SLICE_MS_DISK: u32 = 1_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct DatasetOwn {
+struct DatasetOptions {
     directory: PathBuf,
     disk_gib: Option<f64>,
 }
 
-impl Default for DatasetOwn {
+impl Default for DatasetOptions {
     fn default() -> Self {
         Self { directory: PathBuf::from("."), disk_gib: None }
     }
@@ -42,12 +42,12 @@ impl Default for DatasetOwn {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KernelOwn {
+struct KernelOptions {
     kernel: Kernel,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Work {
+enum Workload {
     Kernel(Kernel),
     Fio(Job),
 }
@@ -55,23 +55,25 @@ enum Work {
 /// The driver of one scenario.
 pub(super) struct HostDriver {
     scenario: Scenario,
-    dataset: DatasetOwn,
-    works: Vec<Work>,
+    dataset: DatasetOptions,
+    works: Vec<Workload>,
     findings: Vec<String>,
 }
 
 impl HostDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
-        let dataset: DatasetOwn = typed(scenario.dataset.clone(), "[dataset]", &[])?;
+        let dataset: DatasetOptions = typed(scenario.dataset.clone(), "[dataset]", &[])?;
         let mut works = Vec::new();
         for operation in &scenario.operations {
             let place = format!("operation `{}`", operation.name);
-            works.push(if operation.own.contains_key("kernel") {
-                Work::Kernel(typed::<KernelOwn>(operation.own.clone(), &place, OPERATION_KEYS)?.kernel)
+            works.push(if operation.driver_keys.contains_key("kernel") {
+                Workload::Kernel(
+                    typed::<KernelOptions>(operation.driver_keys.clone(), &place, OPERATION_KEYS)?.kernel,
+                )
             } else {
-                let job: Job = typed(operation.own.clone(), &place, OPERATION_KEYS)?;
+                let job: Job = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
                 job.check().map_err(|what| format!("{place}: {what}"))?;
-                Work::Fio(job)
+                Workload::Fio(job)
             });
         }
         let driver = Self { scenario: scenario.clone(), dataset, works, findings: Vec::new() };
@@ -85,7 +87,7 @@ impl HostDriver {
                 ));
             }
             for mix in &phase.mixes {
-                no_keys(&mix.own, &format!("phase `{}`", phase.name), PHASE_KEYS)?;
+                no_keys(&mix.driver_keys, &format!("phase `{}`", phase.name), PHASE_KEYS)?;
             }
         }
         Ok(driver)
@@ -95,13 +97,13 @@ impl HostDriver {
         let names = phase.mixes.iter().flat_map(|mix| &mix.operations);
         names
             .filter_map(|name| match self.work(name) {
-                Work::Fio(job) => Some((self.scenario.class_of(name), job)),
-                Work::Kernel(_) => None,
+                Workload::Fio(job) => Some((self.scenario.class_of(name), job)),
+                Workload::Kernel(_) => None,
             })
             .collect()
     }
 
-    fn work(&self, operation: &str) -> &Work {
+    fn work(&self, operation: &str) -> &Workload {
         &self.works[usize::from(self.scenario.class_of(operation))]
     }
 
@@ -132,7 +134,7 @@ impl HostDriver {
         self.findings.extend(measured.diagnose(&name, &job, self.dataset.disk_gib));
         let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: u64::MAX }, classes);
         measured.record(class, &mut recorder);
-        // fio does not say when which operation was: all stand in one second.
+        // fio does not report the time of each operation, so all of them stand in one second.
         on_event(Event::Second(Box::new(recorder.take_second(second))));
         Ok(SegmentOutcome {
             recorder,
@@ -163,20 +165,20 @@ impl HostDriver {
                 (mix.connections, classes.collect())
             })
             .collect();
-        let choice = Choice::new(&groups).map_err(Error::Options)?;
+        let choice = OperationChoice::new(&groups).map_err(Error::Options)?;
         let kernels = self.works.iter().map(|work| match work {
-            Work::Kernel(kernel) => *kernel,
-            // Never asked for: phases of fio do not come here.
-            Work::Fio(_) => Kernel::Syscall,
+            Workload::Kernel(kernel) => *kernel,
+            // Phases of fio do not get here.
+            Workload::Fio(_) => Kernel::Syscall,
         });
         let host = Host::new(kernels.collect(), choice, &self.dataset.directory);
         let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let plan = plan(phase, &self.scenario, nowhere, self.classes(), part);
         let segments = threads::run(&host, &plan, shared, on_event)?.segments;
-        // A sentence is of all threads, and this process knows its own.
+        // A finding covers all threads, and this process knows only its own.
         for segment in segments.iter().filter(|_| part.1 == 1) {
             for (index, class) in segment.recorder.classes().iter().enumerate() {
-                if let Work::Kernel(kernel) = self.works[index]
+                if let Workload::Kernel(kernel) = self.works[index]
                     && class.counts.completed_within_window > 0
                 {
                     let per_s = class.counts.completed_within_window as f64 / segment.measured.as_secs_f64();
@@ -189,9 +191,9 @@ impl HostDriver {
     }
 }
 
-/// What is shown while fio works: it says nothing itself until it is done.
+/// The progress text while fio runs. fio itself reports nothing until it ends.
 fn how_far(second: u64, name: &str, job: &Job) -> String {
-    format!("{}  fio carries out {name}: {}", place(second, Duration::MAX), job.in_words())
+    format!("{}  fio carries out {name}: {}", position(second, Duration::MAX), job.in_words())
 }
 
 impl Driver for HostDriver {
@@ -205,7 +207,7 @@ impl Driver for HostDriver {
 
     fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
         let mut product = None;
-        if self.works.iter().any(|work| matches!(work, Work::Fio(_))) {
+        if self.works.iter().any(|work| matches!(work, Workload::Fio(_))) {
             product = Some(fio::version()?);
         }
         let directory = &self.dataset.directory;
@@ -233,7 +235,7 @@ impl Driver for HostDriver {
         segments
     }
 
-    /// fio says what it did when it is done.
+    /// fio reports its figures at the end.
     fn has_figures_each_second(&self, phase: &Phase) -> bool {
         self.jobs(phase).is_empty()
     }
@@ -241,7 +243,7 @@ impl Driver for HostDriver {
     fn slice_ms(&self, phase: &Phase) -> Option<u32> {
         let does =
             |work| phase.mixes.iter().flat_map(|mix| &mix.operations).any(|name| self.work(name) == work);
-        let usual = if does(&Work::Kernel(Kernel::Fsync)) { SLICE_MS_DISK } else { SLICE_MS_THREADS };
+        let usual = if does(&Workload::Kernel(Kernel::Fsync)) { SLICE_MS_DISK } else { SLICE_MS_THREADS };
         self.jobs(phase).is_empty().then_some(usual)
     }
 
@@ -255,14 +257,14 @@ impl Driver for HostDriver {
         if self.jobs(phase).is_empty() {
             return self.kernels(phase, part, shared, on_event);
         }
-        // One file, one fio.
+        // One file allows one fio.
         if part.0 > 0 {
-            return Ok(vec![nothing(self.classes().len(), on_event)]);
+            return Ok(vec![empty_outcome(self.classes().len(), on_event)]);
         }
         Ok(vec![self.fio(phase, shared, on_event)?])
     }
 
-    fn after(
+    fn verify(
         &mut self,
         _: &Phase,
         _: (u32, u32),

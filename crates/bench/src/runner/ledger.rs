@@ -1,9 +1,10 @@
-//! Scenarios of driver `ledger`: devices write numbered points while the server is killed again and again; every
-//! acknowledged point must then be readable exactly once, and none may be invented.
+//! Scenarios of driver `ledger`: devices write numbered points while the runner kills the server again and again.
+//! Afterwards every acknowledged point must be readable exactly once, and no point may be invented.
 //!
-//! A phase says `connections` (devices), `window` (messages in flight of each), `rate` (most messages per second over all), `kills` and
-//! `version`; it ends with its last kill. Operations are the driver's own: `publish` and `restart`. `[target]`: `data`, an
-//! empty directory, which is kept; without it a temporary one is used and kept only when the promise was broken or the server failed.
+//! A phase has `connections` (devices), `window` (messages in flight of each), `rate` (most messages per second of
+//! all), `kills` and `version`. It ends with its last kill. Its operations are `publish` and `restart`. `[target]` has
+//! `data`, an empty directory, which is kept. Without it the driver uses a temporary directory and keeps it only if the
+//! promise was broken or the server failed.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,34 +14,35 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-use super::{Counts, Driver, plan};
-use crate::driver::ledger::{CLASSES, Judgement, Ledger, Options, Timing};
+use super::driver::{Counts, Driver};
+use super::plan;
+use crate::driver::ledger::{CLASSES, Ledger, LedgerCheck, Options, Timing};
 use crate::driver::mqtt::Version;
 use crate::engine::event::now_ms;
 use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
 use crate::limits::{IN_FLIGHT_MAX, LEDGER_DEVICES_MAX};
-use crate::lives::Lives;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
 use crate::result::{Check, Target};
 use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, TARGET_KEYS, typed};
-use crate::server::Home;
+use crate::server::DataDirectory;
+use crate::server_process::ServerProcess;
 
 const TICK: Duration = Duration::from_millis(50);
-/// About how long a server lives until it is killed.
+/// The mean time between the start of a server and its kill.
 const LIFE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TargetOwn {
+struct TargetOptions {
     data: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PhaseOwn {
+struct PhaseOptions {
     kills: u32,
     #[serde(default = "v311")]
     version: String,
@@ -57,9 +59,9 @@ pub(super) struct LedgerDriver {
     options: Options,
     data: Option<PathBuf>,
     ledger: Option<Ledger>,
-    /// Dropped after the server.
-    home: Option<Home>,
-    /// How the server ended or refused by itself.
+    /// Declared after the server, so that it is dropped after it.
+    data_directory: Option<DataDirectory>,
+    /// The error with which the server ended or refused to start.
     failure: Option<Error>,
 }
 
@@ -73,7 +75,7 @@ impl LedgerDriver {
         if !scenario.operations.is_empty() {
             return Err("the operations of a ledger are its own: leave out [[operation]]".to_owned());
         }
-        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", TARGET_KEYS)?;
+        let target: TargetOptions = typed(scenario.target.driver_keys.clone(), "[target]", TARGET_KEYS)?;
         let [phase] = &scenario.phases[..] else {
             return Err("a ledger has one [[phase]]".to_owned());
         };
@@ -84,7 +86,7 @@ impl LedgerDriver {
             options,
             data: target.data,
             ledger: None,
-            home: None,
+            data_directory: None,
             failure: None,
         })
     }
@@ -98,7 +100,7 @@ impl LedgerDriver {
         }
     }
 
-    fn checks(&self, when: &str, found: &Judgement) -> [Check; 4] {
+    fn checks(&self, when: &str, found: &LedgerCheck) -> [Check; 4] {
         let check = |what: &str, count: u64| self.check(&format!("{what}, {when}"), 0, count);
         [
             check("acknowledged points that are not readable", found.lost),
@@ -111,7 +113,7 @@ impl LedgerDriver {
 
 fn options(phase: &Phase) -> std::result::Result<Options, String> {
     let [mix] = &phase.mixes[..] else { return Err("all devices of a ledger do the same".to_owned()) };
-    let own: PhaseOwn = typed(mix.own.clone(), "its options", PHASE_KEYS)?;
+    let own: PhaseOptions = typed(mix.driver_keys.clone(), "its options", PHASE_KEYS)?;
     if mix.arrival != Arrival::Closed {
         return Err("devices of a ledger wait for answers: arrival = \"closed\"".to_owned());
     }
@@ -150,12 +152,13 @@ impl Driver for LedgerDriver {
                 data.display()
             )));
         }
-        let home = Home::new(self.data.as_deref())?;
+        let data_directory = DataDirectory::new(self.data.as_deref())?;
         let binary = context.server_binary.display();
-        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
-        let ledger = Ledger::start(&context.server_binary, home.path(), self.seed, self.options.clone())?;
+        progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
+        let ledger =
+            Ledger::start(&context.server_binary, data_directory.path(), self.seed, self.options.clone())?;
         let (address, durability) = ledger.describe()?;
-        (self.ledger, self.home) = (Some(ledger), Some(home));
+        (self.ledger, self.data_directory) = (Some(ledger), Some(data_directory));
         Ok(Target {
             address,
             product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
@@ -164,8 +167,8 @@ impl Driver for LedgerDriver {
         })
     }
 
-    /// Devices wait for answers, and beside them somebody kills the server and starts it again, now and then. So what is in flight
-    /// does not follow from the rate and the time of an answer.
+    /// The segment has no arrival that could be checked: devices wait for answers while the server is killed and
+    /// restarted.
     fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
         let mut segments = plan::segments(phase, scenario);
         let killer = Load::Closed { window: 1, pause: LIFE };
@@ -173,8 +176,8 @@ impl Driver for LedgerDriver {
         segments
     }
 
-    fn lives(&self) -> Option<Lives> {
-        self.ledger.as_ref().map(Ledger::lives)
+    fn server_process(&self) -> Option<ServerProcess> {
+        self.ledger.as_ref().map(Ledger::server_process)
     }
 
     fn has_thread_each(&self) -> bool {
@@ -201,7 +204,7 @@ impl Driver for LedgerDriver {
         let mut second = 0;
         let ended = thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
-            // A receiver that is gone wants to hear nothing.
+            // The receiver may have stopped listening.
             let killing = scope.spawn(move || ledger.kill_all(timing, &|text| drop(tell.send(text))));
             loop {
                 match told.recv_timeout(TICK) {
@@ -226,16 +229,16 @@ impl Driver for LedgerDriver {
         Ok(vec![SegmentOutcome { recorder, started_ms, measured, ended, first_loss_s: None }])
     }
 
-    fn after(
+    fn verify(
         &mut self,
         _: &Phase,
         _: (u32, u32),
         _: &[SegmentOutcome],
         _: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
-        let mut found: Vec<(&str, Judgement)> = Vec::new();
+        let mut found: Vec<(&str, LedgerCheck)> = Vec::new();
         if self.failure.is_none() {
-            self.failure = self.look_at_the_end(&mut found).err();
+            self.failure = self.check_at_end(&mut found).err();
         }
         let kills = self.ledger.as_ref().map_or(0, |ledger| ledger.kills().len());
         let check = self.check("kills", self.options.kills.into(), kills as u64);
@@ -245,7 +248,7 @@ impl Driver for LedgerDriver {
     }
 
     fn stopped(&mut self) -> (Vec<Check>, Vec<String>) {
-        // What was lost until then is lost, whoever wanted to see no more.
+        // A stopped run still reports the losses that were found before.
         self.verdict(Vec::new())
     }
 
@@ -256,8 +259,9 @@ impl Driver for LedgerDriver {
 }
 
 impl LedgerDriver {
-    /// What was found after the kills, and then. Where the promise was broken the evidence is kept.
-    fn verdict(&mut self, mut found: Vec<(&str, Judgement)>) -> (Vec<Check>, Vec<String>) {
+    /// Sums up the checks after the kills and after the end. If the promise was broken, the driver keeps the data
+    /// directory.
+    fn verdict(&mut self, mut found: Vec<(&str, LedgerCheck)>) -> (Vec<Check>, Vec<String>) {
         let ledger = self.ledger.as_ref().expect("BUG: the driver is not open");
         found.insert(0, ("after a kill", ledger.after_kills().clone()));
         let checks = found.iter().flat_map(|(when, judgement)| self.checks(when, judgement)).collect();
@@ -272,8 +276,9 @@ impl LedgerDriver {
         (checks, findings)
     }
 
-    /// All points after the last kill, and again after an orderly end. What was found before something failed stays.
-    fn look_at_the_end(&mut self, found: &mut Vec<(&str, Judgement)>) -> Result<()> {
+    /// Checks all points after the last kill, and again after an orderly stop. `found` keeps the results if a later
+    /// step fails.
+    fn check_at_end(&mut self, found: &mut Vec<(&str, LedgerCheck)>) -> Result<()> {
         let ledger = self.ledger.as_mut().expect("BUG: the driver is not open");
         found.push(("at the end", ledger.check_all()?));
         ledger.stop_and_start()?;
@@ -281,11 +286,12 @@ impl LedgerDriver {
         ledger.stop()
     }
 
-    /// What went wrong must be there to be looked at. A result names no path: the directory is in the working directory.
+    /// Keeps the data directory for an investigation. The result does not name the path, because it lies in the working
+    /// directory.
     fn keep_evidence(&mut self) -> Option<String> {
-        let home = self.home.as_mut()?;
-        home.keep();
-        let name = home.path().file_name()?.to_string_lossy().into_owned();
+        let data_directory = self.data_directory.as_mut()?;
+        data_directory.keep();
+        let name = data_directory.path().file_name()?.to_string_lossy().into_owned();
         Some(format!("The data directory {name} is kept: it shows what the server made of the points."))
     }
 }

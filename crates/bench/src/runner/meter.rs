@@ -1,67 +1,68 @@
-//! What generator, server and machine spent while a segment was measured, and whether the wall clock jumped.
+//! Measures the cost of each segment: CPU time of the generator, the server and the machine, and memory of the server.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Event, Segment, Shared};
-use crate::lives::Lives;
 use crate::process::own_cpu;
 use crate::result::Cost;
+use crate::server_process::ServerProcess;
 
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     at: Instant,
     completed: u64,
-    /// Without what it polled.
+    /// CPU time without busy polling.
     generator: Duration,
     polled: Duration,
     server: Option<Duration>,
     machine: Option<Machine>,
 }
 
-/// Ticks of all processors since the machine started.
+/// Ticks of all processors since the start of the machine.
 #[derive(Debug, Clone, Copy)]
 struct Machine {
     total: u64,
     steal: u64,
 }
 
-/// What one segment cost.
+/// The cost of one segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Metered {
     pub(crate) began: Instant,
     pub(crate) cost: Cost,
-    /// CPU time of this process, seconds, without what it polled.
+    /// CPU time of this process without busy polling, seconds.
     pub(crate) generator_cpu_s: f64,
-    /// Share of the processors' time that the hypervisor took.
+    /// The share of the processors' time that the hypervisor took.
     pub(crate) steal: Option<f64>,
 }
 
-/// Samples at the begin and the end of the measured part of each segment.
+/// Takes samples at the start and the end of the measured part of each segment.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
-    server: Option<Lives>,
+    server: Option<ServerProcess>,
     plan: &'a [Segment],
     segment: usize,
     began: Instant,
     first: Option<Sample>,
     last: Option<Sample>,
     rss_max: Option<u64>,
-    /// When it was read last: at begin and end of a segment and of its measured part, and at the end of each second.
+    /// The latest value. The meter reads it at the start and the end of each segment and its measured part, and at the
+    /// end of each second.
     rss_now: Option<u64>,
     connections: u32,
-    /// Before the first connection, and with all of them and no load.
+    /// Memory before the first connection, and with all connections and no load.
     rss_before: Option<u64>,
     rss_connected: Option<u64>,
     done: Vec<Metered>,
 }
 
 impl<'a> Meter<'a> {
-    /// Call before the first of `connections` is opened.
-    pub(crate) fn new(server: Option<Lives>, plan: &'a [Segment], connections: u32) -> Self {
+    /// Must be called before the first of `connections` is opened.
+    pub(crate) fn new(server: Option<ServerProcess>, plan: &'a [Segment], connections: u32) -> Self {
         Self {
             connections,
-            rss_before: server.as_ref().and_then(Lives::rss_bytes),
+            rss_before: server.as_ref().and_then(ServerProcess::rss_bytes),
             rss_connected: None,
             server,
             plan,
@@ -75,27 +76,27 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Index of the segment that runs.
+    /// The index of the current segment.
     pub(crate) fn segment(&self) -> usize {
         self.segment
     }
 
-    /// When its load began.
+    /// The start of the current segment's load.
     pub(crate) fn segment_began(&self) -> Instant {
         self.began
     }
 
-    /// Memory of the server, not older than a second.
+    /// The server's memory, at most a second old.
     pub(crate) fn rss(&self) -> Option<u64> {
         self.rss_now
     }
 
     fn read_rss(&mut self) -> Option<u64> {
-        self.rss_now = self.server.as_ref().and_then(Lives::rss_bytes);
+        self.rss_now = self.server.as_ref().and_then(ServerProcess::rss_bytes);
         self.rss_now
     }
 
-    /// To be called with every event.
+    /// Takes an event of the engine.
     pub(crate) fn on_event(&mut self, event: &Event, shared: &Shared) {
         match event {
             Event::Connecting(_) => return,
@@ -105,7 +106,7 @@ impl<'a> Meter<'a> {
                 let rss = self.read_rss();
                 self.rss_connected = self.rss_connected.or(rss);
             }
-            // Not at each tick: reading takes the processor from the load.
+            // Not at every tick: reading takes processor time from the load.
             Event::Second(_) => _ = self.read_rss(),
             Event::Note(_) | Event::Tick => {}
         }
@@ -133,7 +134,7 @@ impl<'a> Meter<'a> {
     fn close(&mut self, shared: &Shared) {
         let Some(first) = self.first.take() else { return };
         if self.last.is_none() {
-            // It may have ended within its first second.
+            // The segment may have ended within its first second.
             self.rss_max = self.rss_max.max(self.read_rss());
         }
         let last = self.last.take().unwrap_or_else(|| self.sample(shared));
@@ -175,13 +176,14 @@ impl<'a> Meter<'a> {
             completed: shared.completed(),
             generator: own_cpu().saturating_sub(polled),
             polled,
-            server: self.server.as_ref().and_then(Lives::cpu),
+            server: self.server.as_ref().and_then(ServerProcess::cpu),
             machine: fs::read_to_string("/proc/stat").ok().and_then(|text| machine(&text)),
         }
     }
 }
 
-/// The line `cpu` of proc_stat(5): user nice system idle iowait irq softirq steal; guest times are in user's.
+/// Parses the line `cpu` of proc_stat(5): user nice system idle iowait irq softirq steal. Guest times are included in
+/// user.
 fn machine(stat: &str) -> Option<Machine> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect();

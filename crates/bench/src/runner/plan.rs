@@ -1,15 +1,15 @@
-//! Phases become segments of an engine's plan.
+//! Converts phases into segments of an engine's plan.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::engine::{Close, Connect, Load, Plan, Segment, Then, When};
+use crate::engine::{AfterReopen, Close, Connect, Load, Plan, ReopenTrigger, Segment};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::scenario::{Arrival, Mix, Phase, Scenario};
 use crate::schedule::Arrivals;
 use crate::target_url::{Form, TargetUrl};
 
-/// The segments of a phase: one, or one per step.
+/// The segments of a phase: one, or one for each step.
 pub(crate) fn segments(phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
     let stepped = phase.mixes.iter().find(|mix| matches!(mix.arrival, Arrival::Steps | Arrival::Staircase));
     let shares = match stepped.map(|mix| mix.arrival) {
@@ -23,7 +23,7 @@ pub(crate) fn segments(phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
         .collect()
 }
 
-/// How far each step is from the first rate to the last.
+/// The position of each step between the first rate and the last, from 0 to 1.
 fn stairs(steps: u32, down_again: bool) -> Vec<f64> {
     let last = f64::from(steps - 1);
     let mut shares: Vec<f64> = (0..steps).map(|step| f64::from(step) / last).collect();
@@ -35,7 +35,7 @@ fn stairs(steps: u32, down_again: bool) -> Vec<f64> {
 
 fn segment(phase: &Phase, scenario: &Scenario, name: String, share: f64) -> Segment {
     let loads = phase.mixes.iter().enumerate().map(|(index, mix)| {
-        // Schedules of mixes must not be the same.
+        // Mixes need different schedules.
         let seed = scenario.head.seed.wrapping_add(index as u64 * 1_000_003);
         load(mix, phase, scenario, seed, share)
     });
@@ -63,14 +63,14 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
         Arrival::Idle => Load::Idle,
         Arrival::Reopen => {
             let class = mix.operations.first().map_or(0, |name| scenario.class_of(name));
-            let scheduled = |rate| When::Scheduled { rate, arrivals: Arrivals::Fixed, seed };
-            let when = mix.rate.map_or(When::Once, scheduled);
-            Load::Reopen { when, close: Close::Fin, class, then: Then::Keep }
+            let scheduled = |rate| ReopenTrigger::Scheduled { rate, arrivals: Arrivals::Fixed, seed };
+            let when = mix.rate.map_or(ReopenTrigger::Once, scheduled);
+            Load::Reopen { when, close: Close::Fin, class, then: AfterReopen::Keep }
         }
     }
 }
 
-/// An engine's plan for a phase.
+/// The engine's plan of a phase.
 pub(crate) fn plan(
     phase: &Phase,
     scenario: &Scenario,
@@ -94,7 +94,7 @@ pub(crate) fn plan(
     }
 }
 
-/// `target.url` as a driver takes it.
+/// `target.url`, checked for a driver.
 pub(super) fn target_url(scenario: &Scenario, form: &Form) -> Result<TargetUrl, String> {
     TargetUrl::parse(&scenario.target.url, form).map_err(|what| format!("target.url: {what}"))
 }

@@ -1,37 +1,37 @@
-//! Scenarios of driver `reads`: questions of a dashboard over HTTP to a server that is started and filled for it.
+//! Scenarios of driver `reads`: queries of a dashboard over HTTP, to a server that the driver starts and fills.
 //!
-//! `[dataset]`: `devices` (one value every ten seconds each) and `hours` of their history. Operations are the questions by their
-//! names, and `write`, a request with a thousand points that go to keys nobody asks for; `about` is for readers. A phase has
-//! one mix that asks, in closed loop, and perhaps mixes that write. Each question is asked for the whole duration of the
-//! phase, one after the other, and has a result of its own.
+//! `[dataset]`: `devices` (one value every ten seconds each) and `hours` of history. The operations are the queries by
+//! name, and `write`, a request with a thousand points for keys that no query reads; `about` is for readers. A phase
+//! has one mix in closed loop that queries, and may have mixes that write. Each query runs for the whole duration of
+//! the phase, one after the other, and has its own result.
 
 use serde::Deserialize;
 
+use super::driver::SLICE_MS_THREADS;
+use super::driver::{Counts, Driver};
 use super::plan::{self, plan};
-use super::turns::SLICE_MS_THREADS;
-use super::{Counts, Driver, no_keys};
-use crate::driver::Choice;
-use crate::driver::reads::{Dashboard, NAMES, ROWS, Reads, Size, WRITE};
+use crate::driver::OperationChoice;
+use crate::driver::reads::{Dashboard, DataSize, NAMES, ROWS, Reads, WRITE};
 use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, Shared, threads};
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
-use crate::scenario::{Arrival, Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
-use crate::server::{ADMIN, Home, Place, Server};
-use crate::telemetry::{Prometheus, Source};
+use crate::sampling::{Prometheus, Source};
+use crate::scenario::{Arrival, Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, no_keys, typed};
+use crate::server::{ADMIN, DataDirectory, Server, ServerInstance};
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DatasetOwn {
+struct DatasetOptions {
     devices: u32,
     hours: u32,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OperationOwn {
+struct OperationOptions {
     #[serde(rename = "about")]
     _about: Option<String>,
 }
@@ -39,17 +39,17 @@ struct OperationOwn {
 /// The driver of one scenario.
 pub(super) struct ReadsDriver {
     scenario: Scenario,
-    size: Size,
+    size: DataSize,
     started: Option<Started>,
 }
 
-/// The server, filled.
+/// The server with its data.
 struct Started {
     server: Server,
     dashboard: Dashboard,
-    place: Place,
-    /// Dropped after the server.
-    _home: Home,
+    instance: ServerInstance,
+    /// Declared after the server, so that it is dropped after it.
+    _data_directory: DataDirectory,
 }
 
 impl ReadsDriver {
@@ -59,8 +59,8 @@ impl ReadsDriver {
                 "the questions go to a server that is filled for them: leave out the target".to_owned()
             );
         }
-        let DatasetOwn { devices, hours } = typed(scenario.dataset.clone(), "[dataset]", &[])?;
-        let least = Size::LEAST;
+        let DatasetOptions { devices, hours } = typed(scenario.dataset.clone(), "[dataset]", &[])?;
+        let least = DataSize::LEAST;
         if devices < least.devices || hours < least.hours {
             return Err(format!(
                 "the questions need at least {} devices and {} hours",
@@ -69,7 +69,7 @@ impl ReadsDriver {
         }
         for operation in &scenario.operations {
             let place = format!("operation `{}`", operation.name);
-            typed::<OperationOwn>(operation.own.clone(), &place, OPERATION_KEYS)?;
+            typed::<OperationOptions>(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
             if operation.name != WRITE && !NAMES.contains(&operation.name.as_str()) {
                 return Err(format!("{place}: there is no such question; there are {}", NAMES.join(", ")));
             }
@@ -77,14 +77,14 @@ impl ReadsDriver {
         for phase in &scenario.phases {
             check(phase).map_err(|what| format!("phase `{}`: {what}", phase.name))?;
         }
-        Ok(Self { scenario: scenario.clone(), size: Size { devices, hours }, started: None })
+        Ok(Self { scenario: scenario.clone(), size: DataSize { devices, hours }, started: None })
     }
 
-    /// One class for each mix: what it writes, or the question.
-    fn classes_of(&self, phase: &Phase, question: &str) -> std::result::Result<Choice, String> {
+    /// One class for each mix: its write operation, or the query.
+    fn classes_of(&self, phase: &Phase, question: &str) -> std::result::Result<OperationChoice, String> {
         let class = |mix: &Mix| self.scenario.class_of(if is_writing(mix) { WRITE } else { question });
         let groups = phase.mixes.iter().map(|mix| (mix.connections, vec![(class(mix), 1)]));
-        Choice::new(&groups.collect::<Vec<_>>())
+        OperationChoice::new(&groups.collect::<Vec<_>>())
     }
 }
 
@@ -92,7 +92,7 @@ fn is_writing(mix: &Mix) -> bool {
     mix.operations == [WRITE]
 }
 
-/// Names of the questions of a phase.
+/// The names of the queries of a phase.
 fn questions(phase: &Phase) -> &[String] {
     phase.mixes.iter().find(|mix| !is_writing(mix)).map_or(&[], |mix| &mix.operations)
 }
@@ -113,7 +113,7 @@ fn check(phase: &Phase) -> std::result::Result<(), String> {
         return Err("it has no `duration`, for which each question is asked".to_owned());
     }
     for mix in &phase.mixes {
-        no_keys(&mix.own, "its options", PHASE_KEYS)?;
+        no_keys(&mix.driver_keys, "its options", PHASE_KEYS)?;
     }
     Ok(())
 }
@@ -128,23 +128,23 @@ impl Driver for ReadsDriver {
     }
 
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
-        let home = Home::new(None)?;
-        let place = Place::new(&context.server_binary, home.path())?;
+        let data_directory = DataDirectory::new(None)?;
+        let instance = ServerInstance::new(&context.server_binary, data_directory.path())?;
         let binary = context.server_binary.display();
-        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
-        let server = Server::start(&place)?;
-        let client = Client::login(&place.http_url(), ADMIN, &place.admin_password()?)?;
+        progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
+        let server = Server::start(&instance)?;
+        let client = Client::login(&instance.http_url(), ADMIN, &instance.admin_password()?)?;
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
         progress.step(format!("filling {} devices", self.size.devices));
         let dashboard = Dashboard::fill(client, self.size)?;
         progress.step(format!("{} rows written", dashboard.rows()));
         let target = Target {
-            address: place.http.to_string(),
+            address: instance.http.to_string(),
             product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
             started_by_run: true,
             settings: [("durability".to_owned(), durability)].into(),
         };
-        self.started = Some(Started { server, dashboard, place, _home: home });
+        self.started = Some(Started { server, dashboard, instance, _data_directory: data_directory });
         Ok(target)
     }
 
@@ -152,7 +152,8 @@ impl Driver for ReadsDriver {
         true
     }
 
-    /// One question can be cut. Several would have results of their own, and what is written comes on a schedule.
+    /// A phase with one query can be sliced. Several queries would have their own results, and writes are on a
+    /// schedule.
     fn slice_ms(&self, phase: &Phase) -> Option<u32> {
         (questions(phase).len() == 1 && !phase.mixes.iter().any(is_writing)).then_some(SLICE_MS_THREADS)
     }
@@ -173,7 +174,7 @@ impl Driver for ReadsDriver {
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let source =
-            |started: &Started| Box::new(Prometheus::tacho(&started.place.http_url())) as Box<dyn Source>;
+            |started: &Started| Box::new(Prometheus::tacho(&started.instance.http_url())) as Box<dyn Source>;
         self.started.iter().map(source).collect()
     }
 
@@ -186,7 +187,7 @@ impl Driver for ReadsDriver {
     ) -> Result<Vec<SegmentOutcome>> {
         let started = self.started.as_ref().expect("BUG: the driver is not open");
         let classes = self.classes();
-        let whole = plan(phase, &self.scenario, started.place.http, classes.clone(), part);
+        let whole = plan(phase, &self.scenario, started.instance.http, classes.clone(), part);
         let mut outcomes: Vec<SegmentOutcome> = Vec::new();
         for (index, segment) in self.segments(phase, &self.scenario).into_iter().enumerate() {
             let choice = self.classes_of(phase, &questions(phase)[index]).map_err(Error::Options)?;
@@ -206,7 +207,7 @@ impl Driver for ReadsDriver {
         Ok(outcomes)
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         _: (u32, u32),
@@ -259,7 +260,7 @@ mod tests {
         for phase in [rest, writing] {
             let segments = driver.segments(phase, &driver.scenario);
             let mut names: Vec<String> = segments.into_iter().map(|segment| segment.name).collect();
-            // Later the table would have more rows while writing than at rest.
+            // The query comes first, because the writes of later queries add rows to the table.
             assert_eq!(names[0], format!("{}-sql-count-avg", phase.name));
             let mut expected: Vec<String> =
                 NAMES.iter().map(|name| format!("{}-{name}", phase.name)).collect();
@@ -276,15 +277,15 @@ mod tests {
 
     #[test]
     fn one_question_at_rest_is_compared_in_slices_and_all_else_by_whole_runs() {
-        use super::super::turns::{Cut, cut};
+        use super::super::slicing::{Slicing, slicing};
         let slice = |phase: usize, sets: &[&str]| {
             let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
             let scenario = Scenario::load("reads", &sets).unwrap();
-            cut(&scenario, &scenario.phases[phase]).unwrap()
+            slicing(&scenario, &scenario.phases[phase]).unwrap()
         };
         let one = ["phase.rest.operations=['one-1h']"];
-        assert_eq!((slice(0, &one), slice(0, &[])), (Cut::Usual(SLICE_MS_THREADS), Cut::Never));
-        assert_eq!(slice(1, &one), Cut::Never, "what is read grows meanwhile");
+        assert_eq!((slice(0, &one), slice(0, &[])), (Slicing::ByDefault(SLICE_MS_THREADS), Slicing::Never));
+        assert_eq!(slice(1, &one), Slicing::Never, "what is read grows meanwhile");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Other names of built-in scenarios: words that people look for.
+//! Aliases of built-in scenarios: names that users look for.
 
-/// A name that stands for a scenario with some keys changed.
+/// A name for a scenario with some keys changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alias {
     /// The name.
     pub name: &'static str,
     /// The built-in scenario.
     pub scenario: &'static str,
-    /// What is changed in it, `path.to.key=value`.
+    /// The changed keys, `path.to.key=value`.
     pub sets: &'static [&'static str],
 }
 
@@ -17,7 +17,7 @@ const fn alias(name: &'static str, scenario: &'static str, sets: &'static [&'sta
 
 const POSTGRES: &str = "target.url=postgres://sbtest@127.0.0.1:5432/sbtest";
 
-/// All of them.
+/// All aliases.
 pub const ALIASES: &[Alias] = &[
     alias("mqtt", "thingsboard", &[]),
     alias("mqtt-qos0", "thingsboard", &["dataset.qos=0"]),
@@ -25,7 +25,7 @@ pub const ALIASES: &[Alias] = &[
     alias("mqtt-reconnect", "thingsboard-reconnect", &[]),
     alias("redis", "gemini-str32", &[]),
     alias("redis-get", "gemini-str32", &[]),
-    // Writes hit nothing, and each connection writes keys of its own choice.
+    // Writes have no hits, and each connection writes its own keys.
     alias(
         "redis-set",
         "gemini-str32",
@@ -47,12 +47,12 @@ pub const ALIASES: &[Alias] = &[
 ];
 
 impl Alias {
-    /// The alias of this name.
+    /// The alias with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         ALIASES.iter().find(|alias| alias.name == name)
     }
 
-    /// Names that stand for a scenario.
+    /// The aliases of a scenario.
     pub fn of(scenario: &str) -> impl Iterator<Item = &'static Self> {
         ALIASES.iter().filter(move |alias| alias.scenario == scenario)
     }

@@ -1,6 +1,5 @@
-//! The scenarios of the repository, compiled in so that they can be run anywhere.
+//! The scenarios of the repository, compiled into the program.
 
-use super::Scenario;
 use super::alias::ALIASES;
 use super::typed::nearest;
 
@@ -19,7 +18,7 @@ macro_rules! builtin {
     };
 }
 
-/// All of them, in the order of the list.
+/// All built-in scenarios, in the order of the list.
 pub const BUILTIN: &[Builtin] = builtin![
     "thingsboard" = "thingsboard.toml",
     "thingsboard-reconnect" = "thingsboard-reconnect.toml",
@@ -55,18 +54,13 @@ pub const BUILTIN: &[Builtin] = builtin![
 ];
 
 impl Builtin {
-    /// The scenario of this name.
+    /// The scenario with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         BUILTIN.iter().find(|builtin| builtin.name == name)
     }
-
-    /// Its value.
-    pub fn scenario(&self) -> Result<Scenario, String> {
-        Scenario::parse(self.text, &[])
-    }
 }
 
-/// What to say about a name that is none.
+/// The error text for an unknown name.
 pub(super) fn unknown(name: &str) -> String {
     let names = BUILTIN.iter().map(|builtin| builtin.name).chain(ALIASES.iter().map(|alias| alias.name));
     let meant = nearest(name, names).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();

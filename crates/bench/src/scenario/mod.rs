@@ -54,33 +54,33 @@ pub use builtin::{BUILTIN, Builtin};
 pub use origin::Origin;
 pub use phase::{Arrival, Kind, Mix, Phase};
 pub(crate) use phase::{PHASE_KEYS, duration};
-pub(crate) use typed::typed;
+pub(crate) use typed::{no_keys, typed};
 
-/// Keys of `[target]` that every driver knows; all others are the driver's.
+/// The keys of `[target]` that the runner knows. All others belong to the driver.
 pub(crate) const TARGET_KEYS: &[&str] = &["url", "pid"];
-/// The same of an `[[operation]]`.
+/// The same for `[[operation]]`.
 pub(crate) const OPERATION_KEYS: &[&str] = &["name", "weight"];
 
-/// A scenario, checked as far as the runner understands it.
+/// A scenario. The runner has checked its own keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// Name, about, driver and the like.
+    /// Name, description, driver and the like.
     pub head: Head,
-    /// Address of the server under test; the command line may say another.
+    /// The server under test. The command line can override it.
     pub target: Target,
-    /// The data set, in the driver's own words.
+    /// The data set, with the driver's keys.
     pub dataset: Table,
     /// The operations.
     pub operations: Vec<Operation>,
-    /// The phases in their order.
+    /// The phases, in order.
     pub phases: Vec<Phase>,
-    /// What the response time should be: said of each run, and the objective of a capacity search.
+    /// The objective for response times: of each run, and of a capacity search.
     pub slo: Option<Objective>,
     /// Limits that make a run invalid.
     pub gates: Gates,
-    /// The effective file: defaults of the file and every override applied.
+    /// The effective file, with defaults and overrides.
     pub effective: Table,
-    /// What it was loaded from.
+    /// The origin of the scenario.
     pub origin: Origin,
 }
 
@@ -90,16 +90,16 @@ pub struct Scenario {
 pub struct Head {
     /// Its name.
     pub name: String,
-    /// One sentence.
+    /// A description in one sentence.
     pub about: String,
-    /// Who speaks to the server: `mqtt`, `redis`.
+    /// The driver: `mqtt`, `redis`.
     pub driver: String,
-    /// The article or table it reproduces.
+    /// The article or table that it reproduces.
     pub article: Option<String>,
-    /// Seed of schedules and data.
+    /// The seed of schedules and data.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Size of data and of counted requests, as a share of the original.
+    /// The size of data and of counted requests, as a share of the original.
     #[serde(default = "whole")]
     pub scale: f64,
 }
@@ -117,10 +117,10 @@ fn whole() -> f64 {
 pub struct Target {
     /// Its address.
     pub url: String,
-    /// Process to sample, if it runs on this machine.
+    /// The process to sample, if it runs on this machine.
     pub pid: Option<u32>,
-    /// What the driver knows of it.
-    pub own: Table,
+    /// The keys for the driver.
+    pub driver_keys: Table,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -133,36 +133,36 @@ struct TargetCommon {
 /// `[[operation]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// Its name, a class in results.
+    /// The name, which is a class in results.
     pub name: String,
-    /// How often it comes, against the others.
+    /// The relative frequency.
     pub weight: u32,
-    /// What the driver knows of it.
-    pub own: Table,
+    /// The keys for the driver.
+    pub driver_keys: Table,
 }
 
 /// `[gates]`: limits of a valid run.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gates {
-    /// Least share of the planned operations that must be sent.
+    /// The smallest share of planned operations that must be sent.
     pub sent_share_min: f64,
-    /// Largest p99 of the generator's own lateness, microseconds.
+    /// The largest p99 of the generator's lag, microseconds.
     pub lag_p99_us_max: f64,
-    /// Largest share of operations that may fail.
+    /// The largest share of operations that may fail.
     pub error_share_max: f64,
-    /// Least share of what was asked for that must be there.
+    /// The smallest share of requested items that must exist.
     pub hit_share_min: f64,
-    /// Largest share of a core that a generator thread may use in an open loop.
+    /// The largest share of a core that a generator thread may use in an open loop.
     pub generator_core_max: f64,
-    /// Largest share of the processors' time that the hypervisor may take away.
+    /// The largest share of the processors' time that the hypervisor may take.
     pub steal_share_max: f64,
-    /// Largest Anderson-Darling statistic of the gaps between sends that were to come at random.
+    /// The largest Anderson-Darling statistic of the gaps between random sends.
     pub arrival_max: f64,
 }
 
 impl Gates {
-    /// A limit that is no number would pass everything or nothing.
+    /// Checks the limits. A limit that is NaN would pass everything or nothing.
     fn check(&self) -> std::result::Result<(), String> {
         let limits = [
             ("sent_share_min", self.sent_share_min),
@@ -235,8 +235,15 @@ fn one_u32() -> u32 {
     1
 }
 
+impl Builtin {
+    /// Parses the text of the scenario.
+    pub fn scenario(&self) -> std::result::Result<Scenario, String> {
+        Scenario::parse(self.text, &[])
+    }
+}
+
 impl Scenario {
-    /// A built-in scenario by its name or an alias, or a file, with overrides `path.to.key=value`.
+    /// Loads a built-in scenario by its name or an alias, or a file, with overrides `path.to.key=value`.
     pub fn load(name_or_file: &str, sets: &[String]) -> Result<Self> {
         let path = Path::new(name_or_file);
         let wrong = |what: String| Error::Scenario { path: path.to_owned(), what };
@@ -255,7 +262,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Reads the text of a file. The error says where and what, and what was perhaps meant.
+    /// Parses the text of a file. The error names the place and suggests a correction.
     pub fn parse(text: &str, sets: &[String]) -> std::result::Result<Self, String> {
         let mut effective: Table = toml::from_str(text).map_err(|e| e.to_string())?;
         for set in sets {
@@ -287,7 +294,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What rates are multiplied by. In driver `tcp` a tier's rates grow with its connections; elsewhere a scale is that of the data.
+    /// The factor for rates. In driver `tcp`, rates grow with the connections; elsewhere the scale applies only to
+    /// data.
     pub fn rate_scale(&self) -> f64 {
         if self.head.driver == "tcp" { self.head.scale } else { 1.0 }
     }
@@ -312,7 +320,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// Makes every open loop a closed one, as the tools have that know no other. The window is that of the file.
+    /// Converts every open loop into a closed one, for comparison with tools that have only closed loops. The window is
+    /// that of the file.
     pub fn close(&mut self) {
         for phase in &mut self.phases {
             phase.busy_poll_us = 0;
@@ -326,7 +335,7 @@ impl Scenario {
             let mixes = phase.get_mut("mix").and_then(toml::Value::as_array_mut);
             for mix in mixes.into_iter().flatten().filter_map(toml::Value::as_table_mut) {
                 mix.remove("timer_us");
-                // One that says nothing of its own has that of its phase.
+                // A mix without its own arrival has that of its phase.
                 if mix.contains_key("arrival") {
                     close_table(mix);
                 }
@@ -339,7 +348,7 @@ impl Scenario {
         self.operations.iter().find(|operation| operation.name == name)
     }
 
-    /// Class number of an operation.
+    /// The class number of an operation.
     pub fn class_of(&self, name: &str) -> u16 {
         let index = self.operations.iter().position(|operation| operation.name == name).unwrap_or(0);
         u16::try_from(index).unwrap_or(u16::MAX)
@@ -369,7 +378,7 @@ impl Target {
             }
         }
         let common: TargetCommon = typed(common, "[target]", &[])?;
-        Ok(Self { url: common.url, pid: common.pid, own: table })
+        Ok(Self { url: common.url, pid: common.pid, driver_keys: table })
     }
 }
 
@@ -382,7 +391,7 @@ impl Operation {
             }
         }
         let common: OperationCommon = typed(common, "[[operation]]", &[])?;
-        Ok(Self { name: common.name, weight: common.weight, own: table })
+        Ok(Self { name: common.name, weight: common.weight, driver_keys: table })
     }
 }
 

@@ -1,12 +1,12 @@
-//! What a scenario was made from, so that a message can say how to make it again.
+//! The origin of a scenario, so that a message can say how to load it again.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a scenario came from. It may hold passwords, as the scenario itself does.
+/// The origin of a scenario. It may contain passwords, as the scenario does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The name of a built-in one, or the file as it was given.
+    /// The name of a built-in scenario, or the file as given.
     pub name: String,
-    /// The keys that were changed, `path.to.key=value`, in their order.
+    /// The changed keys, `path.to.key=value`, in order.
     pub sets: Vec<String>,
 }

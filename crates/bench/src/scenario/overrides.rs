@@ -1,4 +1,4 @@
-//! `--set path.to.key=value`: changes a scenario before it is read. Members of lists are named by their `name`.
+//! `--set path.to.key=value`: changes a scenario before it is parsed. A path names members of lists by their `name`.
 
 use toml::{Table, Value};
 
@@ -7,7 +7,7 @@ use super::typed::nearest;
 
 /// The tables of a file.
 const TABLES: [&str; 7] = ["scenario", "target", "dataset", "operation", "phase", "slo", "gates"];
-/// Keys that stand for those of `[scenario]`.
+/// Short forms for keys of `[scenario]`.
 const SHORT: [&str; 2] = ["seed", "scale"];
 
 /// Applies one override.
@@ -17,7 +17,7 @@ pub(super) fn apply(file: &mut Table, set: &str) -> Result<(), String> {
     };
     let value = parse(value.trim());
     let mut words: Vec<&str> = path.trim().split('.').collect();
-    // What a user changes most stands in [scenario].
+    // The most frequently changed keys are those of [scenario].
     if let [word] = words[..]
         && SHORT.contains(&word)
     {
@@ -50,7 +50,7 @@ pub(super) fn apply(file: &mut Table, set: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What to say of a path that begins with no table of a file.
+/// The error text for a path that starts with no table of a file.
 fn no_table(file: &Table, words: &[&str]) -> String {
     let names = |list: &str| -> Vec<&str> {
         let members = file.get(list).and_then(Value::as_array).into_iter().flatten();
@@ -88,7 +88,7 @@ fn member<'a>(list: &'a mut [Value], name: &str) -> Result<&'a mut Table, String
     }
 }
 
-/// A TOML value; what is none is text.
+/// Parses a TOML value. Anything else is text.
 fn parse(text: &str) -> Value {
     toml::from_str::<Table>(&format!("value = {text}"))
         .ok()

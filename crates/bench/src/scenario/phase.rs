@@ -9,7 +9,7 @@ use super::typed::{nearest, typed};
 use crate::limits::{BUSY_POLL_US_MAX, RATE_MAX, STEPS_MAX, TIMER_US_MAX};
 use crate::options::parse_duration;
 
-/// Keys of a phase that are the runner's; all others are the driver's.
+/// The keys of a phase that the runner knows. All others belong to the driver.
 pub(crate) const PHASE_KEYS: &[&str] = &[
     "name",
     "kind",
@@ -31,44 +31,44 @@ pub(crate) const PHASE_KEYS: &[&str] = &[
     "operations",
     "mix",
 ];
-/// The same of a mix.
+/// The same for a mix.
 const MIX_KEYS: &[&str] =
     &["name", "connections", "arrival", "rate", "timer_us", "window", "pause", "operations"];
 
-/// What a phase is for.
+/// The purpose of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Makes the data set; no figure of it is the result.
+    /// Creates the data set. Its figures are not the result.
     Load,
-    /// Brings the server into its working state; no figure of it is the result.
+    /// Brings the server into its working state. Its figures are not the result.
     Warmup,
-    /// What is measured.
+    /// The measured load.
     Run,
 }
 
-/// How operations come about.
+/// How operations arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
-    /// At random, at a rate.
+    /// At random, with a rate.
     Poisson,
-    /// At exact periods, at a rate.
+    /// At exact periods, with a rate.
     Fixed,
-    /// A new one when an answer came.
+    /// After an answer.
     Closed,
-    /// None.
+    /// No operations.
     Idle,
-    /// Poisson at rates that grow from `rate` to `rate_to` in `steps` equal steps, each with its own result.
+    /// Poisson arrivals with rates from `rate` to `rate_to` in `steps` equal steps, each with its own result.
     Steps,
-    /// The same up and down again.
+    /// The same up and down.
     Staircase,
     /// Connections are closed and opened again, at `rate` or all at once.
     Reopen,
 }
 
 impl Arrival {
-    /// Whether operations come on a schedule, whatever the server does, and carry on over open connections.
+    /// Whether operations arrive on a schedule independent of the server, over open connections.
     pub(crate) fn is_open_loop(self) -> bool {
         !matches!(self, Self::Closed | Self::Idle | Self::Reopen)
     }
@@ -79,13 +79,13 @@ impl Arrival {
 pub struct Phase {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// The purpose.
     pub kind: Kind,
-    /// Beginning that is not measured.
+    /// The first part, which is not measured.
     pub warmup: Duration,
-    /// Measured part; `None` until every client has sent what it was to send.
+    /// The measured part; `None` until every client has sent its requests.
     pub duration: Option<Duration>,
-    /// Longest wait for outstanding answers.
+    /// The longest wait for outstanding answers.
     pub drain: Duration,
     /// Generator threads.
     pub threads: u32,
@@ -93,37 +93,37 @@ pub struct Phase {
     pub tick_us: u32,
     /// See [`crate::engine::Plan::busy_poll_us`].
     pub busy_poll_us: u32,
-    /// Connections opened per second.
+    /// The number of connections to open per second.
     pub open_rate: Option<f64>,
-    /// Last rate of steps.
+    /// The last rate of steps.
     pub rate_to: Option<f64>,
-    /// Number of steps.
+    /// The number of steps.
     pub steps: u32,
-    /// What its connections do; one unless the file has several mixes at once.
+    /// The mixes of connections; one unless the file has several.
     pub mixes: Vec<Mix>,
 }
 
-/// Connections that do the same.
+/// Connections with the same operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// Its name.
     pub name: String,
-    /// How many.
+    /// The number of connections.
     pub connections: u32,
-    /// How operations come about.
+    /// How operations arrive.
     pub arrival: Arrival,
-    /// Operations per second over all its connections.
+    /// Operations per second of all its connections.
     pub rate: Option<f64>,
-    /// Open loop: operations come due at ticks of a timer of this period, microseconds; 0 for at any time.
+    /// Open loop: the period of a timer at whose ticks operations come due, microseconds; 0 without a timer.
     pub timer_us: u32,
     /// Closed: operations in flight per connection.
     pub window: usize,
-    /// Closed: how long a connection waits after an answer before it goes on.
+    /// Closed loop: the pause of a connection after an answer.
     pub pause: Duration,
-    /// Names of its operations.
+    /// The names of its operations.
     pub operations: Vec<String>,
-    /// What the driver knows of it.
-    pub own: Table,
+    /// The keys for the driver.
+    pub driver_keys: Table,
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,7 +189,7 @@ fn one_window() -> usize {
     1
 }
 
-/// `"30s"`; a bare number is seconds.
+/// Parses `"30s"`; a bare number is seconds.
 pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a time is written like \"30s\" or \"500ms\", or is a number of seconds")]
@@ -223,7 +223,7 @@ fn split(mut table: Table, known: &[&str]) -> (Table, Table) {
 }
 
 impl Phase {
-    /// Reads a phase. `operations` are the names there are.
+    /// Parses a phase. `operations` are the known names.
     pub(super) fn read(table: Table, operations: &[&str]) -> Result<Self, String> {
         let name = table.get("name").and_then(toml::Value::as_str).unwrap_or("?").to_owned();
         let place = format!("phase `{name}`");
@@ -240,7 +240,7 @@ impl Phase {
             operations: raw
                 .operations
                 .unwrap_or_else(|| operations.iter().map(|o| (*o).to_owned()).collect()),
-            own,
+            driver_keys: own,
         };
         let mixes = if raw.mix.is_empty() {
             vec![base]
@@ -355,14 +355,14 @@ impl Phase {
         u32::try_from(longest).unwrap_or(u32::MAX)
     }
 
-    /// Connections of all mixes.
+    /// The number of connections of all mixes.
     pub fn connections(&self) -> u32 {
         self.mixes.iter().map(|mix| mix.connections).sum()
     }
 }
 
 impl Mix {
-    /// A mix of the file: what it does not say is as in the phase.
+    /// A mix of the file. Missing keys are those of the phase.
     fn refined(&self, table: Table, place: &str) -> Result<Self, String> {
         let (common, own) = split(table, MIX_KEYS);
         let raw: RawMix = typed(common, &format!("{place}, mix"), &[])?;
@@ -372,7 +372,7 @@ impl Mix {
                 raw.name
             ));
         }
-        let mut merged = self.own.clone();
+        let mut merged = self.driver_keys.clone();
         merged.extend(own);
         Ok(Self {
             name: raw.name,
@@ -383,7 +383,7 @@ impl Mix {
             window: raw.window.unwrap_or(self.window),
             pause: raw.pause.unwrap_or(self.pause),
             operations: raw.operations.unwrap_or_else(|| self.operations.clone()),
-            own: merged,
+            driver_keys: merged,
         })
     }
 }

@@ -1,12 +1,12 @@
-//! `connections = "processors"`: as many as the machine has processors.
+//! `connections = "processors"`: one connection per processor of the machine.
 
 use toml::{Table, Value};
 
-/// What stands for their number.
+/// The word for the number of processors.
 const WORD: &str = "processors";
 
-/// Puts the number in the word's place. The file as it was run then has the number: results say what was done, and other processes
-/// of the run, whose machines may have more or fewer processors, do the same.
+/// Replaces the word by the number. The effective file then contains the number, so that results state it, and other
+/// processes of the run use it even if their machines have more or fewer processors.
 pub(super) fn count(file: &mut Table, processors: u32) -> Result<(), String> {
     for phase in tables(file, "phase") {
         let name = phase.get("name").and_then(Value::as_str).unwrap_or("?").to_owned();
@@ -17,7 +17,7 @@ pub(super) fn count(file: &mut Table, processors: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Members of a list that are tables; what is none is refused by who reads the file.
+/// The members of a list that are tables. The parser refuses others later.
 fn tables<'a>(table: &'a mut Table, name: &str) -> impl Iterator<Item = &'a mut Table> {
     let list = table.get_mut(name).and_then(Value::as_array_mut);
     list.into_iter().flatten().filter_map(Value::as_table_mut)

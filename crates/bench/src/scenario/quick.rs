@@ -1,28 +1,28 @@
-//! `--quick`: a scenario made small, for a first try that takes seconds.
+//! `--quick`: reduces a scenario for a first try that takes seconds.
 
 use toml::{Table, Value};
 
 use super::{Kind, Scenario};
 use crate::options::parse_duration;
 
-/// Longest measured part and warm-up of a phase, seconds.
+/// The longest measured part and warm-up of a phase, seconds.
 const DURATION_S: u64 = 5;
 const WARMUP_S: u64 = 1;
-/// Most operations per second, connections and steps of a phase.
+/// The largest rate, and the largest numbers of connections and steps of a phase.
 const RATE: f64 = 2_000.0;
 const CONNECTIONS: u32 = 50;
 const STEPS: i64 = 3;
-/// Most keys or rows of a table, and most tables.
+/// The largest number of keys or of rows of a table, and of tables.
 const ROWS: f64 = 10_000.0;
 const TABLES: i64 = 2;
-/// Size of a file that fio writes.
+/// The size of a file for fio.
 const FILE: &str = "64m";
 
-/// What a run with it says of itself.
-pub(crate) const SAID: &str =
+/// The note in the result of such a run.
+pub(crate) const NOTE: &str =
     "--quick: little data and short phases, for a first look; these figures are not to be quoted or compared";
 
-/// The settings that make a scenario small, to be applied before those of the user. An error says why there are none.
+/// The settings that reduce a scenario, to be applied before those of the user. The error says why there are none.
 pub(crate) fn sets(scenario: &Scenario) -> Result<Vec<String>, String> {
     let driver = scenario.head.driver.as_str();
     match driver {
@@ -58,7 +58,7 @@ pub(crate) fn sets(scenario: &Scenario) -> Result<Vec<String>, String> {
     Ok(sets)
 }
 
-/// Data that is there within a second or two. In driver `tcp` connections and rates follow from it.
+/// A scale for which the data is loaded within a second or two. In driver `tcp`, connections and rates follow from it.
 fn scale(scenario: &Scenario) -> Option<String> {
     let largest = match scenario.head.driver.as_str() {
         "redis" => {
@@ -67,7 +67,8 @@ fn scale(scenario: &Scenario) -> Option<String> {
                 .iter()
                 .flat_map(|phase| &phase.mixes)
                 .filter_map(|mix| {
-                    let keys = mix.own.get("keys").or_else(|| scenario.dataset.get("keys"))?.as_array()?;
+                    let keys =
+                        mix.driver_keys.get("keys").or_else(|| scenario.dataset.get("keys"))?.as_array()?;
                     Some((keys.last()?.as_integer()? - keys.first()?.as_integer()?) as f64)
                 })
                 .reduce(f64::max)?
@@ -107,7 +108,7 @@ fn cap(table: &Table, place: &str, sets: &mut Vec<String>) {
             table.get(key).and_then(|value| value.as_float().or(value.as_integer().map(|it| it as f64)));
         if let Some(value) = value.filter(|value| *value > most) {
             sets.push(format!("{place}.{key}={most}"));
-            // Those of one connection: fewer connections do the same work.
+            // The requests of one connection: fewer connections do the same work.
             if let ("connections", Some(requests)) = (key, integer(table, "requests")) {
                 sets.push(format!("{place}.requests={:.0}", (requests as f64 * value / most).ceil()));
             }
@@ -127,7 +128,8 @@ fn integer(table: &Table, key: &str) -> Option<i64> {
     table.get(key)?.as_integer()
 }
 
-/// Longest time that the phases of a scenario take by their own account, seconds; those that end with their work are not in it.
+/// The longest duration of the phases of a scenario by their own keys, seconds, without phases that end with their
+/// work.
 pub(crate) fn planned_s(scenario: &Scenario) -> f64 {
     let measured = scenario.phases.iter().filter(|phase| phase.kind != Kind::Load);
     measured.map(|phase| (phase.warmup + phase.duration.unwrap_or_default()).as_secs_f64()).sum()
@@ -147,10 +149,10 @@ mod tests {
             let mixes: Vec<_> = loads.flat_map(|phase| &phase.mixes).collect();
             assert!(!mixes.is_empty(), "{name}");
             for mix in mixes {
-                let keys = mix.own.get("keys").or_else(|| quick.dataset.get("keys")).unwrap();
+                let keys = mix.driver_keys.get("keys").or_else(|| quick.dataset.get("keys")).unwrap();
                 let keys = keys.as_array().unwrap().iter().map(|key| key.as_integer().unwrap());
                 let count = quick.scaled(keys.reduce(|first, last| last - first).unwrap().cast_unsigned());
-                let requests = mix.own["requests"].as_integer().unwrap().cast_unsigned();
+                let requests = mix.driver_keys["requests"].as_integer().unwrap().cast_unsigned();
                 let sent = quick.scaled(requests) * u64::from(mix.connections);
                 assert!(sent >= count, "{name} {}: {sent} requests for {count} keys", mix.name);
             }

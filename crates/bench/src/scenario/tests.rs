@@ -1,4 +1,4 @@
-//! What scenario files say, and what is said about wrong ones.
+//! Tests of the parsing of scenario files, and of error texts.
 
 use super::*;
 
@@ -52,10 +52,10 @@ fn an_objective_is_read_and_a_scale_is_of_rates_only_where_it_says_so() {
 fn a_file_becomes_a_scenario() {
     let scenario = parse(&[]).unwrap();
     assert_eq!(scenario.operations[0].weight, 3);
-    assert_eq!(scenario.operations[0].own["command"].as_str(), Some("GET __key__"));
+    assert_eq!(scenario.operations[0].driver_keys["command"].as_str(), Some("GET __key__"));
     let [load, run] = &scenario.phases[..] else { panic!() };
     assert_eq!((load.kind, load.duration), (Kind::Load, None));
-    assert_eq!(load.mixes[0].own["requests"].as_integer(), Some(10));
+    assert_eq!(load.mixes[0].driver_keys["requests"].as_integer(), Some(10));
     assert_eq!(run.warmup.as_secs(), 5);
     assert_eq!((run.mixes[0].rate, run.mixes[0].operations.len()), (Some(1_000.0), 2));
     assert_eq!(scenario.class_of("set"), 1);
@@ -263,7 +263,7 @@ fn a_key_that_nobody_knows_is_refused_in_every_table_of_every_driver() {
     }
 }
 
-/// A suggestion is a key of the table that the wrong key stands in.
+/// A suggestion is a key of the table that contains the wrong key.
 #[test]
 fn a_suggestion_is_of_the_same_table() {
     for builtin in BUILTIN {
@@ -304,7 +304,7 @@ fn a_suggestion_is_of_the_same_table() {
     }
 }
 
-/// Odd numbers are used or refused, in every place where a scenario has a number.
+/// Unusual numbers are used or refused, at every place where a scenario has a number.
 #[test]
 fn no_number_of_a_scenario_makes_a_driver_panic() {
     fn numbers(path: &str, value: &toml::Value, found: &mut Vec<String>) {

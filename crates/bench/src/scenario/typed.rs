@@ -1,14 +1,15 @@
-//! Tables become values; what cannot be is said with its place and a suggestion.
+//! Converts tables into typed values. An error names the place and suggests a correction.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
-/// How alike two words are that differ by one letter, or by two that are swapped.
+/// The similarity of two words that differ by one letter, or by two that are swapped.
 const ONE_SLIP: f64 = 0.9;
-/// How alike a suggestion must be.
+/// The smallest similarity of a suggestion.
 const LIKENESS_MIN: f64 = 0.65;
 
-/// Reads a table. `place` is for the error; `more` are keys that are also known there, for suggestions only.
+/// Converts a table. `place` is for the error; `more` are other keys known there, for suggestions only.
 pub(crate) fn typed<T: DeserializeOwned>(table: Table, place: &str, more: &[&str]) -> Result<T, String> {
     T::deserialize(toml::Value::Table(table)).map_err(|error| {
         let text = error.to_string();
@@ -20,7 +21,7 @@ pub(crate) fn typed<T: DeserializeOwned>(table: Table, place: &str, more: &[&str
     })
 }
 
-/// What an unknown field was perhaps meant to be, from serde's message that names the known ones.
+/// A suggestion for an unknown field, from serde's message with the known ones.
 fn suggestion(text: &str, more: &[&str]) -> Option<String> {
     let unknown = text.strip_prefix("unknown field `")?.split('`').next()?;
     let known = text.split('`').skip(3).step_by(2);
@@ -32,7 +33,7 @@ fn suggestion(text: &str, more: &[&str]) -> Option<String> {
         .map(|(_, name)| name.to_owned())
 }
 
-/// The name in a list that is most like `name`.
+/// The name in a list that is most similar to `name`.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|candidate| (likeness(name, candidate), candidate))
@@ -41,9 +42,19 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, candidate)| candidate)
 }
 
-/// From 0 to 1: swapped letters and different ends are what hands do.
+/// The similarity, from 0 to 1. It favours swapped letters and different endings, the usual typing errors.
 fn likeness(a: &str, b: &str) -> f64 {
-    // Of a short word one slip is a large share, and yet it is the likeliest of all.
+    // In a short word one slip is a large share, although it is the likeliest error.
     let one_slip = if strsim::damerau_levenshtein(a, b) == 1 { ONE_SLIP } else { 0.0 };
     strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b)).max(one_slip)
+}
+
+/// A table without any key.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoKeys {}
+
+/// Refuses every key of a table; `more` are keys known there, for suggestions.
+pub(crate) fn no_keys(table: &toml::Table, place: &str, more: &[&str]) -> std::result::Result<(), String> {
+    typed::<NoKeys>(table.clone(), place, more).map(|NoKeys {}| ())
 }

@@ -1,4 +1,4 @@
-//! Whether the generator really sent at random: the Anderson-Darling test of the gaps between sends against an
+//! Tests whether the generator sent at random: the Anderson-Darling test of the gaps between sends against an
 //! exponential distribution.
 
 use rand::rngs::Xoshiro256PlusPlus;
@@ -6,16 +6,16 @@ use rand::{RngExt, SeedableRng};
 
 use crate::recorder::Sent;
 
-/// Largest statistic of a run whose arrivals are taken for random. The table of D'Agostino and Stephens ("Goodness-of-fit
-/// techniques", 1986, table 4.14: 1.959 at 1 %, 2.534 at 0.25 %, for the statistic times 1 + 0.6 / n) ends before it; continued in
-/// the logarithm it is passed by one good run in 100,000, and a gate must not fail for chance.
+/// The largest statistic of random arrivals. The table of D'Agostino and Stephens ("Goodness-of-fit techniques", 1986,
+/// table 4.14: 1.959 at 1 %, 2.534 at 0.25 %, for the statistic times 1 + 0.6 / n) ends below it. Extrapolated in the
+/// logarithm, one good run in 100,000 exceeds it; a gate must not fail by chance.
 pub const POISSON_MAX: f64 = 5.0;
-/// Fewest gaps of which something is said.
+/// The smallest number of gaps to test.
 const GAPS_MIN: usize = 100;
-/// A mean gap is so many times the 99th percentile of how late sends were: what remains is not the lateness' doing, which
-/// has a gate of its own.
+/// The mean gap must be this many times the 99th percentile of the lateness of sends, so that the test does not measure
+/// the lateness, which has its own gate.
 const GAP_OF_DELAYS: f64 = 20.0;
-/// Of the thinning; any.
+/// The seed of the thinning, chosen arbitrarily.
 const SEED: u64 = 1;
 
 /// The Anderson-Darling statistic against an exponential with the mean of the gaps, times 1 + 0.6 / n. `None` for fewer
@@ -30,7 +30,7 @@ pub fn anderson_darling(gaps: &[f64]) -> Option<f64> {
     let count = sorted.len();
     let sum: f64 = (0..count)
         .map(|i| {
-            // A gap of zero has logarithm minus infinity; a clock tick cannot be told from it.
+            // A clock cannot tell a gap of zero from one tick; its logarithm would be minus infinity.
             let below = (-(-sorted[i] / mean).exp_m1()).max(1e-12).ln();
             let above = -sorted[count - 1 - i] / mean;
             (2 * i + 1) as f64 * (below + above)
@@ -40,9 +40,9 @@ pub fn anderson_darling(gaps: &[f64]) -> Option<f64> {
     Some(statistic * (1.0 + 0.6 / count as f64))
 }
 
-/// The statistic of the gaps between sends, given in order. They are thinned at random until the gaps are long against how
-/// late the sends were. `None` when too few are left: then nothing can be said. Sends that were due at ticks of a timer
-/// (`timer_us`, 0 for none) are spread over the time before their tick first.
+/// The statistic of the gaps between sends, which are given in order. The sends are thinned at random until the gaps
+/// are long compared with their lateness. `None` if too few are left. Sends that were due at ticks of a timer
+/// (`timer_us`, 0 for none) are first spread over the time before their tick.
 pub fn poisson_statistic(sends: &[Sent], timer_us: u32) -> Option<f64> {
     if timer_us > 0 {
         return poisson_statistic(&spread(sends, u64::from(timer_us) * 1_000), 0);
@@ -58,16 +58,17 @@ pub fn poisson_statistic(sends: &[Sent], timer_us: u32) -> Option<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let kept: Vec<u64> =
         sends.iter().filter(|_| rng.random::<f64>() < share).map(|sent| sent.sent_ns).collect();
-    // Sends of one turn of a loop have one time. What is shorter than the lateness cannot be told apart, and the logarithm of
-    // a gap of zero would decide alone.
+    // Sends of one poll have the same time. Gaps shorter than the lateness are meaningless, and the logarithm of a gap
+    // of zero would dominate the statistic.
     let gap = |pair: &[u64]| ((pair[1] - pair[0]) as f64).max(late_ns / 2.0);
     let gaps: Vec<f64> = kept.windows(2).map(gap).collect();
     if gaps.len() < GAPS_MIN { None } else { anderson_darling(&gaps) }
 }
 
-/// Moves each back by a random part of a tick. How many events of a Poisson process fall into a tick says nothing of where
-/// in it they fell: they are independent and uniform there (Kingman, "Poisson Processes", 1993, chapter 2.4). So what was one
-/// before its events were moved to their next ticks is one again, and what was none, over more than a tick, is still none.
+/// Moves each send back by a random part of a tick. The number of events of a Poisson process in a tick does not
+/// determine their times, which are independent and uniform in it (Kingman, "Poisson Processes", 1993, chapter 2.4). A
+/// Poisson process whose events were moved to the next tick becomes one again. Another process does not, over more than
+/// a tick.
 fn spread(sends: &[Sent], timer_ns: u64) -> Vec<Sent> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED ^ timer_ns);
     let mut spread: Vec<Sent> = sends
@@ -110,7 +111,7 @@ mod tests {
             assert!(found < POISSON_MAX, "{found} with seed {seed}");
         }
         assert!(poisson_statistic(&sends(Arrivals::Fixed, 1, |at| at + 10_000), 0).unwrap() > POISSON_MAX);
-        // A schedule that is itself made of bursts, each on time.
+        // The schedule itself consists of bursts, each on time.
         let mut bursts = sends(Arrivals::Poisson, 1, |at| at / 20_000_000 * 20_000_000);
         bursts.iter_mut().for_each(|sent| sent.intended_ns = sent.sent_ns);
         assert!(poisson_statistic(&bursts, 0).unwrap() > POISSON_MAX);
@@ -118,15 +119,15 @@ mod tests {
 
     #[test]
     fn what_was_sent_late_is_looked_at_in_longer_gaps_or_not_at_all() {
-        // Turns of a loop of 0.5 ms: sends of a turn have one time.
-        let turns = sends(Arrivals::Poisson, 5, |at| at / 500_000 * 500_000 + 500_000);
-        assert!(poisson_statistic(&turns, 0).unwrap() < POISSON_MAX);
+        // Polls of 0.5 ms: all sends of a poll have the same time.
+        let polls = sends(Arrivals::Poisson, 5, |at| at / 500_000 * 500_000 + 500_000);
+        assert!(poisson_statistic(&polls, 0).unwrap() < POISSON_MAX);
         let stalled = sends(Arrivals::Poisson, 5, |at| at / 100_000_000 * 100_000_000 + 100_000_000);
         assert_eq!(poisson_statistic(&stalled, 0), None);
         assert_eq!(poisson_statistic(&[], 0), None);
     }
 
-    /// As [`sends`], due on ticks of a timer; those of a tick leave one after the other.
+    /// Like [`sends`], due on ticks of a timer; the sends of a tick follow each other.
     fn on_ticks(arrivals: Arrivals, rate: f64, seed: u64, timer_us: u32) -> Vec<Sent> {
         let planned = Schedule::new(arrivals, 50, rate, seed).on_timer(timer_us).take(4_000);
         let mut last = Sent { intended_ns: 0, sent_ns: 0 };

@@ -1,34 +1,34 @@
-//! Finds out whether latencies are of two kinds with nothing between them: a cache that hits or misses, a token bucket
-//! that lets through or makes wait.
+//! Detects latencies with two modes and nothing between them: a cache that hits or misses, a token bucket that admits
+//! or delays.
 
 use crate::result::Distribution;
 
-/// Bins of the logarithm of latency per decade.
+/// The number of bins of the logarithm of latency per decade.
 const BINS_PER_DECADE: f64 = 10.0;
 const BINS: usize = 100;
-/// Fewest samples that are looked at.
+/// The smallest number of samples to look at.
 const SAMPLES_MIN: u64 = 500;
-/// Least share of the samples in the smaller kind.
+/// The smallest share of samples in the smaller mode.
 const SHARE_MIN: f64 = 0.01;
-/// Least distance of the two kinds, as a factor.
+/// The smallest distance of the two modes, as a factor.
 const DISTANCE_MIN: f64 = 4.0;
-/// The emptiest bin between must hold less than this share of the lower of both peaks.
+/// The emptiest bin between them must hold less than this share of the lower peak.
 const VALLEY_MAX: f64 = 0.1;
 
-/// Two kinds of latencies.
+/// Two modes of latency.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TwoKinds {
-    /// Median of the faster kind, microseconds.
+pub struct TwoModes {
+    /// The median of the faster mode, microseconds.
     pub fast_us: f64,
-    /// Median of the slower kind, microseconds.
+    /// The median of the slower mode, microseconds.
     pub slow_us: f64,
-    /// Share of the slower kind.
+    /// The share of the slower mode.
     pub slow_share: f64,
 }
 
 /// Looks for a valley between two peaks of the distribution on a logarithmic scale (the valley criterion of mode
 /// seeking: Silverman, "Density Estimation", 1986, chapter 6.4).
-pub fn find(distribution: &Distribution) -> Option<TwoKinds> {
+pub fn find(distribution: &Distribution) -> Option<TwoModes> {
     let samples = distribution.samples();
     if samples < SAMPLES_MIN {
         return None;
@@ -42,7 +42,7 @@ pub fn find(distribution: &Distribution) -> Option<TwoKinds> {
     let is_two = bins[valley] < VALLEY_MAX * lower_peak
         && distance >= DISTANCE_MIN
         && (SHARE_MIN..=1.0 - SHARE_MIN).contains(&slow_share);
-    is_two.then(|| TwoKinds {
+    is_two.then(|| TwoModes {
         fast_us: distribution.quantile_us((1.0 - slow_share) / 2.0) as f64,
         slow_us: distribution.quantile_us(1.0 - slow_share / 2.0) as f64,
         slow_share,
@@ -58,7 +58,7 @@ fn bins(distribution: &Distribution) -> Vec<f64> {
     bins
 }
 
-/// The bin with the largest distance below the lower of the highest peaks on its two sides.
+/// The bin with the largest distance below the lower of the highest peaks on both sides.
 fn deepest_valley(bins: &[f64]) -> Option<(usize, usize, usize)> {
     let highest = |range: std::ops::Range<usize>| range.max_by(|a, b| bins[*a].total_cmp(&bins[*b]));
     (1..bins.len().saturating_sub(1))
@@ -70,8 +70,8 @@ fn depth(bins: &[f64], (fast, valley, slow): (usize, usize, usize)) -> f64 {
     bins[fast].min(bins[slow]) - bins[valley]
 }
 
-impl TwoKinds {
-    /// The finding in words; `what` names the operations.
+impl TwoModes {
+    /// The finding as a sentence; `what` names the operations.
     pub fn sentence(&self, what: &str) -> String {
         format!(
             "{what} is of two kinds with almost nothing between them: {:.1} % near {} and {:.1} % near {}; a quota (token \
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// A cloud disk whose quota of operations is used up: p90 2.2 ms, p95 79 ms.
+    /// A cloud disk with an exhausted quota of operations: p90 2.2 ms, p95 79 ms.
     #[test]
     fn a_token_bucket_is_found() {
         let mut distribution = Distribution::default();

@@ -21,15 +21,15 @@ pub fn autocorrelation_time(series: &[f64]) -> f64 {
     time.max(1.0)
 }
 
-/// Length of the blocks for a series, steps: twice its autocorrelation time, at most a quarter of it.
+/// The length of the blocks for a series, in steps: twice its autocorrelation time, at most a quarter of the series.
 pub fn block_length(series: &[f64]) -> usize {
     let wanted = (2.0 * autocorrelation_time(series)).ceil() as usize;
     wanted.clamp(1, (series.len() / 4).max(1))
 }
 
-/// Percentile interval of a statistic of a series whose neighbours resemble each other: whole blocks of it are drawn
-/// (Künsch, "The jackknife and the bootstrap for general stationary observations", 1989). The statistic gets the
-/// drawn indices. `None` for fewer than eight steps.
+/// The percentile interval of a statistic of an autocorrelated series, by drawing whole blocks (Künsch, "The jackknife
+/// and the bootstrap for general stationary observations", 1989). The statistic gets the drawn indices. `None` for
+/// fewer than eight steps.
 pub fn moving_block(
     length: usize,
     block: usize,

@@ -1,18 +1,18 @@
-//! Little's law: what is in flight on average equals rate times time (Little, "A proof for the queuing formula
-//! L = lambda W", Operations Research 1961). Figures that break it were not measured in the same place.
+//! Little's law: the mean number in flight equals rate times time (Little, "A proof for the queuing formula L = lambda
+//! W", Operations Research 1961). Figures that violate it were not measured at the same place.
 
-/// Largest difference that is not worth a word, as a share.
+/// The largest difference that is not reported, as a share.
 const TOLERANCE: f64 = 0.1;
-/// Below this share of operations at the target, waiting is most of the response time.
+/// Below this share of operations at the target, most of the response time is waiting.
 const WAITING_SHARE: f64 = 0.5;
 
-/// Mean number of operations in flight.
+/// The mean number of operations in flight.
 pub fn in_flight(completed_per_s: f64, mean_us: f64) -> f64 {
     completed_per_s * mean_us / 1e6
 }
 
-/// A closed loop with `concurrency` operations always in flight, or in the pause of `pause_us` that follows each: a sentence if
-/// rate times service time and pause does not give that number.
+/// Checks a closed loop with `concurrency` operations in flight or in the pause of `pause_us` after each. Returns a
+/// sentence if rate times service time and pause does not equal that number.
 pub fn closed(completed_per_s: f64, mean_service_us: f64, pause_us: f64, concurrency: u64) -> Option<String> {
     let found = in_flight(completed_per_s, mean_service_us + pause_us);
     let (time_ms, paused) =
@@ -34,11 +34,11 @@ pub fn closed(completed_per_s: f64, mean_service_us: f64, pause_us: f64, concurr
     }
 }
 
-/// An open loop: a sentence if most of what is under way is not at the target but waits to be sent.
+/// Checks an open loop. Returns a sentence if most operations wait to be sent and are not at the target.
 pub fn open(completed_per_s: f64, mean_response_us: f64, mean_service_us: f64) -> Option<String> {
     let (all, at_target) =
         (in_flight(completed_per_s, mean_response_us), in_flight(completed_per_s, mean_service_us));
-    // Less than one operation under way is a fraction of the time, not a queue.
+    // Less than one operation in flight is a fraction of the time, not a queue.
     (all >= 1.0 && at_target < all * WAITING_SHARE).then(|| {
         format!(
             "Little's law: {completed_per_s:.0}/s x {:.3} ms = {all:.1} operations under way on average, but only \

@@ -1,4 +1,4 @@
-//! The chance to pass as a function of the rate: P(pass) = 1 / (1 + exp(-(a + b ln rate))).
+//! The probability to pass as a function of the rate: P(pass) = 1 / (1 + exp(-(a + b ln rate))).
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -8,7 +8,7 @@ use super::{Interval, sorted_quantile};
 const ITERATIONS_MAX: usize = 100;
 /// A step of Newton's method that leads lower is halved at most this often.
 const HALVINGS_MAX: usize = 12;
-/// Unit of the logarithm of the rate in the fit: trials around an edge lie a few of these apart.
+/// The unit of the logarithm of the rate in the fit. Trials around an edge lie a few units apart.
 const SCALE: f64 = 0.05;
 
 /// One trial at a rate.
@@ -23,16 +23,16 @@ pub struct Trial {
 /// A fitted curve that falls with the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curve {
-    /// Between passes and failures, so that both parameters are of moderate size.
+    /// A point between passes and failures, so that both parameters are moderate.
     centre: f64,
     intercept: f64,
     slope: f64,
 }
 
 impl Curve {
-    /// Fits trials with Firth's penalty ("Bias reduction of maximum likelihood estimates", 1993), which gives a finite
-    /// slope even when every trial below some rate passed and every one above failed (Heinze and Schemper, 2002).
-    /// `None` when the trials do not tell: one outcome only, or passes that do not become rarer with the rate.
+    /// Fits trials with Firth's penalty ("Bias reduction of maximum likelihood estimates", 1993). The slope is finite
+    /// even if every trial below some rate passed and every one above failed (Heinze and Schemper, 2002). `None`
+    /// without enough information: only one outcome, or passes that do not become rarer with the rate.
     pub fn fit(trials: &[Trial]) -> Option<Self> {
         if trials.iter().all(|t| t.passed) || !trials.iter().any(|t| t.passed) {
             return None;
@@ -60,19 +60,19 @@ impl Curve {
         (slope < 0.0).then_some(Self { centre, intercept, slope: slope / SCALE })
     }
 
-    /// The chance to pass at a rate.
+    /// The probability to pass at a rate.
     pub fn chance(&self, rate_per_s: f64) -> f64 {
         sigmoid(self.intercept + self.slope * (rate_per_s.ln() - self.centre))
     }
 
-    /// The rate at which the chance to pass is `chance`, operations per second.
+    /// The rate at which the probability to pass is `chance`, operations per second.
     pub fn rate_at(&self, chance: f64) -> f64 {
         let odds = (chance / (1.0 - chance)).ln();
         (self.centre + (odds - self.intercept) / self.slope).exp()
     }
 
-    /// Interval of the rate at `chance` by the parametric bootstrap (Efron and Tibshirani, 1993, chapter 6.5): trials
-    /// at the same rates are drawn from the fitted curve and fitted again. Draws that tell nothing are left out.
+    /// The interval of the rate at `chance` by the parametric bootstrap (Efron and Tibshirani, 1993, chapter 6.5):
+    /// trials at the same rates are drawn from the fitted curve and fitted again. Draws without a fit are left out.
     pub fn interval(
         &self,
         trials: &[Trial],
@@ -101,7 +101,7 @@ impl Curve {
     }
 }
 
-/// Fisher's information of both parameters: its three different entries.
+/// Fisher's information of both parameters: its three distinct entries.
 fn information(points: &[(bool, f64)], (intercept, slope): (f64, f64)) -> (f64, f64, f64) {
     points.iter().fold((0.0, 0.0, 0.0), |(i00, i01, i11), (_, x)| {
         let p = sigmoid(intercept + slope * x);
@@ -110,8 +110,8 @@ fn information(points: &[(bool, f64)], (intercept, slope): (f64, f64)) -> (f64, 
     })
 }
 
-/// The logarithm of the likelihood with Firth's penalty, half the logarithm of the information's determinant. `None`
-/// where that is not positive.
+/// The log-likelihood with Firth's penalty, half the logarithm of the information's determinant. `None` if that is not
+/// positive.
 fn penalised(points: &[(bool, f64)], at: (f64, f64)) -> Option<f64> {
     let (i00, i01, i11) = information(points, at);
     let determinant = i00 * i11 - i01 * i01;
@@ -119,7 +119,7 @@ fn penalised(points: &[(bool, f64)], at: (f64, f64)) -> Option<f64> {
         .iter()
         .map(|(passed, x)| {
             let odds = at.0 + at.1 * x;
-            // ln of the chance of what happened, without overflow on the far side.
+            // The logarithm of the probability of the outcome, without overflow.
             -(if *passed { -odds } else { odds }).exp().ln_1p()
         })
         .sum();
@@ -144,7 +144,7 @@ fn newton(points: &[(bool, f64)], at: (f64, f64)) -> Option<(f64, f64)> {
     Some(((i11 * score0 - i01 * score1) / determinant, (i00 * score1 - i01 * score0) / determinant))
 }
 
-/// As much of a step as leads higher; `None` at the top.
+/// The part of a step that leads higher; `None` at the maximum.
 fn climb(points: &[(bool, f64)], at: (f64, f64), step: (f64, f64), height: f64) -> Option<((f64, f64), f64)> {
     let mut share = 1.0;
     for _ in 0..HALVINGS_MAX {

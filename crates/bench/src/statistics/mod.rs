@@ -1,8 +1,8 @@
-//! Statistics as pure functions on slices: no clock, no file, no run. What is random takes a seed, so a figure can be
-//! made again. Each module names the source of its method.
+//! Statistics as pure functions on slices: no clock, no file. Random functions take a seed, so that figures can be
+//! recomputed. Each module names the source of its method.
 //!
-//! The unit of comparison is the run, never the request: requests of one run resemble each other (Kalibera and Jones,
-//! "Rigorous benchmarking in reasonable time", ISMM 2013).
+//! The unit of comparison is the run, never the request, because the requests of one run are correlated (Kalibera and
+//! Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
 
 pub mod arrivals;
 pub mod bimodal;
@@ -26,18 +26,18 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether a value lies in it, bounds included.
+    /// Whether a value lies in the interval, bounds included.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Both bounds through a function that rises.
+    /// Applies an increasing function to both bounds.
     pub fn map(self, rising: impl Fn(f64) -> f64) -> Self {
         Self { low: rising(self.low), high: rising(self.high) }
     }
 }
 
-/// Arithmetic mean; not a number for an empty slice.
+/// The arithmetic mean; NaN for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -57,12 +57,12 @@ pub fn variation(values: &[f64]) -> f64 {
     deviation(values) / mean(values)
 }
 
-/// Median; not a number for an empty slice.
+/// The median; NaN for an empty slice.
 pub fn median(values: &[f64]) -> f64 {
     median_of(&mut values.to_vec())
 }
 
-/// Median of values that may be put in another order.
+/// The median; the values may be reordered.
 pub(crate) fn median_of(values: &mut [f64]) -> f64 {
     if values.is_empty() {
         return f64::NAN;
@@ -76,8 +76,8 @@ pub(crate) fn median_of(values: &mut [f64]) -> f64 {
     below.iter().copied().max_by(f64::total_cmp).map_or(upper, |lower| f64::midpoint(lower, upper))
 }
 
-/// Value below which a share of the sorted values lies, with linear interpolation between neighbours (Hyndman and Fan,
-/// "Sample quantiles in statistical packages", 1996, definition 7).
+/// The value below which a share of the sorted values lies, with linear interpolation (Hyndman and Fan, "Sample
+/// quantiles in statistical packages", 1996, definition 7).
 pub(crate) fn sorted_quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (low, high) = (place.floor() as usize, place.ceil() as usize);
@@ -88,7 +88,7 @@ pub(crate) fn normal() -> Normal {
     Normal::new(0.0, 1.0).expect("BUG: constant parameters are valid")
 }
 
-/// Value below which a share of a standard normal lies.
+/// The value below which a share of a standard normal distribution lies.
 pub(crate) fn normal_quantile(share: f64) -> f64 {
     normal().inverse_cdf(share)
 }

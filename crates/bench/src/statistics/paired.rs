@@ -1,21 +1,22 @@
-//! Comparing two arms by the logarithms of their ratios in blocks that ran back to back.
+//! Compares two arms by the logarithms of their ratios in blocks that ran back to back.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 use super::{Interval, median_of};
 
-/// Margin within which a change of throughput counts as none.
+/// The change of throughput that counts as none.
 pub const THROUGHPUT_MARGIN: f64 = 0.02;
-/// Margin within which a change of p99 counts as none.
+/// The change of p99 that counts as none.
 pub const P99_MARGIN: f64 = 0.05;
-/// Fewest blocks of a comparison. From six on the interval at 95 % is that of the signed-rank test; with two more it is
-/// not the whole range of the blocks.
+/// The smallest number of blocks of a comparison. From six on the 95 % interval comes from the signed-rank test; with
+/// two more it is not the whole range of the blocks.
 pub const BLOCKS_MIN: usize = 8;
-/// Most blocks for which the distribution of ranks is computed; beyond it is normal to three digits.
+/// The largest number of blocks for which the rank distribution is computed. Beyond it the normal approximation is
+/// right to three digits.
 const BLOCKS_EXACT: usize = 200;
 
-/// What is better.
+/// The direction that is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -35,7 +36,7 @@ pub enum Verdict {
     Worse,
     /// The difference is within the margin.
     Equivalent,
-    /// The interval reaches over a margin.
+    /// The interval contains a margin.
     CannotTell,
 }
 
@@ -55,21 +56,21 @@ impl std::fmt::Display for Verdict {
 pub struct Ratio {
     /// The ratio itself.
     pub ratio: f64,
-    /// Its interval; `None` when one block says nothing of spread.
+    /// The interval of the ratio; `None` for one block, which has no spread.
     pub interval: Option<Interval>,
-    /// Blocks behind it.
+    /// The number of blocks.
     pub blocks: usize,
-    /// p of the exact sign test: how likely so uneven a split of signs is if nothing differs.
+    /// The p value of the exact sign test: the probability of such an uneven split of signs if nothing differs.
     pub sign_p: f64,
 }
 
-/// Median of all pairwise means (Hodges and Lehmann, "Estimates of location based on rank tests", 1963): hardly moved
-/// by a few wild blocks and nearly as sharp as the mean without them. Not a number for an empty slice.
+/// The median of all pairwise means (Hodges and Lehmann, "Estimates of location based on rank tests", 1963). Outliers
+/// hardly move it, and without them it is nearly as precise as the mean. NaN for an empty slice.
 pub fn hodges_lehmann(values: &[f64]) -> f64 {
     median_of(&mut pairwise_means(values))
 }
 
-/// Of each value with itself and those behind it.
+/// The mean of each value with itself and all later ones.
 fn pairwise_means(values: &[f64]) -> Vec<f64> {
     let mut means = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
     for (index, a) in values.iter().enumerate() {
@@ -78,8 +79,8 @@ fn pairwise_means(values: &[f64]) -> Vec<f64> {
     means
 }
 
-/// Two-sided p of the exact sign test (Conover, "Practical Nonparametric Statistics", chapter 3.4): zeros are left
-/// out. 1 for no values.
+/// The two-sided p value of the exact sign test (Conover, "Practical Nonparametric Statistics", chapter 3.4). Zeros are
+/// left out. 1 without values.
 pub fn sign_test(values: &[f64]) -> f64 {
     let above = values.iter().filter(|v| **v > 0.0).count() as u64;
     let below = values.iter().filter(|v| **v < 0.0).count() as u64;
@@ -91,30 +92,30 @@ pub fn sign_test(values: &[f64]) -> f64 {
     (2.0 * binomial.cdf(above.min(below))).min(1.0)
 }
 
-/// The interval that inverts Wilcoxon's signed-rank test: between the pairwise means that as many others must lie beyond
-/// (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, chapter 3.3). It holds its confidence for any noise that is
-/// symmetric, however heavy its tails; and the noise of a block is, because a throw decides which arm runs first. `None` when
-/// there are too few values for the confidence: five and fewer at 95 %.
+/// The interval that inverts Wilcoxon's signed-rank test: between the pairwise means beyond which a given number of
+/// others lies (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, chapter 3.3). It holds for any
+/// symmetric noise, also with heavy tails. The noise of a block is symmetric, because the order of the arms is random.
+/// `None` with too few values for the confidence: five and fewer at 95 %.
 pub fn signed_rank(values: &[f64], confidence: f64) -> Option<Interval> {
     let beyond = ranks_beyond(values.len(), (1.0 - confidence) / 2.0)?;
     let mut means = pairwise_means(values);
     let last = means.len() - 1;
-    // Not sorted as a whole: of a thousand values there are half a million means.
+    // The means are not sorted completely: a thousand values have half a million.
     let low = *means.select_nth_unstable_by(beyond, f64::total_cmp).1;
     let high = *means.select_nth_unstable_by(last - beyond, f64::total_cmp).1;
     Some(Interval { low, high })
 }
 
-/// The largest sum of ranks that is reached from below with at most this probability when signs are thrown.
+/// The largest sum of ranks that random signs reach from below with at most this probability.
 fn ranks_beyond(count: usize, tail: f64) -> Option<usize> {
     let total = count * (count + 1) / 2;
     if count > BLOCKS_EXACT {
         let mean = total as f64 / 2.0;
         let deviation = (total as f64 * (2 * count + 1) as f64 / 12.0).sqrt();
-        // Half a step for a sum that is a whole number.
+        // The continuity correction for a sum of integers.
         return Some((mean + super::normal_quantile(tail) * deviation - 0.5).floor() as usize);
     }
-    // How likely each sum is: every rank counts with one half.
+    // The probability of each sum: every rank is included with probability one half.
     let mut likely = vec![0.0_f64; total + 1];
     likely[0] = 1.0;
     for rank in 1..=count {
@@ -130,8 +131,8 @@ fn ranks_beyond(count: usize, tail: f64) -> Option<usize> {
     fitting.count().checked_sub(1)
 }
 
-/// The ratio behind logarithms of block ratios and its interval, both of one estimator: Hodges-Lehmann and the signed-rank test, mean
-/// and Student's t when there are too few blocks for it. `None` for no block.
+/// The ratio of the arms and its interval from one estimator: Hodges-Lehmann with the signed-rank test, or the mean
+/// with Student's t for too few blocks. `None` without blocks.
 pub fn ratio(logs: &[f64], confidence: f64) -> Option<Ratio> {
     if logs.is_empty() {
         return None;
@@ -182,9 +183,9 @@ pub fn welch(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { low: difference - half, high: difference + half })
 }
 
-/// The verdict by an interval of the ratio against a margin: wholly outside is better or worse, wholly inside is
-/// equivalent (the two one-sided tests of Schuirmann, 1987), all else is not known. The margins are 1 + margin and its
-/// inverse, so that swapping the arms swaps the verdict.
+/// The verdict from the interval of the ratio and a margin: an interval wholly outside is better or worse, one wholly
+/// inside is equivalent (the two one-sided tests of Schuirmann, 1987), and any other gives no verdict. The margins are
+/// 1 + margin and its inverse, so that swapping the arms swaps the verdict.
 pub fn verdict(interval: Option<Interval>, margin: f64, better: Better) -> Verdict {
     let Some(interval) = interval else { return Verdict::CannotTell };
     let (high, low) = (1.0 + margin, 1.0 / (1.0 + margin));
@@ -199,8 +200,8 @@ pub fn verdict(interval: Option<Interval>, margin: f64, better: Better) -> Verdi
     }
 }
 
-/// Adjusts p values of several metrics looked at together, in their order (Holm, "A simple sequentially rejective
-/// multiple test procedure", 1979).
+/// Adjusts the p values of several metrics, in their order (Holm, "A simple sequentially rejective multiple test
+/// procedure", 1979).
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(signed_rank(&[1.0; 5], 0.95), None);
     }
 
-    /// Half the blocks are wild: the interval must miss nothing in at most 5 % of samples.
+    /// Half of the blocks are outliers: the interval may miss the truth in at most 5 % of samples.
     #[test]
     fn intervals_of_few_and_wild_blocks_hold_what_they_promise() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);

@@ -6,12 +6,12 @@ use super::Interval;
 use super::bootstrap::moving_block;
 use crate::result::Distribution;
 
-/// Steps between the values that a resampled quantile can take.
+/// The number of values that a resampled quantile can take.
 const GRID: usize = 256;
 
-/// Interval of a quantile by order statistics (Conover, "Practical Nonparametric Statistics", chapter 3.2): the ranks
-/// between which the binomial count of samples below the quantile stays. It holds for independent samples, so the
-/// samples are taken as `samples / autocorrelation_time`. `None` where the ranks reach over the ends.
+/// The interval of a quantile by order statistics (Conover, "Practical Nonparametric Statistics", chapter 3.2): the
+/// ranks between which the binomial count of samples below the quantile stays. It holds for independent samples, so
+/// `samples / autocorrelation_time` samples are assumed. `None` if the ranks exceed the ends.
 pub fn order_statistics(
     distribution: &Distribution,
     quantile: f64,
@@ -28,8 +28,8 @@ pub fn order_statistics(
     })
 }
 
-/// Interval of a quantile of a whole run in microseconds from its seconds, whole blocks of which are drawn and merged:
-/// it holds where samples of one second resemble each other. `None` for fewer than eight seconds.
+/// The interval of a quantile of a run in microseconds, by drawing and merging blocks of its seconds. It holds if
+/// samples of one second are correlated. `None` for fewer than eight seconds.
 pub fn from_seconds(
     seconds: &[&Distribution],
     quantile: f64,
@@ -40,7 +40,8 @@ pub fn from_seconds(
 ) -> Option<Interval> {
     let grid = grid(seconds, quantile);
     let samples: Vec<u64> = seconds.iter().map(|d| d.samples()).collect();
-    // For each second how many samples are at most each value of the grid; a drawn run adds these up.
+    // For each second, the number of samples up to each value of the grid. The sums over the drawn seconds give the
+    // quantile.
     let at_most: Vec<Vec<u64>> = seconds.iter().map(|d| counts_at_most(d, &grid)).collect();
     let statistic = |drawn: &[usize]| {
         let total: u64 = drawn.iter().map(|i| samples[*i]).sum();
@@ -53,7 +54,7 @@ pub fn from_seconds(
     moving_block(seconds.len(), block, statistic, confidence, resamples, seed)
 }
 
-/// Values around the quantile, more of them the nearer.
+/// The values around the quantile, denser near it.
 fn grid(seconds: &[&Distribution], quantile: f64) -> Vec<u64> {
     let mut whole = Distribution::default();
     seconds.iter().for_each(|d| whole.merge(d));

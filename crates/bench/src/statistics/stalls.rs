@@ -1,40 +1,39 @@
-//! Finds stalls that come back at a regular distance: flush, checkpoint, garbage collection, compaction, a scheduled
-//! job.
+//! Detects regular stalls: flush, checkpoint, garbage collection, compaction, a scheduled job.
 
 use super::{autocorrelation, deviation, mean, median};
 
-/// Fewest seconds that are looked at.
+/// The smallest number of seconds to look at.
 const SECONDS_MIN: usize = 30;
 /// A second is a stall when its value is this many times the median.
 const STALL_FACTOR: f64 = 2.0;
-/// Fewest stalls that make a rhythm.
+/// The smallest number of stalls of a pattern.
 const STALLS_MIN: usize = 4;
-/// Largest spread of their distances, as a share of the mean distance.
+/// The largest spread of the distances, as a share of the mean distance.
 const IRREGULARITY_MAX: f64 = 0.2;
-/// Share of the seconds that may be stalls; more is not a stall but how it is.
+/// The largest share of seconds that may be stalls. A larger share is the normal state.
 const SHARE_MAX: f64 = 0.4;
 
-/// A rhythm of stalls.
+/// A pattern of regular stalls.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rhythm {
-    /// Mean distance of stalls, seconds.
+pub struct StallPattern {
+    /// The mean distance of stalls, seconds.
     pub period_s: f64,
-    /// Mean length, seconds.
+    /// The mean length of stalls, seconds.
     pub length_s: f64,
-    /// Stalls seen.
+    /// The number of stalls.
     pub count: usize,
-    /// Median value within stalls over the median outside.
+    /// The median value within stalls divided by the median outside.
     pub factor: f64,
-    /// Autocorrelation at the period.
+    /// The autocorrelation at the period.
     pub autocorrelation: f64,
-    /// Indices of the seconds in which something stalls.
+    /// The indices of the seconds within stalls.
     pub seconds: Vec<usize>,
 }
 
-/// Looks for a rhythm in one value per second of which high is bad (p99). Regular distances of stalls must be confirmed
-/// by the autocorrelation at that distance, above the bound 3 / sqrt(n) for noise (Bartlett, 1946; Box and Jenkins,
-/// "Time Series Analysis", chapter 2).
-pub fn find(values: &[f64]) -> Option<Rhythm> {
+/// Looks for regular stalls in one value per second for which high is bad (p99). The autocorrelation at the distance of
+/// the stalls must exceed the bound 3 / sqrt(n) for noise (Bartlett, 1946; Box and Jenkins, "Time Series Analysis",
+/// chapter 2).
+pub fn find(values: &[f64]) -> Option<StallPattern> {
     if values.len() < SECONDS_MIN {
         return None;
     }
@@ -47,7 +46,7 @@ pub fn find(values: &[f64]) -> Option<Rhythm> {
     }
     let distances: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let period_s = mean(&distances);
-    // A period that is no whole number of seconds moves by one second now and then.
+    // A period that is not a whole number of seconds shifts by one second now and then.
     let allowed = (IRREGULARITY_MAX * period_s).max(0.6);
     if period_s < 3.0 || deviation(&distances) > allowed {
         return None;
@@ -62,7 +61,7 @@ pub fn find(values: &[f64]) -> Option<Rhythm> {
     let pick = |wanted: bool| -> Vec<f64> {
         values.iter().zip(&is_stall).filter(|(_, stall)| **stall == wanted).map(|(v, _)| *v).collect()
     };
-    Some(Rhythm {
+    Some(StallPattern {
         period_s,
         length_s: seconds.len() as f64 / starts.len() as f64,
         count: starts.len(),
@@ -72,11 +71,12 @@ pub fn find(values: &[f64]) -> Option<Rhythm> {
     })
 }
 
-/// How well a series of the target agrees with the stalls: correlation of its values with being in a stall, -1 to 1.
-/// Counters that only grow are to be given as differences.
-pub fn agreement(rhythm: &Rhythm, series: &[f64]) -> f64 {
-    let stalls: Vec<f64> =
-        (0..series.len()).map(|i| f64::from(u8::from(rhythm.seconds.binary_search(&i).is_ok()))).collect();
+/// The agreement of a series of the target with the stalls: the correlation of its values with being in a stall, -1 to
+/// 1. Growing counters must be given as differences.
+pub fn agreement(stall_pattern: &StallPattern, series: &[f64]) -> f64 {
+    let stalls: Vec<f64> = (0..series.len())
+        .map(|i| f64::from(u8::from(stall_pattern.seconds.binary_search(&i).is_ok())))
+        .collect();
     let spread = deviation(series) * deviation(&stalls) * (series.len().max(2) - 1) as f64;
     if spread <= 0.0 {
         return 0.0;
@@ -85,8 +85,8 @@ pub fn agreement(rhythm: &Rhythm, series: &[f64]) -> f64 {
     series.iter().zip(&stalls).map(|(a, b)| (a - mean_series) * (b - mean_stalls)).sum::<f64>() / spread
 }
 
-impl Rhythm {
-    /// The finding in words; `what` names the value, `with` the series of the target that move with it.
+impl StallPattern {
+    /// The finding as a sentence; `what` names the value, `with` the series of the target that agree.
     pub fn sentence(&self, what: &str, with: &[&str]) -> String {
         let moves = match with {
             [] => "look for what the target does at that distance (flush, checkpoint, compaction, garbage collection)"
@@ -122,12 +122,12 @@ mod tests {
     #[test]
     fn a_flush_every_ten_seconds_is_found_and_said() {
         let values = series(120, 1, |i| i % 10 == 3);
-        let rhythm = find(&values).unwrap();
-        assert_eq!((rhythm.period_s, rhythm.count), (10.0, 12));
-        assert!((15.0..25.0).contains(&rhythm.factor), "{rhythm:?}");
+        let stall_pattern = find(&values).unwrap();
+        assert_eq!((stall_pattern.period_s, stall_pattern.count), (10.0, 12));
+        assert!((15.0..25.0).contains(&stall_pattern.factor), "{stall_pattern:?}");
         let flushed: Vec<f64> = (0..120).map(|i| if i % 10 == 3 { 5e6 } else { 1e5 }).collect();
-        assert!(agreement(&rhythm, &flushed) > 0.95);
-        let sentence = rhythm.sentence("p99", &["mysql.Innodb_pages_flushed"]);
+        assert!(agreement(&stall_pattern, &flushed) > 0.95);
+        let sentence = stall_pattern.sentence("p99", &["mysql.Innodb_pages_flushed"]);
         assert!(
             sentence.starts_with("every 10 s p99 rises to")
                 && sentence.contains("Innodb_pages_flushed moves"),
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn a_period_between_whole_seconds_is_found() {
         let values = series(200, 2, |i| (i as f64 % 7.4) < 1.0);
-        let rhythm = find(&values).unwrap();
-        assert!((rhythm.period_s - 7.4).abs() < 0.2, "{rhythm:?}");
+        let stall_pattern = find(&values).unwrap();
+        assert!((stall_pattern.period_s - 7.4).abs() < 0.2, "{stall_pattern:?}");
     }
 
     proptest! {

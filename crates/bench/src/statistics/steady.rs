@@ -1,4 +1,4 @@
-//! Where a run is warm, and whether it is steady at all.
+//! Finds the end of the warm-up, and checks whether a run is steady.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -6,34 +6,34 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::bootstrap::autocorrelation_time;
 use super::{Interval, mean};
 
-/// Steps of one batch of MSER-5; runs too short for `BATCHES_MIN` of them have smaller ones.
+/// The number of steps in a batch of MSER-5. Runs too short for `BATCHES_MIN` of them have smaller batches.
 const BATCH: usize = 5;
 const BATCHES_MIN: usize = 20;
-/// The last few batches always agree with themselves; the rule leaves them out.
+/// The last batches always agree with themselves, so the rule ignores cuts among them.
 const BATCHES_LEFT_OUT: usize = 5;
-/// Of cuts whose error is as small as the smallest within this share the earliest is taken: on a level series the best
-/// one lies anywhere.
+/// Of all cuts whose error is within this share of the smallest, the earliest is taken. On a level series the best cut
+/// may lie anywhere.
 const INDIFFERENCE: f64 = 0.1;
-/// Fewest steps that are looked at.
+/// The smallest number of steps to look at.
 pub const STEPS_MIN: usize = 20;
-/// Largest change of the mean over the steady part, as a share of it. fio's rule, a slope below 0.3 % of the mean per
-/// second, lets 18 % pass in a minute.
+/// The largest change of the mean over the steady part, as a share of it. fio's rule, a slope below 0.3 % of the mean
+/// per second, allows 18 % in a minute.
 pub const DRIFT_MAX: f64 = 0.05;
-/// Largest change of the median latency over the steady part, as a factor less one.
+/// The largest change of the median latency over the steady part, as a factor less one.
 pub const LATENCY_DRIFT_MAX: f64 = 0.25;
 
 /// A straight line through a series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct TrendLine {
     /// Change per step.
     pub slope: f64,
     /// Value at the first step.
     pub start: f64,
-    /// 95 % interval of the slope, widened where neighbours resemble each other.
+    /// The 95 % interval of the slope, widened for autocorrelated values.
     pub interval: Interval,
 }
 
-/// What was found.
+/// The result of the search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Steadiness {
     /// Steady from a step on.
@@ -43,20 +43,20 @@ pub enum Steadiness {
         /// Change over the steady part, as a share of the mean.
         drift: f64,
     },
-    /// Not steady: the trend in words.
+    /// Not steady.
     None {
-        /// What goes on changing.
+        /// The trend, as text.
         trend: String,
-        /// Change over the last half, as a share of the mean.
+        /// The change over the last half, as a share of the mean.
         drift: f64,
     },
     /// Fewer than `STEPS_MIN` steps.
     TooShort,
 }
 
-/// The step at which to cut a warm-up off: the cut that makes the standard error of the rest's mean smallest (MSER-5:
+/// The step at which the warm-up ends: the cut that minimises the standard error of the mean of the rest (MSER-5:
 /// White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 1997; batches of five
-/// steps: Spratt, 1998). `None` when the best cut lies in the second half, where the rule is not to be trusted.
+/// steps: Spratt, 1998). `None` if the best cut lies in the second half, where the rule is not reliable.
 pub fn mser5(series: &[f64]) -> Option<usize> {
     let batch = (series.len() / BATCHES_MIN).clamp(1, BATCH);
     let batches: Vec<f64> = series.chunks_exact(batch).map(mean).collect();
@@ -72,9 +72,9 @@ pub fn mser5(series: &[f64]) -> Option<usize> {
     (cut <= count / 2).then_some(cut * batch)
 }
 
-/// Least squares line; its interval takes n values as n / autocorrelation time independent ones. `None` for fewer
+/// The least squares line. Its interval treats n values as n / autocorrelation time independent ones. `None` for fewer
 /// than three steps.
-pub fn line(series: &[f64]) -> Option<Line> {
+pub fn line(series: &[f64]) -> Option<TrendLine> {
     let count = series.len() as f64;
     if series.len() < 3 {
         return None;
@@ -90,11 +90,11 @@ pub fn line(series: &[f64]) -> Option<Line> {
     let error = (squares / (count - 2.0) / spread * time).sqrt();
     let freedom = (count / time - 2.0).max(1.0);
     let t = StudentsT::new(0.0, 1.0, freedom).expect("BUG: freedom is positive").inverse_cdf(0.975);
-    Some(Line { slope, start, interval: Interval { low: slope - t * error, high: slope + t * error } })
+    Some(TrendLine { slope, start, interval: Interval { low: slope - t * error, high: slope + t * error } })
 }
 
-/// Looks for the steady part of a run by its operations per second and its median latency (microseconds), step by
-/// step. Both must be past their warm-up, and neither may go on drifting.
+/// Looks for the steady part of a run in its operations per second and its median latency (microseconds), step by step.
+/// Both must be past their warm-up, and neither may drift.
 pub fn find(rate_per_s: &[f64], p50_us: &[f64]) -> Steadiness {
     if rate_per_s.len() < STEPS_MIN {
         return Steadiness::TooShort;
@@ -104,7 +104,7 @@ pub fn find(rate_per_s: &[f64], p50_us: &[f64]) -> Steadiness {
     let cuts = (mser5(rate_per_s), latency_cut);
     let step = match cuts {
         (Some(rate), Some(latency)) => rate.max(latency),
-        // No cut makes it level: say how the second half moves.
+        // No cut gives a level series, so the trend of the second half is reported.
         _ => rate_per_s.len() / 2,
     };
     let rate_drift = drift(&rate_per_s[step..], mean(&rate_per_s[step..]));
@@ -150,7 +150,7 @@ pub fn find(rate_per_s: &[f64], p50_us: &[f64]) -> Steadiness {
     Steadiness::From { step, drift: change }
 }
 
-/// Change over the whole series as a share of a scale, and whether its interval leaves zero out.
+/// The change over the whole series as a share of a scale, and whether its interval excludes zero.
 fn drift(series: &[f64], scale: f64) -> (f64, bool) {
     let Some(line) = line(series).filter(|_| scale > 0.0) else { return (0.0, false) };
     (line.slope * (series.len() - 1) as f64 / scale, !line.interval.contains(0.0))
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_drift_that_may_be_chance_is_not_called_steady() {
-        // Long swings: the last one ends low, and nobody knows whether it comes back.
+        // The series has long swings: it ends low, and may rise again.
         let rate = noisy(60, 9, |i| 1_000.0 * (1.0 + 0.5 * (i as f64 / 6.0).sin()));
         let found = find(&rate, &noisy(60, 10, |_| 300.0));
         if let Steadiness::From { drift, .. } = found {

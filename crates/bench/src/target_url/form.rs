@@ -1,47 +1,47 @@
-//! What each driver takes of a URL. Another driver is another [`Form`] here.
+//! The URL forms of the drivers. A new driver needs another [`Form`] here.
 
-/// What a driver takes of a URL.
+/// The parts of a URL that a driver accepts.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// The whole, as a message shows it.
+    /// An example for messages.
     pub(crate) example: &'static str,
-    /// Schemes and their ports, the usual one first.
+    /// The schemes with their ports, the usual one first.
     pub(crate) schemes: &'static [(&'static str, u16)],
-    /// Schemes of the same protocol over TLS, which no driver speaks.
+    /// The schemes of the same protocol over TLS, which no driver supports.
     pub(crate) tls_schemes: &'static [&'static str],
-    /// Whether a URL without a scheme has the first one.
+    /// Whether a URL without a scheme gets the first one.
     pub(crate) has_default_scheme: bool,
-    /// The host of a URL that names none; `None` where it must name one.
+    /// The host of a URL without one; `None` if it is required.
     pub(crate) default_host: Option<&'static str>,
     /// User and password.
     pub(crate) login: LoginForm,
-    /// What follows the host.
+    /// The part after the host.
     pub(crate) path: PathForm,
-    /// Parameters after `?`: names and the values that are obeyed.
+    /// The parameters after `?`: the names with the supported values.
     pub(crate) parameters: &'static [(&'static str, &'static [&'static str])],
-    /// Parameters that people bring along, and why they are refused.
+    /// Known parameters that are refused, with the reason.
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
-/// What stands before `@`.
+/// The part before `@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginForm {
     /// `user:password`; a single word is the user.
     User,
-    /// `user:password`; a single word is the password, as redis-cli has it.
+    /// `user:password`; a single word is the password, as in redis-cli.
     Password,
-    /// Nothing, with what to write instead.
+    /// Not accepted; the text says what to write instead.
     Refused(&'static str),
 }
 
-/// What stands after the host.
+/// The part after the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathForm {
-    /// A single decoded name, called so in messages.
+    /// A single decoded name; messages call it so.
     Name(&'static str),
-    /// A path that stays encoded and goes before those of the operations.
+    /// A path that stays encoded and becomes the prefix of the operations' paths.
     Base,
-    /// Nothing, with what to write instead.
+    /// Not accepted; the text says what to write instead.
     Refused(&'static str),
 }
 
@@ -149,7 +149,7 @@ pub(crate) const POSTGRES: Form = Form {
     ],
 };
 
-/// Addresses beside the target that are asked over HTTP: status pages, metrics, REST interfaces.
+/// Other addresses that are read over HTTP: status pages, metrics, REST interfaces.
 pub(crate) const ASKED: Form = Form {
     example: "http://host:80/path",
     schemes: &[("http", 80)],

@@ -1,5 +1,6 @@
-//! URLs of targets: `scheme://user:password@host:port/path?name=value`. The only place that takes one apart. A [`Form`] says what a
-//! driver takes of one; what it does not take is refused by name, never ignored. No message quotes what may be a password.
+//! Target URLs: `scheme://user:password@host:port/path?name=value`. Only this module parses them. A [`Form`] defines
+//! which parts a driver accepts; others are refused by name, never ignored. No message quotes text that may be a
+//! password.
 
 mod form;
 
@@ -11,7 +12,7 @@ pub(crate) use form::{ASKED, Form, HTTP, LoginForm, MQTT, MYSQL, POSTGRES, PathF
 
 type Parsed<T> = std::result::Result<T, String>;
 
-/// A URL, taken apart and decoded.
+/// A parsed and decoded URL.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TargetUrl {
     pub(crate) scheme: String,
@@ -19,7 +20,7 @@ pub(crate) struct TargetUrl {
     pub(crate) password: Option<String>,
     /// Without the brackets of IPv6.
     pub(crate) host: String,
-    /// As it was written, if it was.
+    /// The port, if the URL has one.
     port: Option<u16>,
     default_port: u16,
     /// Without the first `/`.
@@ -27,7 +28,7 @@ pub(crate) struct TargetUrl {
     parameters: Vec<(String, String)>,
 }
 
-/// The password stays out of logs and results.
+/// Keeps the password out of logs and results.
 impl std::fmt::Debug for TargetUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}://{}/{}", self.scheme, self.host_port(), self.path)
@@ -35,7 +36,7 @@ impl std::fmt::Debug for TargetUrl {
 }
 
 impl TargetUrl {
-    /// Reads a URL as `form` has it; the message says what is wrong and how to write it.
+    /// Parses a URL according to `form`. The error says what is wrong and how to write it.
     pub(crate) fn parse(url: &str, form: &Form) -> Parsed<Self> {
         Self::read(url, form).map_err(|what| format!("{what}; write {}", form.example))
     }
@@ -71,18 +72,18 @@ impl TargetUrl {
         })
     }
 
-    /// The port; that of the scheme where none was written.
+    /// The port; the default of the scheme if the URL has none.
     pub(crate) fn port(&self) -> u16 {
         self.port.unwrap_or(self.default_port)
     }
 
-    /// Host and port as they were written, for a header `Host`.
+    /// Host and port for a header `Host`, as in the URL.
     pub(crate) fn host_port(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         self.port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
     }
 
-    /// The value of a parameter that the form knows.
+    /// The value of a parameter of the form.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -90,7 +91,7 @@ impl TargetUrl {
     /// The first address of the host.
     pub(crate) fn resolve(&self) -> Result<SocketAddr> {
         let all = addresses(&self.host, self.port()).map_err(Error::Options)?;
-        // There is one: `addresses` says so otherwise.
+        // `addresses` returns an error if there is none.
         all.first().copied().ok_or(Error::Stopped)
     }
 }
@@ -106,15 +107,15 @@ pub(crate) fn addresses(host: &str, port: u16) -> Parsed<Vec<SocketAddr>> {
     if found.is_empty() { Err(failed(&"it has no address")) } else { Ok(found) }
 }
 
-/// A URL as it may be published. A password is in none that [`TargetUrl::parse`] took, and in others everything up to the last `@`
-/// may be part of one.
+/// A URL that may be published. URLs that [`TargetUrl::parse`] accepts contain no password here; in others everything
+/// up to the last `@` may be part of one.
 pub(crate) fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     scheme.map_or_else(|| rest.to_owned(), |scheme| format!("{scheme}://{rest}"))
 }
 
-/// A name as it stands in a URL; [`TargetUrl::parse`] decodes it.
+/// A name, encoded for a URL; [`TargetUrl::parse`] decodes it.
 pub(crate) fn encoded(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let of = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -169,7 +170,7 @@ fn credentials(login: &str, form: LoginForm) -> Parsed<(Option<String>, Option<S
     Ok(((!user.is_empty()).then_some(user), password))
 }
 
-/// Host and port; no message quotes what may be a part of a password.
+/// Parses host and port. No message quotes text that may be part of a password.
 fn host_and_port(text: &str, default_host: Option<&str>) -> Parsed<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -258,7 +259,7 @@ fn refusal(name: &str, form: &Form) -> String {
     format!("parameter `{name}` is not known here, {known}")
 }
 
-/// `%41` is A. Nothing is quoted: it may be a password.
+/// Decodes `%41` as A. The error quotes nothing, because the text may be a password.
 fn decoded(text: &str, what: &str) -> Parsed<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

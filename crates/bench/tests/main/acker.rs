@@ -1,4 +1,5 @@
-//! A tiny MQTT 3.1.1 server: answers CONNECT and PUBLISH, counts, and can be told to stall, refuse or hang up.
+//! A small MQTT 3.1.1 server for tests. It answers CONNECT and PUBLISH, counts messages, and can stall, refuse or close
+//! connections.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,13 +13,13 @@ use wire::mqtt::{Ack, ConnAck, Packet, Properties, ProtocolVersion, decode, enco
 /// How the server behaves.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Behaviour {
-    /// Once, after so many messages, answer nothing for a while.
+    /// Stops answering once, after this many messages, for this long.
     pub(crate) stall: Option<(u64, Duration)>,
-    /// CONNACK code.
+    /// The CONNACK code.
     pub(crate) connack: u8,
-    /// Close the connection after so many of its messages, without answering the last.
+    /// Closes the connection after this many of its messages, without an answer to the last.
     pub(crate) hang_up_after: Option<u64>,
-    /// Answer no PUBLISH at all.
+    /// Answers no PUBLISH.
     pub(crate) silent: bool,
 }
 
@@ -30,7 +31,7 @@ struct State {
     payload_bytes: AtomicU64,
 }
 
-/// A running server; its threads end with their sockets.
+/// A running server. Its threads end with their sockets.
 #[derive(Debug)]
 pub(crate) struct Acker {
     pub(crate) address: SocketAddr,
@@ -61,7 +62,7 @@ impl Acker {
     }
 }
 
-/// Ends when the peer does.
+/// Serves a connection until the peer closes it.
 fn serve(mut stream: TcpStream, state: &State) {
     let version = ProtocolVersion::V311;
     let mut input = Vec::new();
@@ -88,7 +89,7 @@ fn serve(mut stream: TcpStream, state: &State) {
                     state.payload_bytes.fetch_add(publish.payload.len() as u64, Ordering::SeqCst);
                     let count = state.messages.fetch_add(1, Ordering::SeqCst) + 1;
                     if state.behaviour.hang_up_after.is_some_and(|after| mine >= after) {
-                        // What was answered must arrive: a close with bytes unread would be a reset.
+                        // The answers must arrive: closing with unread bytes would reset the connection.
                         let _ = stream.write_all(&out);
                         let _ = stream.shutdown(Shutdown::Write);
                         while stream.read(&mut buffer).is_ok_and(|count| count > 0) {}

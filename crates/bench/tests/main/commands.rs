@@ -1,5 +1,5 @@
-//! The commands that run a scenario again and again, against a real Redis and a server of a known limit: they come to an answer and
-//! keep every run.
+//! Tests of the commands that repeat a scenario, against a real Redis and a server with a known limit: they find an
+//! answer and keep every run.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -21,7 +21,7 @@ struct Line {
     command: BenchCommand,
 }
 
-/// Few keys, few connections, and gates that a busy machine passes too: what is tried here is not the machine.
+/// Few keys, few connections, and gates that a busy machine passes.
 const SMALL: &str = "--scale 0.00002 --set phase.load.connections=10 --set phase.run.connections=4 --set phase.run.warmup=0s \
                      --set gates.lag_p99_us_max=60000000 --set gates.steal_share_max=1 --set gates.generator_core_max=100 \
                      --set gates.sent_share_min=0";
@@ -47,7 +47,7 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     let home = tempfile::tempdir().unwrap();
     let (search, comparison) = (home.path().join("capacity"), home.path().join("ab"));
     let target = format!("--target redis://{} {SMALL}", server.address());
-    // With so few connections most of the keys are not loaded, and reading what is not there is no load.
+    // With so few connections most of the keys are not loaded, and reads of missing keys are no load.
     let misses = say(&format!(
         "capacity gemini-str32 {target} --slo p50<=30s --start 400 --step 1s --out {}",
         search.display()
@@ -61,11 +61,11 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     ))
     .unwrap();
     let steps = bundles(&search);
-    // 400, 600 and 800/s; a busy machine may ask for more of them.
+    // 400, 600 and 800/s; a busy machine may need more steps.
     assert!((3..=6).contains(&steps.len()), "{text}");
     for step in &steps {
-        let standing = step.result.standing();
-        assert!(step.result.phases.len() == 1 && standing.is_quotable(), "{standing:?}");
+        let validity = step.result.validity();
+        assert!(step.result.phases.len() == 1 && validity.is_quotable(), "{validity:?}");
     }
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(search.join("capacity.json")).unwrap()).unwrap();
@@ -107,8 +107,8 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     let sides = bundles(&slices);
     assert_eq!(sides.len(), 2, "{text}");
     for side in &sides {
-        let standing = side.result.standing();
-        assert!(side.result.phases.len() == 1 && standing.is_quotable(), "{standing:?}");
+        let validity = side.result.validity();
+        assert!(side.result.phases.len() == 1 && validity.is_quotable(), "{validity:?}");
     }
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(slices.join("ab.json")).unwrap()).unwrap();
@@ -143,7 +143,7 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     assert!(again.unwrap_err().contains("is not empty"), "an older answer is not written over");
 }
 
-/// A web server that answers one request at a time, each after a sleep: it cannot answer more often than that.
+/// A web server that answers one request at a time, each after a sleep, so that its rate is limited.
 fn one_at_a_time(service: Duration) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -185,7 +185,7 @@ fn the_capacity_of_a_server_of_a_known_limit_is_not_above_it() {
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(out.join("capacity.json")).unwrap()).unwrap();
     let rate = json["answer"]["rate_per_s"].as_f64().unwrap();
-    // 250 a second at the most. A backlog passes for a moment, and a busy machine sleeps longer than it was asked to.
+    // At most 250 per second. A backlog may pass for a moment, and a busy machine sleeps for longer.
     assert!((30.0..350.0).contains(&rate), "{text}");
     let tried = json["steps"].as_array().unwrap().iter().filter_map(|step| step["rate_per_s"].as_f64());
     assert!(tried.fold(0.0, f64::max) > rate, "a rate was tried that it cannot have: {text}");
@@ -209,8 +209,8 @@ fn a_load_on_a_schedule_is_cut_where_it_is_asked_for_and_latency_decides() {
     assert_eq!(json["answer"]["metrics"][0]["metric"]["name"], "p99", "{text}");
     for side in bundles(&out) {
         let phase = &side.result.phases[0];
-        let (counts, standing) = (&phase.total.counts, side.result.standing());
-        assert!(standing.is_quotable() && counts.planned > 500, "{standing:?} {counts:?}");
+        let (counts, validity) = (&phase.total.counts, side.result.validity());
+        assert!(validity.is_quotable() && counts.planned > 500, "{validity:?} {counts:?}");
         assert_eq!((counts.sent, counts.completed), (counts.planned, counts.planned), "{text}");
     }
 }

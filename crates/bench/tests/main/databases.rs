@@ -1,4 +1,4 @@
-//! Real databases on loopback: a temporary directory, a free port, stopped by process id.
+//! Real databases on loopback: each with a temporary directory and a free port, stopped by process id.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -80,7 +80,7 @@ impl Database {
             .arg("-k")
             .arg(&data)
             .args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"])
-            // Part of Debian's package.
+            // A part of Debian's package.
             .args(["-c", "shared_preload_libraries=pg_stat_statements"])
             .spawn()
             .unwrap();
@@ -108,23 +108,23 @@ impl Database {
         bench::driver::sql::ServerCounters::connect(&address).is_ok()
     }
 
-    /// Its address with the right user and password.
+    /// The address with the right user and password.
     pub(crate) fn url(&self, database: &str) -> String {
         format!("{}://sbtest:{PASSWORD_IN_URL}@127.0.0.1:{}/{database}", self.scheme, self.port)
     }
 
-    /// Its address with a wrong password.
+    /// The address with a wrong password.
     pub(crate) fn wrong_url(&self) -> String {
         format!("{}://sbtest:guess@127.0.0.1:{}/postgres", self.scheme, self.port)
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills it, like a crash.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Lets it stand still or go on.
+    /// Stops or continues it.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
     }
@@ -132,7 +132,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // PostgreSQL's children end with their parent's SIGINT; SIGKILL would leave them behind for a moment.
+        // PostgreSQL's children end with their parent's SIGINT; after SIGKILL they would survive for a moment.
         if self.child.try_wait().unwrap().is_none() {
             self.signal(Signal::CONT);
             self.signal(Signal::INT);
@@ -149,7 +149,7 @@ impl Drop for Database {
     }
 }
 
-/// Whom a server runs as: neither wants to be root.
+/// The user of a server: neither may run as root.
 struct User {
     ids: Option<(u32, u32)>,
 }

@@ -1,24 +1,24 @@
-//! The event engine with a protocol of one letter a message, against servers that answer when they want.
+//! Tests of the event engine with a protocol of one letter per message, against servers with configurable answers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::Duration;
 
-use bench::driver::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
-use bench::engine::{Close, Ended, Load, Outcome, Plan, Segment, Shared, Then, When, event};
+use bench::driver::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
+use bench::engine::{AfterReopen, Close, Ended, Load, Outcome, Plan, ReopenTrigger, Segment, Shared, event};
 use bench::schedule::Arrivals;
 
 use crate::plans;
 
-/// Sends letters and takes every letter for an answer.
+/// Sends letters and takes every letter as an answer.
 struct Letters {
     window: usize,
-    /// Messages per session.
+    /// The number of messages per session.
     messages: u64,
-    /// The server speaks first.
+    /// Whether the server speaks first.
     greeted: bool,
-    /// Answers may wait.
+    /// Whether answers may wait.
     patient: bool,
 }
 
@@ -45,7 +45,7 @@ impl Protocol for Letters {
         self.patient
     }
 
-    fn start(&self, session: &mut u64, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut u64, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         if *session == self.messages {
             return None;
         }
@@ -64,7 +64,7 @@ impl Protocol for Letters {
         for byte in bytes.iter().filter(|byte| **byte == b'm') {
             done(Completion {
                 answer: Answer::InOrder,
-                judged: Judged::Good,
+                status: AnswerStatus::Good,
                 bytes: u32::from(*byte == b'm'),
             });
         }
@@ -72,7 +72,7 @@ impl Protocol for Letters {
     }
 }
 
-/// A server that sends every letter back after `pause`, at most `answers` of them per connection.
+/// A server that returns every letter after `pause`, at most `answers` of them per connection.
 pub(crate) fn echo(pause: Duration, answers: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -113,12 +113,12 @@ fn open(rate: f64) -> Load {
 
 const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 
-/// That the wait is neither in the lag nor in the service time is tested with a clock of its own, beside the engine.
+/// Another test, with a simulated clock, checks that the wait is neither in the lag nor in the service time.
 #[test]
 fn what_waits_for_the_window_is_sent_at_last_and_its_wait_is_in_the_response_time() {
     for patient in [false, true] {
         let letters = Letters { window: 1, messages: u64::MAX, greeted: false, patient };
-        // No more than 50 a second are answered, and 100 are due in one: the last waits for a second.
+        // At most 50 per second are answered, and 100 are due in one second: the last waits for a second.
         let outcome =
             run(&letters, echo(Duration::from_millis(20), usize::MAX), 1, vec![segment(open(100.0), 1_000)]);
         let total = outcome.segments[0].recorder.total();
@@ -163,11 +163,11 @@ fn segments_follow_each_other_on_the_same_connections() {
 #[test]
 fn connections_are_opened_again_on_a_schedule_or_all_at_once() {
     let letters = Letters { window: usize::MAX, messages: u64::MAX, greeted: true, patient: false };
-    let reopen = |when, close| Load::Reopen { when, close, class: 0, then: Then::Keep };
-    let scheduled = When::Scheduled { rate: 50.0, arrivals: Arrivals::Fixed, seed: 1 };
+    let reopen = |when, close| Load::Reopen { when, close, class: 0, then: AfterReopen::Keep };
+    let scheduled = ReopenTrigger::Scheduled { rate: 50.0, arrivals: Arrivals::Fixed, seed: 1 };
     let segments = vec![
         segment(reopen(scheduled, Close::Fin), 500),
-        segment(reopen(When::Once, Close::Reset), 500),
+        segment(reopen(ReopenTrigger::Once, Close::Reset), 500),
         segment(open(100.0), 300),
     ];
     let outcome = run(&letters, echo(Duration::ZERO, usize::MAX), 8, segments);

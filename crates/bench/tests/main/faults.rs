@@ -1,5 +1,5 @@
-//! What happens to a run when something outside of it goes wrong. The clock is not set here: that would reach everything else on the
-//! machine (`runner::book` has the rule and its test).
+//! Tests of runs with external failures. They do not set the clock, which would affect the whole machine
+//! (`runner::result_collector` has the rule and its test).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::peers::required;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The load generator as a process of its own: `examples/bench.rs`, which `cargo test` builds beside the tests.
+/// The load generator as a separate process: `examples/bench.rs`, which `cargo test` builds beside the tests.
 pub(crate) fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/bench");
@@ -75,7 +75,7 @@ fn ctrl_c_leaves_a_result_that_is_marked_partial() {
     assert!((50..60_000).contains(&completed), "{completed} of the 60,000 that were planned");
 }
 
-/// Without a terminal only the process that was asked hears it; another host's processes never hear anything else.
+/// Without a terminal only the process itself receives the signal; processes on another host never receive any.
 #[test]
 fn ctrl_c_reaches_the_processes_that_commands_started() {
     let (home, acker) = (tempfile::tempdir().unwrap(), Acker::start(Behaviour::default()));
@@ -91,8 +91,8 @@ fn ctrl_c_reaches_the_processes_that_commands_started() {
     assert!(bundle.result.faults.is_empty(), "{bundle}");
 }
 
-/// A file system of 8 KiB. Only root may mount one, so these tests fail for other users, who can skip them with
-/// `-- --skip a_full_disk`.
+/// A file system of 8 KiB. Only root may mount one, so these tests fail for other users, who can skip them with `--
+/// --skip a_full_disk`.
 pub(crate) fn small_disk(home: &Path) -> PathBuf {
     let disk = home.join("disk");
     fs::create_dir(&disk).unwrap();
@@ -138,7 +138,7 @@ fn a_server_that_dies_is_a_fault_at_its_second() {
     let bundle = Bundle::read(&out).unwrap();
     let [fault] = &bundle.result.faults[..] else { panic!("{:?}", bundle.result.faults) };
     assert!(fault.what.contains("the server closed all connections"), "{fault:?}");
-    assert!(!bundle.result.standing().is_quotable());
+    assert!(!bundle.result.validity().is_quotable());
 }
 
 #[test]

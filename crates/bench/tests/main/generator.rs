@@ -1,4 +1,4 @@
-//! What the event engine counts with devices that publish, and from when.
+//! Tests of the event engine's counts and latencies with publishing devices.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn open(rate: f64) -> Load {
     Load::Open { rate, arrivals: Arrivals::Fixed, timer_us: 0, seed: 1 }
 }
 
-/// What a run of one segment brought.
+/// The outcome of a run of one segment.
 #[derive(Debug)]
 struct Outcome {
     recorder: Class,
@@ -71,8 +71,8 @@ fn every_planned_message_is_sent_acknowledged_and_counted_per_device() {
     assert!(outcome.tallies.iter().all(|t| t.last_ts_ms >= outcome.started_ms + 199));
 }
 
-/// One connection, 1,000 messages a second, a server that stalls once for 200 ms: whoever counts from the actual
-/// send time with one message in flight sees one slow answer. About 200 messages were due meanwhile.
+/// One connection, 1,000 messages per second, and a server that stalls once for 200 ms. A tool that counts from the
+/// actual send time with one message in flight sees one slow answer; about 200 messages were due meanwhile.
 #[test]
 fn messages_that_wait_behind_a_stall_are_counted_from_their_intended_time() {
     let stall = Some((300, Duration::from_millis(200)));
@@ -80,14 +80,14 @@ fn messages_that_wait_behind_a_stall_are_counted_from_their_intended_time() {
     let outcome = run_quietly(&plan(&acker, 1, open(1_000.0))).unwrap();
     let recorder = &outcome.recorder;
     assert_eq!((recorder.counts.completed, recorder.counts.errors_total()), (1_000, 0));
-    // Those due in the first half of the stall waited 100 ms and more.
+    // Those due in the first half of the stall waited for 100 ms and more.
     let slow = recorder.clocks.response.count_above_us(100_000);
     assert!(slow >= 90, "{slow} samples above 100 ms");
     assert!(recorder.clocks.response.count_above_us(195_000) >= 1);
 }
 
-/// Sockets are looked at ten times a second, and what is due is sent then: without the kernel's stamps every answer would
-/// have taken until the next look.
+/// The worker polls ten times per second, and sends then. Without the kernel's timestamps every answer would have taken
+/// until the next poll.
 #[test]
 fn an_answer_that_is_read_later_counts_from_when_it_came() {
     let acker = Acker::start(Behaviour::default());

@@ -1,5 +1,5 @@
-//! Scenarios of driver `http` against nginx: what we counted is what its page and its log counted, over both versions, with
-//! connections that stay, that the server ends, and that carry one request.
+//! Scenarios of driver `http` against nginx: its status page and its log agree with our counts, for both versions, with
+//! connections that stay, that the server closes, and that carry one request.
 
 use std::fs;
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::databases::free_port;
 use crate::peers::required;
 
-/// Bytes of the large file.
+/// The size of the large file.
 const LARGE_BYTES: usize = 300_000;
 
 struct Nginx {
@@ -28,7 +28,7 @@ struct Nginx {
 }
 
 impl Nginx {
-    /// `server` is put into its server block.
+    /// Starts nginx with `server` in its server block.
     fn start(server: &str) -> Self {
         let program = required("nginx", "nginx-light");
         let directory = tempfile::tempdir().unwrap();
@@ -73,14 +73,14 @@ impl Nginx {
         read("error.log") + &read("first-error.log")
     }
 
-    /// Lines of the access log, without our question for the server's name.
+    /// The lines of the access log, without the request for the server's name.
     fn log(&self) -> Vec<String> {
         let path: PathBuf = self.directory.path().join("access.log");
         let text = fs::read_to_string(path).unwrap();
         text.lines().filter(|line| !line.contains("\"HEAD / HTTP/1.1\"")).map(str::to_owned).collect()
     }
 
-    /// SIGKILL would leave its workers behind.
+    /// Stops it in order, because workers would survive SIGKILL.
     fn stop(&mut self) {
         if let Some(pid) = Pid::from_raw(self.child.id() as i32)
             && self.child.try_wait().unwrap().is_none()
@@ -165,10 +165,10 @@ fn run(scenario: &Scenario) -> bench::Result<Bundle> {
     runner::run(scenario, &options, &Context::default(), &mut runner::alone)
 }
 
-/// Runs it, and it must be right in everything that is not about the haste of a busy machine.
+/// Runs it. Everything must be right but the timing of a busy machine.
 fn good(port: u16, nginx: &Nginx, sets: &[&str]) -> Bundle {
     let bundle = run(&scenario(port, nginx, sets)).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{sets:?}: {bundle}\n{}", nginx.errors());
+    assert!(bundle.result.validity().is_quotable(), "{sets:?}: {bundle}\n{}", nginx.errors());
     let check = bundle.result.verification.iter().find(|check| check.what.contains("nginx counted"));
     assert!(check.is_some_and(|check| check.passed), "{:?}", bundle.result.verification);
     bundle
@@ -186,11 +186,11 @@ fn written(bundle: &Bundle) -> [u64; 3] {
     numbers[..].try_into().unwrap()
 }
 
-/// As many as it goes, and a number of requests that does not depend on how fast that is.
+/// A closed loop with a fixed number of requests, independent of the speed.
 const CLOSED: [&str; 3] = ["phase.run.arrival=closed", "phase.run.duration=300s", "phase.run.requests=150"];
-/// Fewer, for large bodies.
+/// Fewer requests, for large bodies.
 const FEW: [&str; 1] = ["phase.run.requests=40"];
-/// Requests of all four connections then.
+/// The requests of all four connections.
 const REQUESTS: u64 = 600;
 
 #[test]
@@ -238,7 +238,7 @@ fn a_staircase_has_a_result_for_each_step_up_and_down_again() {
         "gates.generator_core_max=10".to_owned(),
     ];
     let bundle = run(&Scenario::load("http-steps", &sets).unwrap()).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}\n{}", nginx.errors());
+    assert!(bundle.result.validity().is_quotable(), "{bundle}\n{}", nginx.errors());
     let steps: Vec<(&str, f64)> = bundle
         .result
         .phases
@@ -255,7 +255,7 @@ fn a_staircase_has_a_result_for_each_step_up_and_down_again() {
     assert_eq!(steps, names.into_iter().zip(rates).collect::<Vec<_>>());
     for (phase, rate) in bundle.result.phases.iter().zip(rates) {
         let counts = &phase.total.counts;
-        // Of a Poisson process of 200 one is further off than that in a hundred thousand.
+        // One in a hundred thousand Poisson processes of 200 deviates by more.
         assert!((counts.planned as f64 / rate - 1.0).abs() < 0.33, "{}: {counts:?}", phase.name);
         assert!(counts.completed > 0 && phase.measured, "{}: {counts:?}", phase.name);
     }
@@ -295,7 +295,7 @@ fn a_connection_for_each_request_is_one_connection_for_each_request() {
             let bundle = good(port, &nginx, &sets);
             let [requests, connections, repeated] = written(&bundle);
             assert!(requests > 300 && repeated == 0, "{requests}, {repeated}");
-            // At the end a connection may be there for which nothing is left to ask.
+            // At the end a connection may be open without a request.
             assert!(
                 (requests..=requests + 4).contains(&connections),
                 "{sets:?}: {connections} for {requests}"

@@ -1,4 +1,4 @@
-//! The load runner against servers that do as little as possible.
+//! Tests of the load runner against minimal servers and real ones.
 
 #![allow(clippy::unwrap_used)] // A test helper that fails fails its test.
 
@@ -16,8 +16,8 @@ mod redis;
 mod renewal;
 mod scenarios;
 mod series;
+mod slices;
 mod sql;
 mod sql_scenarios;
 mod tcp;
 mod tcp_nginx;
-mod turns;

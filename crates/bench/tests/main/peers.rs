@@ -1,14 +1,14 @@
-//! Programs that the tests need and cargo does not build. A test whose peer is missing fails and says what to install: a test that
-//! returns early looks like one that passed.
+//! Programs that the tests need and cargo does not build. A test without its peer fails and says what to install,
+//! because a test that returns early looks like one that passed.
 
 use std::path::{Path, PathBuf};
 
-/// Where Debian puts servers; it is not on everybody's PATH.
+/// The directory of servers on Debian, which is not on everybody's PATH.
 const SYSTEM_PROGRAMS: &str = "/usr/sbin";
-/// Where Debian puts PostgreSQL, one directory for each version.
+/// The directory of PostgreSQL on Debian, with one subdirectory per version.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 
-/// A program of a Debian package; it panics when the program is not there.
+/// A program of a Debian package. It panics without the program.
 pub(crate) fn required(name: &str, package: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).chain([PathBuf::from(SYSTEM_PROGRAMS)]);
@@ -16,7 +16,7 @@ pub(crate) fn required(name: &str, package: &str) -> PathBuf {
     found.unwrap_or_else(|| missing(name, package))
 }
 
-/// The directory with `postgres` and `initdb` of the newest version; it panics when there is none.
+/// The directory of `postgres` and `initdb` of the newest version. It panics without any.
 pub(crate) fn postgres_programs() -> PathBuf {
     let entries = Path::new(POSTGRES_VERSIONS).read_dir().into_iter().flatten();
     let mut versions: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path().join("bin")).collect();

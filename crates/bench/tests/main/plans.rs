@@ -1,11 +1,11 @@
-//! What the tests of the engines ask for, in what they have in common.
+//! The common plans of the engine tests.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use bench::engine::{Connect, Load, Plan, Segment};
 
-/// A segment of one load, by one thread of one process; operations have one class.
+/// A segment of one load for one thread of one process; operations have one class.
 pub(crate) fn plan(target: SocketAddr, connections: u32, load: Load, duration: Duration) -> Plan {
     Plan {
         target,

@@ -1,4 +1,4 @@
-//! Scenarios against a real Redis: what is stored is what was asked for, the server's counters agree, and faults are said.
+//! Scenarios against a real Redis: the right data is stored, the server's counters agree, and faults are reported.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -18,7 +18,7 @@ use bench::scenario::Scenario;
 use crate::databases::free_port;
 use crate::peers::required;
 
-/// A server on loopback with nothing on disk. Dropping it kills the process.
+/// A server on loopback without files. Dropping it kills the process.
 pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
@@ -143,10 +143,10 @@ fn completed(bundle: &Bundle, phase: &str, operation: &str) -> u64 {
 fn what_is_loaded_is_read_and_the_server_counted_the_same() {
     let server = Server::start(None);
     let bundle = run(&scenario(&server, &[]), &[]).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let expected: Vec<String> = (1_000..2_000).map(|key| format!("key-{key}")).collect();
     assert_eq!(server.keys(), expected, "every key of the range and no other");
-    // 7 ranges of 143 keys: the last client has 142 and begins anew for its last operation.
+    // 7 ranges of 143 keys: the last client has 142 and starts again for its last operation.
     assert_eq!(completed(&bundle, "load", "set"), 7 * 143);
     let (gets, touches) = (completed(&bundle, "run", "get"), completed(&bundle, "run", "touch"));
     let share = gets as f64 / (gets + touches) as f64;
@@ -174,7 +174,7 @@ fn a_load_whose_keys_are_gone_or_that_left_others_is_found_out() {
     let mut control = server.control();
     assert!(failed(&[]).is_empty());
     control.text(&["FLUSHALL"]).unwrap();
-    // No room for all: the server throws keys out.
+    // The memory limit makes the server evict keys.
     let used: u64 = control.info("memory").unwrap()["used_memory"].parse().unwrap();
     control.text(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]).unwrap();
     control.text(&["CONFIG", "SET", "maxmemory", &(used + 8_000_000).to_string()]).unwrap();
@@ -189,7 +189,7 @@ fn a_load_whose_keys_are_gone_or_that_left_others_is_found_out() {
         failed(&["phase.load.duration=1ms", "phase.load.window=1"]).is_empty(),
         "it did not come to its end"
     );
-    // Keys whose time is over are still counted for a while.
+    // Expired keys are still counted for a while.
     control.text(&["FLUSHALL"]).unwrap();
     let eval = r#"operation.set.command=EVAL "redis.call('SET', KEYS[1]..':more', 1) return redis.call('SET', KEYS[1], 1)" 1 __key__"#;
     let more = failed(&[eval]);
@@ -211,7 +211,7 @@ fn polling_is_told_apart_from_what_the_load_takes() {
     assert!(!asleep.result.hides.iter().any(told), "{asleep}");
 }
 
-/// Where parts in threads wait for each other, as processes do through the one that started them.
+/// A barrier for parts in threads, like that of processes.
 #[derive(Default)]
 struct Meeting {
     state: Mutex<Met>,
@@ -276,8 +276,8 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Keys and values stay those of memtier. It is no package of Debian 12, so what they were is a file; `scenarios/memtier-parity` compares
-/// with memtier itself.
+/// Keys and values are those of memtier. Debian 12 has no package of it, so a file contains them;
+/// `scenarios/memtier-parity` compares with memtier itself.
 #[test]
 fn keys_and_values_are_those_that_memtier_makes() {
     let server = Server::start(None);
@@ -297,7 +297,7 @@ fn keys_and_values_are_those_that_memtier_makes() {
         let hash = fnv(keys.iter().flat_map(|key| key.bytes().chain([b'\n'])));
         found += &format!("{pattern} keys {} {hash:016x}\n", keys.len());
         if pattern == "P" {
-            // Every key has one writer, so values do not depend on who was last.
+            // Every key has one writer, so that values do not depend on the order.
             let value = |key: &String| server.control().list(&["GET", key]).unwrap().concat();
             let hash = fnv(keys.iter().flat_map(value));
             found += &format!("{pattern} values {} {hash:016x}\n", keys.len());

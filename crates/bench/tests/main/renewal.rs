@@ -1,4 +1,5 @@
-//! The event engine with connections that come and go: ended in order, lost, one for each operation, and nobody there any more.
+//! Tests of the event engine with connections that end during the load: closed in order, lost, one per operation, and a
+//! server that is gone.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -7,13 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bench::driver::{Answer, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
+use bench::driver::{
+    Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started,
+};
 use bench::engine::{Ended, Load, Outcome, Shared, event};
 use bench::schedule::Arrivals;
 
 use crate::plans;
 
-/// Sends `m`; `m` is the answer, and `e` says that the connection is over.
+/// Sends `m`. The answer is `m`, and `e` announces the end of the connection.
 struct Letters {
     lifetime: Lifetime,
     window: usize,
@@ -22,11 +25,11 @@ struct Letters {
 
 #[derive(Debug, Default)]
 struct Client {
-    /// Messages begun for the first time.
+    /// Messages that were begun for the first time.
     begun: u64,
-    /// Begun on this connection and not answered.
+    /// Messages that were begun on this connection and not answered.
     pending: u64,
-    /// To be begun again.
+    /// Messages to begin again.
     again: u64,
     repeated: u64,
 }
@@ -51,7 +54,7 @@ impl Protocol for Letters {
         self.window
     }
 
-    fn start(&self, session: &mut Client, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Client, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         if session.again > 0 {
             session.again -= 1;
             session.repeated += 1;
@@ -75,7 +78,7 @@ impl Protocol for Letters {
         for byte in bytes {
             if *byte == b'm' {
                 session.pending -= 1;
-                done(Completion { answer: Answer::InOrder, judged: Judged::Good, bytes: 1 });
+                done(Completion { answer: Answer::InOrder, status: AnswerStatus::Good, bytes: 1 });
             }
             if *byte == b'e' || self.lifetime == Lifetime::OnDemand {
                 session.again += std::mem::take(&mut session.pending);
@@ -90,7 +93,8 @@ impl Protocol for Letters {
     }
 }
 
-/// A server that answers so many letters of each connection, says `last` and closes it, and takes so many connections.
+/// A server that answers a number of letters per connection, sends `last` and closes it. It accepts a number of
+/// connections.
 fn server(answers: usize, last: &'static [u8], connections: usize) -> (SocketAddr, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -106,14 +110,13 @@ fn server(answers: usize, last: &'static [u8], connections: usize) -> (SocketAdd
                         return;
                     }
                 }
-                // What is lost is lost behind a letter that came, so that it is known to be on its way.
+                // The connection breaks after a letter has arrived, so that a message is known to be in flight.
                 if last.is_empty() {
                     let _ = stream.read(&mut letter);
                 }
                 let _ = stream.write_all(last);
                 if !last.is_empty() {
-                    // As servers do it: closing with letters unread would reset the connection, and what was answered
-                    // would be lost on its way.
+                    // Servers do this: closing with unread letters would reset the connection and lose the answers.
                     let _ = stream.shutdown(Shutdown::Write);
                     while matches!(stream.read(&mut letter), Ok(1..)) {}
                 }
@@ -168,7 +171,8 @@ fn a_connection_for_each_operation_is_opened_when_it_is_due() {
     let outcome = run(&letters, address, Load::Closed { window: 1, pause: Duration::ZERO }, LONG);
     let total = outcome.segments[0].recorder.total();
     assert_eq!((total.counts.planned, total.counts.completed), (40, 40), "{:?}", total.counts);
-    // In a closed loop an operation is due, and counts as sent, when its connection is begun: the handshake is in both.
+    // In a closed loop an operation is due, and counts as sent, when its connection is begun: both times include the
+    // handshake.
     let clocks = &total.clocks;
     for q in [0.0, 0.5, 1.0] {
         assert_eq!(clocks.response.quantile_us(q), clocks.service.quantile_us(q));

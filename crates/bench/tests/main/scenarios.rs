@@ -1,4 +1,4 @@
-//! Whole runs against a stand-in for the server: an honest one passes, each kind of lie is noticed.
+//! Whole runs against a fake server: an honest one passes, and each kind of lie is detected.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ struct Line {
     command: BenchCommand,
 }
 
-/// The stand-in as a program that can be started like ours.
+/// The fake server as a program that is started like ours.
 fn fake_server(directory: &Path, lie: &str) -> Context {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/main/fake_server.py");
     let binary = directory.join("fake-server");
@@ -31,7 +31,7 @@ fn fake_server(directory: &Path, lie: &str) -> Context {
     }
 }
 
-/// `tacho bench run ledger`: its answer and its bundle.
+/// Runs `tacho bench run ledger`. Returns its answer and its bundle.
 fn run_ledger(lie: &str, kills: u32) -> (Result<(), String>, Bundle) {
     let directory = tempfile::tempdir().unwrap();
     let context = fake_server(directory.path(), lie);
@@ -43,12 +43,12 @@ fn run_ledger(lie: &str, kills: u32) -> (Result<(), String>, Bundle) {
     let line = Line::try_parse_from(line.split_whitespace()).unwrap();
     let answer = run(&line.command, &context, &mut Vec::new()).map_err(|error| error.to_string());
     let bundle = Bundle::read(&out).unwrap_or_else(|error| panic!("{answer:?}: {error}"));
-    assert_eq!(answer.is_ok(), bundle.result.standing().is_quotable(), "{bundle}");
+    assert_eq!(answer.is_ok(), bundle.result.validity().is_quotable(), "{bundle}");
     assert_eq!(bundle.result.tool.commit.as_deref(), Some("c0ffee"));
     (answer, bundle)
 }
 
-/// The kept data directory of a ledger, which is removed here.
+/// Whether a run kept the data directory of its ledger. Removes it.
 fn evidence(bundle: &Bundle) -> bool {
     let kept = bundle.result.findings.iter().find_map(|finding| {
         finding.strip_prefix("The data directory ")?.split_once(" is kept").map(|(name, _)| name)
@@ -109,7 +109,7 @@ fn a_server_that_cannot_stop_in_order_breaks_the_ledger() {
 
 #[test]
 fn a_server_that_dies_by_itself_breaks_the_ledger() {
-    // On a busy machine it may be killed some times before the first message reaches it.
+    // On a busy machine it may be killed several times before the first message.
     let (answer, bundle) = run_ledger("die", 20);
     assert!(answer.unwrap_err().contains("not valid"));
     let [fault] = &bundle.result.faults[..] else { panic!("{bundle}") };
@@ -125,11 +125,11 @@ fn a_ledger_is_made_by_one_process() {
     assert!(error.contains("leave out --workers"), "{error}");
 }
 
-/// What else the machine does is not what is tried here.
+/// Limits that a busy machine meets.
 const PATIENT: &str = "--set gates.lag_p99_us_max=60000000 --set gates.steal_share_max=1 --set gates.generator_core_max=100 \
                        --set gates.sent_share_min=0";
 
-/// `tacho bench run thingsboard` with a server that it starts itself: its answer and its bundle.
+/// Runs `tacho bench run thingsboard` with a server that it starts. Returns its answer and its bundle.
 fn run_thingsboard(lie: &str, more: &str) -> (Result<(), String>, Bundle) {
     let directory = tempfile::tempdir().unwrap();
     let context = fake_server(directory.path(), lie);
@@ -184,14 +184,14 @@ fn several_processes_share_a_server_that_the_run_starts() {
     let program = crate::faults::program();
     let directory = tempfile::tempdir().unwrap();
     let mut context = fake_server(directory.path(), "");
-    // The program that makes parts of a load is the one that serves.
+    // The same program serves as the server and as the worker.
     let both = directory.path().join("both");
     let (worker, server) = (program.display(), context.server_binary.display());
     let text = format!("#!/bin/sh\n[ \"$1\" = worker ] && exec {worker} \"$@\"\nexec {server} \"$@\"\n");
     fs::write(&both, text).unwrap();
     fs::set_permissions(&both, fs::Permissions::from_mode(0o755)).unwrap();
     (context.server_binary, context.worker_arguments) = (both, vec!["worker".to_owned()]);
-    // That of the program which makes the parts.
+    // The commit of the main process.
     context.commit = None;
     let out = directory.path().join("result");
     let line = format!(

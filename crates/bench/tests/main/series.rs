@@ -1,4 +1,4 @@
-//! What `capacity` and `ab` leave behind when something outside of them goes wrong.
+//! Tests of the results of `capacity` and `ab` after external failures.
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::faults::{interrupted, program, small_disk, unmount};
 use crate::peers::required;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Few devices, and gates that a busy machine passes too.
+/// Few devices, and gates that a busy machine passes.
 const SMALL: &str = "--set phase.run.connections=4 --set phase.run.warmup=0s --set gates.lag_p99_us_max=60000000 \
                      --set gates.steal_share_max=1 --set gates.generator_core_max=100 --set gates.sent_share_min=0 \
                      --set gates.arrival_max=1000000";
-/// Both sides in turns, and shorter than by default.
+/// Slices that are shorter than by default.
 const SLICED: &str = "--set phase.run.arrival=closed --slice-ms 5";
-/// With a warm-up both sides have had their turn before the first slice.
+/// With a warm-up both sides run before the first slice.
 const WARMED: &str = "--set phase.run.arrival=closed --slice-ms 5 --set phase.run.warmup=20ms";
 
 fn start(acker: &Acker, command: &str, out: &Path, more: &str) -> Child {
@@ -43,7 +43,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Standard output and standard error of a command that failed.
+/// Standard output and standard error of a failed command.
 fn said(output: &Output) -> (String, String) {
     let [text, errors] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -51,7 +51,7 @@ fn said(output: &Output) -> (String, String) {
     (text, errors)
 }
 
-/// Whether a search of one step at 200/s came to an answer, whichever: a busy machine may miss the objective.
+/// Whether a search of one step at 200/s found any answer: a busy machine may miss the objective.
 fn is_answered(text: &str) -> bool {
     ["capacity is at least 200/s", "no rate meets the objective, not even 200/s"]
         .iter()
@@ -92,7 +92,7 @@ fn a_capacity_that_cannot_be_written_is_said_all_the_same() {
     let line = "--slo p50<=30s --start 200 --rate-max 200 --step 1s --steps-max 1";
     let child = start(&acker, "capacity", &out, line);
     wait_until("the load does not begin", || acker.messages() > 10);
-    // Nothing is written over a directory.
+    // A directory is not overwritten.
     fs::create_dir(out.join("capacity.json")).unwrap();
     let (text, errors) = said(&child.wait_with_output().unwrap());
     assert!(is_answered(&text), "{text}{errors}");
@@ -113,7 +113,7 @@ fn ctrl_c_leaves_both_sides_of_a_comparison_in_slices() {
     for side in &sides {
         let partial = side.result.partial.as_ref().unwrap();
         assert_eq!(partial.reason, "interrupted (Ctrl-C)");
-        assert!(!side.result.standing().is_quotable() && side.result.faults.is_empty(), "{side}");
+        assert!(!side.result.validity().is_quotable() && side.result.faults.is_empty(), "{side}");
     }
     let completed = sides.map(|side| side.main_phase().unwrap().total.counts.completed);
     assert!(completed.iter().sum::<u64>() > 0, "{completed:?}");
@@ -126,7 +126,7 @@ fn a_server_that_dies_leaves_both_sides_of_a_comparison_and_its_second() {
     let acker = Acker::start(Behaviour { hang_up_after: Some(3_000), ..Behaviour::default() });
     let child = start(&acker, "ab", &out, WARMED);
     let (_, errors) = said(&child.wait_with_output().unwrap());
-    // As they are lost within a slice or while its last answers are waited for.
+    // The error depends on when the connections are lost: within a slice, or while its last answers arrive.
     let says = |what: &str| errors.contains(what);
     assert!(says("the server closed all connections") || says("connections were lost"), "{errors}");
     let sides = sides(&out);
@@ -137,7 +137,7 @@ fn a_server_that_dies_leaves_both_sides_of_a_comparison_and_its_second() {
     });
     assert!(named, "{errors}");
     assert!(errors.contains(&format!("is in {}", out.display())), "{errors}");
-    assert!(sides.iter().all(|side| !side.result.standing().is_quotable()));
+    assert!(sides.iter().all(|side| !side.result.validity().is_quotable()));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_interrupted_search_keeps_what_is_known() {
     assert_eq!(last.result.partial.unwrap().reason, "interrupted (Ctrl-C)");
 }
 
-/// Standard output and standard error of a command on a terminal that it would take for its own.
+/// Standard output and standard error of a command on a terminal.
 fn on_terminal(line: &str) -> String {
     let program = program();
     let line = format!("{} {line}", program.display());
@@ -203,7 +203,7 @@ fn rates_of_one_process_are_said_to_be_its_own() {
     assert!(errors.lines().all(|line| line.starts_with("process 1 of 2: ")), "{errors}");
 }
 
-/// The parts of each kept run: how many processes, and the connections of all.
+/// The parts of each kept run: the number of processes, and the connections of all.
 fn shared(out: &Path) -> Vec<(usize, u32)> {
     let runs = names(out).into_iter().filter(|name| !name.ends_with(".json"));
     let bundles = runs.map(|name| Bundle::read(&out.join(name)).unwrap());

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bench::driver::sql::{
-    Address, Contents, Kind, Loaded, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
+    Address, Contents, Kind, LoadProgress, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
     check_statements,
 };
-use bench::driver::{Blocking as _, Choice, Moment};
+use bench::driver::{Blocking as _, DueTime, OperationChoice};
 use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
 use rustix::process::Signal;
 
@@ -36,7 +36,7 @@ fn sql(url: &str, tables: Tables, transaction: Transaction) -> Sql {
         Address::parse(url).unwrap(),
         tables,
         vec![transaction],
-        Choice::of_all(&[1]).unwrap(),
+        OperationChoice::of_all(&[1]).unwrap(),
         7,
         silence,
     )
@@ -55,7 +55,7 @@ fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<b
     threads::run(sql, plan, &Shared::default(), |event| _ = on_event(event)).unwrap()
 }
 
-/// Loads and runs every kind, prepared and as text. The server's counters must agree with ours to the statement.
+/// Loads and runs every kind, prepared and as text. The server's counters must agree exactly with ours.
 fn every_kind(url: &str, counts_statements: bool) {
     let address = Address::parse(url).unwrap();
     let mut server = ServerCounters::connect(&address).unwrap();
@@ -73,7 +73,7 @@ fn every_kind(url: &str, counts_statements: bool) {
                     "{error}"
                 );
             }
-            let loaded = Loaded::default();
+            let loaded = LoadProgress::default();
             sql.load(3, &loaded).unwrap();
             sql.check_dataset("").unwrap();
             let before = server.read().unwrap();
@@ -82,7 +82,7 @@ fn every_kind(url: &str, counts_statements: bool) {
             let (segment, statements) = (&outcome.segments[0], sql.statements());
             let counts = segment.recorder.total().counts;
             assert!(counts.completed > 0 && segment.ended == Ended::Planned, "{kind:?}: {counts:?}");
-            // Three connections on the same rows may deadlock; nothing else may go wrong.
+            // Three connections on the same rows may deadlock; nothing else may fail.
             let retried: u64 = counts
                 .errors
                 .iter()
@@ -120,13 +120,13 @@ fn every_kind(url: &str, counts_statements: bool) {
     }
 }
 
-/// A row follows from the seed, so two loads are equal, whoever loads which table.
+/// A row follows from the seed, so two loads are equal, whichever connection fills which table.
 fn loads_are_equal(url: &str, question: &str) {
     let mut sums = Vec::new();
     for connections in [1, 2] {
         let sql = sql(url, tables(500), Transaction::of(Kind::PointSelect));
         sql.clean_up(2).unwrap();
-        let loaded = Loaded::default();
+        let loaded = LoadProgress::default();
         sql.load(connections, &loaded).unwrap();
         assert_eq!((loaded.rows(), loaded.tables()), (1_000, 2));
         sums.push(sql.ask(question).unwrap());
@@ -137,11 +137,11 @@ fn loads_are_equal(url: &str, question: &str) {
     assert!(sums[0].contains("500"), "{}", sums[0]);
 }
 
-/// Rows are counted and ids looked at, table by table.
+/// The contents check counts rows and looks at ids, table by table.
 fn contents_are_counted(url: &str) {
     let sql = sql(url, tables(50), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();
-    sql.load(2, &Loaded::default()).unwrap();
+    sql.load(2, &LoadProgress::default()).unwrap();
     assert_eq!(sql.contents().unwrap(), Some(Contents { rows: 100, ..Contents::default() }));
     sql.ask("INSERT INTO sbtest2 (id) VALUES (90)").unwrap();
     sql.ask("DELETE FROM sbtest1 WHERE id = 7").unwrap();
@@ -150,7 +150,8 @@ fn contents_are_counted(url: &str) {
     assert_eq!(found.wrong_ids, ["sbtest2 has 1 to 90"]);
 }
 
-/// Rows go on behind those of an earlier run, and of another that takes turns with this one; in a fresh table they begin at 1.
+/// Rows follow those of an earlier run, and of another run that alternates with this one. In a fresh table they start
+/// at 1.
 fn bulk_inserts_go_on(url: &str) {
     let bulk = || sql(url, tables(10), Transaction::of(Kind::BulkInsert));
     let fresh = bulk();
@@ -158,7 +159,7 @@ fn bulk_inserts_go_on(url: &str) {
     let refused =
         threads::run(&fresh, &plan(&fresh, 2, CLOSED, 100), &Shared::default(), |_| ()).unwrap_err();
     assert!(refused.to_string().contains("run the load phase with as many connections"), "{refused}");
-    fresh.load(2, &Loaded::default()).unwrap();
+    fresh.load(2, &LoadProgress::default()).unwrap();
     let mut rows = 0;
     for _ in 0..2 {
         let sql = bulk();
@@ -172,7 +173,7 @@ fn bulk_inserts_go_on(url: &str) {
     for _ in 0..2 {
         for (sql, session) in [(&one, &mut mine), (&other, &mut yours)] {
             sql.reseed(session, 5);
-            sql.run(session, 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
+            sql.run(session, 0, DueTime { intended_ns: 0, wall_ms: 0 }).unwrap();
         }
     }
     rows += one.statements().rows + other.statements().rows;
@@ -197,11 +198,12 @@ fn refusals_are_clear(database: &Database, missing: &str) {
     assert!(error.contains(missing) && error.contains("CREATE DATABASE nothing_here"), "{error}");
 }
 
-/// Open loop goes on planning while the server is gone; the run ends, says when it was lost, and is no success.
+/// An open loop continues its plan while the server is gone. The run ends, reports the time of the loss, and is
+/// invalid.
 fn a_death_is_noticed(mut database: Database, url: &str) {
     let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();
-    sql.load(2, &Loaded::default()).unwrap();
+    sql.load(2, &LoadProgress::default()).unwrap();
     let load = Load::Open { rate: 200.0, arrivals: bench::schedule::Arrivals::Poisson, timer_us: 0, seed: 5 };
     let outcome = run(&sql, &plan(&sql, 4, load, 4_000), |event| {
         if matches!(&event, Event::Second(second) if second.index == 0) {
@@ -217,11 +219,11 @@ fn a_death_is_noticed(mut database: Database, url: &str) {
     assert!(counts.completed < counts.planned);
 }
 
-/// A server that stands still answers nothing; whoever waits is woken up after the drain time.
+/// A server that stands still answers nothing. The engine cuts the waiting connections after the drain time.
 fn silence_does_not_hang(database: &Database, url: &str) {
     let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();
-    sql.load(2, &Loaded::default()).unwrap();
+    sql.load(2, &LoadProgress::default()).unwrap();
     let mut plan = plan(&sql, 2, CLOSED, 1_500);
     plan.segments[0].drain = Duration::from_millis(300);
     let outcome = run(&sql, &plan, |event| {
@@ -269,10 +271,10 @@ fn postgres_gets_sysbenchs_statements() {
 fn several_transactions_share_a_run_by_weight() {
     let database = Database::mariadb();
     let mix = vec![Transaction::of(Kind::PointSelect), Transaction::of(Kind::UpdateIndex)];
-    let choice = Choice::of_all(&[3, 1]).unwrap();
+    let choice = OperationChoice::of_all(&[3, 1]).unwrap();
     let address = Address::parse(&database.url("sbtest")).unwrap();
     let sql = Sql::new(address, tables(1_000), mix, choice, 7, Duration::from_secs(3)).unwrap();
-    sql.load(2, &Loaded::default()).unwrap();
+    sql.load(2, &LoadProgress::default()).unwrap();
     let mut plan = plan(&sql, 2, CLOSED, 500);
     plan.classes = vec!["read".to_owned(), "write".to_owned()];
     let outcome = run(&sql, &plan, |_| ());
@@ -286,7 +288,7 @@ fn several_transactions_share_a_run_by_weight() {
 fn too_many_prepared_statements_are_refused_with_what_to_do() {
     let database = Database::mariadb();
     let sql = sql(&database.url("sbtest"), tables(10), Transaction::of(Kind::ReadWrite));
-    sql.load(2, &Loaded::default()).unwrap();
+    sql.load(2, &LoadProgress::default()).unwrap();
     sql.ask("SET GLOBAL max_prepared_stmt_count = 10").unwrap();
     let refused =
         threads::run(&sql, &plan(&sql, 2, CLOSED, 100), &Shared::default(), |_| ()).unwrap_err().to_string();

@@ -1,10 +1,10 @@
-//! The built-in scenarios of drivers sql and host, whole runs.
+//! Whole runs of the built-in scenarios of drivers sql and host.
 
 use std::thread;
 use std::time::Duration;
 
 use bench::Context;
-use bench::driver::Choice;
+use bench::driver::OperationChoice;
 use bench::driver::sql::{Address, Kind, ServerCounters, Sql, Tables, Transaction};
 use bench::result::{Arrival, Bundle, merge};
 use bench::runner::{self, Options};
@@ -13,7 +13,7 @@ use bench::scenario::Scenario;
 use crate::databases::Database;
 use crate::peers::required;
 
-/// Small and short, and no judgement of how fast this machine is.
+/// Small and short, without limits for the speed of the machine.
 const SMALL: [&str; 8] = [
     "dataset.tables=3",
     "scale=0.0001",
@@ -50,7 +50,7 @@ fn sysbenchs_scenario_loads_runs_verifies_and_cleans_up() {
     assert!(error.contains(load) && error.contains(" --target mysql://sbtest@127.0.0.1:"), "{error}");
     assert!(!error.contains("s3cret"), "{error}");
     let bundle = run(&scenario, &[], None).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let checks = &bundle.result.verification;
     assert!(checks.iter().any(|check| check.what.contains("the server counted")), "{checks:?}");
     let after_load: Vec<_> = checks.iter().filter(|check| check.what.contains("after the load")).collect();
@@ -91,7 +91,7 @@ fn postgres_runs_the_same_scenario_in_two_processes() {
     assert!(whole.telemetry.series("postgres.tup_fetched_per_s").next().is_some());
     let threads: Vec<u32> = whole.result.generators.iter().map(|generator| generator.threads).collect();
     assert_eq!(threads, [3, 3], "every connection has a thread");
-    // The other process of a load phase has nothing to do and waits for no harm.
+    // The other process of a load phase has nothing to do.
     let idle = run(&scenario, &["cleanup"], Some((1, 2))).unwrap();
     assert_eq!(idle.result.phases.len(), 1);
 }
@@ -126,7 +126,7 @@ fn random_points_and_ranges_are_one_statement_each() {
     let [operation, only] = ["select_random_points", "dataset.tables=1"];
     for name in RANDOM_SELECTS {
         let bundle = run(&scenario(name, &database.url("sbtest"), &[only]), &[], None).unwrap();
-        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{bundle}");
         assert_eq!(counted(&bundle), Some(true), "{bundle}");
     }
     let text = format!("operation.{operation}.protocol=text");
@@ -136,11 +136,11 @@ fn random_points_and_ranges_are_one_statement_each() {
     assert!(error.to_string().contains("one table only"), "{error}");
 }
 
-/// One statement of our own.
+/// Runs a statement outside of the load.
 fn ask(url: &str, statement: &str) {
     let address = Address::parse(url).unwrap();
     let only_point = vec![Transaction::of(Kind::PointSelect)];
-    let choice = Choice::of_all(&[1]).unwrap();
+    let choice = OperationChoice::of_all(&[1]).unwrap();
     let sql = Sql::new(address, Tables::default(), only_point, choice, 1, Duration::from_secs(10)).unwrap();
     sql.ask(statement).unwrap();
 }
@@ -150,7 +150,7 @@ fn postgres_statements_are_compared_where_it_counts_them() {
     let database = Database::postgres();
     let url = database.url("postgres");
     let names = [RANDOM_SELECTS[0], RANDOM_SELECTS[1], "sysbench-oltp-read-write"];
-    // One connection: nobody is refused because of another.
+    // With one connection no other one causes a refusal.
     let sets = ["dataset.tables=1", "phase.run.connections=1"];
     let without = run(&scenario(names[0], &url, &sets), &[], None).unwrap();
     assert_eq!(counted(&without), None);
@@ -162,7 +162,7 @@ fn postgres_statements_are_compared_where_it_counts_them() {
     for name in names {
         let bundle = run(&scenario(name, &url, &sets), &[], None).unwrap();
         assert_eq!(counted(&bundle), Some(true), "{bundle}");
-        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{bundle}");
     }
 }
 
@@ -182,7 +182,7 @@ fn the_machine_is_measured_by_every_kernel() {
     let scenario = Scenario::load("host-cpu", &sets).unwrap();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let bundle = run(&scenario, &names, None).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let phases = &bundle.result.phases;
     assert!(phases.len() == 12 && phases.iter().all(|phase| phase.total.counts.completed > 0), "{bundle}");
     let findings = &bundle.result.findings;
@@ -223,7 +223,7 @@ fn the_disk_is_measured_by_fio() {
     }
     let scenario = Scenario::load("host-disk", &sets).unwrap();
     let bundle = run(&scenario, &[], None).unwrap();
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let completed: Vec<u64> = bundle.result.phases.iter().map(|phase| phase.total.counts.completed).collect();
     assert_eq!(completed, [512, 512, 2, 2]);
     // Through the page cache a queue of 4 is none.

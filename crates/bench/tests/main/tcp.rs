@@ -1,4 +1,5 @@
-//! Scenarios of driver `tcp` against small listeners that accept, refuse, never accept, reset and close, and against nginx.
+//! Scenarios of driver `tcp` against small listeners that accept, refuse, never accept, reset and close, and against
+//! nginx.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -21,7 +22,7 @@ struct Line {
     command: BenchCommand,
 }
 
-/// Three small phases; `about` what is asked the tests change.
+/// Three small phases. The tests change their settings.
 const FILE: &str = r#"
 [scenario]
 name = "small"
@@ -59,10 +60,10 @@ generator_core_max = 10
 steal_share_max = 1
 "#;
 
-/// Closes the loop of connects.
+/// Makes the phase `cps` a closed loop.
 const CLOSED: &[&str] = &["phase.cps.arrival=closed", "phase.cps.close=after-request"];
 
-/// Runs one phase. How quick the generator is on a busy machine is not what is tested.
+/// Runs one phase, without limits for the generator's lag.
 fn try_run(target: SocketAddr, phase: &str, sets: &[&str]) -> bench::Result<Bundle> {
     let mut all = vec![format!("target.url=tcp://{target}")];
     all.extend(sets.iter().map(|set| (*set).to_owned()));
@@ -90,19 +91,19 @@ fn finding<'a>(bundle: &'a Bundle, word: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("nothing about {word}: {bundle}"))
 }
 
-/// What a listener saw.
+/// The counts of a listener.
 #[derive(Debug, Default)]
 struct Seen {
     accepted: AtomicU64,
     bytes: AtomicU64,
-    /// Connections that ended with RST.
+    /// The number of connections that ended with RST.
     resets: AtomicU64,
-    /// Connections that ended with FIN.
+    /// The number of connections that ended with FIN.
     ends: AtomicU64,
     sources: Mutex<Vec<Ipv4Addr>>,
 }
 
-/// Sends back what comes, counts everything.
+/// A listener that returns everything it receives, and counts.
 fn echo() -> (SocketAddr, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -141,7 +142,7 @@ fn serve(mut stream: TcpStream, seen: &Seen) {
     }
 }
 
-/// Waits until a count of the other side is what it must become; it is counted by threads of its own.
+/// Waits until a count of another thread has its expected value.
 fn becomes(count: &AtomicU64, expected: u64) {
     for _ in 0..1_000 {
         if count.load(Ordering::SeqCst) == expected {
@@ -152,7 +153,7 @@ fn becomes(count: &AtomicU64, expected: u64) {
     assert_eq!(count.load(Ordering::SeqCst), expected);
 }
 
-/// Does `then` with every connection after the first, which is the one that asks who is there.
+/// Handles every connection but the first one, which checks whether the server answers, with `then`.
 fn after_the_first(then: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -168,7 +169,7 @@ fn after_the_first(then: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
 fn all_connections_are_opened_held_and_a_sample_is_asked() {
     let (target, seen) = echo();
     let bundle = run(target, "connections", &[]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let open = counts(&bundle, "connections-open");
     assert_eq!((open.planned, open.sent, open.completed, open.errors_total()), (200, 200, 200, 0));
     let probe = counts(&bundle, "connections-probe");
@@ -180,7 +181,7 @@ fn all_connections_are_opened_held_and_a_sample_is_asked() {
         "{text}"
     );
     assert!(finding(&bundle, "memory per connection").contains("generator"), "{bundle}");
-    // One more looked whether somebody is there.
+    // One more connection checked whether the server answers.
     becomes(&seen.accepted, 201);
     becomes(&seen.ends, 201);
     assert_eq!(seen.bytes.load(Ordering::SeqCst), probe.bytes_sent);
@@ -195,7 +196,7 @@ fn quiet_connections_ask_something_to_stay_alive() {
         "phase.connections.hold=3s",
     ];
     let bundle = run(target, "connections", &sets);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let probe = counts(&bundle, "connections-probe").bytes_sent;
     let each = probe / 20;
     let pings = (seen.bytes.load(Ordering::SeqCst) - probe) / each;
@@ -207,7 +208,7 @@ fn every_way_of_closing_is_what_the_other_side_sees() {
     for (close, fin) in [("fin", true), ("rst", false), ("after-request", true)] {
         let (target, seen) = echo();
         let bundle = run(target, "cps", &[&format!("phase.cps.close={close}")]);
-        assert!(bundle.result.standing().is_quotable(), "{close}: {bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{close}: {bundle}");
         let connects = of_class(&bundle, "cps", "connect");
         assert!((700..=900).contains(&connects.completed), "{close}: Poisson around 800: {connects:?}");
         assert_eq!((connects.sent, connects.errors_total()), (connects.completed, 0), "{close}");
@@ -219,14 +220,14 @@ fn every_way_of_closing_is_what_the_other_side_sees() {
         } else {
             assert_eq!(requests, OperationCounts::default());
         }
-        // A connection may be reset before it is accepted; the listener then sees it end at its first read.
+        // A connection may be reset before it is accepted. The listener then sees the reset at the first read.
         let (ends, resets) = (&seen.ends, &seen.resets);
         becomes(if fin { ends } else { resets }, connects.completed + u64::from(fin));
         assert!(finding(&bundle, "a second were asked for").contains("400 connections a second"), "{bundle}");
     }
 }
 
-/// A web server that nobody reaches: whoever asks first gets an answer when nobody listens any more.
+/// A closed port: the first connection is answered, and then nobody listens.
 fn refusing() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap();
@@ -243,12 +244,12 @@ fn a_closed_loop_opens_the_next_connection_when_one_is_closed() {
     let (target, seen) = echo();
     let sets = [CLOSED, &["phase.cps.connections=5", "phase.cps.duration=300ms"]].concat();
     let bundle = run(target, "cps", &sets);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let connects = of_class(&bundle, "cps", "connect");
     assert!(connects.completed > 10, "each of five again and again: {connects:?}");
     assert_eq!((connects.sent, connects.errors_total()), (connects.completed, 0));
     let requests = of_class(&bundle, "cps", "request");
-    // Those that were begun just before the end are answered after it.
+    // Connects that were begun just before the end are answered after it.
     assert!((0..=5).contains(&(connects.completed - requests.completed)), "{bundle}");
     becomes(&seen.ends, seen.accepted.load(Ordering::SeqCst));
     let unmeasured = seen.accepted.load(Ordering::SeqCst) - 1 - connects.completed;
@@ -284,7 +285,7 @@ fn what_waits_for_a_connection_until_the_end_was_not_sent() {
     ];
     let bundle = run(after_the_first(std::mem::forget), "cps", &own);
     let counts = counts(&bundle, "cps");
-    // Two connects, and requests without an answer on them; all the others found no connection.
+    // Two connects, and requests without an answer on them. The others found no connection.
     assert_eq!((counts.completed, counts.sent), (2, 4), "{counts:?}");
     assert_eq!(counts.planned, counts.completed + counts.errors_total(), "{counts:?}");
     assert!(counts.errors_total() > 20, "{counts:?}");
@@ -294,7 +295,7 @@ fn what_waits_for_a_connection_until_the_end_was_not_sent() {
 fn a_closed_loop_of_requests_has_one_for_each_connection() {
     let (target, seen) = echo();
     let bundle = run(target, "qps", &["phase.qps.arrival=closed", "phase.qps.duration=300ms"]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let requests = counts(&bundle, "qps");
     assert!(requests.completed > 20, "{requests:?}");
     assert_eq!((requests.sent, requests.errors_total()), (requests.completed, 0));
@@ -308,7 +309,7 @@ fn a_closed_loop_of_requests_has_one_for_each_connection() {
 fn requests_follow_their_schedule_on_open_connections() {
     let (target, seen) = echo();
     let bundle = run(target, "qps", &[]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let requests = counts(&bundle, "qps");
     assert!((700..=900).contains(&requests.completed), "{requests:?}");
     assert_eq!((requests.planned, requests.errors_total()), (requests.completed, 0));
@@ -316,7 +317,7 @@ fn requests_follow_their_schedule_on_open_connections() {
     assert_eq!(seen.bytes.load(Ordering::SeqCst), requests.bytes_sent);
 }
 
-/// What `ssh HOST tacho bench worker` is to another host: a process that is spoken to by its standard input and output.
+/// A local process stands for `ssh HOST tacho bench worker`: it communicates by its standard input and output.
 #[test]
 fn a_process_that_a_command_starts_makes_a_part_of_the_load() {
     let program = crate::faults::program();
@@ -362,7 +363,7 @@ fn a_process_that_a_command_starts_makes_a_part_of_the_load() {
     assert_eq!((bundle.result.generators.len(), bundle.result.phases[0].connections), (2, 10), "{bundle}");
     let requests = counts(&bundle, "qps");
     assert!((700..=900).contains(&requests.completed), "{requests:?}");
-    // Five of each, and one look at the target of each run's processes, those that were of two builds left out.
+    // Five of each, and one check of the target by each run's processes, except for those with different builds.
     assert!(seen.accepted.load(Ordering::SeqCst) >= 12, "{:?}", seen.accepted);
 }
 
@@ -370,7 +371,7 @@ fn a_process_that_a_command_starts_makes_a_part_of_the_load() {
 fn sources_share_the_connections() {
     let (target, seen) = echo();
     let bundle = run(target, "connections", &["dataset.sources=127.0.0.9-127.0.0.12"]);
-    assert!(bundle.result.standing().is_quotable(), "{bundle}");
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
     becomes(&seen.accepted, 201);
     let sources = seen.sources.lock().unwrap();
     for last in 9..=12 {
@@ -396,7 +397,8 @@ fn refusals_are_counted_and_end_the_attempts() {
     assert!(text.contains(&format!("{} were not tried any more", 200 - open.sent)), "{text}");
 }
 
-/// A listener with room for two connections that are not accepted; it accepts the first, which asks who is there.
+/// A listener with room for two connections that are not accepted. It accepts the first one, which checks whether the
+/// server answers.
 fn narrow() -> (TcpListener, SocketAddr) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -428,7 +430,7 @@ fn a_full_backlog_shows_as_repeated_syns_and_timeouts() {
     drop(accepting.join());
 }
 
-/// Connects under way (SYN_SENT, 02) to a port, as proc_net_tcp(5) lists them.
+/// The number of connects in progress (SYN_SENT, 02) to a port, according to proc_net_tcp(5).
 fn under_way(port: u16) -> usize {
     let suffix = format!(":{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
@@ -444,7 +446,7 @@ fn a_backlog_that_is_emptied_late_shows_as_latency() {
         while under_way(target.port()) < 8 {
             thread::sleep(Duration::from_millis(1));
         }
-        // From here on all are accepted: two at once, and those whose SYN comes again.
+        // From here on all are accepted: two at once, and those whose SYN is sent again.
         let held: Vec<TcpStream> = listener.incoming().flatten().collect();
         drop(held);
     });
@@ -463,14 +465,14 @@ fn connections_that_the_target_ends_are_losses() {
     let resetting =
         || after_the_first(|stream| SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap());
     let closing = || after_the_first(drop);
-    // A listener for each run, because every run asks first whether somebody is there.
+    // Each run has its own listener, because every run first checks whether the server answers.
     for (targets, closes) in [([resetting(), resetting()], false), ([closing(), closing()], true)] {
         let sets = ["phase.connections.connections=20", "phase.connections.application=none"];
         let bundle = run(targets[0], "connections", &sets);
         let text = finding(&bundle, "asked for");
         assert!(text.contains("NOT reached") && text.contains("0 of them were still open"), "{text}");
         if closes {
-            assert!(!bundle.result.standing().is_quotable(), "connections that were not held: {bundle}");
+            assert!(!bundle.result.validity().is_quotable(), "connections that were not held: {bundle}");
         }
         let bundle = run(targets[1], "cps", &["phase.cps.close=after-request"]);
         let connects = of_class(&bundle, "cps", "connect");

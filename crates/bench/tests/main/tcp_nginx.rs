@@ -1,4 +1,4 @@
-//! Scenarios of the load balancer against nginx: what it counted is what was done.
+//! Scenarios of the load balancer against nginx: its counters agree with the load.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use bench::scenario::Scenario;
 use crate::databases::free_port;
 use crate::peers::required;
 
-/// A web server with counters of its own at `/status`.
+/// A web server with its counters at `/status`.
 struct Nginx {
     child: Child,
     port: u16,
@@ -48,7 +48,7 @@ impl Nginx {
         nginx
     }
 
-    /// Connections accepted and requests answered so far; asking is one of each.
+    /// The numbers of connections accepted and requests answered so far. Reading them takes one of each.
     fn counted(&self) -> (u64, u64) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.write_all(b"GET /status HTTP/1.0\r\n\r\n").unwrap();
@@ -59,7 +59,7 @@ impl Nginx {
         (numbers[0], numbers[2])
     }
 
-    /// What a run of one phase of `slb-s1` at a hundredth made it count, without our own asking.
+    /// The counts of a run of one phase of `slb-s1` at a hundredth, without those of reading them.
     fn run(&self, phase: &str, sets: &[&str]) -> (Bundle, u64, u64) {
         let before = self.counted();
         let mut all = vec![
@@ -73,10 +73,10 @@ impl Nginx {
         let scenario = Scenario::load("slb-s1", &all).unwrap();
         let options = Options { quiet: true, phases: vec![phase.to_owned()], ..Options::default() };
         let bundle = runner::run(&scenario, &options, &Context::default(), &mut runner::alone).unwrap();
-        assert!(bundle.result.standing().is_quotable(), "{bundle}");
+        assert!(bundle.result.validity().is_quotable(), "{bundle}");
         assert!(bundle.result.target.product.as_ref().unwrap().starts_with("nginx/"), "{bundle}");
         let after = self.counted();
-        // The run looked who is there, and so did we: two of each.
+        // The run checked the server, and so did the test: two of each.
         (bundle, after.0 - before.0 - 2, after.1 - before.1 - 2)
     }
 }
@@ -84,7 +84,7 @@ impl Nginx {
 impl Drop for Nginx {
     fn drop(&mut self) {
         use rustix::process::{Pid, Signal, kill_process};
-        // The master ends its workers in order.
+        // The master stops its workers in order.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }

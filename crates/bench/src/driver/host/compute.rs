@@ -1,4 +1,4 @@
-//! Work for the processor alone; everything stays in its first caches.
+//! Processor kernels. All data stays in the first-level caches.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ struct Record {
     next: usize,
 }
 
-/// State of the kernels, so that no round can be left out.
+/// The state of the kernels. It depends on every round, so that the compiler cannot remove one.
 #[derive(Debug)]
 pub(super) struct Compute {
     records: Vec<Record>,
@@ -42,7 +42,7 @@ impl Default for Compute {
 }
 
 impl Compute {
-    /// Records along a chain: arithmetic, branches, a copy and a comparison of text.
+    /// Follows a chain of records: arithmetic, branches, copies and comparisons of text.
     pub(super) fn integer(&mut self) {
         let mut at = 0;
         for round in 0..ROUNDS {
@@ -64,7 +64,7 @@ impl Compute {
         black_box(&self.records);
     }
 
-    /// A polynomial, a sine, an exponential and a small matrix.
+    /// Computes a polynomial, a sine, an exponential and a small matrix.
     pub(super) fn float(&mut self) {
         let mut x = self.x;
         for round in 0..ROUNDS {
@@ -83,7 +83,7 @@ impl Compute {
         black_box(&self.matrix);
     }
 
-    /// Look-ups in the table of the standard library, half of them in vain.
+    /// Looks up keys in the standard library's hash map; half of them are missing.
     pub(super) fn hash(&mut self) {
         let mut found = 0_u64;
         for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! What the kernel is asked to do: calls, pipes, switches, processes, durable writes.
+//! Kernels of system calls: plain calls, pipes, context switches, processes, durable writes.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::thread::{self, JoinHandle};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// System calls of one operation.
+/// The system calls of one operation.
 pub(super) const SYSCALLS: u32 = 1_000;
-/// Writes and reads of one operation.
+/// The writes and reads of one operation.
 pub(super) const PAIRS: u32 = 100;
-/// Round trips of one operation.
+/// The round trips of one operation.
 pub(super) const ROUND_TRIPS: u32 = 10;
-/// What goes through a pipe, as in UnixBench.
+/// The size of a message through a pipe, as in UnixBench.
 const PIPE_BYTES: usize = 512;
-/// What is made durable at once.
+/// The size of a durable write.
 const BLOCK_BYTES: usize = 4_096;
-/// A file of this size begins anew.
+/// A file of this size is truncated.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 pub(super) fn syscalls() {
@@ -26,7 +26,7 @@ pub(super) fn syscalls() {
     }
 }
 
-/// A process that does nothing.
+/// Starts a process that does nothing, and waits for it.
 pub(super) fn spawn() -> io::Result<u64> {
     let null = Stdio::null;
     let status = Command::new("true").stdin(null()).stdout(null()).stderr(null()).status()?;
@@ -56,7 +56,7 @@ impl Pipe {
     }
 }
 
-/// Another thread that sends back every byte it gets.
+/// A thread that sends back every byte.
 #[derive(Debug)]
 pub(super) struct PingPong {
     to: Option<PipeWriter>,
@@ -88,7 +88,7 @@ impl PingPong {
 
 impl Drop for PingPong {
     fn drop(&mut self) {
-        // Closing our end ends the other thread.
+        // Closing our end makes the thread end.
         self.to = None;
         if let Some(other) = self.other.take() {
             let _ = other.join();
@@ -96,8 +96,8 @@ impl Drop for PingPong {
     }
 }
 
-/// A file that grows by blocks, each made durable; it is removed at the end. Several threads have files in one directory, so its name is
-/// nobody else's.
+/// A file that grows by durable blocks and is removed at the end. Its name is unique, because several threads have
+/// files in one directory.
 #[derive(Debug)]
 pub(super) struct FileSync {
     file: NamedTempFile,

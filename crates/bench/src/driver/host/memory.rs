@@ -6,12 +6,12 @@ use crate::dataset::Random;
 
 /// The buffer of each thread.
 pub(super) const BUFFER_BYTES: usize = 64 * 1024 * 1024;
-/// Reads of one operation that wait for each other.
+/// The dependent reads of one operation.
 pub(super) const CHASES: u32 = 10_000;
-/// One place per cache line.
+/// The words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// The buffer, and a way through it that visits every cache line once in random order.
+/// The buffer, and a random cycle through all its cache lines.
 #[derive(Debug)]
 pub(super) struct Memory {
     words: Vec<u64>,
@@ -38,7 +38,7 @@ impl Memory {
     }
 
     pub(super) fn read(&self) {
-        // Several sums, so that additions do not wait for each other.
+        // Several sums, so that the additions do not depend on each other.
         let mut sums = [0_u64; 8];
         for line in self.words.chunks_exact(LINE_WORDS) {
             for (sum, word) in sums.iter_mut().zip(line) {

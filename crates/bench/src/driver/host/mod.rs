@@ -1,8 +1,8 @@
-//! The machine itself: small kernels of work, each repeated until its time is over, by one thread or by several.
+//! The machine itself: small kernels of work, repeated for a time by one or several threads.
 //!
-//! They are like those of UnixBench in kind (integer, floating point, pipes, context switches, processes, system calls)
-//! and unlike them in code, so no figure here is a UnixBench index. Disks are measured by fio ([`fio`]), whose numbers
-//! everybody knows.
+//! The kernels resemble those of UnixBench in kind (integer, floating point, pipes, context switches, processes, system
+//! calls), but not in code, so no figure here is a UnixBench index. fio measures the disks ([`fio`]), because its
+//! figures are widely known.
 
 mod compute;
 pub mod fio;
@@ -15,23 +15,23 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::choice::Choice;
-use super::{Blocking, Breaker, Done, Failure, Moment};
+use super::choice::OperationChoice;
+use super::{Blocking, CancelHandle, Done, DueTime, Failure};
 use crate::dataset::Random;
 
 use compute::Compute;
 use kernel_calls::{FileSync, PingPong, Pipe};
 use memory::Memory;
-use pool::{Known, Pool};
+use pool::{Pool, PoolRegistry};
 
-/// Random numbers of threads, apart from those of other drivers.
+/// The domain of the random numbers of this driver.
 const DOMAIN: u64 = 0x405;
 
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
-    /// Integer arithmetic, records, text compared and copied.
+    /// Integer arithmetic, records, comparisons and copies of text.
     Integer,
     /// Floating point: polynomials, sines, exponentials, a small matrix.
     Float,
@@ -43,17 +43,17 @@ pub enum Kernel {
     MemoryWrite,
     /// Copies one half of a large buffer to the other.
     MemoryCopy,
-    /// Reads that wait for each other, all over a large buffer.
+    /// Dependent reads, all over a large buffer.
     MemoryLatency,
-    /// The smallest system call.
+    /// The cheapest system call.
     Syscall,
-    /// 512 bytes into a pipe and out of it, one thread.
+    /// 512 bytes through a pipe within one thread.
     Pipe,
     /// A token through pipes to another thread and back: two context switches.
     ContextSwitch,
-    /// A process is started, ends and is waited for.
+    /// Starts a process and waits for its end.
     Spawn,
-    /// 4 KiB appended to a file and made durable by fdatasync.
+    /// Appends 4 KiB to a file, with fdatasync.
     Fsync,
 }
 
@@ -74,7 +74,8 @@ impl Kernel {
         Self::Fsync,
     ];
 
-    /// How much one operation is, and of what. Operations are long enough that taking the time does not count.
+    /// The amount and the unit of work of one operation. Operations are long enough to make the cost of timing
+    /// negligible.
     pub fn work(self) -> (f64, &'static str) {
         match self {
             Self::Integer => (f64::from(compute::ROUNDS), "rounds of integer work"),
@@ -91,7 +92,7 @@ impl Kernel {
         }
     }
 
-    /// What a rate of operations means, as a sentence.
+    /// The meaning of a rate of operations, as a sentence.
     pub fn sentence(self, name: &str, per_s: f64, threads: u32) -> String {
         let (amount, unit) = self.work();
         let rate = per_s * amount;
@@ -108,17 +109,17 @@ impl Kernel {
     }
 }
 
-/// Kernels of a run.
+/// The kernels of a run.
 #[derive(Debug)]
 pub struct Host {
     kernels: Vec<Kernel>,
-    choice: Choice,
+    choice: OperationChoice,
     directory: PathBuf,
     memory: Arc<Pool<Memory>>,
     files: Arc<Pool<FileSync>>,
 }
 
-/// One thread with what its kernels need, made when first used.
+/// One thread with the data of its kernels, created on first use.
 #[derive(Debug)]
 pub struct Session {
     number: u32,
@@ -129,10 +130,11 @@ pub struct Session {
 }
 
 impl Host {
-    /// Kernels by class number; files of `fsync` are made in `directory` and removed with the last who use them.
-    pub fn new(kernels: Vec<Kernel>, choice: Choice, directory: &Path) -> Self {
-        static MEMORY: Known<(), Memory> = Known::new();
-        static FILES: Known<PathBuf, FileSync> = Known::new();
+    /// Takes the kernels by class number. `fsync` creates its files in `directory` and removes them with their last
+    /// user.
+    pub fn new(kernels: Vec<Kernel>, choice: OperationChoice, directory: &Path) -> Self {
+        static MEMORY: PoolRegistry<(), Memory> = PoolRegistry::new();
+        static FILES: PoolRegistry<PathBuf, FileSync> = PoolRegistry::new();
         let directory = directory.to_owned();
         let (memory, files) = (MEMORY.of(()), FILES.of(directory.clone()));
         Self { kernels, choice, directory, memory, files }
@@ -151,7 +153,7 @@ impl Host {
                 Ok(0)
             }
             Kernel::MemoryRead | Kernel::MemoryWrite | Kernel::MemoryCopy | Kernel::MemoryLatency => {
-                self.memory.lend(
+                self.memory.with_item(
                     session.number,
                     || Ok(Memory::new(session.number)),
                     |memory| {
@@ -173,7 +175,7 @@ impl Host {
             Kernel::ContextSwitch => made(&mut session.ping_pong, PingPong::new)?.round_trips(),
             Kernel::Spawn => kernel_calls::spawn(),
             Kernel::Fsync => {
-                self.files.lend(session.number, || FileSync::new(&self.directory), FileSync::append)
+                self.files.with_item(session.number, || FileSync::new(&self.directory), FileSync::append)
             }
         }
     }
@@ -204,7 +206,7 @@ impl Blocking for Host {
         Ok(())
     }
 
-    fn breaker(&self, _: &Session) -> Option<Breaker> {
+    fn cancel_handle(&self, _: &Session) -> Option<CancelHandle> {
         None
     }
 
@@ -212,7 +214,7 @@ impl Blocking for Host {
         self.choice.next(session.number, &mut session.random)
     }
 
-    fn run(&self, session: &mut Session, class: u16, _: Moment) -> Result<Done, Failure> {
+    fn run(&self, session: &mut Session, class: u16, _: DueTime) -> Result<Done, Failure> {
         let kernel = self.kernels[usize::from(class)];
         match self.work(session, kernel) {
             Ok(bytes) => Ok(Done { bytes_in: bytes, ..Done::default() }),
@@ -234,10 +236,10 @@ mod tests {
     #[test]
     fn every_kernel_does_its_work() {
         let directory = tempfile::tempdir().unwrap();
-        let choice = Choice::of_all(&[1; 12]).unwrap();
+        let choice = OperationChoice::of_all(&[1; 12]).unwrap();
         let host = Host::new(Kernel::ALL.to_vec(), choice, directory.path());
         let mut session = host.open(0).unwrap();
-        let due = Moment { intended_ns: 0, wall_ms: 0 };
+        let due = DueTime { intended_ns: 0, wall_ms: 0 };
         for (class, kernel) in Kernel::ALL.iter().enumerate() {
             let done =
                 host.run(&mut session, class as u16, due).unwrap_or_else(|e| panic!("{kernel:?}: {e:?}"));
@@ -267,10 +269,11 @@ mod tests {
     #[test]
     fn two_sides_that_take_turns_append_to_one_file() {
         let directory = tempfile::tempdir().unwrap();
-        let side = || Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), directory.path());
+        let side =
+            || Host::new(vec![Kernel::Fsync], OperationChoice::of_all(&[1]).unwrap(), directory.path());
         let (a, b) = (side(), side());
         for host in [&a, &b] {
-            host.run(&mut host.open(0).unwrap(), 0, Moment { intended_ns: 0, wall_ms: 0 }).unwrap();
+            host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 }).unwrap();
         }
         let file = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 2 * 4_096);
@@ -278,8 +281,12 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_not_there_is_an_error_of_the_operation() {
-        let host = Host::new(vec![Kernel::Fsync], Choice::of_all(&[1]).unwrap(), Path::new("/no/such/place"));
-        let failure = host.run(&mut host.open(0).unwrap(), 0, Moment { intended_ns: 0, wall_ms: 0 });
+        let host = Host::new(
+            vec![Kernel::Fsync],
+            OperationChoice::of_all(&[1]).unwrap(),
+            Path::new("/no/such/place"),
+        );
+        let failure = host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 });
         assert!(matches!(failure, Err(Failure::Refused(why)) if why.contains("Fsync")));
     }
 }

@@ -1,5 +1,5 @@
-//! What threads work on: buffers, files. Both sides of a comparison that take turns work on the same ones: where in memory a buffer lies,
-//! and where on the disk a file, makes it faster or slower than another by more than what is looked for.
+//! Pools of buffers and files for threads. Both sides of a comparison use the same ones, because the place of a buffer
+//! in memory or of a file on disk changes the speed by more than the difference that the comparison looks for.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,14 +7,15 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// A thing for each number of a thread: on a machine with several memories nobody works on what lies near another.
+/// One item per thread number, so that on a machine with several memory nodes no thread uses the memory of another
+/// node.
 #[derive(Debug)]
 pub(super) struct Pool<T>(Mutex<BTreeMap<u32, T>>);
 
 impl<T> Pool<T> {
-    /// Thread `number` works on its thing, which nobody else has meanwhile. It is made for the first time, and while a thread of the
-    /// same number has it.
-    pub(super) fn lend<R>(
+    /// Lets thread `number` work with its item exclusively. A new item is created on first use, and while another
+    /// thread of the same number uses it.
+    pub(super) fn with_item<R>(
         &self,
         number: u32,
         make: impl FnOnce() -> io::Result<T>,
@@ -23,23 +24,23 @@ impl<T> Pool<T> {
         let free = self.0.lock().remove(&number);
         let mut thing = free.map_or_else(make, Ok)?;
         let done = work(&mut thing);
-        // Of two that were in use at once the last that comes back stays.
+        // If two items of one number existed, the last one that is returned stays.
         let one_too_many = self.0.lock().insert(number, thing);
         drop(one_too_many);
         done
     }
 }
 
-/// The pools of this process that are in use, each by what its things have in common.
+/// The pools in use by this process, by the kind of their items.
 #[derive(Debug)]
-pub(super) struct Known<K, T>(Mutex<BTreeMap<K, Weak<Pool<T>>>>);
+pub(super) struct PoolRegistry<K, T>(Mutex<BTreeMap<K, Weak<Pool<T>>>>);
 
-impl<K: Ord, T> Known<K, T> {
+impl<K: Ord, T> PoolRegistry<K, T> {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// The pool of a kind; it goes with the last who has it.
+    /// The pool of a kind. It is dropped with its last user.
     pub(super) fn of(&self, kind: K) -> Arc<Pool<T>> {
         let mut known = self.0.lock();
         known.retain(|_, pool| pool.strong_count() > 0);
@@ -58,13 +59,14 @@ mod tests {
 
     #[test]
     fn threads_of_one_number_take_turns_with_one_thing() {
-        let known: Known<&str, u32> = Known::new();
+        let known: PoolRegistry<&str, u32> = PoolRegistry::new();
         let (a, b) = (known.of("here"), known.of("here"));
-        let next =
-            |pool: &Pool<u32>, number, fresh| pool.lend(number, || Ok(fresh), |thing| Ok(*thing)).unwrap();
+        let next = |pool: &Pool<u32>, number, fresh| {
+            pool.with_item(number, || Ok(fresh), |thing| Ok(*thing)).unwrap()
+        };
         assert_eq!((next(&a, 0, 1), next(&b, 0, 2), next(&b, 1, 3), next(&a, 1, 4)), (1, 1, 3, 3));
         assert_eq!(next(&known.of("there"), 0, 5), 5);
-        let both = a.lend(0, || Ok(6), |thing| Ok((*thing, next(&b, 0, 7))));
+        let both = a.with_item(0, || Ok(6), |thing| Ok((*thing, next(&b, 0, 7))));
         assert_eq!(both.unwrap(), (1, 7));
         assert_eq!((next(&a, 0, 8), a.0.lock().len()), (1, 2), "none is kept beyond one for each number");
         drop((a, b));
@@ -73,10 +75,10 @@ mod tests {
 
     #[test]
     fn what_could_not_be_made_or_done_is_told_and_the_thing_stays() {
-        let pool = Known::new().of(());
+        let pool = PoolRegistry::new().of(());
         let failed = || io::Error::other("no");
-        assert!(pool.lend(0, || Err(failed()), |_: &mut u32| Ok(())).is_err());
-        assert!(pool.lend(0, || Ok(1), |_| Err::<(), _>(failed())).is_err());
-        assert_eq!(pool.lend(0, || Ok(2), |thing| Ok(*thing)).unwrap(), 1);
+        assert!(pool.with_item(0, || Err(failed()), |_: &mut u32| Ok(())).is_err());
+        assert!(pool.with_item(0, || Ok(1), |_| Err::<(), _>(failed())).is_err());
+        assert_eq!(pool.with_item(0, || Ok(2), |thing| Ok(*thing)).unwrap(), 1);
     }
 }

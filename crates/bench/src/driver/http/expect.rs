@@ -1,21 +1,21 @@
-//! What an answer must be, and whether it is.
+//! The expected answer of a request, and its comparison with the actual one.
 
 use super::template::{Data, Text};
 
-/// What an answer must be.
+/// The expected answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// Statuses that are right.
+    /// The accepted statuses.
     pub statuses: Vec<u16>,
-    /// Length of the body, bytes.
+    /// The length of the body, bytes.
     pub bytes: Option<u64>,
     /// The body; `__key__` in it stands for the key of the request and `__data__` for its data.
     pub body: Option<String>,
-    /// What the data is.
+    /// The data of keys.
     pub data: Data,
 }
 
-/// The same, ready to be compared.
+/// The expected answer, prepared for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     statuses: Vec<u16>,
@@ -25,14 +25,14 @@ pub(crate) struct Expected {
     fixed: Option<Vec<u8>>,
 }
 
-/// One answer so far.
+/// The part of an answer that has arrived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) status: u16,
-    /// Bytes of the body.
+    /// The bytes of the body so far.
     pub(crate) bytes: u64,
     differs: bool,
-    /// What the body must be, when that depends on the key.
+    /// The expected body if it depends on the key.
     keyed: Option<Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ impl Expected {
         }
     }
 
-    /// Begins an answer to a request with this key.
+    /// Starts an answer to a request with this key.
     #[inline]
     pub(crate) fn begin(&self, status: u16, key: u64) -> Seen {
         let keyed = self.body.as_ref().map(|text| {
@@ -59,7 +59,7 @@ impl Expected {
         Seen { status, bytes: 0, differs: false, keyed }
     }
 
-    /// Takes bytes of the body.
+    /// Compares a part of the body.
     #[inline]
     pub(crate) fn take(&self, seen: &mut Seen, part: &[u8]) {
         if let Some(body) = seen.keyed.as_ref().or(self.fixed.as_ref()) {
@@ -69,7 +69,7 @@ impl Expected {
         seen.bytes += part.len() as u64;
     }
 
-    /// What is wrong with a whole answer; `None` when nothing is.
+    /// The difference of a complete answer from the expected one; `None` if they agree.
     #[inline]
     pub(crate) fn wrong(&self, seen: &Seen) -> Option<String> {
         if !self.statuses.contains(&seen.status) {
@@ -92,7 +92,7 @@ impl Expected {
 mod tests {
     use super::*;
 
-    fn judged(expect: &Expect, status: u16, parts: &[&[u8]]) -> Option<String> {
+    fn status(expect: &Expect, status: u16, parts: &[&[u8]]) -> Option<String> {
         let expected = Expected::new(expect);
         let mut seen = expected.begin(status, 12);
         parts.iter().for_each(|part| expected.take(&mut seen, part));
@@ -102,19 +102,19 @@ mod tests {
     #[test]
     fn statuses_lengths_and_bodies_are_compared() {
         let mut expect = Expect { statuses: vec![200, 204], ..Expect::default() };
-        assert_eq!(judged(&expect, 204, &[]), None);
-        assert_eq!(judged(&expect, 404, &[b"no"]).as_deref(), Some("status 404"));
+        assert_eq!(status(&expect, 204, &[]), None);
+        assert_eq!(status(&expect, 404, &[b"no"]).as_deref(), Some("status 404"));
         expect.bytes = Some(5);
-        assert_eq!(judged(&expect, 200, &[b"he", b"llo"]), None);
-        assert!(judged(&expect, 200, &[b"hell"]).is_some_and(|text| text.contains("4 bytes instead of 5")));
+        assert_eq!(status(&expect, 200, &[b"he", b"llo"]), None);
+        assert!(status(&expect, 200, &[b"hell"]).is_some_and(|text| text.contains("4 bytes instead of 5")));
         expect.body = Some("hello".to_owned());
-        assert_eq!(judged(&expect, 200, &[b"", b"h", b"ello"]), None);
+        assert_eq!(status(&expect, 200, &[b"", b"h", b"ello"]), None);
         for wrong in [&[&b"hellp"[..]][..], &[b"hell"], &[b"hello", b"o"], &[]] {
-            assert!(judged(&expect, 200, wrong).is_some(), "{wrong:?}");
+            assert!(status(&expect, 200, wrong).is_some(), "{wrong:?}");
         }
         let keyed = Expect { body: Some("item __key__!".to_owned()), bytes: None, ..expect };
-        assert_eq!(judged(&keyed, 200, &[b"item 1", b"2!"]), None);
-        assert!(judged(&keyed, 200, &[b"item 13!"]).is_some());
+        assert_eq!(status(&keyed, 200, &[b"item 1", b"2!"]), None);
+        assert!(status(&keyed, 200, &[b"item 13!"]).is_some());
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         };
         let expect =
             Expect { statuses: vec![200], body: Some("<__data__>".to_owned()), data, ..Expect::default() };
-        assert_eq!(judged(&expect, 200, &[&stored(12)]), None);
-        assert!(judged(&expect, 200, &[&stored(13)]).is_some());
+        assert_eq!(status(&expect, 200, &[&stored(12)]), None);
+        assert!(status(&expect, 200, &[&stored(13)]).is_some());
     }
 }

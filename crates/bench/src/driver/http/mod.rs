@@ -1,33 +1,34 @@
-//! Clients of HTTP/1.1 and, over a connection of which both sides know beforehand that it is HTTP/2 without TLS, of HTTP/2:
-//! requests with keys, several in flight per connection, connections that end with their request, answers compared.
+//! Clients of HTTP/1.1, and of HTTP/2 without TLS with prior knowledge. They send requests with keys, several at a time
+//! per connection, close connections after each request if configured, and compare answers.
 
 mod expect;
-mod link1;
-mod link2;
+mod http1;
+mod http2;
 pub mod probe;
+mod request;
 mod template;
 
 use std::collections::VecDeque;
 
-use super::{Choice, Completion, Judged, Lifetime, Moment, Opening, Protocol, Received, Started};
+use super::{Completion, DueTime, Lifetime, Opening, OperationChoice, Protocol, Received, Started};
 use crate::dataset::{Distribution, Random, Sampler};
 use crate::limits::HTTP_BODIES_BYTES_MAX;
-use expect::{Expected, Seen};
-use link1::Link1;
-use link2::Link2;
-use template::{One, Two};
+use http1::Http1Connection;
+use http2::Http2Connection;
+use request::{PreparedRequest, SentRequest};
 
 pub use expect::Expect;
+pub use request::Operation;
 pub use template::{Data, Request};
 pub(crate) use template::{has_data, has_key};
 
-/// Separates the random numbers of connections from other streams of the seed.
+/// The domain of the random numbers of connections.
 const DOMAIN: u64 = 0x6874_7470;
 
-/// Which HTTP.
+/// The protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub enum Version {
-    /// HTTP/1.1
+    /// HTTP/1.1.
     #[serde(rename = "h1")]
     One,
     /// HTTP/2 with prior knowledge, without TLS.
@@ -35,33 +36,24 @@ pub enum Version {
     Two,
 }
 
-/// One request of a scenario; its number is its class in the recorder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
-    /// What is asked.
-    pub request: Request,
-    /// What the answer must be.
-    pub expect: Expect,
-}
-
-/// Connections that do the same.
+/// A group of connections with the same operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupConfig {
-    /// How many.
+    /// The number of connections.
     pub connections: u32,
-    /// Classes of its operations and their weights.
+    /// The classes of the operations and their weights.
     pub operations: Vec<(u16, u32)>,
-    /// Which HTTP.
+    /// The protocol version.
     pub version: Version,
     /// Requests in flight per connection.
     pub window: usize,
-    /// Every request has a connection of its own.
+    /// Whether every request has its own connection.
     pub close: bool,
-    /// Requests per connection that is counted here (a client, whose TCP connections may come and go); `None` without end.
+    /// The number of requests per client, whose TCP connections may change; `None` without a limit.
     pub requests: Option<u64>,
-    /// Smallest and largest key.
+    /// The smallest and the largest key.
     pub keys: (u64, u64),
-    /// How keys are chosen.
+    /// The distribution of keys.
     pub distribution: Distribution,
 }
 
@@ -71,22 +63,11 @@ struct Group {
     keys: Sampler,
 }
 
-/// An operation, ready to be carried out.
-struct Prepared {
-    one: One,
-    two: Two,
-    expected: Expected,
-    has_key: bool,
-    /// Length of the longest body of a request.
-    body_bytes: usize,
-    is_head: bool,
-}
-
 /// The driver.
 pub struct Http {
     groups: Vec<Group>,
-    operations: Vec<Prepared>,
-    choice: Choice,
+    operations: Vec<PreparedRequest>,
+    choice: OperationChoice,
     seed: u64,
 }
 
@@ -96,36 +77,29 @@ impl std::fmt::Debug for Http {
     }
 }
 
-/// A request on its way: its class and key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
-    class: u16,
-    key: u64,
-}
-
 /// One client.
 #[derive(Debug)]
 pub struct Session {
     number: u32,
     group: u16,
     random: Random,
-    /// What it sent and what came back.
+    /// The counts of requests and answers.
     pub tally: Tally,
-    /// Requests to send again: the connection ended in order before their answers.
-    again: VecDeque<Asked>,
-    link: Link,
+    /// Requests to send again: their connection was closed in order before their answers.
+    again: VecDeque<SentRequest>,
+    connection: Connection,
 }
 
-/// What a client did, in requests of any kind and outcome.
+/// The counts of a client, for requests of any kind and result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests written, repetitions included.
+    /// Requests that were written, including repetitions.
     pub written: u64,
-    /// Whole answers.
+    /// Complete answers.
     pub answered: u64,
-    /// Requests written once more on another connection.
+    /// Requests that were repeated on another connection.
     pub repeated: u64,
-    /// Connections begun.
+    /// Connections that were begun.
     pub connections: u64,
 }
 
@@ -143,13 +117,13 @@ impl std::ops::Add for Tally {
 }
 
 #[derive(Debug)]
-enum Link {
-    One(Link1),
-    Two(Box<Link2>),
+enum Connection {
+    One(Http1Connection),
+    Two(Box<Http2Connection>),
 }
 
 impl Http {
-    /// A driver; an error says what of the requests cannot be.
+    /// Creates a driver. The error says which part of the requests is impossible.
     pub fn new(operations: &[Operation], groups: Vec<GroupConfig>, seed: u64) -> Result<Self, String> {
         let choices: Vec<(u32, Vec<(u16, u32)>)> =
             groups.iter().map(|config| (config.connections, config.operations.clone())).collect();
@@ -162,22 +136,22 @@ impl Http {
             made.push(Group { config, first, keys });
             first = next;
         }
-        let operations = operations.iter().map(Prepared::new).collect::<Result<Vec<_>, _>>()?;
+        let operations = operations.iter().map(PreparedRequest::new).collect::<Result<Vec<_>, _>>()?;
         made.iter().try_for_each(|group| group.config.check_bodies(&operations))?;
-        Ok(Self { groups: made, operations, choice: Choice::new(&choices)?, seed })
+        Ok(Self { groups: made, operations, choice: OperationChoice::new(&choices)?, seed })
     }
 
     fn group(&self, session: &Session) -> &Group {
         &self.groups[usize::from(session.group)]
     }
 
-    fn draw(&self, session: &mut Session) -> Option<Asked> {
-        if let Some(asked) = session.again.pop_front() {
+    fn draw(&self, session: &mut Session) -> Option<SentRequest> {
+        if let Some(request) = session.again.pop_front() {
             session.tally.repeated += 1;
-            return Some(asked);
+            return Some(request);
         }
-        let asked = session.tally.written - session.tally.repeated;
-        if self.group(session).config.requests.is_some_and(|requests| asked >= requests) {
+        let request = session.tally.written - session.tally.repeated;
+        if self.group(session).config.requests.is_some_and(|requests| request >= requests) {
             return None;
         }
         let class = self.choice.next(session.number, &mut session.random)?;
@@ -185,7 +159,7 @@ impl Http {
             true => self.groups[usize::from(session.group)].keys.sample(&mut session.random),
             false => 0,
         };
-        Some(Asked { class, key })
+        Some(SentRequest { class, key })
     }
 }
 
@@ -205,8 +179,8 @@ fn check(config: &GroupConfig) -> Result<(), String> {
 }
 
 impl GroupConfig {
-    /// Bodies lie in memory until the server takes them.
-    fn check_bodies(&self, operations: &[Prepared]) -> Result<(), String> {
+    /// Limits the memory for bodies that wait for the server.
+    fn check_bodies(&self, operations: &[PreparedRequest]) -> Result<(), String> {
         let lengths = self.operations.iter().map(|(class, _)| operations[usize::from(*class)].body_bytes);
         let longest = lengths.max().unwrap_or(0);
         let all =
@@ -222,33 +196,6 @@ impl GroupConfig {
     }
 }
 
-impl Prepared {
-    fn new(operation: &Operation) -> Result<Self, String> {
-        operation.request.check()?;
-        let request = &operation.request;
-        let is_keyed = |text: &str| template::Text::parse(text, request.data).is_keyed();
-        Ok(Self {
-            one: One::new(request),
-            two: Two::new(request)?,
-            expected: Expected::new(&operation.expect),
-            has_key: is_keyed(&request.target) || request.body.as_deref().is_some_and(is_keyed),
-            body_bytes: request
-                .body
-                .as_deref()
-                .map_or(0, |body| template::Text::parse(body, request.data).len(u64::MAX)),
-            is_head: request.is_head(),
-        })
-    }
-
-    /// Judges a whole answer.
-    #[inline]
-    fn judge(&self, seen: &Seen, answer: super::Answer, bytes: u64, done: &mut impl FnMut(Completion<'_>)) {
-        let wrong = self.expected.wrong(seen);
-        let judged = wrong.as_deref().map_or(Judged::Good, Judged::Failed);
-        done(Completion { answer, judged, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) });
-    }
-}
-
 impl Protocol for Http {
     type Session = Session;
 
@@ -261,9 +208,9 @@ impl Protocol for Http {
             random: Random::keyed(self.seed, DOMAIN, number.into()),
             tally: Tally::default(),
             again: VecDeque::new(),
-            link: match config.version {
-                Version::One => Link::One(Link1::new(config.close)),
-                Version::Two => Link::Two(Box::new(Link2::new(config.close))),
+            connection: match config.version {
+                Version::One => Connection::One(Http1Connection::new(config.close)),
+                Version::Two => Connection::Two(Box::new(Http2Connection::new(config.close))),
             },
         }
     }
@@ -278,29 +225,29 @@ impl Protocol for Http {
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
         session.tally.connections += 1;
-        match &mut session.link {
-            Link::One(link) => link.open(),
-            Link::Two(link) => link.open(out),
+        match &mut session.connection {
+            Connection::One(connection) => connection.open(),
+            Connection::Two(connection) => connection.open(out),
         }
     }
 
     fn window(&self, session: &Session) -> usize {
         let window = self.group(session).config.window;
-        match &session.link {
-            Link::One(_) => window,
-            Link::Two(link) => window.min(link.window()),
+        match &session.connection {
+            Connection::One(_) => window,
+            Connection::Two(connection) => window.min(connection.window()),
         }
     }
 
-    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
-        let asked = self.draw(session)?;
+    fn start(&self, session: &mut Session, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
+        let request = self.draw(session)?;
         session.tally.written += 1;
-        let prepared = &self.operations[usize::from(asked.class)];
-        let answer = match &mut session.link {
-            Link::One(link) => link.start(prepared, asked, out),
-            Link::Two(link) => link.start(prepared, asked, out),
+        let prepared = &self.operations[usize::from(request.class)];
+        let answer = match &mut session.connection {
+            Connection::One(connection) => connection.start(prepared, request, out),
+            Connection::Two(connection) => connection.start(prepared, request, out),
         };
-        Some(Started { class: asked.class, answer })
+        Some(Started { class: request.class, answer })
     }
 
     fn receive(
@@ -310,34 +257,36 @@ impl Protocol for Http {
         out: &mut Vec<u8>,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
-        let Session { tally, again, link, .. } = session;
+        let Session { tally, again, connection, .. } = session;
         let mut counted = |completion: Completion<'_>| {
             tally.answered += 1;
             done(completion);
         };
-        match link {
-            Link::One(link) => link.receive(&self.operations, bytes, again, &mut counted),
-            Link::Two(link) => link.receive(&self.operations, bytes, out, again, &mut counted),
+        match connection {
+            Connection::One(connection) => connection.receive(&self.operations, bytes, again, &mut counted),
+            Connection::Two(connection) => {
+                connection.receive(&self.operations, bytes, out, again, &mut counted)
+            }
         }
     }
 
     fn closed(&self, session: &mut Session, done: &mut impl FnMut(Completion<'_>)) -> Result<(), String> {
-        let Session { tally, again, link, .. } = session;
+        let Session { tally, again, connection, .. } = session;
         let mut counted = |completion: Completion<'_>| {
             tally.answered += 1;
             done(completion);
         };
-        match link {
-            Link::One(link) => link.closed(&self.operations, again, &mut counted),
-            Link::Two(link) => link.closed(again),
+        match connection {
+            Connection::One(connection) => connection.closed(&self.operations, again, &mut counted),
+            Connection::Two(connection) => connection.closed(again),
         }
     }
 
     fn lost(&self, session: &mut Session) {
         session.again.clear();
-        match &mut session.link {
-            Link::One(link) => link.lost(),
-            Link::Two(link) => link.lost(),
+        match &mut session.connection {
+            Connection::One(connection) => connection.lost(),
+            Connection::Two(connection) => connection.lost(),
         }
     }
 }

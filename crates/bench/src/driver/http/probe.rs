@@ -1,4 +1,4 @@
-//! A question beside the load: what the server calls itself.
+//! A request outside of the load: it asks for the server's product name.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,11 +8,11 @@ use wire::http1::{self, write};
 
 use crate::error::{Error, Result};
 
-/// Longest wait for the answer.
+/// The longest wait for the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks for the head of `path` by HTTP/1.1 and returns what the server calls itself, if it does. A server that answers something
-/// else than HTTP/1.1 (one of HTTP/2 only) has no name here.
+/// Sends HEAD for `path` by HTTP/1.1 and returns the server's product name, if it gives one. A server without HTTP/1.1
+/// has no name.
 pub fn server(address: SocketAddr, host: &str, path: &str) -> Result<Option<String>> {
     let cannot = |what: &str| Error::io(format!("{what} the server at {address}"));
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(cannot("connecting to"))?;
@@ -38,7 +38,7 @@ pub fn server(address: SocketAddr, host: &str, path: &str) -> Result<Option<Stri
     }
 }
 
-/// The header `Server` of a head.
+/// The value of the header `Server` of a head.
 fn name(head: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(head);
     let fields = head.lines().filter_map(|line| line.split_once(':'));

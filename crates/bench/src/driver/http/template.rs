@@ -1,4 +1,4 @@
-//! Requests and expected bodies with places for a key and its data: `PUT /item/__key__` with `__data__`.
+//! Templates of requests and expected bodies with places for a key and its data: `PUT /item/__key__` with `__data__`.
 
 use wire::http1;
 use wire::http2::hpack::{self, entry};
@@ -7,22 +7,21 @@ use wire::resp::write::{decimal, decimal_digits};
 
 use crate::dataset::{Alphabet, Content, Random};
 
-/// What a key's number is put in for.
+/// The place of a key.
 const KEY: &str = "__key__";
-/// What the data of a key is put in for.
+/// The place of the data of a key.
 const DATA: &str = "__data__";
-/// Separates the data of keys from other streams of the seed.
+/// The domain of the random data of keys.
 const DATA_DOMAIN: u64 = 0x6864_6174;
 
-/// What `__data__` stands for: printable bytes that follow from seed and key alone, so what was written under a key is known when
-/// it is read.
+/// The data of keys: printable bytes that depend on seed and key alone, so that a reader knows what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Data {
-    /// Seed of all data.
+    /// The seed of all data.
     pub seed: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: usize,
-    /// How well they compress; of printable bytes.
+    /// The compressibility of printable bytes.
     pub content: Content,
 }
 
@@ -71,12 +70,12 @@ impl Text {
         Self { parts, data }
     }
 
-    /// Whether it is another text for another key.
+    /// Whether the text depends on the key.
     pub(crate) fn is_keyed(&self) -> bool {
         self.parts.iter().any(|part| !matches!(part, Part::Fixed(_)))
     }
 
-    /// Its length with this key.
+    /// The length with this key.
     pub(crate) fn len(&self, key: u64) -> usize {
         let of_part = |part: &Part| match part {
             Part::Fixed(fixed) => fixed.len(),
@@ -108,30 +107,30 @@ pub(crate) fn has_data(text: &str) -> bool {
     text.contains(DATA)
 }
 
-/// A request as a scenario says it.
+/// A request of a scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// The method.
     pub method: String,
-    /// Path and query; `__key__` in it stands for a key.
+    /// Path and query; `__key__` stands for a key.
     pub target: String,
-    /// Host and perhaps port, as the header `Host` has them.
+    /// Host and port for the header `Host`.
     pub host: String,
-    /// Headers in their order.
+    /// The headers, in order.
     pub headers: Vec<(String, String)>,
-    /// The body; `__key__` in it stands for a key and `__data__` for its data.
+    /// The body; `__key__` stands for a key and `__data__` for its data.
     pub body: Option<String>,
-    /// What the data is.
+    /// The data of keys.
     pub data: Data,
-    /// Whether the server is told that no other request follows.
+    /// Whether the request announces that the connection closes.
     pub close: bool,
 }
 
-/// Headers that belong to the connection and would contradict what the driver does.
+/// Headers that the driver controls.
 const OWN_HEADERS: [&str; 5] = ["content-length", "transfer-encoding", "connection", "upgrade", "expect"];
 
 impl Request {
-    /// What cannot be sent in it.
+    /// Refuses parts of a request that cannot be sent.
     pub(crate) fn check(&self) -> Result<(), String> {
         if !http1::write::is_token(&self.method) || self.method.eq_ignore_ascii_case("CONNECT") {
             return Err(format!("`{}` is no method of this driver", self.method));
@@ -169,15 +168,15 @@ impl Request {
     }
 }
 
-/// A request of HTTP/1.1, ready to be filled in.
+/// An HTTP/1.1 request with places for key and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct One {
+pub(crate) struct Http1Template {
     head: Text,
-    /// A body whose length depends on the key; its length stands between head and body.
+    /// The body if its length depends on the key. Then the length stands between head and body.
     body: Option<Text>,
 }
 
-impl One {
+impl Http1Template {
     pub(crate) fn new(request: &Request) -> Self {
         let mut head = Vec::new();
         http1::write::start(&mut head, &request.method, &request.target);
@@ -216,16 +215,16 @@ impl One {
     }
 }
 
-/// A request of HTTP/2, ready to be filled in.
+/// An HTTP/2 request with places for key and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Two {
+pub(crate) struct Http2Template {
     before: Vec<u8>,
     path: Text,
     behind: Vec<u8>,
     pub(crate) body: Option<Text>,
 }
 
-impl Two {
+impl Http2Template {
     pub(crate) fn new(request: &Request) -> Result<Self, String> {
         let mut before = Vec::new();
         match request.method.as_str() {
@@ -254,7 +253,7 @@ impl Two {
         Ok(two)
     }
 
-    /// At least as long as what [`Self::append_head`] writes.
+    /// An upper bound for the length of [`Self::append_head`].
     fn head_len(&self, key: u64) -> usize {
         const INTEGERS: usize = 32;
         self.before.len() + self.path.len(key) + self.behind.len() + INTEGERS
@@ -293,7 +292,7 @@ mod tests {
 
     fn one(request: &Request, key: u64) -> String {
         let mut out = Vec::new();
-        One::new(request).append(&mut out, key);
+        Http1Template::new(request).append(&mut out, key);
         String::from_utf8(out).unwrap()
     }
 
@@ -355,15 +354,15 @@ mod tests {
 
     #[test]
     fn heads_of_http2_have_the_fields_of_the_request() {
-        let two = Two::new(&request("GET /a__key__", None)).unwrap();
+        let two = Http2Template::new(&request("GET /a__key__", None)).unwrap();
         let mut out = Vec::new();
         two.append_head(&mut out, 7);
         assert_eq!(out, b"\x82\x86\x01\x03h:1\x04\x03/a7\x00\x06accept\x03*/*");
-        let two = Two::new(&request("DELETE /", Some("__key__"))).unwrap();
+        let two = Http2Template::new(&request("DELETE /", Some("__key__"))).unwrap();
         out.clear();
         two.append_head(&mut out, 10);
         assert_eq!(out, b"\x02\x06DELETE\x86\x01\x03h:1\x04\x01/\x00\x06accept\x03*/*\x0f\x0d\x012");
         let long = Request { target: format!("/{}", "a".repeat(20_000)), ..request("GET /", None) };
-        assert!(Two::new(&long).unwrap_err().contains("16384"));
+        assert!(Http2Template::new(&long).unwrap_err().contains("16384"));
     }
 }

@@ -1,12 +1,12 @@
-//! The driver without sockets: what it writes and how it takes what a server would say.
+//! Tests of the driver without sockets: its requests, and its handling of answers.
 
 use proptest::prelude::*;
 use wire::http2::{self, Kind, flag, setting, write};
 
 use super::*;
-use crate::driver::Answer;
+use crate::driver::{Answer, AnswerStatus};
 
-const DUE: Moment = Moment { intended_ns: 0, wall_ms: 0 };
+const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
 
 fn operation(request: &str, expect: Expect) -> Operation {
     let (method, target) = request.split_once(' ').unwrap();
@@ -37,10 +37,10 @@ fn ok() -> Expect {
     Expect { statuses: vec![200], ..Expect::default() }
 }
 
-/// What became of each operation: its answer's name and the failure.
+/// For each operation, how its answer finds it, and the failure.
 type Ended = Vec<(Answer, Option<String>)>;
 
-/// Shows bytes to a session as an engine does: what was not used is shown again with more.
+/// Feeds bytes to a session as an engine does: unused bytes come again with more.
 struct Client<'a> {
     driver: &'a Http,
     session: Session,
@@ -60,7 +60,7 @@ impl<'a> Client<'a> {
         client
     }
 
-    /// The next connection.
+    /// Opens the next connection.
     fn reopen(&mut self) {
         self.inbound.clear();
         self.out.clear();
@@ -77,8 +77,8 @@ impl<'a> Client<'a> {
         self.inbound.extend_from_slice(bytes);
         let ended = &mut self.ended;
         let mut done = |completion: Completion<'_>| {
-            let failure = match completion.judged {
-                Judged::Failed(what) => Some(what.to_owned()),
+            let failure = match completion.status {
+                AnswerStatus::Failed(what) => Some(what.to_owned()),
                 _ => None,
             };
             ended.push((completion.answer, failure));
@@ -90,7 +90,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Receives what a server says in pieces.
+    /// Receives an answer in pieces.
     fn receive_cut(&mut self, bytes: &[u8], sizes: &[usize]) {
         let mut rest = bytes;
         for size in sizes.iter().cycle() {
@@ -148,7 +148,7 @@ fn what_the_server_does_not_answer_any_more_is_asked_again_on_the_next_connectio
     client.start(2);
     assert!(first.ends_with(&client.out), "the same requests in the same order");
     assert_eq!(client.session.tally, Tally { written: 5, answered: 1, repeated: 2, connections: 2 });
-    // A connection that ends while a request is on its way to it is nobody's fault, if it was good for one before.
+    // If a connection that has answered before closes while a request is on its way, nobody is at fault.
     assert!(client.closed().unwrap_err().contains("without an answer"));
     driver.lost(&mut client.session);
     client.reopen();
@@ -228,7 +228,7 @@ fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Kind, flags, stream and payload of a frame.
+/// The kind, flags, stream and payload of a frame.
 type Owned = (Kind, u8, u32, Vec<u8>);
 
 fn frames(mut bytes: &[u8]) -> Vec<Owned> {
@@ -266,7 +266,7 @@ fn streams_are_answered_in_any_order_and_each_for_itself() {
     said.extend(frame(Kind::Headers, ends, 3, &[0x8d]));
     said.extend(frame(Kind::Data, flag::PADDED, 5, b"\x03hel___"));
     said.extend(frame(Kind::Ping, 0, 0, b"12345678"));
-    // Headers in two frames, then an interim answer's, then the real ones, and a trailer behind the body.
+    // Headers in two frames, then those of an interim answer, then the final ones, and a trailer behind the body.
     said.extend(frame(Kind::Headers, 0, 1, &[0x48, 3, b'1', b'0', b'3']));
     said.extend(frame(Kind::Continuation, flag::END_HEADERS, 1, &[0x00]));
     said.extend(frame(Kind::Headers, flag::END_HEADERS, 1, &[0x88]));

@@ -1,9 +1,9 @@
-//! Does an acknowledgement mean what it says? Write numbered points, kill the server at random moments, restart it on
-//! the same directory, read everything back and compare with the ledger.
+//! Checks the promise of acknowledgements: writes numbered points, kills the server at random moments, restarts it on
+//! the same directory, reads everything back and compares it with a ledger.
 //!
-//! SIGKILL leaves the operating system's page cache: this shows recovery, not what a power cut leaves.
+//! SIGKILL keeps the page cache of the operating system, so this tests recovery, not a power cut.
 
-mod book;
+mod points;
 mod writer;
 
 use std::path::Path;
@@ -18,55 +18,55 @@ use crate::driver::mqtt::Version;
 use crate::engine::event::now_ms;
 use crate::error::{Error, Result};
 use crate::http::Client;
-use crate::lives::Lives;
 use crate::recorder::Operation;
-use crate::server::{ADMIN, Place, Server};
+use crate::server::{ADMIN, Server, ServerInstance};
+use crate::server_process::ServerProcess;
 use writer::{KEY, PUBLISH, Setup, Writer};
 
-pub use book::{Book, Judgement};
+pub use points::{LedgerCheck, PointLedger};
 pub use writer::Timing;
 
-/// Names of the classes: a message until its PUBACK, and a start of the server after a kill until it is ready.
+/// The names of the classes: a message until its PUBACK, and a restart after a kill until the server is ready.
 pub const CLASSES: [&str; 2] = ["publish", "restart"];
 const RESTART: u16 = PUBLISH + 1;
 const DEVICE_PREFIX: &str = "ledger-";
 const TOKEN_PREFIX: &str = "ledger-tok";
-/// Kills after ready happen this long after it.
+/// The delay of a kill after the server is ready.
 const AFTER_READY_MS: std::ops::Range<u64> = 50..2_000;
-/// Kills during start-up happen this long after the process was started.
+/// The delay of a kill during start-up, after the start of the process.
 const AFTER_SPAWN_MS: std::ops::Range<u64> = 1..150;
-/// One kill in so many happens during start-up.
+/// One kill in this many happens during start-up.
 const STARTUP_ONE_IN: u32 = 5;
-/// How far around the written points invented ones are looked for.
+/// The distance around the written points within which invented points are looked for.
 const DAY_MS: u64 = 86_400_000;
 
-/// What devices write, and how often the server is killed meanwhile.
+/// The parameters of the writes and the kills.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Devices, each over its own connection.
+    /// The number of devices, each with its own connection.
     pub devices: u32,
-    /// Messages in flight per connection.
+    /// The number of messages in flight per connection.
     pub window: usize,
-    /// Most messages per second over all devices; bounds what must be read back.
+    /// The largest number of messages per second of all devices. It limits the points to read back.
     pub rate: f64,
     /// MQTT version.
     pub version: Version,
-    /// How often the server is killed.
+    /// The number of kills.
     pub kills: u32,
 }
 
 /// One kill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kill {
-    /// Before the server was ready.
+    /// Whether the server was killed before it was ready.
     pub during_startup: bool,
-    /// After ready, or after the process was started.
+    /// The delay after ready, or after the start of the process.
     pub delay_ms: u64,
-    /// Whether points in flight at the kill before were sent again.
+    /// Whether points in flight at the previous kill were sent again.
     pub resent: bool,
-    /// Points sent for the first time before this kill.
+    /// The number of points sent for the first time before this kill.
     pub sent: u64,
-    /// Points acknowledged before this kill, those sent again included.
+    /// The number of points acknowledged before this kill, including repetitions.
     pub acked: u64,
 }
 
@@ -79,20 +79,20 @@ impl std::fmt::Display for Kill {
     }
 }
 
-/// A server on a directory of its own, its devices, and what they know of what they wrote.
+/// A server on its own directory, and the devices with their ledgers.
 pub struct Ledger {
     options: Options,
-    place: Place,
+    instance: ServerInstance,
     setup: Setup,
     server: Option<Server>,
     writers: Vec<Writer>,
     ids: Vec<String>,
     rng: Xoshiro256PlusPlus,
     base_ts_ms: u64,
-    /// Per device the first number that no check has looked at.
+    /// For each device, the first number that no check has covered.
     unchecked_from: Vec<u64>,
     kills: Vec<Kill>,
-    after_kills: Judgement,
+    after_kills: LedgerCheck,
     /// CPU time of the server while devices wrote; `None` once it could not be read.
     writing_cpu: Option<Duration>,
 }
@@ -100,12 +100,12 @@ pub struct Ledger {
 impl Ledger {
     /// Starts the server on an empty directory and creates the devices.
     pub(crate) fn start(binary: &Path, data: &Path, seed: u64, options: Options) -> Result<Self> {
-        let place = Place::new(binary, data)?;
-        let server = Server::start(&place)?;
+        let instance = ServerInstance::new(binary, data)?;
+        let server = Server::start(&instance)?;
         let base_ts_ms = now_ms();
         let mut ledger = Self {
             setup: Setup {
-                target: place.mqtt,
+                target: instance.mqtt,
                 protocol: options.version,
                 token_prefix: TOKEN_PREFIX.to_owned(),
                 window: options.window,
@@ -118,10 +118,10 @@ impl Ledger {
             base_ts_ms,
             unchecked_from: vec![0; options.devices as usize],
             kills: Vec::new(),
-            after_kills: Judgement::default(),
+            after_kills: LedgerCheck::default(),
             writing_cpu: Some(Duration::ZERO),
             options,
-            place,
+            instance,
         };
         let client = ledger.login()?;
         client.provision(ledger.options.devices, DEVICE_PREFIX, TOKEN_PREFIX)?;
@@ -129,10 +129,10 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Where its broker listens, and what it promises by an acknowledgement.
+    /// The broker's address and its durability class.
     pub(crate) fn describe(&self) -> Result<(String, String)> {
         let durability = self.login()?.status()["durability"].as_str().unwrap_or("unknown").to_owned();
-        Ok((self.place.mqtt.to_string(), durability))
+        Ok((self.instance.mqtt.to_string(), durability))
     }
 
     /// The kills so far.
@@ -140,30 +140,30 @@ impl Ledger {
         &self.kills
     }
 
-    /// Points acknowledged so far.
+    /// The number of points acknowledged so far.
     pub fn acked(&self) -> u64 {
-        self.writers.iter().map(|writer| writer.book.acked()).sum()
+        self.writers.iter().map(|writer| writer.points.acked()).sum()
     }
 
     /// The processes of the server.
-    pub(crate) fn lives(&self) -> Lives {
-        self.place.lives.clone()
+    pub(crate) fn server_process(&self) -> ServerProcess {
+        self.instance.process.clone()
     }
 
-    /// CPU time of the server for each acknowledged point while devices wrote, microseconds: without its starts and without
-    /// what was read back.
+    /// CPU time of the server per acknowledged point while devices wrote, microseconds. It excludes starts of the
+    /// server and reading back.
     pub(crate) fn cpu_us_per_point(&self) -> Option<f64> {
         let acked: u64 = self.kills.iter().map(|kill| kill.acked).sum();
         (acked > 0).then_some(self.writing_cpu?.as_secs_f64() * 1e6 / acked as f64)
     }
 
-    /// What was found wrong after each kill among the points written since the kill before.
-    pub fn after_kills(&self) -> &Judgement {
+    /// The sum of the checks after each kill. Each covers the points written since the previous kill.
+    pub fn after_kills(&self) -> &LedgerCheck {
         &self.after_kills
     }
 
-    /// Kills the server as often as is asked for, and has it running at the end. What it says goes to `tell`. An error is
-    /// a server that ended or refused by itself.
+    /// Kills and restarts the server as often as configured, and leaves it running. `tell` gets the progress. The error
+    /// is that of a server that ended or refused by itself.
     pub(crate) fn kill_all(&mut self, timing: Timing<'_>, tell: &dyn Fn(String)) -> Result<()> {
         while self.kills.len() < self.options.kills as usize && !timing.shared.is_stopped() {
             let kill = match self.server.take() {
@@ -180,31 +180,31 @@ impl Ledger {
         if self.server.is_none() { self.restart(timing) } else { Ok(()) }
     }
 
-    /// Looks at every point there is.
-    pub(crate) fn check_all(&self) -> Result<Judgement> {
+    /// Checks all points.
+    pub(crate) fn check_all(&self) -> Result<LedgerCheck> {
         self.check(|_| 0)
     }
 
-    /// Ends the server in order and starts it again: an orderly end must keep as much as a kill.
+    /// Stops the server in order and starts it again. An orderly stop must keep as much as a kill.
     pub(crate) fn stop_and_start(&mut self) -> Result<()> {
         self.stop()?;
-        self.server = Some(Server::start(&self.place)?);
+        self.server = Some(Server::start(&self.instance)?);
         Ok(())
     }
 
-    /// Ends the server in order.
+    /// Stops the server in order.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.server.take().map_or(Ok(()), Server::stop)
     }
 
     fn login(&self) -> Result<Client> {
-        Client::login(&self.place.http_url(), ADMIN, &self.place.admin_password()?)
+        Client::login(&self.instance.http_url(), ADMIN, &self.instance.admin_password()?)
     }
 
-    /// Starts the server again and checks what was written since the last check.
+    /// Starts the server again and checks the points since the last check.
     fn restart(&mut self, timing: Timing<'_>) -> Result<()> {
         let began_ns = timing.now_ns();
-        self.server = Some(Server::start(&self.place)?);
+        self.server = Some(Server::start(&self.instance)?);
         let start = Operation { class: RESTART, intended_ns: began_ns, sent_ns: began_ns };
         let mut recorder = timing.recorder.lock();
         recorder.planned(began_ns);
@@ -213,7 +213,7 @@ impl Ledger {
         drop(recorder);
         let found = self.check(|device| self.unchecked_from[device])?;
         self.after_kills.add(found);
-        self.unchecked_from = self.writers.iter().map(|writer| writer.book.sent()).collect();
+        self.unchecked_from = self.writers.iter().map(|writer| writer.points.sent()).collect();
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl Ledger {
         let delay_ms = self.rng.random_range(AFTER_READY_MS);
         let resent = self.rng.random();
         let (sent_before, acked_before) = (self.sent(), self.acked());
-        let cpu_before = self.place.lives.cpu();
+        let cpu_before = self.instance.process.cpu();
         let stop = AtomicBool::new(false);
         let (setup, writers) = (&self.setup, &mut self.writers);
         thread::scope(|scope| {
@@ -239,39 +239,40 @@ impl Ledger {
             killed
         })?;
         let (sent, acked) = (self.sent() - sent_before, self.acked() - acked_before);
-        let cpu = self.place.lives.cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+        let cpu =
+            self.instance.process.cpu().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
         self.writing_cpu = self.writing_cpu.zip(cpu).map(|(sum, cpu)| sum + cpu);
         Ok(Kill { during_startup: false, delay_ms, resent, sent, acked })
     }
 
     fn kill_during_startup(&mut self) -> Result<Kill> {
         let delay_ms = self.rng.random_range(AFTER_SPAWN_MS);
-        let server = Server::spawn(&self.place)?;
+        let server = Server::spawn(&self.instance)?;
         thread::sleep(Duration::from_millis(delay_ms));
         end(server, 0)?;
         Ok(Kill { during_startup: true, delay_ms, resent: false, sent: 0, acked: 0 })
     }
 
-    /// Reads back the points from the given number of each device on.
-    fn check(&self, from: impl Fn(usize) -> u64) -> Result<Judgement> {
+    /// Reads back the points of each device from the given number on, and checks them.
+    fn check(&self, from: impl Fn(usize) -> u64) -> Result<LedgerCheck> {
         let client = self.login()?;
-        let mut total = Judgement::default();
+        let mut total = LedgerCheck::default();
         for (device, writer) in self.writers.iter().enumerate() {
             let from = from(device);
-            let start_ms = if from == 0 { self.base_ts_ms - DAY_MS } else { writer.book.ts_ms(from) };
-            let end_ms = writer.book.ts_ms(writer.book.sent()) + DAY_MS;
+            let start_ms = if from == 0 { self.base_ts_ms - DAY_MS } else { writer.points.ts_ms(from) };
+            let end_ms = writer.points.ts_ms(writer.points.sent()) + DAY_MS;
             let mut history = client.history(&self.ids[device], &[KEY], start_ms, end_ms)?;
-            total.add(writer.book.judge(from, &history.remove(KEY).unwrap_or_default()));
+            total.add(writer.points.check(from, &history.remove(KEY).unwrap_or_default()));
         }
         Ok(total)
     }
 
     fn sent(&self) -> u64 {
-        self.writers.iter().map(|writer| writer.book.sent()).sum()
+        self.writers.iter().map(|writer| writer.points.sent()).sum()
     }
 }
 
-/// Kills the server. One that ended before that, or that closed connections, has failed by itself.
+/// Kills the server. If it ended before, or closed connections, it has failed by itself.
 fn end(mut server: Server, connections_gone: usize) -> Result<()> {
     if let Some(status) = server.ended()? {
         return Err(server.failed(format!("ended by itself ({status}) before it was killed")));

@@ -1,4 +1,4 @@
-//! One device of the ledger: writes numbered points at QoS 1 until its connection breaks, and books every answer.
+//! One device of the ledger: it writes numbered points at QoS 1 until its connection breaks, and records every answer.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -9,28 +9,28 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use wire::mqtt::{ConnectReturnCode, Packet, ProtocolVersion, QoS, encode_publish};
 
-use super::book::Book;
+use super::points::PointLedger;
 use crate::driver::mqtt::Version as Protocol;
 use crate::driver::mqtt::codec::{TELEMETRY_TOPIC, connect, next_packet};
 use crate::engine::Shared;
 use crate::recorder::{Operation, Recorder};
 
-/// Longest wait for an answer before the stop flag is looked at.
+/// The longest wait for an answer before the stop flag is checked.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_S: u16 = 60;
-/// The key the numbers are written under.
+/// The key of the numbers.
 pub(super) const KEY: &str = "n";
 /// Class of a message, from its send to its PUBACK.
 pub(super) const PUBLISH: u16 = 0;
 const UNANSWERED: &str = "messages in flight when the server was killed";
 
-/// Where times go, and what they count from.
+/// The recorder of the times, and their origin.
 #[derive(Clone, Copy)]
 pub struct Timing<'a> {
     /// Start of the load.
     pub at: Instant,
-    /// One for all writers: they lock it once for each write and each read.
+    /// The recorder of all writers, which lock it once for each write and each read.
     pub recorder: &'a Mutex<Recorder>,
     /// Counters of the run.
     pub shared: &'a Shared,
@@ -42,7 +42,7 @@ impl Timing<'_> {
     }
 }
 
-/// A message without its answer.
+/// An unanswered message.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     packet_id: u16,
@@ -50,22 +50,22 @@ struct InFlight {
     sent_ns: u64,
 }
 
-/// What is the same for all writers.
+/// The parameters that all writers share.
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) target: SocketAddr,
     pub(super) protocol: Protocol,
     pub(super) token_prefix: String,
     pub(super) window: usize,
-    /// Messages per second of one writer.
+    /// The messages per second of one writer.
     pub(super) rate: f64,
 }
 
-/// A device, its book, and what was in flight when its connection last broke.
+/// A device, its ledger, and the messages in flight when its connection broke.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) device: u32,
-    pub(super) book: Book,
+    pub(super) points: PointLedger,
     in_flight: VecDeque<InFlight>,
     to_resend: VecDeque<u64>,
     next_packet_id: u16,
@@ -73,13 +73,13 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(device: u32, base_ts_ms: u64) -> Self {
-        let book = Book::new(device, base_ts_ms);
-        Self { device, book, in_flight: VecDeque::new(), to_resend: VecDeque::new(), next_packet_id: 1 }
+        let points = PointLedger::new(device, base_ts_ms);
+        Self { device, points, in_flight: VecDeque::new(), to_resend: VecDeque::new(), next_packet_id: 1 }
     }
 
-    /// Writes until the connection breaks or `stop` is set. With `resend` what was in flight before goes out again
-    /// first, as a device with a persistent queue does; otherwise it is abandoned. A server that answers with
-    /// something else than success is an error; one that is gone is not.
+    /// Writes until the connection breaks or `stop` is set. With `resend`, messages that were in flight are sent again
+    /// first, as a device with a persistent queue does; otherwise they are abandoned. A refusal by the server is an
+    /// error; a broken connection is not.
     pub(super) fn run(
         &mut self,
         setup: &Setup,
@@ -144,7 +144,7 @@ impl Writer {
                 self.render(setup.protocol, sent_ns, &mut out);
                 sent += 1;
             }
-            timing.book_sent(sent_ns, sent - sent_before, out.len() as u64);
+            timing.record_sent(sent_ns, sent - sent_before, out.len() as u64);
             stream.write_all(&out)?;
             if self.in_flight.is_empty() {
                 std::thread::sleep(Duration::from_secs_f64(1.0 / setup.rate));
@@ -154,14 +154,14 @@ impl Writer {
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
                 other => other?,
             }
-            self.book_answers(setup.protocol, input, timing)?;
+            self.record_answers(setup.protocol, input, timing)?;
         }
         Ok(())
     }
 
     fn render(&mut self, protocol: Protocol, sent_ns: u64, out: &mut Vec<u8>) {
-        let number = self.to_resend.pop_front().unwrap_or_else(|| self.book.send());
-        let (ts, value) = (self.book.ts_ms(number), self.book.value(number));
+        let number = self.to_resend.pop_front().unwrap_or_else(|| self.points.send());
+        let (ts, value) = (self.points.ts_ms(number), self.points.value(number));
         let payload = format!("{{\"ts\":{ts},\"values\":{{\"{KEY}\":{value}}}}}");
         let packet_id = self.next_packet_id;
         self.next_packet_id = packet_id.checked_add(1).unwrap_or(1);
@@ -171,7 +171,7 @@ impl Writer {
         self.in_flight.push_back(InFlight { packet_id, number, sent_ns });
     }
 
-    fn book_answers(
+    fn record_answers(
         &mut self,
         protocol: Protocol,
         input: &mut Vec<u8>,
@@ -188,7 +188,7 @@ impl Writer {
                     let place =
                         place.ok_or_else(|| io::Error::other(format!("an answer to nothing: {ack:?}")))?;
                     if let Some(InFlight { number, sent_ns, .. }) = self.in_flight.remove(place) {
-                        self.book.ack(number);
+                        self.points.ack(number);
                         recorder.completed(&operation(sent_ns), now_ns, length as u64);
                         timing.shared.add_completed(1);
                     }
@@ -202,8 +202,8 @@ impl Writer {
 }
 
 impl Timing<'_> {
-    /// Messages that are handed to the kernel together. A closed loop: each was due when it was sent.
-    fn book_sent(&self, sent_ns: u64, count: u64, bytes: u64) {
+    /// Records messages that were sent together. The loop is closed, so each was due when it was sent.
+    fn record_sent(&self, sent_ns: u64, count: u64, bytes: u64) {
         let mut recorder = self.recorder.lock();
         for _ in 0..count {
             recorder.planned(sent_ns);
@@ -227,7 +227,7 @@ fn read_more(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// How a connection ends when its server is killed.
+/// Whether an error is that of a killed server.
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,5 +1,5 @@
-//! What a load generator adds to `wire::mqtt`: PUBLISH from a template whose digits are overwritten, and a short way
-//! for the one packet servers send us by the million, the plain PUBACK.
+//! Additions to `wire::mqtt` for a load generator: PUBLISH from a template in which only digits change, and a fast path
+//! for the most frequent packet, the plain PUBACK.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ use crate::payload::Template;
 /// The topic devices publish to.
 pub const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 
-/// Protocol version the devices speak.
+/// The protocol version of the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Protocol {
     /// MQTT 3.1.1.
@@ -97,7 +97,7 @@ pub(crate) fn release(out: &mut Vec<u8>, packet_id: u16) {
     out.extend_from_slice(&packet_id.to_be_bytes());
 }
 
-/// A complete PUBLISH packet with the places that change.
+/// A complete PUBLISH packet with the offsets of the parts that change.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishTemplate {
     packet: Vec<u8>,
@@ -130,7 +130,7 @@ impl PublishTemplate {
     }
 }
 
-/// The next packet in `input` and its length; `None` when more bytes are needed.
+/// The next packet in `input` and its length; `None` if more bytes are needed.
 pub(crate) fn next_packet(
     input: &[u8],
     protocol: Protocol,

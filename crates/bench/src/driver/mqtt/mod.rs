@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::mqtt::{Ack, ConnAck, ConnectReturnCode, Packet, QoS, ReasonCode};
 
-use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+use super::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use crate::payload::Template;
 use crate::schedule::SECOND_NS;
 use codec::PublishTemplate;
@@ -14,34 +14,34 @@ use codec::PublishTemplate;
 pub use codec::Protocol as Version;
 pub use codec::TELEMETRY_TOPIC;
 
-/// Runs of this process so far.
+/// The number of runs of this process so far.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// What all devices have in common.
+/// The common configuration of all devices.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Protocol version of all connections.
     pub version: Version,
-    /// What the devices of each group publish, in the order of [`crate::engine::Plan::groups`].
+    /// The messages of the devices of each group, in the order of [`crate::engine::Plan::groups`].
     pub groups: Vec<Messages>,
     /// Device n authenticates with the user name `<token_prefix>n`.
     pub token_prefix: String,
-    /// Keep-alive announced and kept.
+    /// The keep-alive to announce and to keep.
     pub keep_alive_s: u16,
-    /// No timestamp lies before this one, milliseconds since the epoch.
+    /// The earliest timestamp of a message, milliseconds since the epoch.
     pub floor_ts_ms: u64,
 }
 
-/// What the devices of one group publish.
+/// The messages of the devices of one group.
 #[derive(Debug, Clone)]
 pub struct Messages {
-    /// Devices, which is connections.
+    /// The number of devices, which is the number of connections.
     pub devices: u32,
     /// Quality of service of the messages.
     pub qos: QoS,
     /// Class of the messages in the recorder.
     pub class: u16,
-    /// What each message says.
+    /// The payload of each message.
     pub payload: Template,
 }
 
@@ -49,13 +49,13 @@ pub struct Messages {
 #[derive(Debug)]
 pub struct Mqtt {
     config: Config,
-    /// Of each group.
+    /// The template of each group.
     publish: Vec<PublishTemplate>,
-    /// Prefix of client identifiers, which a broker wants to be its only ones.
+    /// The prefix of client identifiers. It must be unique on a broker.
     client_prefix: String,
 }
 
-/// What a device sent and what the server answered for.
+/// The counts of a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages handed to the kernel; their sequence numbers are 0..sent.
@@ -72,21 +72,21 @@ pub struct Session {
     device: u32,
     group: usize,
     qos: QoS,
-    /// Messages the server takes unanswered.
+    /// The largest number of unanswered messages that the server accepts.
     receive_max: u16,
     next_packet_id: u16,
     open: bool,
-    /// What was sent and acknowledged.
+    /// The counts of sent and acknowledged messages.
     pub tally: Tally,
 }
 
 impl Session {
-    /// Its number, which is that of its connection.
+    /// The number of the device, which is that of its connection.
     pub fn device(&self) -> u32 {
         self.device
     }
 
-    /// The group it belongs to.
+    /// The group of the device.
     pub fn group(&self) -> usize {
         self.group
     }
@@ -97,7 +97,7 @@ impl Mqtt {
     pub fn new(config: Config) -> Self {
         let of_group = |of: &Messages| PublishTemplate::new(config.version, of.qos, of.payload.clone());
         let publish = config.groups.iter().map(of_group).collect();
-        // Two runs of one process that take turns are on one broker at the same time.
+        // Two alternating runs of one process use one broker at the same time.
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         Self { config, publish, client_prefix: format!("bench-{}-{run}-", std::process::id()) }
     }
@@ -148,14 +148,14 @@ impl Protocol for Mqtt {
     }
 
     fn answers_can_wait(&self) -> bool {
-        // The PUBREC of QoS 2 asks for a PUBREL.
+        // The PUBREC of QoS 2 requires a PUBREL.
         self.config.groups.iter().all(|of| of.qos != QoS::ExactlyOnce)
     }
 
-    fn start(&self, session: &mut Session, due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Session, due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         let packet_id = session.next_packet_id;
         session.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };
-        // Two messages of a device never have the same time, so none overwrites another.
+        // Two messages of a device never have the same timestamp, so that none overwrites another.
         let ts_ms = due.wall_ms.max(session.tally.last_ts_ms + 1);
         self.publish[session.group].render(out, packet_id, ts_ms, session.device, session.tally.sent);
         session.tally.last_ts_ms = ts_ms;
@@ -234,14 +234,14 @@ fn answered(
     let bytes = length as u32;
     if ack.reason.is_error() {
         let text = format!("{what} {}", ack.reason);
-        done(Completion { answer, judged: Judged::Failed(&text), bytes });
+        done(Completion { answer, status: AnswerStatus::Failed(&text), bytes });
     } else {
         session.tally.acked += 1;
-        done(Completion { answer, judged: Judged::Good, bytes });
+        done(Completion { answer, status: AnswerStatus::Good, bytes });
     }
 }
 
-/// A CONNACK refusal with its name in the connection's protocol version.
+/// The name of a CONNACK refusal in the protocol version of the connection.
 fn refusal(version: Version, connack: &ConnAck<'_>) -> String {
     let name = match (version, connack.code) {
         (Version::V5, code) => ReasonCode(code).to_string(),

@@ -1,4 +1,4 @@
-//! What is stored before questions are asked: random walks of two decimals.
+//! The data that queries read: random walks with two decimals.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,17 +6,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::Size;
 use crate::error::Result;
 use crate::http::Client;
 
-/// Time between two values of a device.
+/// The time between two values of a device.
 pub(super) const STEP_MS: i64 = 10_000;
-/// Keys of the wide device, which has a value of each every second.
+/// The keys of the wide device, which has a value of each every second.
 pub(super) const WIDE_KEYS: usize = 20;
-/// Rows of one request.
+/// The rows of one write request.
 pub(crate) const ROWS: i64 = 1_000;
-/// Name of the operation that writes them.
+/// The name of the write operation.
 pub(crate) const WRITE: &str = "write";
 const HOUR_MS: i64 = 3_600_000;
 const PREFIX: &str = "walk-";
@@ -24,19 +23,33 @@ pub(super) const WIDE_PREFIX: &str = "wide-";
 const TOKEN: &str = "reads-";
 const WIDE_TOKEN: &str = "reads-wide-";
 
-/// What is stored.
-pub(super) struct Filled {
-    /// Ids of the devices.
+/// The size of the data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DataSize {
+    /// Devices with one value every ten seconds.
+    pub(crate) devices: u32,
+    /// The hours of history, up to now.
+    pub(crate) hours: u32,
+}
+
+impl DataSize {
+    /// The smallest size that allows all queries.
+    pub(crate) const LEAST: Self = Self { devices: 100, hours: 12 };
+}
+
+/// The stored data.
+pub(super) struct StoredData {
+    /// The ids of the devices.
     pub(super) ids: Vec<String>,
-    /// Id of the device with many keys.
+    /// The id of the device with many keys.
     pub(super) wide: String,
-    /// The time behind the newest row, a whole number of hours.
+    /// The time after the newest row, a whole number of hours.
     pub(super) end_ms: i64,
     pub(super) rows: u64,
 }
 
 /// Creates the devices and writes their history.
-pub(super) fn fill(size: Size, client: &Client) -> Result<Filled> {
+pub(super) fn fill(size: DataSize, client: &Client) -> Result<StoredData> {
     client.provision(size.devices, PREFIX, TOKEN)?;
     client.provision(1, WIDE_PREFIX, WIDE_TOKEN)?;
     let ids = client.device_ids(PREFIX, size.devices)?;
@@ -60,32 +73,32 @@ pub(super) fn fill(size: Size, client: &Client) -> Result<Filled> {
         let times = (piece_ms..end_ms.min(piece_ms + ROWS * 1_000)).step_by(1_000);
         rows += client.report(&format!("{WIDE_TOKEN}0"), &body(times, &wide_keys(), &mut walks))?;
     }
-    Ok(Filled { ids, wide, end_ms, rows })
+    Ok(StoredData { ids, wide, end_ms, rows })
 }
 
-/// Names of the keys of the wide device.
+/// The names of the keys of the wide device.
 pub(super) fn wide_keys() -> Vec<String> {
     (0..WIDE_KEYS).map(|key| format!("k{key}")).collect()
 }
 
-/// Rows of one device behind what was there.
-pub(super) struct More {
+/// Rows of one device that follow the stored ones.
+pub(super) struct WriteBatch {
     token: String,
     rows: String,
 }
 
-impl More {
-    /// Those of request number `round`.
-    pub(super) fn new(size: Size, filled: &Filled, round: u64) -> Self {
+impl WriteBatch {
+    /// The rows of request number `round`.
+    pub(super) fn new(size: DataSize, stored: &StoredData, round: u64) -> Self {
         let device = round % u64::from(size.devices);
-        // A key of its own: the questions' answers stay what they are.
-        let begin_ms = filled.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
+        // The rows have their own key, so that the results of the queries do not change.
+        let begin_ms = stored.end_ms + (round / u64::from(size.devices)) as i64 * ROWS;
         let mut walk = Walk::new(round);
         let rows = body(begin_ms..begin_ms + ROWS, &["y".to_owned()], &mut [&mut walk]);
         Self { token: format!("{TOKEN}{device}"), rows }
     }
 
-    /// Writes them, and returns how many bytes they are.
+    /// Writes the rows and returns their size in bytes.
     pub(super) fn write(&self, client: &Client) -> Result<u64> {
         client.report(&self.token, &self.rows)?;
         Ok(self.rows.len() as u64)

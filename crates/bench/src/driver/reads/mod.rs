@@ -1,67 +1,53 @@
-//! Reads over HTTP: what does a dashboard wait for an answer, at rest and while points are being written? Every answer is
-//! checked to hold as many values as it must.
+//! Reads over HTTP: the response times of a dashboard's queries, at rest and while points are written. The driver
+//! checks that every answer contains the right number of values.
 
 mod fill;
-mod questions;
+mod queries;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::choice::Choice;
-use super::{Blocking, Breaker, Done, Failure, Moment};
+use super::choice::OperationChoice;
+use super::{Blocking, CancelHandle, Done, DueTime, Failure};
 use crate::dataset::Random;
 use crate::error::Result;
 use crate::http::Client;
-use fill::{Filled, More};
-use questions::Question;
+use fill::{StoredData, WriteBatch};
+use queries::Query;
 
-pub(crate) use fill::{ROWS, WRITE};
-pub(crate) use questions::NAMES;
+pub(crate) use fill::{DataSize, ROWS, WRITE};
+pub(crate) use queries::NAMES;
 
-/// What is stored before questions are asked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Size {
-    /// Devices with one value every ten seconds.
-    pub(crate) devices: u32,
-    /// Hours of their history, up to now.
-    pub(crate) hours: u32,
-}
-
-impl Size {
-    /// The smallest that the questions can be asked of.
-    pub(crate) const LEAST: Self = Self { devices: 100, hours: 12 };
-}
-
-/// A server that was filled, and the questions to it.
+/// A filled server, and the queries.
 pub(crate) struct Dashboard {
     client: Client,
-    size: Size,
-    filled: Filled,
-    questions: Vec<Question>,
-    /// Requests that wrote since.
+    size: DataSize,
+    stored: StoredData,
+    queries: Vec<Query>,
+    /// The number of write requests so far.
     written: AtomicU64,
 }
 
 impl Dashboard {
     /// Creates the devices and writes their history.
-    pub(crate) fn fill(client: Client, size: Size) -> Result<Self> {
-        let filled = fill::fill(size, &client)?;
-        let questions = questions::all(size, &filled);
-        Ok(Self { client, size, filled, questions, written: AtomicU64::new(0) })
+    pub(crate) fn fill(client: Client, size: DataSize) -> Result<Self> {
+        let stored = fill::fill(size, &client)?;
+        let queries = queries::all(size, &stored);
+        Ok(Self { client, size, stored, queries, written: AtomicU64::new(0) })
     }
 
-    /// Rows stored before the first question.
+    /// The number of rows stored before the first query.
     pub(crate) fn rows(&self) -> u64 {
-        self.filled.rows
+        self.stored.rows
     }
 }
 
-/// One load on it: connections that ask a question or write.
+/// One load: connections that query or write.
 pub(crate) struct Reads<'a> {
     pub(crate) dashboard: &'a Dashboard,
-    /// Names of the classes: questions, and [`WRITE`].
+    /// The names of the classes: queries, and [`WRITE`].
     pub(crate) classes: &'a [String],
-    /// The one class of each group of connections.
-    pub(crate) choice: Choice,
+    /// The class of each group of connections.
+    pub(crate) choice: OperationChoice,
 }
 
 /// One connection.
@@ -69,10 +55,10 @@ pub(crate) struct Session {
     number: u32,
     client: Client,
     random: Random,
-    /// Class and body of the answer that is not checked yet.
+    /// The class and the body of an answer that is not checked yet.
     answer: Option<(u16, String)>,
-    /// What is written next; made beforehand, because making it is not the server's time.
-    more: Option<More>,
+    /// The next batch to write. It is prepared beforehand, because its preparation is not the server's time.
+    more: Option<WriteBatch>,
 }
 
 impl Reads<'_> {
@@ -80,15 +66,15 @@ impl Reads<'_> {
         &self.classes[usize::from(class)]
     }
 
-    fn question(&self, class: u16) -> &Question {
+    fn query(&self, class: u16) -> &Query {
         let name = self.name(class);
-        let found = self.dashboard.questions.iter().find(|question| question.name == name);
+        let found = self.dashboard.queries.iter().find(|query| query.name == name);
         found.expect("BUG: the names of classes are checked")
     }
 
-    fn more(&self) -> More {
-        let Dashboard { size, filled, written, .. } = self.dashboard;
-        More::new(*size, filled, written.fetch_add(1, Ordering::Relaxed))
+    fn more(&self) -> WriteBatch {
+        let Dashboard { size, stored, written, .. } = self.dashboard;
+        WriteBatch::new(*size, stored, written.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -102,12 +88,12 @@ impl Blocking for Reads<'_> {
         Ok(Session { number, client: self.dashboard.client.clone(), random, answer: None, more })
     }
 
-    /// The client connects again by itself.
+    /// The HTTP client reconnects by itself.
     fn reopen(&self, _: &mut Session) -> std::result::Result<(), String> {
         Ok(())
     }
 
-    fn breaker(&self, _: &Session) -> Option<Breaker> {
+    fn cancel_handle(&self, _: &Session) -> Option<CancelHandle> {
         None
     }
 
@@ -115,13 +101,13 @@ impl Blocking for Reads<'_> {
         self.choice.next(session.number, &mut session.random)
     }
 
-    fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
+    fn run(&self, session: &mut Session, class: u16, _: DueTime) -> std::result::Result<Done, Failure> {
         let refused = |error: crate::Error| Failure::Refused(error.to_string());
         if let Some(more) = &session.more {
             let bytes_out = more.write(&session.client).map_err(refused)?;
             return Ok(Done { bytes_out, ..Done::default() });
         }
-        let answer = self.question(class).ask(&session.client).map_err(refused)?;
+        let answer = self.query(class).ask(&session.client).map_err(refused)?;
         let bytes_in = answer.len() as u64;
         session.answer = Some((class, answer));
         Ok(Done { bytes_in, ..Done::default() })
@@ -132,7 +118,7 @@ impl Blocking for Reads<'_> {
             session.more = Some(self.more());
         }
         let Some((class, answer)) = session.answer.take() else { return Ok(()) };
-        self.question(class).check(&answer).map_err(|error| error.to_string())
+        self.query(class).check(&answer).map_err(|error| error.to_string())
     }
 
     fn close(&self, _: &mut Session) {}

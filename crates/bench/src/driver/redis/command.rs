@@ -1,46 +1,46 @@
-//! Commands with places for keys and data, as memtier_benchmark's `--command` has them: `HSET __key__ f1 __data__`.
+//! Command templates with places for keys and data, as in memtier_benchmark's `--command`: `HSET __key__ f1 __data__`.
 
 use wire::resp::write;
 
 const KEY: &str = "__key__";
 const DATA: &str = "__data__";
 
-/// A piece of a command.
+/// A part of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Bytes as they are sent, RESP headers included.
+    /// Bytes to send, including RESP headers.
     Bytes(Vec<u8>),
-    /// A word with the next key between two texts.
+    /// A word that contains the next key between two texts.
     Key { before: Vec<u8>, after: Vec<u8> },
     /// A word of data.
     Data,
 }
 
-/// A command of a group, ready to be filled in.
+/// A command of a group, as a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
     pub(crate) hits: Hits,
-    /// Whether its key is there afterwards, and stays.
+    /// Whether the key exists after the command, permanently.
     stores: bool,
 }
 
-/// Commands after which their key is there.
+/// Commands after which their key exists.
 const STORING: [&str; 9] = ["SET", "HSET", "HMSET", "SADD", "ZADD", "LPUSH", "RPUSH", "SETRANGE", "APPEND"];
-/// Words of SET after which its key goes again.
+/// Arguments of SET after which its key expires.
 const EXPIRING: [&str; 4] = ["EX", "PX", "EXAT", "PXAT"];
 
-/// What of a reply is a hit.
+/// Which parts of a reply count as hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hits {
     /// The reply as a whole: a null or an empty aggregate is a miss.
     Whole,
-    /// Every element of it.
+    /// Every element of the reply.
     Elements,
 }
 
 impl Template {
-    /// Reads a command line: words are separated by blanks, `"..."` and `'...'` keep them together.
+    /// Parses a command line: blanks separate words, `"..."` and `'...'` quote them.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let words = words(text)?;
         let Some(name) = words.first() else { return Err("an empty command".to_owned()) };
@@ -72,7 +72,7 @@ impl Template {
         Ok(Self { parts, hits, stores })
     }
 
-    /// Whether it has one key, which is a word of its own.
+    /// Whether the command has one key, which is a word of its own.
     pub(crate) fn names_one_key(&self) -> bool {
         let is_key = |part: &&Part| matches!(part, Part::Key { .. });
         let mut keys = self.parts.iter().filter(is_key);
@@ -80,7 +80,7 @@ impl Template {
         keys.next().is_some_and(is_bare) && keys.next().is_none()
     }
 
-    /// Whether its key is there afterwards, and stays.
+    /// Whether the key exists after the command, permanently.
     pub(crate) fn stores(&self) -> bool {
         self.stores
     }

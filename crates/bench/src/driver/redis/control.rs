@@ -1,4 +1,4 @@
-//! A connection beside the load: what the server says about itself, and whether the data set is there.
+//! A connection outside of the load: it asks the server for its properties and checks the data set.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -10,7 +10,7 @@ use wire::resp::{Token, reply, token, write};
 use super::{Login, text_of};
 use crate::error::{Error, Result};
 
-/// Longest wait for one answer. INFO and DBSIZE answer at once; a server that is loading its file says so.
+/// The longest wait for one answer. INFO and DBSIZE answer at once; a server that loads its file reports that.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A blocking connection.
@@ -79,7 +79,7 @@ impl Control {
         Ok(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// Calls of each command so far, in lower case.
+    /// The number of calls of each command so far, in lower case.
     pub fn command_calls(&mut self) -> Result<BTreeMap<String, u64>> {
         let stats = self.info("commandstats")?;
         let calls = stats.iter().filter_map(|(name, value)| {
@@ -89,7 +89,7 @@ impl Control {
         Ok(calls.collect())
     }
 
-    /// One command and the bytes of its whole answer.
+    /// Sends one command and returns the bytes of its answer.
     fn exchange(&mut self, words: &[&str]) -> Result<Vec<u8>> {
         let cannot = |what: &'static str| Error::io(format!("{} to Redis: {what}", words[0]));
         let mut out = Vec::new();

@@ -1,24 +1,24 @@
-//! The data of values, as memtier_benchmark makes them.
+//! Values like those of memtier_benchmark.
 
 use super::random::Random;
 use crate::dataset::{self, Alphabet};
 
-/// How long a value is.
+/// The size of values.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
-    /// Always so many bytes.
+    /// A constant number of bytes.
     Fixed(u32),
-    /// From the first to the second number of bytes, uniformly.
+    /// Uniformly distributed between two numbers of bytes.
     Random(u32, u32),
-    /// From the first to the second, growing with the number of the key.
+    /// Growing from the first to the second number of bytes with the number of the key.
     Growing(u32, u32),
-    /// Sizes with weights, in turn: each so often as its weight says.
+    /// Sizes with weights, in rotation: each as often as its weight says.
     Weighted(Vec<(u32, u32)>),
 }
 
 impl Size {
-    /// The longest value.
+    /// The largest size.
     pub fn largest(&self) -> u32 {
         match self {
             Self::Fixed(size) | Self::Random(_, size) | Self::Growing(_, size) => *size,
@@ -27,24 +27,25 @@ impl Size {
     }
 }
 
-/// What a value says.
+/// The content of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// Random bytes, as with memtier's `-R`: one byte is counted up per value, after as many values as bytes all are new.
+    /// Random bytes, as with memtier's `-R`. One byte is incremented per value, so that all bytes are new after as many
+    /// values.
     Random,
-    /// The letter `x`: what memtier sends without `-R`. It compresses to nothing.
+    /// The letter `x`, memtier's content without `-R`. It compresses to almost nothing.
     MemtierX,
-    /// New for each value; a good compressor leaves so many thousandths of its size.
+    /// New content for each value, which a good compressor reduces to this many thousandths.
     Compressed(u16),
 }
 
 /// The values of one client.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
-    /// Random content; empty for any other.
+    /// The random content; empty for other kinds.
     buffer: Vec<u8>,
-    /// Content of a chosen compressibility, and its own stream of numbers.
+    /// The content of a given compressibility, with its own random numbers.
     compressed: Option<(dataset::Content, dataset::Random)>,
     changed: usize,
     weight_index: usize,
@@ -52,7 +53,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Draws the first content from `random`, as memtier does when a client is made.
+    /// Draws the first content from `random`, as memtier does when it creates a client.
     pub(crate) fn new(size: &Size, content: Content, random: &mut Random) -> Self {
         let bytes = if content == Content::Random { size.largest() as usize } else { 0 };
         let compressed = match content {
@@ -72,7 +73,7 @@ impl Values {
         self.buffer.iter_mut().for_each(|byte| *byte = random.next() as u8);
     }
 
-    /// The size of the next value of the key `share` of the way through its range.
+    /// The size of the next value. `share` is the position of the key within its range, from 0 to 1.
     pub(crate) fn next_size(&mut self, size: &Size, share: f64, random: &mut Random) -> usize {
         (match size {
             Size::Fixed(size) => *size,

@@ -1,22 +1,22 @@
-//! Which key an operation uses: memtier_benchmark's patterns, number for number.
+//! The key of an operation, by memtier_benchmark's patterns, with the same numbers.
 
 use std::str::FromStr;
 
 use super::random::Random;
 
-/// Below it an exponent is zero, and around one it is one.
+/// Exponents below it count as zero, and those this close to one count as one.
 const EXPONENT_EPSILON: f64 = 1e-4;
 
-/// How keys are chosen from a range.
+/// The distribution of keys in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Pattern {
     /// Uniform.
     #[serde(rename = "R")]
     Random,
-    /// One after the other; every client walks the whole range and begins anew at its end.
+    /// Sequential: every client walks through the whole range and starts again at its end.
     #[serde(rename = "S")]
     Sequential,
-    /// One after the other; every client has a range of its own.
+    /// Sequential: every client has its own range.
     #[serde(rename = "P")]
     Parallel,
     /// Normal distribution around the middle.
@@ -47,21 +47,21 @@ impl FromStr for Pattern {
 /// The keys of a group of clients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keys {
-    /// What every key begins with; its number follows in decimal.
+    /// The prefix of every key. The number follows in decimal.
     pub prefix: String,
-    /// Smallest number.
+    /// The smallest number.
     pub min: u64,
-    /// Largest number.
+    /// The largest number.
     pub max: u64,
-    /// Gaussian: standard deviation; `None` for a sixth of the range.
+    /// Gaussian: the standard deviation; `None` for a sixth of the range.
     pub deviation: Option<f64>,
-    /// Gaussian: centre; `None` for the middle of the range.
+    /// Gaussian: the centre; `None` for the middle of the range.
     pub median: Option<f64>,
-    /// Zipf: exponent.
+    /// Zipf: the exponent.
     pub exponent: f64,
 }
 
-/// Numbers of one client.
+/// The key numbers of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) min: u64,
@@ -69,7 +69,8 @@ pub(crate) struct Range {
 }
 
 impl Keys {
-    /// The range of client `index` of `clients`: with `parallel` a part of its own, the last client takes what is left.
+    /// The range of client `index` of `clients`. With `parallel` each has its own part, and the last client takes the
+    /// rest.
     pub(crate) fn range_of(&self, index: u64, clients: u64, parallel: bool) -> Range {
         if !parallel {
             return Range { min: self.min, max: self.max };
@@ -77,7 +78,7 @@ impl Keys {
         let size = (self.max - self.min) / clients + 1;
         let min = self.min + size * index;
         let max = if index + 1 == clients { self.max } else { min + size - 1 };
-        // With more clients than keys the last ones begin behind the end.
+        // With more clients than keys, the ranges of the last ones would start behind the end.
         Range { min: min.min(self.max), max: max.min(self.max) }
     }
 
@@ -101,7 +102,7 @@ impl Keys {
     }
 }
 
-/// The next number after `last` in a range that begins anew at its end; `None` before the first.
+/// The number after `last` in a range that wraps around; `None` for the first.
 pub(crate) fn sequential(last: Option<u64>, range: Range) -> u64 {
     match last {
         Some(last) if last >= range.min && last < range.max => last + 1,
@@ -109,8 +110,8 @@ pub(crate) fn sequential(last: Option<u64>, range: Range) -> u64 {
     }
 }
 
-/// Zipf's law by rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996) as memtier does it: ranks are the
-/// numbers themselves, so a range that begins at 0 begins at 1.
+/// Zipf's law by rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996), like memtier: ranks are the
+/// numbers themselves, so a range from 0 starts at 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Zipf {
     min: f64,
@@ -225,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// The naive model: cut 0..clients into ranges one after the other.
+        /// The reference model cuts 0..clients into consecutive ranges.
         #[test]
         fn parallel_ranges_cover_every_key_exactly_once(min in 0_u64..1_000, length in 0_u64..5_000, clients in 1_u64..60) {
             let keys = keys(min, min + length);
@@ -256,7 +257,7 @@ mod tests {
             let range = keys.range_of(0, 1, false);
             for _ in 0..100 {
                 let key = keys.gaussian(&mut random, range);
-                // memtier truncates what is at most one above the largest key.
+                // memtier truncates values up to one above the largest key.
                 prop_assert!((range.min..=range.max + 1).contains(&key));
             }
         }

@@ -1,5 +1,5 @@
-//! Clients of Redis and what speaks like it, with the semantics of memtier_benchmark: a list of commands with ratios in a
-//! fixed order, key patterns, data sizes, the same random numbers.
+//! Clients of Redis and compatible servers with the semantics of memtier_benchmark: a list of commands with ratios in a
+//! fixed order, key patterns, data sizes, and the same random numbers.
 
 mod command;
 pub mod control;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use wire::resp::{Reply, Token, reply, write};
 
-use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+use super::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use command::{Hits, Part, Template};
 use data::Values;
 use keys::{Range, Zipf, sequential};
@@ -20,7 +20,7 @@ use random::Random;
 pub use data::{Content, Size};
 pub use keys::{Keys, Pattern};
 
-/// Longest part of a server's error text that is kept: enough for `MOVED 3999 127.0.0.1:6381` and `WRONGTYPE ...`.
+/// The longest part of a server's error text to keep: enough for `MOVED 3999 127.0.0.1:6381` and `WRONGTYPE ...`.
 const ERROR_CHARS_MAX: usize = 120;
 
 /// One command of a group.
@@ -30,44 +30,44 @@ pub struct Command {
     pub class: u16,
     /// The words, with `__key__` and `__data__`.
     pub text: String,
-    /// How often it is sent before the next command's turn.
+    /// How many times it is sent before the next command.
     pub ratio: u32,
-    /// How its keys are chosen.
+    /// The key pattern.
     pub pattern: Pattern,
 }
 
-/// Clients that do the same.
+/// A group of clients with the same commands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupConfig {
-    /// Connections.
+    /// The number of connections.
     pub connections: u32,
-    /// Commands in their order. The first one's pattern decides whether clients have ranges of their own.
+    /// The commands, in order. The pattern of the first one decides whether clients have their own ranges.
     pub commands: Vec<Command>,
     /// The keys.
     pub keys: Keys,
-    /// How long values are.
+    /// The size of values.
     pub size: Size,
-    /// What they say.
+    /// The content of values.
     pub content: Content,
-    /// Operations per client; `None` without end.
+    /// The number of operations per client; `None` without a limit.
     pub requests: Option<u64>,
-    /// Whether every client draws numbers of its own. Without it all ask for the same keys at the same time, as memtier's
-    /// do without `--distinct-client-seed`.
+    /// Whether every client draws its own random numbers. Otherwise all use the same keys at the same time, as memtier
+    /// does without `--distinct-client-seed`.
     pub distinct_seeds: bool,
-    /// Seed of the first client.
+    /// The seed of the first client.
     pub seed: u32,
 }
 
-/// How clients introduce themselves.
+/// The credentials and the protocol of clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Login {
-    /// User of an access control list; `None` for the default user.
+    /// The ACL user; `None` for the default user.
     pub user: Option<String>,
-    /// Password; `None` for a server without one.
+    /// The password; `None` for a server without one.
     pub password: Option<String>,
     /// Database number.
     pub database: u32,
-    /// Speak RESP3.
+    /// Uses RESP3.
     pub resp3: bool,
 }
 
@@ -95,26 +95,26 @@ impl std::fmt::Debug for Redis {
 #[derive(Debug)]
 pub struct Session {
     group: u16,
-    /// Its number in the group.
+    /// The number of the client in its group.
     client: u32,
-    /// Replies of the handshake that are to come.
+    /// The number of outstanding replies of the handshake.
     handshake: u8,
     command: u16,
-    /// Times the current command was sent in its turn.
-    turns: u32,
+    /// How many times the current command was sent in this round.
+    repeats: u32,
     /// Operations sent.
     pub sent: u64,
     range: Range,
-    /// Last sequential key of each command.
+    /// The last sequential key of each command.
     last: Vec<Option<u64>>,
     random: Random,
     values: Values,
-    /// Commands on their way, oldest first: answers come in order.
+    /// The classes of commands in flight, oldest first. Answers come in order.
     expected: VecDeque<u16>,
 }
 
 impl Redis {
-    /// A driver; an error says what of the commands cannot be.
+    /// Creates a driver. The error says which part of the commands is impossible.
     pub fn new(groups: Vec<GroupConfig>, login: Login) -> Result<Self, String> {
         let mut first = 0;
         let mut made = Vec::new();
@@ -220,19 +220,19 @@ impl Group {
         }
     }
 
-    /// The command whose turn it is.
+    /// The next command of the rotation.
     fn next_command(&self, session: &mut Session) -> u16 {
-        while session.turns >= self.config.commands[usize::from(session.command)].ratio {
-            session.turns = 0;
+        while session.repeats >= self.config.commands[usize::from(session.command)].ratio {
+            session.repeats = 0;
             session.command = (session.command + 1) % self.config.commands.len() as u16;
         }
-        session.turns += 1;
+        session.repeats += 1;
         session.command
     }
 }
 
 impl GroupConfig {
-    /// The seed of a client, counted from that of the first.
+    /// The seed of a client, relative to that of the first.
     fn seed_of(&self, client: u32, first: u32) -> u32 {
         if self.distinct_seeds { first.wrapping_add(client) } else { first }
     }
@@ -242,8 +242,8 @@ impl GroupConfig {
         self.commands.iter().all(|command| Template::parse(&command.text).is_ok_and(|it| it.names_one_key()))
     }
 
-    /// Whether every key of the range is there after all requests: clients walk through ranges of their own to the end, with a
-    /// command that stores.
+    /// Whether every key of the range exists after all requests: clients walk through their own ranges to the end with
+    /// a command that stores.
     pub(crate) fn stores_each_key(&self) -> bool {
         let [Command { pattern: Pattern::Parallel, text, .. }] = &self.commands[..] else { return false };
         let first = self.keys.range_of(0, self.connections.into(), true);
@@ -251,7 +251,7 @@ impl GroupConfig {
         walks_to_the_end && Template::parse(text).is_ok_and(|template| template.stores())
     }
 
-    /// Bytes of key and data that the first command writes, on average over data sizes.
+    /// The mean number of bytes of key and data that the first command writes.
     pub(crate) fn payload_bytes(&self) -> f64 {
         let size = match &self.size {
             Size::Fixed(size) => f64::from(*size),
@@ -288,7 +288,7 @@ impl Protocol for Redis {
             client,
             handshake: 0,
             command: 0,
-            turns: 0,
+            repeats: 0,
             sent: 0,
             range: config.keys.range_of(client.into(), config.connections.into(), group.parallel),
             last: vec![None; config.commands.len()],
@@ -304,7 +304,7 @@ impl Protocol for Redis {
         if session.handshake == 0 { Opening::Ready } else { Opening::Wait }
     }
 
-    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Session, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         let group = &self.groups[usize::from(session.group)];
         if group.config.requests.is_some_and(|requests| session.sent >= requests) {
             return None;
@@ -344,27 +344,27 @@ impl Protocol for Redis {
             let hits =
                 session.expected.pop_front().map_or(Hits::Whole, |c| group.templates[usize::from(c)].hits);
             let bytes = u32::try_from(found.consumed).unwrap_or(u32::MAX);
-            judge(&found, hits, |judged| done(Completion { answer: Answer::InOrder, judged, bytes }));
+            judge(&found, hits, |status| done(Completion { answer: Answer::InOrder, status, bytes }));
         }
         Ok(received)
     }
 }
 
-fn judge(found: &Reply<'_>, hits: Hits, done: impl FnOnce(Judged<'_>)) {
-    let one = |hit: bool| Judged::Found { hits: u32::from(hit), misses: u32::from(!hit) };
+fn judge(found: &Reply<'_>, hits: Hits, done: impl FnOnce(AnswerStatus<'_>)) {
+    let one = |hit: bool| AnswerStatus::Found { hits: u32::from(hit), misses: u32::from(!hit) };
     match found.head {
-        Token::Error(text) => done(Judged::Failed(&text_of(text))),
+        Token::Error(text) => done(AnswerStatus::Failed(&text_of(text))),
         _ if found.inner_error.is_some() => {
-            done(Judged::Failed(&text_of(found.inner_error.unwrap_or_default())));
+            done(AnswerStatus::Failed(&text_of(found.inner_error.unwrap_or_default())));
         }
         Token::Null => done(one(false)),
         Token::Bulk(_) | Token::Verbatim(_) => done(one(true)),
         Token::Array(count) | Token::Set(count) if hits == Hits::Elements => {
             let misses = u32::try_from(found.nulls).unwrap_or(u32::MAX);
-            done(Judged::Found { hits: u32::try_from(count).unwrap_or(u32::MAX) - misses, misses });
+            done(AnswerStatus::Found { hits: u32::try_from(count).unwrap_or(u32::MAX) - misses, misses });
         }
         Token::Array(count) | Token::Set(count) | Token::Map(count) => done(one(count > 0)),
-        _ => done(Judged::Good),
+        _ => done(AnswerStatus::Good),
     }
 }
 

@@ -1,11 +1,11 @@
-//! The random numbers of memtier_benchmark: `random_r` of the GNU C library with 512 bytes of state, two draws of 31 bits
-//! each. Whoever compares two tools on one server wants both to ask for the same keys in the same order.
+//! The random numbers of memtier_benchmark: `random_r` of the GNU C library with 512 bytes of state, two draws of 31
+//! bits each. A comparison of two tools on one server needs the same keys in the same order.
 
-/// Numbers of state of the generator with 512 bytes.
+/// The number of words of state.
 const DEGREE: usize = 63;
-/// How far apart the two numbers are that are added.
+/// The distance of the two numbers that are added.
 const SEPARATION: usize = 1;
-/// Largest number that [`Random::next`] gives: 62 bits.
+/// The largest result of [`Random::next`]: 62 bits.
 pub(crate) const RANDOM_MAX: u64 = 0x3fff_ffff_ffff_ffff;
 
 /// An additive feedback generator (x^63 + x + 1).
@@ -19,7 +19,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// memtier's generator of client seed `seed`; it adds 1, because 0 and 1 give the same numbers.
+    /// Creates memtier's generator of client seed `seed`. memtier adds 1, because 0 and 1 give the same numbers.
     pub(crate) fn new(seed: u32) -> Self {
         let seed = seed.wrapping_add(1).max(1);
         let mut state = [0; DEGREE];
@@ -83,7 +83,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Expected numbers come from a C program on glibc 2.36: `initstate_r(seed, state, 512, &data)` and `random_r`.
+    /// The expected numbers come from a C program on glibc 2.36: `initstate_r(seed, state, 512, &data)` and `random_r`.
     #[test]
     fn numbers_are_those_of_the_c_library() {
         for (seed, first, last) in [(0, FIRST_1, LAST_1), (1, FIRST_2, LAST_2)] {

@@ -1,4 +1,4 @@
-//! What clients send and how they judge answers.
+//! Tests of the requests of clients, and of their checks of answers.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn sent(driver: &Redis, number: u32) -> Vec<String> {
     let mut texts = Vec::new();
     loop {
         let mut out = Vec::new();
-        if driver.start(&mut session, Moment { intended_ns: 0, wall_ms: 0 }, &mut out).is_none() {
+        if driver.start(&mut session, DueTime { intended_ns: 0, wall_ms: 0 }, &mut out).is_none() {
             return texts;
         }
         let mut words = Vec::new();
@@ -77,16 +77,16 @@ fn clients_draw_the_same_numbers_unless_seeds_differ() {
     assert_eq!(sent(&distinct, 0), sent(&same, 0), "the first client has the same seed in both");
 }
 
-fn judged(command: &str, answers: &[u8]) -> Vec<String> {
+fn status(command: &str, answers: &[u8]) -> Vec<String> {
     let driver = Redis::new(vec![group(&[(command, 1, Pattern::Random)])], Login::default()).unwrap();
     let mut session = driver.session(0);
     let mut out = Vec::new();
     assert_eq!(driver.open(&mut session, &mut out), Opening::Ready);
-    (0..6).for_each(|_| _ = driver.start(&mut session, Moment { intended_ns: 0, wall_ms: 0 }, &mut out));
+    (0..6).for_each(|_| _ = driver.start(&mut session, DueTime { intended_ns: 0, wall_ms: 0 }, &mut out));
     let mut texts = Vec::new();
     let received = driver
         .receive(&mut session, answers, &mut out, &mut |completion| {
-            texts.push(format!("{:?} {}", completion.judged, completion.bytes));
+            texts.push(format!("{:?} {}", completion.status, completion.bytes));
         })
         .unwrap();
     assert_eq!(received.used, answers.len());
@@ -96,19 +96,19 @@ fn judged(command: &str, answers: &[u8]) -> Vec<String> {
 #[test]
 fn answers_are_hits_or_misses_by_command() {
     assert_eq!(
-        judged("GET __key__", b"$1\r\na\r\n$-1\r\n-WRONGTYPE x\r\n"),
+        status("GET __key__", b"$1\r\na\r\n$-1\r\n-WRONGTYPE x\r\n"),
         ["Found { hits: 1, misses: 0 } 7", "Found { hits: 0, misses: 1 } 5", "Failed(\"WRONGTYPE x\") 14"]
     );
     assert_eq!(
-        judged("MGET __key__ __key__", b"*2\r\n$1\r\na\r\n$-1\r\n"),
+        status("MGET __key__ __key__", b"*2\r\n$1\r\na\r\n$-1\r\n"),
         ["Found { hits: 1, misses: 1 } 16"]
     );
     assert_eq!(
-        judged("HGETALL __key__", b"*0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"),
+        status("HGETALL __key__", b"*0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"),
         ["Found { hits: 0, misses: 1 } 4", "Found { hits: 1, misses: 0 } 18"]
     );
-    assert_eq!(judged("SET __key__ 1", b"+OK\r\n"), ["Good 5"]);
-    assert_eq!(judged("EXEC", b"*2\r\n+OK\r\n-ERR in it\r\n"), ["Failed(\"ERR in it\") 21"]);
+    assert_eq!(status("SET __key__ 1", b"+OK\r\n"), ["Good 5"]);
+    assert_eq!(status("EXEC", b"*2\r\n+OK\r\n-ERR in it\r\n"), ["Failed(\"ERR in it\") 21"]);
 }
 
 #[test]

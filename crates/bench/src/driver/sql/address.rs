@@ -1,13 +1,13 @@
-//! Where a database is: `mysql://user:password@host:3306/database`, or `postgres://` with port 5432.
+//! The address of a database: `mysql://user:password@host:3306/database`, or `postgres://` with port 5432.
 
 use std::net::SocketAddr;
 
 use crate::target_url::{MYSQL, POSTGRES, TargetUrl, addresses, encoded};
 
-/// User and database of the original, where the URL names none.
+/// sysbench's default user and database.
 const DEFAULT_NAME: &str = "sbtest";
 
-/// Which protocol and which SQL.
+/// The protocol and the SQL dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
@@ -17,16 +17,16 @@ pub enum Dialect {
     Postgres,
 }
 
-/// A database to load and to ask.
+/// The address and the credentials of a database.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Protocol and SQL.
+    /// The protocol and the SQL dialect.
     pub dialect: Dialect,
     /// Host name or address.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// User; that of the original by default: `sbtest`.
+    /// The user; `sbtest` by default, as in sysbench.
     pub user: String,
     /// Password; may be empty.
     pub password: String,
@@ -34,7 +34,7 @@ pub struct Address {
     pub database: String,
 }
 
-/// The password stays out of logs and results.
+/// Keeps the password out of logs and results.
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.without_password())
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Address {
 }
 
 impl Address {
-    /// Reads a URL.
+    /// Parses a URL.
     pub fn parse(url: &str) -> Result<Self, String> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         let (dialect, form) = match scheme.as_str() {
@@ -67,7 +67,7 @@ impl Address {
         })
     }
 
-    /// The URL without its password, as [`Address::parse`] reads it.
+    /// The URL without its password. [`Address::parse`] reads it.
     pub fn without_password(&self) -> String {
         let scheme = match self.dialect {
             Dialect::Mysql => "mysql",

@@ -1,4 +1,4 @@
-//! One connection to a database, whatever its protocol.
+//! One connection to a database, for every protocol.
 
 use std::time::Duration;
 
@@ -6,44 +6,13 @@ use super::address::{Address, Dialect};
 use super::link::SqlError;
 use super::mysql::Mysql;
 use super::postgres::Postgres;
-use crate::driver::Breaker;
+use super::value::{Effect, Rows, Statement, Type, Value};
+use crate::driver::CancelHandle;
 
-/// MySQL's refusal of one more prepared statement.
+/// MySQL's error code for too many prepared statements.
 const TOO_MANY_STATEMENTS: &str = "1461";
 const FEWER_STATEMENTS: &str = "raise it (SET GLOBAL max_prepared_stmt_count = ...), or take fewer tables or connections: each \
      connection prepares up to 9 statements on every table; protocol = \"text\" prepares none";
-
-/// A value bound to a prepared statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
-    /// A 32-bit integer.
-    Int(i32),
-    /// Text.
-    Text(&'a [u8]),
-}
-
-/// Type of a bound value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Type {
-    Int,
-    Text,
-}
-
-/// What a statement did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Effect {
-    /// Rows that came back.
-    pub(crate) rows: u64,
-    /// Rows changed.
-    pub(crate) affected: u64,
-}
-
-/// Rows as text.
-pub(crate) type Rows = Vec<Vec<Option<String>>>;
-
-/// A statement prepared on one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Statement(pub(super) u32);
 
 /// A connection.
 #[derive(Debug)]
@@ -62,10 +31,10 @@ impl Client {
         connected.map_err(|error| explain(error, address))
     }
 
-    pub(crate) fn breaker(&self) -> Breaker {
+    pub(crate) fn cancel_handle(&self) -> CancelHandle {
         match self {
-            Self::Mysql(client) => client.breaker(),
-            Self::Postgres(client) => client.breaker(),
+            Self::Mysql(client) => client.cancel_handle(),
+            Self::Postgres(client) => client.cancel_handle(),
         }
     }
 
@@ -77,7 +46,7 @@ impl Client {
         }
     }
 
-    /// Carries out a statement given as text; rows are counted, not kept.
+    /// Runs a statement given as text. Rows are counted, not kept.
     pub(crate) fn run(&mut self, sql: &[u8]) -> Result<Effect, SqlError> {
         match self {
             Self::Mysql(client) => client.run(sql),
@@ -85,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Asks a question and keeps the answer.
+    /// Runs a query and returns its rows.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Rows, SqlError> {
         match self {
             Self::Mysql(client) => client.rows(sql),
@@ -93,7 +62,7 @@ impl Client {
         }
     }
 
-    /// Prepares a statement; `None` when the server cannot prepare one of this kind.
+    /// Prepares a statement; `None` if the server cannot prepare this kind.
     pub(crate) fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Option<Statement>, SqlError> {
         match self {
             Self::Mysql(client) => client.prepare(sql).map_err(|error| match error {
@@ -106,7 +75,7 @@ impl Client {
         }
     }
 
-    /// Carries out a prepared statement; rows are counted, not kept.
+    /// Runs a prepared statement. Rows are counted, not kept.
     pub(crate) fn execute(&mut self, statement: Statement, values: &[Value<'_>]) -> Result<Effect, SqlError> {
         match self {
             Self::Mysql(client) => client.execute(statement, values),
@@ -123,7 +92,7 @@ impl Client {
     }
 }
 
-/// Says what to do about the refusals everybody meets.
+/// Adds a remedy to common refusals.
 fn explain(error: SqlError, address: &Address) -> SqlError {
     let SqlError::Refused { code, message } = error else { return error };
     let advice = match code.as_str() {

@@ -1,4 +1,4 @@
-//! What is in the tables after a load.
+//! The content of the tables after a load.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use super::address::Address;
 use super::client::Client;
 use super::link::SqlError;
 
-/// Longest wait for one answer: a count reads a whole index.
+/// The longest wait for one answer: a count reads a whole index.
 const SILENCE: Duration = Duration::from_secs(3_600);
-/// Tables named of those that are not as they should be.
+/// The largest number of wrong tables to name.
 const NAMED: usize = 3;
 
-/// The tables as they are, against the rows that each should have.
+/// The actual content of the tables, compared with the expected rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Rows of all tables.
+    /// The number of rows of all tables.
     pub rows: u64,
-    /// Tables with another number of rows, in words.
+    /// Tables with a wrong number of rows, as text.
     pub wrong_rows: Vec<String>,
-    /// Tables whose ids are not 1 to this number, in words.
+    /// Tables whose ids are not 1 to that number, as text.
     pub wrong_ids: Vec<String>,
 }
 
 impl Contents {
-    /// What is wrong in one sentence; all of it where few tables are concerned.
+    /// The errors in one sentence; all of them if only few tables are wrong.
     pub fn named(wrong: &[String]) -> String {
         let mut text = wrong.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         if let more @ 1.. = wrong.len().saturating_sub(NAMED) {
@@ -50,7 +50,7 @@ pub(super) fn contents(address: &Address, tables: u32, rows: u32) -> Result<Cont
     let mut client = Client::connect(address, SILENCE)?;
     let mut contents = Contents::default();
     for table in 1..=tables {
-        // Apart: the ends of the ids are read from the primary key, a count from whichever index is smallest.
+        // The queries are separate: the first and last id come from the primary key, a count from the smallest index.
         let count = numbers(&mut client, &format!("SELECT COUNT(*) FROM sbtest{table}"))?;
         let ends = numbers(&mut client, &format!("SELECT MIN(id), MAX(id) FROM sbtest{table}"))?;
         let number = |of: &[Option<i64>], index: usize| of.get(index).copied().flatten();

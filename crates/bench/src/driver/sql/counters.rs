@@ -1,4 +1,4 @@
-//! The server's own counters, and whether they agree with ours.
+//! The server's own counters, and their comparison with those of the generator.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use super::client::Client;
 use super::link::SqlError;
 use super::tally::StatementCounts;
 
-/// Longest wait for an answer: counters are read each second.
+/// The longest wait for an answer. Counters are read each second.
 const SILENCE: Duration = Duration::from_secs(10);
 const MYSQL: &str = "SHOW GLOBAL STATUS";
 const POSTGRES: &str = "SELECT to_jsonb(s) - 'datname' - 'stats_reset' - 'datid' - 'checksum_last_failure' \
      FROM pg_stat_database s WHERE datname = current_database()";
-/// Calls by the first word of the statement, in this database, by whomever; what reads statistics is left out.
+/// Calls by the first word of the statement, in this database, of all users, without statements that read statistics.
 const POSTGRES_STATEMENTS: &str = "SELECT lower(substring(query from '^[[:space:]]*([a-zA-Z]+)')), sum(calls) FROM pg_stat_statements \
      WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '%pg\\_%' GROUP BY 1";
 
-/// A connection of its own that reads counters.
+/// A separate connection that reads counters.
 #[derive(Debug)]
 pub struct ServerCounters {
     client: Client,
@@ -30,7 +30,7 @@ impl ServerCounters {
         Ok(Self { client: Client::connect(address, SILENCE)?, dialect: address.dialect })
     }
 
-    /// All counters that are numbers. PostgreSQL's are those of the database and come up to a second late.
+    /// All numeric counters. Those of PostgreSQL cover the database and are up to a second late.
     pub fn read(&mut self) -> Result<BTreeMap<String, f64>, SqlError> {
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
         match self.dialect {
@@ -54,15 +54,15 @@ impl ServerCounters {
         }
     }
 
-    /// Statements that the server counted so far, under MySQL's names (`Com_select`, ...). PostgreSQL counts them where the
-    /// extension `pg_stat_statements` is loaded and created in the database; `None` without it.
+    /// The statements that the server has counted, under MySQL's names (`Com_select`, ...). PostgreSQL counts them if
+    /// the extension `pg_stat_statements` is loaded and created in the database; `None` without it.
     pub fn statements(&mut self) -> Result<Option<BTreeMap<String, f64>>, SqlError> {
         if self.dialect == Dialect::Mysql {
             return self.read().map(Some);
         }
         let rows = match self.client.rows(POSTGRES_STATEMENTS) {
             Ok(rows) => rows,
-            // No such relation, not loaded, not allowed.
+            // The relation does not exist, the extension is not loaded, or the user may not read it.
             Err(SqlError::Refused { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -73,7 +73,7 @@ impl ServerCounters {
         Ok(Some(rows.into_iter().filter_map(pair).collect()))
     }
 
-    /// Settings that decide what a commit costs and what fits into memory.
+    /// The settings that determine the cost of a commit and the size of memory.
     pub fn settings(&mut self) -> Result<BTreeMap<String, String>, SqlError> {
         let question = match self.dialect {
             Dialect::Mysql => {
@@ -94,15 +94,15 @@ impl ServerCounters {
         Ok(rows.into_iter().filter_map(pair).collect())
     }
 
-    /// The version of the server as it says it.
+    /// The server's version text.
     pub fn version(&mut self) -> Result<String, SqlError> {
         let rows = self.client.rows("SELECT version()")?;
         Ok(rows.into_iter().flatten().flatten().next().unwrap_or_default())
     }
 }
 
-/// What a transaction consisted of between two readings of MySQL's counters: select : update : delete : insert : commit,
-/// per commit, such as `14 : 2 : 1 : 1 : 1`; with their counts where it does not come out even.
+/// The composition of a transaction between two readings of MySQL's counters: select : update : delete : insert :
+/// commit, per commit, such as `14 : 2 : 1 : 1 : 1`; with the counts if the ratios are not integers.
 pub fn ratio(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> String {
     let value = |of: &BTreeMap<String, f64>, name: &str| of.get(name).copied().unwrap_or(0.0) as u64;
     let names = ["Com_select", "Com_update", "Com_delete", "Com_insert", "Com_commit"];
@@ -113,8 +113,8 @@ pub fn ratio(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> S
     shown.join(" : ")
 }
 
-/// Compares the server's statement counters with what was sent between two readings. It is
-/// exact when nobody else uses the server. Returns what does not agree.
+/// Compares the server's statement counters with the statements sent between two readings. The comparison is exact if
+/// nobody else uses the server. Returns the differences.
 pub fn check_statements(
     before: &BTreeMap<String, f64>,
     after: &BTreeMap<String, f64>,

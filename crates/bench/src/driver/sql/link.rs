@@ -1,4 +1,4 @@
-//! A blocking socket with one read buffer, and what can go wrong on it.
+//! A blocking socket with a read buffer, and its errors.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,31 +6,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::{Address, Dialect};
-use crate::driver::Breaker;
+use crate::driver::CancelHandle;
 
-/// First size of a read buffer: the answer of a range of 100 rows of 125 bytes fits, so it is one system call.
+/// The initial size of a read buffer. The answer of a range of 100 rows of 125 bytes fits, so that it needs one system
+/// call.
 const BUFFER_BYTES: usize = 32 * 1024;
-/// Longest time until a connection is established.
+/// The longest time to establish a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a statement or a connection failed.
+/// The reason why a statement or a connection failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SqlError {
-    /// The server refused; the connection goes on.
+    /// The server refused, and the connection can be used.
     Refused {
         /// MySQL's error number or PostgreSQL's SQLSTATE.
         code: String,
-        /// The server's words.
+        /// The server's text.
         message: String,
     },
-    /// The connection is of no use any more.
+    /// The connection cannot be used any more.
     Lost(String),
 }
 
 impl SqlError {
-    /// Whether the server asks for the transaction to be tried again: deadlock (1213, 40P01), changed record (1020),
-    /// lock wait timeout (1205), serialization failure (40001), and PostgreSQL's duplicate key (23505): two transactions
-    /// replace the same row. These are the codes sysbench ignores.
+    /// Whether the transaction must be repeated: deadlock (1213, 40P01), changed record (1020), lock wait timeout
+    /// (1205), serialization failure (40001), and PostgreSQL's duplicate key (23505), when two transactions replace the
+    /// same row. sysbench ignores these codes.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if matches!(code.as_str(), "1213" | "1020" | "1205" | "40P01" | "40001" | "23505"))
     }
@@ -43,8 +44,8 @@ impl SqlError {
         }
     }
 
-    /// The same for the same cause, so that errors can be counted: the code with what it means, not the server's text
-    /// with its keys and numbers.
+    /// A text that is the same for the same cause, so that errors can be counted: the code with its meaning, without
+    /// the server's keys and numbers.
     pub fn kind(&self) -> String {
         match self {
             Self::Refused { code, message } => format!("error {code}: {}", without_details(message)),
@@ -62,7 +63,7 @@ impl std::fmt::Display for SqlError {
     }
 }
 
-/// Numbers and quoted parts of a message, which differ from case to case, become `#`.
+/// Replaces numbers and quoted parts of a message by `#`, because they vary.
 fn without_details(message: &str) -> String {
     let mut text = String::new();
     let mut quote = None;
@@ -94,7 +95,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects; no answer may take longer than `silence`.
+    /// Connects. No answer may take longer than `silence`.
     pub(super) fn connect(address: &Address, silence: Duration) -> Result<Self, SqlError> {
         let mut last = String::new();
         for socket in address.resolve().map_err(SqlError::Lost)? {
@@ -114,8 +115,8 @@ impl Link {
         Ok(Self { stream: Arc::new(stream), buffer, start: 0, end: 0, bytes_in: 0, bytes_out: 0 })
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        Breaker::new(Arc::clone(&self.stream))
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle::new(Arc::clone(&self.stream))
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), SqlError> {
@@ -123,7 +124,7 @@ impl Link {
         (&*self.stream).write_all(bytes).map_err(|error| lost(&error))
     }
 
-    /// Waits until `count` bytes are there; they are `self.bytes()[..count]`.
+    /// Waits until `count` bytes have arrived; they are `self.bytes()[..count]`.
     #[inline]
     pub(super) fn need(&mut self, count: usize) -> Result<(), SqlError> {
         if self.end - self.start >= count {
@@ -156,7 +157,7 @@ impl Link {
         Ok(())
     }
 
-    /// What was read and not yet used.
+    /// The bytes that were read and not used yet.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
@@ -233,9 +234,9 @@ mod tests {
     fn silence_and_cuts_end_the_wait() {
         let (mut link, server) = pair();
         assert_eq!(link.need(1).unwrap_err().to_string(), "connection lost: the server does not answer");
-        let breaker = link.breaker();
+        let cancel_handle = link.cancel_handle();
         let waiting = thread::spawn(move || link.need(1));
-        breaker.cut();
+        cancel_handle.cancel();
         assert!(matches!(waiting.join().unwrap(), Err(SqlError::Lost(_))));
         drop(server);
     }

@@ -9,29 +9,29 @@ use super::address::Address;
 use super::client::Client;
 use super::link::SqlError;
 use super::session::{INSERT_BYTES, ROW_DOMAIN};
-use super::tables::Tables;
+use super::tables::{Tables, is_missing, last_id};
 use crate::dataset::{Random, Sampler, digits};
 
-/// Longest wait for one statement while tables are filled: an index over many rows takes its time.
+/// The longest wait for one statement while tables are filled: an index over many rows takes long.
 const SILENCE: Duration = Duration::from_secs(3_600);
-/// A row is not longer than that in an INSERT: two numbers, 119 and 59 digits, signs.
+/// An upper bound for the length of a row in an INSERT: two numbers, 119 and 59 digits, signs.
 const ROW_BYTES: usize = 256;
 
-/// Progress of a load, for whoever shows it.
+/// The progress of a load.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadProgress {
     rows: AtomicU64,
     tables: AtomicU32,
     stop: AtomicBool,
 }
 
-impl Loaded {
+impl LoadProgress {
     /// Rows written so far.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Tables that are complete, index included.
+    /// The number of complete tables, including indexes.
     pub fn tables(&self) -> u32 {
         self.tables.load(Ordering::Relaxed)
     }
@@ -42,15 +42,15 @@ impl Loaded {
     }
 }
 
-/// Makes and fills all tables: `connections` at once, each table by one, rows in INSERTs of up to 512 KiB, indexes
-/// after the rows. A row follows from (seed, table, id) alone.
+/// Creates and fills all tables with `connections` connections, each table by one of them: rows in INSERTs of up to 512
+/// KiB, indexes after the rows. A row depends on (seed, table, id) alone.
 pub(super) fn load(
     address: &Address,
     tables: &Tables,
     rows: u32,
     seed: u64,
     connections: u32,
-    loaded: &Loaded,
+    loaded: &LoadProgress,
 ) -> Result<(), SqlError> {
     let next = AtomicU32::new(1);
     let ids = tables.distribution.over(1, tables.table_size.into());
@@ -84,7 +84,7 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    fn fill(&mut self, loaded: &Loaded) -> Result<(), SqlError> {
+    fn fill(&mut self, loaded: &LoadProgress) -> Result<(), SqlError> {
         let create = self.tables.create(self.address.dialect, self.table);
         self.client.run(create.as_bytes()).map_err(|error| self.exists(error))?;
         let mut text = Vec::with_capacity(INSERT_BYTES);
@@ -145,7 +145,7 @@ impl Filler<'_> {
     }
 }
 
-/// Makes the tables of `bulk_insert`, one per connection.
+/// Creates the tables of `bulk_insert`, one per connection.
 pub(super) fn create_bulk(address: &Address, connections: u32) -> Result<(), SqlError> {
     let mut client = Client::connect(address, SILENCE)?;
     for table in 1..=connections {
@@ -158,7 +158,7 @@ pub(super) fn create_bulk(address: &Address, connections: u32) -> Result<(), Sql
     Ok(())
 }
 
-/// Drops the tables; it is no error when there are none.
+/// Drops the tables, if they exist.
 pub(super) fn clean_up(address: &Address, tables: u32) -> Result<(), SqlError> {
     let mut client = Client::connect(address, SILENCE)?;
     for table in 1..=tables {
@@ -168,7 +168,7 @@ pub(super) fn clean_up(address: &Address, tables: u32) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// What keeps the tables from being used, if anything: the first that is missing or has fewer rows than it should.
+/// The reason why the tables cannot be used: the first one that is missing or has too few rows.
 pub(super) fn missing(address: &Address, tables: &Tables, rows: u32) -> Result<Option<String>, SqlError> {
     let mut client = Client::connect(address, SILENCE)?;
     for table in 1..=tables.tables {
@@ -188,16 +188,4 @@ pub(super) fn missing(address: &Address, tables: &Tables, rows: u32) -> Result<O
     }
     client.quit();
     Ok(None)
-}
-
-/// The largest id of a table, 0 of an empty one. By the index: a count would read the whole table.
-pub(super) fn last_id(client: &mut Client, table: u32) -> Result<i64, SqlError> {
-    let answer = client.rows(&format!("SELECT MAX(id) FROM sbtest{table}"))?;
-    let last = answer.into_iter().flatten().flatten().next();
-    Ok(last.and_then(|text| text.parse().ok()).unwrap_or(0))
-}
-
-/// Whether a refusal says that there is no such table.
-pub(super) fn is_missing(code: &str) -> bool {
-    matches!(code, "1146" | "42P01")
 }

@@ -1,7 +1,7 @@
 //! SQL databases: sysbench's OLTP workloads on MySQL, MariaDB and PostgreSQL, statement by statement.
 //!
-//! The transactions, their random numbers' distributions and the counters are those of sysbench 1.0.20 (or 0.5); what is
-//! measured around them is ours: response time from the intended start, open loop, full histograms.
+//! The transactions, the distributions of their random numbers and the counters are those of sysbench 1.0.20 (or 0.5).
+//! The measurement is our own: response time from the intended start, open loop, full histograms.
 
 mod address;
 mod client;
@@ -17,10 +17,11 @@ mod session;
 mod statement;
 mod tables;
 mod tally;
+mod value;
 
 use std::time::Duration;
 
-use super::{Blocking, Breaker, Choice, Done, Failure, Moment};
+use super::{Blocking, CancelHandle, Done, DueTime, Failure, OperationChoice};
 use crate::dataset::{Sampler, UniqueShare};
 use crate::error::{Error, Result};
 
@@ -30,20 +31,20 @@ pub use address::{Address, Dialect};
 pub use contents::Contents;
 pub use counters::{ServerCounters, check_statements, ratio};
 pub use link::SqlError;
-pub use load::Loaded;
+pub use load::LoadProgress;
 pub use oltp::{Kind, Protocol, TablePer, Transaction};
 pub use session::Session;
 use session::Work;
 pub use tables::Tables;
 pub use tally::{StatementCounts, Statements};
 
-/// What each connection does.
+/// The workload of a phase.
 #[derive(Debug)]
 pub struct Sql {
     address: Address,
     tables: Tables,
     transactions: Vec<Transaction>,
-    choice: Choice,
+    choice: OperationChoice,
     ids: Sampler,
     unique: UniqueShare,
     statements: Statements,
@@ -52,13 +53,13 @@ pub struct Sql {
 }
 
 impl Sql {
-    /// `transactions` by class number; `choice` says which connection does which. No answer may take longer than
+    /// Takes the transactions by class number; `choice` assigns them to connections. No answer may take longer than
     /// `silence`.
     pub fn new(
         address: Address,
         tables: Tables,
         transactions: Vec<Transaction>,
-        choice: Choice,
+        choice: OperationChoice,
         seed: u64,
         silence: Duration,
     ) -> Result<Self> {
@@ -85,13 +86,14 @@ impl Sql {
         })
     }
 
-    /// For one of several processes: which, of how many. The ids it makes up are then those of no other.
+    /// The part of one of several processes: its index and the number of parts. No other process generates the same
+    /// ids.
     pub fn of_part(mut self, part: (u32, u32)) -> Self {
         self.unique = UniqueShare::new(self.seed, part);
         self
     }
 
-    /// Statements so far, counted as sysbench counts them.
+    /// The statements so far, counted as sysbench counts them.
     pub fn statements(&self) -> StatementCounts {
         self.statements.counts()
     }
@@ -101,8 +103,8 @@ impl Sql {
         &self.address
     }
 
-    /// Makes and fills the tables, `connections` at once.
-    pub fn load(&self, connections: u32, loaded: &Loaded) -> Result<()> {
+    /// Creates and fills the tables with `connections` connections.
+    pub fn load(&self, connections: u32, loaded: &LoadProgress) -> Result<()> {
         let done = if self.is_bulk() {
             load::create_bulk(&self.address, connections)
         } else {
@@ -111,7 +113,7 @@ impl Sql {
         done.map_err(|error| self.failed("loading", &error))
     }
 
-    /// What is in the tables after a load; `None` where it makes tables without rows and leaves those that are there.
+    /// The content of the tables after a load; `None` for workloads that create tables without rows.
     pub fn contents(&self) -> Result<Option<Contents>> {
         if self.is_bulk() {
             return Ok(None);
@@ -120,17 +122,17 @@ impl Sql {
         contents.map(Some).map_err(|error| self.failed("counting the rows of", &error))
     }
 
-    /// Tables that a load fills.
+    /// The number of tables that a load fills.
     pub fn tables(&self) -> u32 {
         self.tables.tables
     }
 
-    /// Rows that a load writes into each of them.
+    /// The number of rows that a load writes into each table.
     pub fn rows(&self) -> u32 {
         if self.is_bulk() {
             return 0;
         }
-        // Ids a client makes up itself could meet those of loaded rows.
+        // Ids that a client generates could collide with those of loaded rows.
         let only_inserts = self.transactions.iter().all(|t| t.kind == Kind::Insert) && !self.tables.auto_inc;
         if only_inserts { 0 } else { self.tables.table_size }
     }
@@ -141,7 +143,7 @@ impl Sql {
         load::clean_up(&self.address, tables).map_err(|error| self.failed("dropping the tables of", &error))
     }
 
-    /// Makes sure that the tables are there; the error says what is missing and that `load_command` loads it.
+    /// Checks that the tables exist. The error says what is missing, and that `load_command` loads it.
     pub fn check_dataset(&self, load_command: &str) -> Result<()> {
         let only_inserts =
             self.transactions.iter().all(|t| matches!(t.kind, Kind::Insert | Kind::BulkInsert));
@@ -157,7 +159,7 @@ impl Sql {
         }
     }
 
-    /// Asks the database a question; the answer's columns are joined by blanks, its rows by line ends.
+    /// Runs a query. Blanks separate the columns of the answer, line ends its rows.
     pub fn ask(&self, question: &str) -> Result<String> {
         let asked = Client::connect(&self.address, self.silence).and_then(|mut client| client.rows(question));
         let rows = asked.map_err(|error| self.failed("asking", &error))?;
@@ -201,8 +203,8 @@ impl Blocking for Sql {
         session.reopen(&self.work()).map_err(|error| error.to_string())
     }
 
-    fn breaker(&self, session: &Session) -> Option<Breaker> {
-        Some(session.breaker())
+    fn cancel_handle(&self, session: &Session) -> Option<CancelHandle> {
+        Some(session.cancel_handle())
     }
 
     fn next(&self, session: &mut Session) -> Option<u16> {
@@ -210,7 +212,7 @@ impl Blocking for Sql {
         self.choice.next(number, session.random())
     }
 
-    fn run(&self, session: &mut Session, class: u16, _: Moment) -> std::result::Result<Done, Failure> {
+    fn run(&self, session: &mut Session, class: u16, _: DueTime) -> std::result::Result<Done, Failure> {
         let work = self.work();
         let (out, into) = session.bytes();
         match session.run(&work, usize::from(class)) {
@@ -219,14 +221,14 @@ impl Blocking for Sql {
                 Ok(Done {
                     hits: tally.hits,
                     misses: tally.misses,
-                    // A reconnection begins counting anew.
+                    // A new connection starts to count from zero.
                     bytes_out: out_now.saturating_sub(out),
                     bytes_in: in_now.saturating_sub(into),
                 })
             }
             Err(error @ SqlError::Lost(_)) => Err(Failure::Lost(error.kind())),
             Err(error) => {
-                // The transaction is half done, whatever the server thinks of it.
+                // The transaction is half done, whatever the server assumes.
                 if let Err(lost) = session.roll_back(&work) {
                     return Err(Failure::Lost(lost.kind()));
                 }

@@ -1,34 +1,34 @@
-//! sysbench's OLTP workloads: how many of which statements make a transaction.
+//! sysbench's OLTP workloads: the statements of a transaction and their numbers.
 
 use serde::{Deserialize, Serialize};
 
 use super::statement::Sql;
 
-/// Which of sysbench's scripts.
+/// The sysbench script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// 10 points, 4 ranges, 2 updates, a delete and an insert of the same id: 18 statements between BEGIN and COMMIT.
     ReadWrite,
-    /// The reads of it.
+    /// The reads of the read-write transaction.
     ReadOnly,
-    /// The writes of it.
+    /// The writes of the read-write transaction.
     WriteOnly,
-    /// One point.
+    /// One point select.
     PointSelect,
-    /// One row more.
+    /// Inserts one row.
     Insert,
-    /// `k = k + 1` of one row, which moves it in the index.
+    /// `k = k + 1` for one row, which moves it in the index.
     UpdateIndex,
     /// A new `c` for one row.
     UpdateNonIndex,
-    /// One row less; later deletes of the same id find nothing.
+    /// Deletes one row. Later deletes of the same id find nothing.
     Delete,
-    /// One statement with as many rows as 512 KiB hold, into a table of each connection.
+    /// One statement with as many rows as fit into 512 KiB, into a separate table for each connection.
     BulkInsert,
-    /// The rows of several `k` in one statement, out of the connection's own part of the first table.
+    /// The rows of several `k` in one statement, from the connection's own part of the first table.
     SelectRandomPoints,
-    /// How many rows lie in several ranges of `k`, in the same way.
+    /// The number of rows in several ranges of `k`, from the same part.
     SelectRandomRanges,
 }
 
@@ -39,42 +39,42 @@ impl Kind {
     }
 }
 
-/// Most values of one statement: PostgreSQL takes 65,535, and ranges have two each.
+/// The largest number of values of one statement: PostgreSQL takes 65,535, and ranges have two each.
 const VALUES_MAX: u32 = 30_000;
 
-/// How statements go to the server.
+/// How statements are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
-    /// Prepared once per connection and table, values bound in binary form.
+    /// Prepared once per connection and table, with values in binary form.
     Prepared,
-    /// As text with the values in it.
+    /// As text that contains the values.
     Text,
 }
 
-/// For how long a random table is kept.
+/// How long a random table is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TablePer {
-    /// A new one for each group of statements: all points of a transaction go to one table, as in sysbench 1.0.
+    /// For a group of statements: all points of a transaction use one table, as in sysbench 1.0.
     Group,
-    /// One for the whole transaction, as in sysbench 0.5.
+    /// For the whole transaction, as in sysbench 0.5.
     Transaction,
 }
 
-/// What one operation consists of: the driver's part of `[[operation]]`.
+/// The content of one operation: the driver's keys of `[[operation]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transaction {
-    /// Which script.
+    /// The script.
     pub kind: Kind,
     /// Text or prepared; `insert` and `bulk_insert` are always text, as in the original.
     #[serde(default = "prepared")]
     pub protocol: Protocol,
-    /// For how long a random table is kept.
+    /// How long a random table is used.
     #[serde(default = "per_group")]
     pub table_per: TablePer,
-    /// Statements of each group.
+    /// The number of point selects.
     #[serde(default = "ten")]
     pub point_selects: u32,
     /// `SELECT c ... BETWEEN`.
@@ -98,25 +98,25 @@ pub struct Transaction {
     /// A delete and an insert of the same id.
     #[serde(default = "one")]
     pub delete_inserts: u32,
-    /// Whether there are ranges at all.
+    /// Whether there are range selects at all.
     #[serde(default = "yes")]
     pub range_selects: bool,
-    /// Ids of a range.
+    /// The number of ids in a range.
     #[serde(default = "hundred")]
     pub range_size: u32,
-    /// Values of `select_random_points`.
+    /// The number of values of `select_random_points`.
     #[serde(default = "ten")]
     pub random_points: u32,
-    /// Ranges of `select_random_ranges`.
+    /// The number of ranges of `select_random_ranges`.
     #[serde(default = "ten")]
     pub number_of_ranges: u32,
-    /// From the first to the last value of each of them.
+    /// The distance from the first to the last value of each of them.
     #[serde(default = "five")]
     pub delta: u32,
-    /// Each statement is a transaction of its own.
+    /// Runs each statement as its own transaction.
     #[serde(default)]
     pub skip_trx: bool,
-    /// A new connection after so many operations; 0 for never.
+    /// The number of operations after which the connection is opened again; 0 for never.
     #[serde(default)]
     pub reconnect: u32,
 }
@@ -144,7 +144,7 @@ fn yes() -> bool {
 }
 
 impl Transaction {
-    /// One of sysbench's scripts with its defaults.
+    /// A sysbench script with its defaults.
     pub fn of(kind: Kind) -> Self {
         Self {
             kind,
@@ -168,17 +168,17 @@ impl Transaction {
         }
     }
 
-    /// Whether BEGIN and COMMIT stand around its statements.
+    /// Whether BEGIN and COMMIT enclose the statements.
     pub(crate) fn is_wrapped(&self) -> bool {
         !self.skip_trx && matches!(self.kind, Kind::ReadWrite | Kind::ReadOnly | Kind::WriteOnly)
     }
 
-    /// Whether it has the statements of sysbench's read-write transaction with its defaults.
+    /// Whether the statements are those of sysbench's default read-write transaction.
     pub fn is_the_default(&self) -> bool {
         self.is_wrapped() && self.groups() == Self::of(Kind::ReadWrite).groups()
     }
 
-    /// The groups of statements in order. [`Sql::Delete`] with [`Sql::Insert`] behind it is a pair of one id.
+    /// The groups of statements, in order. [`Sql::Delete`] followed by [`Sql::Insert`] is a pair with one id.
     pub(crate) fn groups(&self) -> Vec<(Sql, u32)> {
         let reads = || {
             let ranges = |count: u32| if self.range_selects { count } else { 0 };
@@ -213,7 +213,7 @@ impl Transaction {
         groups
     }
 
-    /// The statements it prepares on each table.
+    /// The statements to prepare on each table.
     pub(crate) fn to_prepare(&self) -> Vec<Sql> {
         if self.protocol == Protocol::Text {
             return Vec::new();
@@ -225,7 +225,7 @@ impl Transaction {
         statements
     }
 
-    /// What is wrong with the values.
+    /// Checks the values. The error names the wrong one.
     pub fn check(&self) -> Result<(), String> {
         if self.range_size == 0 {
             return Err("`range_size` is 0; a range has at least one id".to_owned());
@@ -268,7 +268,7 @@ mod tests {
         let count = |reads: bool| -> u32 {
             read_write.groups().iter().filter(|(sql, _)| sql.is_read() == reads).map(|(_, count)| count).sum()
         };
-        // Delete and insert are one group here: 14 reads, 2 updates, 1 delete and 1 insert.
+        // Delete and insert form one group: 14 reads, 2 updates, 1 delete and 1 insert.
         assert_eq!((count(true), count(false)), (14, 3));
         assert!(read_write.is_wrapped() && !Transaction::of(Kind::PointSelect).is_wrapped());
         assert_eq!(read_write.to_prepare().len(), 9);

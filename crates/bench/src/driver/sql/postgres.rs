@@ -1,5 +1,5 @@
-//! PostgreSQL's protocol, version 3, over a blocking socket. Messages to the server and passwords are those of
-//! `postgres-protocol`; answers are read here, because a load generator counts rows and never builds them.
+//! PostgreSQL's protocol, version 3, over a blocking socket. Messages to the server and passwords use
+//! `postgres-protocol`. Answers are parsed here, because a load generator counts rows and does not build them.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use postgres_protocol::message::frontend;
 use postgres_protocol::{IsNull, Oid};
 
 use super::address::Address;
-use super::client::{Effect, Rows, Statement, Type, Value};
 use super::link::{Link, SqlError};
-use crate::driver::Breaker;
+use super::value::{Effect, Rows, Statement, Type, Value};
+use crate::driver::CancelHandle;
 
 const INT4: Oid = 23;
 const TEXT: Oid = 25;
-/// Longest message read: a row of a table cannot come near it.
+/// The longest message to read. A row of a table is far shorter.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A connection.
@@ -24,7 +24,7 @@ const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) struct Postgres {
     link: Link,
     out: BytesMut,
-    /// Names of prepared statements, by number.
+    /// The names of prepared statements, by number.
     names: Vec<String>,
 }
 
@@ -36,8 +36,8 @@ impl Postgres {
         Ok(client)
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        self.link.breaker()
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        self.link.cancel_handle()
     }
 
     pub(super) fn bytes(&self) -> (u64, u64) {
@@ -95,7 +95,7 @@ impl Postgres {
     pub(super) fn quit(&mut self) {
         self.out.clear();
         frontend::terminate(&mut self.out);
-        // The server may have gone before.
+        // The server may have closed the connection before.
         let _ = self.link.send(&self.out);
     }
 
@@ -125,7 +125,7 @@ impl Postgres {
                 b'R' => self.authenticate(address, &body, &mut scram)?,
                 b'E' => return Err(refusal(&body)),
                 b'Z' => return Ok(()),
-                // Parameters, the key to cancel, notices.
+                // Parameters, the cancel key, notices.
                 b'S' | b'K' | b'N' => {}
                 _ => return Err(unexpected("an answer to the login")),
             }
@@ -173,7 +173,7 @@ impl Postgres {
         self.link.send(&self.out)
     }
 
-    /// Waits for a message: its kind, and how many bytes of the link are its body.
+    /// Waits for a message. Returns its kind and the length of its body.
     #[inline]
     fn message(&mut self) -> Result<(u8, usize), SqlError> {
         self.link.need(5)?;
@@ -214,7 +214,7 @@ impl Postgres {
     }
 }
 
-/// The number at the end of `UPDATE 1` or `INSERT 0 1`; what was selected is not changed.
+/// The number at the end of `UPDATE 1` or `INSERT 0 1`; 0 for SELECT.
 fn affected(tag: &[u8]) -> u64 {
     let tag = String::from_utf8_lossy(tag);
     let mut words = tag.trim_end_matches('\0').split(' ');
@@ -234,7 +234,7 @@ fn refusal(body: &[u8]) -> SqlError {
             _ => {}
         }
     }
-    // The server is going away: it closes the connection after these words.
+    // The server shuts down: it closes the connection after this message.
     if code.starts_with("57P0") {
         return SqlError::Lost(format!("connection ended by the server: {message}"));
     }

@@ -1,22 +1,23 @@
-//! sysbench's `select_random_points` and `select_random_ranges`: one statement on `sbtest1` whose values lie in the connection's
-//! own part of `k`.
+//! sysbench's `select_random_points` and `select_random_ranges`: one statement on `sbtest1` with values from the
+//! connection's own part of `k`.
 
 use super::address::Dialect;
-use super::client::{Client, Effect, Statement, Type, Value};
+use super::client::Client;
 use super::link::SqlError;
 use super::oltp::{Kind, Protocol, Transaction};
+use super::value::{Effect, Statement, Type, Value};
 use crate::dataset::{Distribution, Random, Sampler};
 
 /// The statement of one class on one connection.
 #[derive(Debug)]
 pub(super) struct RandomSelect {
     segment: Sampler,
-    /// `None` when it goes as text.
+    /// `None` if it is sent as text.
     prepared: Option<Statement>,
 }
 
 impl RandomSelect {
-    /// `None` for other transactions.
+    /// Prepares the statement; `None` for other transactions.
     pub(super) fn open(
         client: &mut Client,
         dialect: Dialect,
@@ -61,7 +62,7 @@ impl RandomSelect {
     }
 }
 
-/// The part of `k` that belongs to a connection: the range is cut into as many as there are connections, the last value of each is
+/// The part of `k` of a connection. The range is divided by the number of connections; the last value of each part is
 /// the first of the next.
 pub(super) fn segment(
     distribution: &Distribution,
@@ -75,7 +76,7 @@ pub(super) fn segment(
     distribution.over(at(number), at(number + 1))
 }
 
-/// Values of one statement.
+/// The number of values of one statement.
 fn places(transaction: &Transaction) -> u32 {
     match transaction.kind {
         Kind::SelectRandomRanges => 2 * transaction.number_of_ranges,

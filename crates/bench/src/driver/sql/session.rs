@@ -1,27 +1,27 @@
-//! One connection at work: draws tables and ids, carries out transactions, counts statements.
+//! One connection: it draws tables and ids, runs transactions and counts statements.
 
 use std::io::Write as _;
 use std::time::Duration;
 
 use super::address::Address;
-use super::client::{Client, Statement, Value};
+use super::client::Client;
 use super::link::SqlError;
-use super::load::{is_missing, last_id};
 use super::oltp::{Kind, Protocol, TablePer, Transaction};
 use super::random::{RandomSelect, segment};
 use super::statement::{Sql, Values};
-use super::tables::Tables;
+use super::tables::{Tables, is_missing, last_id};
 use super::tally::{Statements, Tally};
+use super::value::{Statement, Value};
 use crate::dataset::{Random, Sampler, UniqueShare, digits};
-use crate::driver::Breaker;
+use crate::driver::CancelHandle;
 
-/// Longest INSERT of the loader and of `bulk_insert`, as in sysbench.
+/// The longest INSERT of the loader and of `bulk_insert`, as in sysbench.
 pub(super) const INSERT_BYTES: usize = 512 * 1024;
-/// Kinds of random numbers that belong to connections and to rows.
+/// The domains of the random numbers of connections and of rows.
 const CONNECTION_DOMAIN: u64 = 0x5e55;
 pub(super) const ROW_DOMAIN: u64 = 1 << 32;
 
-/// What all connections share.
+/// The parameters that all connections share.
 #[derive(Debug)]
 pub(super) struct Work<'a> {
     pub(super) address: &'a Address,
@@ -30,13 +30,13 @@ pub(super) struct Work<'a> {
     pub(super) ids: &'a Sampler,
     pub(super) unique: &'a UniqueShare,
     pub(super) statements: &'a Statements,
-    /// Of all processes.
+    /// The connections of all processes.
     pub(super) connections: u32,
     pub(super) seed: u64,
     pub(super) silence: Duration,
 }
 
-/// A connection with what it has prepared.
+/// A connection with its prepared statements.
 #[derive(Debug)]
 pub struct Session {
     number: u32,
@@ -49,7 +49,7 @@ pub struct Session {
     commit: Option<Statement>,
     random: Random,
     operations: u32,
-    /// Last row of `bulk_insert` in the connection's own table; `None` where it is to be asked for.
+    /// The last row of `bulk_insert` in the connection's own table; `None` if it must be queried.
     last_bulk_row: Option<u32>,
     text: Vec<u8>,
     c: Vec<u8>,
@@ -79,15 +79,15 @@ impl Session {
         Ok(session)
     }
 
-    /// The same connection once more; random numbers go on.
+    /// Opens the connection again. The random numbers continue.
     pub(super) fn reopen(&mut self, work: &Work<'_>) -> Result<(), SqlError> {
         self.client = Client::connect(work.address, work.silence)?;
         work.statements.add_reconnected();
         self.prepare(work)
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        self.client.breaker()
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        self.client.cancel_handle()
     }
 
     pub(super) fn bytes(&self) -> (u64, u64) {
@@ -104,9 +104,9 @@ impl Session {
 
     pub(super) fn reseed(&mut self, work: &Work<'_>, seed: u64) {
         self.random = Random::keyed(seed, CONNECTION_DOMAIN, self.number.into());
-        // Who takes turns with this run may have written into the same table meanwhile.
+        // An alternating run may have written into the same table meanwhile.
         if self.last_bulk_row.take().is_some() {
-            // A failure comes again with the next operation, which says so.
+            // A failure appears again in the next operation, which reports it.
             let _ = self.find_last_row(work);
         }
     }
@@ -135,14 +135,14 @@ impl Session {
         }
         let wraps = |t: &Transaction| t.is_wrapped() && t.protocol == Protocol::Prepared;
         if work.transactions.iter().any(wraps) {
-            // MySQL cannot prepare BEGIN; it goes as text then.
+            // MySQL cannot prepare BEGIN, so it is sent as text.
             self.begin = self.client.prepare("BEGIN", &[])?;
             self.commit = self.client.prepare("COMMIT", &[])?;
         }
         Ok(())
     }
 
-    /// Carries out one transaction, that of a class.
+    /// Runs one transaction of a class.
     pub(super) fn run(&mut self, work: &Work<'_>, class: usize) -> Result<Tally, SqlError> {
         let transaction = &work.transactions[class];
         let mut tally = Tally::default();
@@ -164,7 +164,7 @@ impl Session {
         Ok(tally)
     }
 
-    /// Ends a transaction that the server has given up.
+    /// Rolls back a transaction that the server has aborted.
     pub(super) fn roll_back(&mut self, work: &Work<'_>) -> Result<(), SqlError> {
         self.client.run(b"ROLLBACK")?;
         work.statements.add(&Tally { other: 1, ..Tally::default() });
@@ -198,7 +198,7 @@ impl Session {
         Ok(())
     }
 
-    /// One statement of a group; an insert of a transaction has its delete before it.
+    /// Runs one statement of a group. A delete comes before each insert of a transaction.
     fn step(
         &mut self,
         work: &Work<'_>,
@@ -269,7 +269,7 @@ impl Session {
         Ok(())
     }
 
-    /// sysbench's `oltp_insert`: text, one row, the id is the server's or one that never repeats.
+    /// sysbench's `oltp_insert`: as text, one row; the id comes from the server or never repeats.
     fn insert(&mut self, work: &Work<'_>, tally: &mut Tally) -> Result<(), SqlError> {
         use super::address::Dialect;
         let table = self.table(work);
@@ -301,7 +301,7 @@ impl Session {
         Ok(())
     }
 
-    /// sysbench's `bulk_insert`: rows (n, n) into the connection's own table, as many as a statement holds.
+    /// sysbench's `bulk_insert`: rows (n, n) for the connection's own table, as many as fit into a statement.
     fn bulk_insert(&mut self, work: &Work<'_>, tally: &mut Tally) -> Result<(), SqlError> {
         let last = match self.last_bulk_row {
             Some(last) => last,
@@ -325,26 +325,26 @@ impl Session {
         Ok(())
     }
 
-    /// Rows of `bulk_insert` go on behind those that are there, from 1 in a fresh table as in sysbench: it fills a table once, and
-    /// here the same tables are run on again.
+    /// Finds the last row of `bulk_insert`, so that new rows follow it. sysbench fills a table once and starts from 1;
+    /// here the same tables are used again.
     fn find_last_row(&mut self, work: &Work<'_>) -> Result<u32, SqlError> {
         let table = self.own_table();
         let last = last_id(&mut self.client, table).map_err(|error| match error {
             SqlError::Refused { code, .. } if is_missing(&code) => {
-                // Without its number: it is the same for all connections.
+                // The text has no table number, so that it is the same for all connections.
                 let message = "a connection has no table of its own; run the load phase with as many connections as this phase has";
                 SqlError::Refused { code, message: message.to_owned() }
             }
             other => other,
         })?;
-        // The server counts it.
+        // The server counts the query.
         work.statements.add(&Tally { read: 1, ..Tally::default() });
         let last = u32::try_from(last).unwrap_or(0);
         self.last_bulk_row = Some(last);
         Ok(last)
     }
 
-    /// The table that only this connection has.
+    /// The table of this connection alone.
     fn own_table(&self) -> u32 {
         self.number + 1
     }

@@ -1,9 +1,9 @@
-//! sysbench's statements on one table: their texts, prepared and not.
+//! sysbench's statements on one table, prepared and as text.
 
 use std::io::Write as _;
 
 use super::address::Dialect;
-use super::client::Type;
+use super::value::Type;
 
 /// A statement on one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Sql {
         self.is_range() || self == Self::Point
     }
 
-    /// Types of its values.
+    /// The types of its values.
     pub(crate) fn types(self) -> &'static [Type] {
         match self {
             Self::Point | Self::IndexUpdate | Self::Delete => &[Type::Int],
@@ -50,7 +50,7 @@ impl Sql {
         }
     }
 
-    /// The statement with places for its values.
+    /// The statement with placeholders for its values.
     pub(crate) fn prepared(self, dialect: Dialect, table: u32) -> String {
         let place = |number: u32| match dialect {
             Dialect::Mysql => "?".to_owned(),
@@ -110,7 +110,7 @@ impl Sql {
     }
 }
 
-/// What a statement is about; it takes what it needs.
+/// The values of a statement, which uses those that it needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) id: i32,

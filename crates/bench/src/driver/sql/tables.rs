@@ -1,29 +1,31 @@
-//! sysbench's tables: what they are and how they are made.
+//! sysbench's tables: their options and definitions.
 
 use serde::{Deserialize, Serialize};
 
 use super::address::Dialect;
+use super::client::Client;
+use super::link::SqlError;
 use crate::dataset::Distribution;
 
-/// The tables `sbtest1`, `sbtest2`, ... and how they are filled: `[dataset]` of a scenario.
+/// The options of the tables `sbtest1`, `sbtest2`, ...: `[dataset]` of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tables {
-    /// How many.
+    /// The number of tables.
     pub tables: u32,
-    /// Rows of each when it is loaded; ids are drawn from 1 to this number.
+    /// The rows of each table after a load. Ids are drawn from 1 to this number.
     pub table_size: u32,
-    /// The server numbers the rows; else the client does.
+    /// Whether the server generates ids; otherwise the client does.
     pub auto_inc: bool,
-    /// An index on `id` instead of the primary key.
+    /// Uses an index on `id` instead of the primary key.
     pub secondary: bool,
-    /// The index `k_N` on `k`, made after the rows are there.
+    /// Creates the index `k_N` on `k` after the rows.
     pub create_secondary: bool,
     /// MySQL's storage engine.
     pub engine: String,
-    /// `INTEGER UNSIGNED` for id and k, as sysbench 0.5 has it (MySQL only).
+    /// Uses `INTEGER UNSIGNED` for id and k, as sysbench 0.5 does (MySQL only).
     pub unsigned: bool,
-    /// From which ids and `k` are drawn; sysbench calls it `--rand-type`.
+    /// The distribution of ids and `k`; sysbench's `--rand-type`.
     pub distribution: Distribution,
 }
 
@@ -42,11 +44,11 @@ impl Default for Tables {
     }
 }
 
-/// Most tables: each connection prepares up to nine statements on every one.
+/// The largest number of tables: each connection prepares up to nine statements on every one.
 const TABLES_MAX: u32 = 10_000;
 
 impl Tables {
-    /// What is wrong with the values.
+    /// Checks the values. The error names the wrong one.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=TABLES_MAX).contains(&self.tables) {
             return Err(format!("`tables` is {}; 1 to {TABLES_MAX} are possible", self.tables));
@@ -63,7 +65,7 @@ impl Tables {
         self.distribution.check().map_err(|what| format!("`distribution`: {what}"))
     }
 
-    /// The statement that makes table `number`.
+    /// The statement that creates table `number`.
     pub(crate) fn create(&self, dialect: Dialect, number: u32) -> String {
         let key = if self.secondary { "KEY xid" } else { "PRIMARY KEY" };
         match dialect {
@@ -78,7 +80,7 @@ impl Tables {
             }
             Dialect::Postgres => {
                 let id = if self.auto_inc { "SERIAL" } else { "INTEGER NOT NULL" };
-                // PostgreSQL knows no index within a table's definition.
+                // PostgreSQL has no indexes within a table definition.
                 let key = if self.secondary { "" } else { ", PRIMARY KEY (id)" };
                 format!(
                     "CREATE TABLE sbtest{number}(id {id}, k INTEGER DEFAULT '0' NOT NULL, \
@@ -88,7 +90,7 @@ impl Tables {
         }
     }
 
-    /// The statements that index table `number` once it is full.
+    /// The statements that create the indexes of a filled table.
     pub(crate) fn indexes(&self, dialect: Dialect, number: u32) -> Vec<String> {
         let mut statements = Vec::new();
         if self.secondary && dialect == Dialect::Postgres {
@@ -99,6 +101,18 @@ impl Tables {
         }
         statements
     }
+}
+
+/// The largest id of a table; 0 for an empty one. It comes from the index, because a count would read the whole table.
+pub(super) fn last_id(client: &mut Client, table: u32) -> Result<i64, SqlError> {
+    let answer = client.rows(&format!("SELECT MAX(id) FROM sbtest{table}"))?;
+    let last = answer.into_iter().flatten().flatten().next();
+    Ok(last.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// Whether an error code means that the table does not exist.
+pub(super) fn is_missing(code: &str) -> bool {
+    matches!(code, "1146" | "42P01")
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::client::Effect;
 use super::link::SqlError;
 use super::statement::Sql;
+use super::value::Effect;
 
 /// Statements of all connections, counted as sysbench counts them.
 #[derive(Debug, Default)]
@@ -29,26 +29,26 @@ pub struct StatementCounts {
     pub write: u64,
     /// BEGIN, COMMIT, ROLLBACK, and writes that changed nothing.
     pub other: u64,
-    /// Writes that changed nothing; `other` has them too.
+    /// Writes that changed nothing; `other` includes them.
     pub unchanged: u64,
-    /// Statements other than SELECT that the server refused; the server counts them, sysbench does not.
+    /// Statements other than SELECT that the server refused. The server counts them, sysbench does not.
     pub refused: u64,
-    /// Transactions tried again because the server asked for it.
+    /// Transactions that were repeated because the server asked for it.
     pub retried: u64,
-    /// Connections opened again.
+    /// Connections that were opened again.
     pub reconnected: u64,
-    /// Rows that came back or were written by `bulk_insert`.
+    /// Rows that were returned, or written by `bulk_insert`.
     pub rows: u64,
 }
 
 impl StatementCounts {
-    /// The counts by name, as processes tell them to each other.
+    /// The counts by name, for the exchange between processes.
     pub fn by_name(self) -> BTreeMap<String, u64> {
         let named = self.named().into_iter();
         named.map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
-    /// The counts of [`Self::by_name`]; what is not there is 0.
+    /// Reads the counts of [`Self::by_name`]; missing ones are 0.
     pub fn from_names(counts: &BTreeMap<String, u64>) -> Self {
         let count = |name: &str| counts.get(name).copied().unwrap_or(0);
         Self {
@@ -93,7 +93,7 @@ impl Statements {
         }
     }
 
-    /// Adds what one transaction did.
+    /// Adds the statements of one transaction.
     pub(super) fn add(&self, tally: &Tally) {
         for (counter, count) in [
             (&self.read, tally.read),
@@ -127,13 +127,13 @@ pub(super) struct Tally {
     pub(super) unchanged: u64,
     pub(super) refused: u64,
     pub(super) rows: u64,
-    /// Points that found their row, and those that did not.
+    /// Point selects that found their row, and those that did not.
     pub(super) hits: u32,
     pub(super) misses: u32,
 }
 
 impl Tally {
-    /// The server refused a statement.
+    /// Counts a statement that the server refused.
     pub(super) fn add_refused(&mut self, sql: Sql, error: &SqlError) {
         if error.code().is_none() {
             return;
@@ -145,7 +145,7 @@ impl Tally {
         }
     }
 
-    /// The server carried out a statement.
+    /// Counts a statement that the server carried out.
     pub(super) fn add_done(&mut self, sql: Sql, effect: Effect) {
         if sql.is_read() {
             self.read += 1;

@@ -1,4 +1,4 @@
-//! Addresses to connect from. Between one source and one target there are only as many connections as there are ports.
+//! Local addresses to connect from. The ports limit the number of connections between one source and one target.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,9 +10,9 @@ use crate::limits::SOURCES_MAX;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "`sources` is \"auto\", a number, an address or \"FIRST-LAST\"")]
 pub(crate) enum Sources {
-    /// So many of this machine's loopback addresses, from 127.0.0.2.
+    /// This number of loopback addresses of this machine, from 127.0.0.2 on.
     Count(u32),
-    /// `"auto"`, one address, or the first and the last: `"127.0.0.2-127.0.0.40"`.
+    /// `"auto"`, one address, or a first and a last one: `"127.0.0.2-127.0.0.40"`.
     Text(String),
 }
 
@@ -23,7 +23,8 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// The addresses. `auto` are as many as `needed` when the target is on loopback, and otherwise none: the kernel's choice.
+    /// The addresses. For `auto`, they are `needed` loopback addresses if the target is on loopback, and otherwise
+    /// none: the kernel chooses.
     pub(crate) fn addresses(&self, target: IpAddr, needed: u32) -> Result<Vec<IpAddr>, String> {
         let on_loopback = target.is_ipv4() && target.is_loopback();
         let addresses = match self {

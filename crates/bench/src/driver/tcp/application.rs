@@ -1,28 +1,28 @@
-//! What is spoken on a connection that is there for its own sake.
+//! The application protocol of the driver `tcp`.
 
 use wire::http1::{Answers, Piece, write};
 
-/// Sent and expected back.
+/// The line to send, which the echo server returns.
 const LINE: &[u8] = b"tacho bench echo\r\n";
 
-/// What is spoken.
+/// The application protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Application {
-    /// Nothing.
+    /// None.
     None,
-    /// A line that comes back as it was sent.
+    /// An echo server.
     Echo,
     /// GET of HTTP/1.1.
     Http {
-        /// Host and port for the header of that name.
+        /// Host and port for the header `Host`.
         host: String,
-        /// What is asked for.
+        /// The path of the request.
         path: String,
     },
 }
 
 impl Application {
-    /// The bytes of a request; empty where nothing is spoken.
+    /// The bytes of a request; empty without an application protocol.
     pub(crate) fn request(&self) -> Vec<u8> {
         let mut request = Vec::new();
         match self {
@@ -38,15 +38,15 @@ impl Application {
     }
 }
 
-/// How far an answer has come.
+/// The progress of an answer.
 pub(super) struct Progress {
-    /// Bytes of it that need not be shown again.
+    /// The bytes that need not come again.
     pub(super) used: usize,
-    /// It is complete.
+    /// Whether the answer is complete.
     pub(super) whole: bool,
 }
 
-/// Goes on in an answer of HTTP/1.1, to its end at most.
+/// Parses an HTTP/1.1 answer, at most to its end.
 pub(super) fn http_answer(answers: &mut Answers, status: &mut u16, bytes: &[u8]) -> Result<Progress, String> {
     let mut used = 0;
     while let Some((piece, taken)) = answers.next(&bytes[used..], false).map_err(|e| e.to_string())? {

@@ -1,6 +1,7 @@
-//! Connections for their own sake: how many there can be, how many a second, and whether what is behind them answers.
+//! Measures connections themselves: how many can exist, how many can be opened per second, and whether the server
+//! behind them answers.
 //!
-//! What is spoken on a connection is little: nothing at all, a line that comes back as it was sent, or a GET of HTTP/1.1.
+//! The application protocol is minimal: none, an echo line, or a GET of HTTP/1.1.
 
 pub(crate) mod addresses;
 mod application;
@@ -10,37 +11,37 @@ use std::time::Duration;
 
 use wire::http1::Answers;
 
-use super::{Answer, Completion, Judged, Moment, Opening, Protocol, Received, Started};
+use super::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 
 pub use application::Application;
 
-/// What all connections have in common.
+/// The common configuration of all connections.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What is spoken.
+    /// The application protocol.
     pub application: Application,
     /// Class of requests in the recorder.
     pub class: u16,
-    /// After so long without sending a connection asks something to stay alive; `None` for never.
+    /// The time without sending after which a connection sends a request to stay alive; `None` for never.
     pub ping: Option<Duration>,
 }
 
-/// The driver: a session is a connection, or the place of one connection after the other.
+/// The driver. A session is one connection, or a sequence of connections.
 #[derive(Debug)]
 pub struct Tcp {
     config: Config,
     request: Vec<u8>,
 }
 
-/// What is remembered of a connection. There may be a million of them, so it is little.
+/// The state of a connection. It is small, because there may be a million connections.
 #[derive(Debug, Default)]
 pub struct Session {
     answers: Answers,
-    /// Status of the answer that is coming in.
+    /// The status of the answer that is arriving.
     status: u16,
-    /// Requests without an answer.
+    /// The number of unanswered requests.
     unanswered: u16,
-    /// The next answer is one to a ping.
+    /// Whether the next answer is that of a keep-alive.
     pinged: bool,
 }
 
@@ -64,12 +65,12 @@ impl Protocol for Tcp {
         Opening::Ready
     }
 
-    /// One after the other: what is due meanwhile waits, and its waiting counts.
+    /// One request at a time: operations that come due meanwhile wait, and their wait counts.
     fn window(&self, _session: &Session) -> usize {
         1
     }
 
-    fn start(&self, session: &mut Session, _due: Moment, out: &mut Vec<u8>) -> Option<Started> {
+    fn start(&self, session: &mut Session, _due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
         if self.request.is_empty() {
             return None;
         }
@@ -86,7 +87,7 @@ impl Protocol for Tcp {
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
         let mut used = 0;
-        while let Some((judged, taken)) = self.next_answer(session, &bytes[used..], &mut used)? {
+        while let Some((status, taken)) = self.next_answer(session, &bytes[used..], &mut used)? {
             if std::mem::take(&mut session.pinged) {
                 continue;
             }
@@ -94,11 +95,11 @@ impl Protocol for Tcp {
                 return Err("the server said something although nothing was asked".to_owned());
             }
             session.unanswered -= 1;
-            let judged = match &judged {
-                None => Judged::Good,
-                Some(what) => Judged::Failed(what),
+            let status = match &status {
+                None => AnswerStatus::Good,
+                Some(what) => AnswerStatus::Failed(what),
             };
-            done(Completion { answer: Answer::InOrder, judged, bytes: taken });
+            done(Completion { answer: Answer::InOrder, status, bytes: taken });
         }
         Ok(Received { used, ..Received::default() })
     }
@@ -108,7 +109,7 @@ impl Protocol for Tcp {
     }
 
     fn keep_alive(&self, session: &mut Session, out: &mut Vec<u8>) {
-        // Whoever waits for an answer is not quiet.
+        // A connection that waits for an answer is not idle.
         if session.unanswered == 0 && !session.pinged {
             session.pinged = true;
             out.extend_from_slice(&self.request);
@@ -117,7 +118,7 @@ impl Protocol for Tcp {
 }
 
 impl Tcp {
-    /// The next whole answer: what is wrong with it, and its size. Adds to `used` what was taken.
+    /// Parses the next complete answer: returns its error and its size. Adds the parsed bytes to `used`.
     fn next_answer(
         &self,
         session: &mut Session,
@@ -126,7 +127,7 @@ impl Tcp {
     ) -> Result<Option<(Option<String>, u32)>, String> {
         match &self.config.application {
             Application::None => {
-                // Nobody asked for it, and it harms nobody: a banner.
+                // The server sent a banner without a request, which is harmless.
                 *used += bytes.len();
                 Ok(None)
             }
@@ -161,16 +162,16 @@ mod tests {
         tcp(Application::Http { host: "h:80".to_owned(), path: "/".to_owned() })
     }
 
-    const DUE: Moment = Moment { intended_ns: 0, wall_ms: 0 };
+    const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
 
-    /// What `bytes` answered, in pieces of every size.
+    /// The answers in `bytes`, fed in pieces of every size.
     fn answers(tcp: &Tcp, session: &mut Session, bytes: &[u8], piece: usize) -> Result<Vec<String>, String> {
         let (mut found, mut rest) = (Vec::new(), Vec::new());
         for part in bytes.chunks(piece) {
             rest.extend_from_slice(part);
             let received =
-                tcp.receive(session, &rest, &mut Vec::new(), &mut |completion| match completion.judged {
-                    Judged::Failed(what) => found.push(what.to_owned()),
+                tcp.receive(session, &rest, &mut Vec::new(), &mut |completion| match completion.status {
+                    AnswerStatus::Failed(what) => found.push(what.to_owned()),
                     _ => found.push(String::new()),
                 })?;
             rest.drain(..received.used);

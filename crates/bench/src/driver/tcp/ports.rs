@@ -1,29 +1,29 @@
-//! How many local ports a load needs and how many there are, before the first connection is opened.
+//! Compares the local ports that a load needs with those of the machine, before the first connection is opened.
 
 use std::fs;
 use std::time::Duration;
 
 /// How long a closed connection keeps its port (TCP_TIMEWAIT_LEN of Linux, a constant of the kernel).
 const TIME_WAIT: Duration = Duration::from_secs(60);
-/// The same where the kernel reuses them (tcp_tw_reuse).
+/// The same if the kernel reuses ports (tcp_tw_reuse).
 const TIME_WAIT_REUSED: Duration = Duration::from_secs(1);
 
-/// How many closed connections wait at most on a machine with some GiB of memory.
+/// The default of tcp_max_tw_buckets on a machine with some GiB of memory.
 const TIME_WAIT_MAX: u64 = 262_144;
 
-/// What the kernel says of ports.
+/// The kernel's limits for ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kernel {
+pub(crate) struct PortLimits {
     /// `net.ipv4.ip_local_port_range`, first and last.
     pub(crate) range: (u32, u32),
     /// `net.ipv4.tcp_tw_reuse`: 0 never, 1 always, 2 on loopback.
     pub(crate) reuse: u32,
-    /// `net.ipv4.tcp_max_tw_buckets`: above it closed connections give their ports back at once.
+    /// `net.ipv4.tcp_max_tw_buckets`: above it closed connections release their ports at once.
     pub(crate) time_wait_max: u64,
 }
 
-impl Kernel {
-    /// Of this machine; what cannot be read is as Linux has it by default.
+impl PortLimits {
+    /// Reads the limits of this machine. Unreadable ones get the defaults of Linux.
     pub(crate) fn here() -> Self {
         let numbers = |name: &str| -> Vec<u64> {
             let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
@@ -39,68 +39,69 @@ impl Kernel {
         Self { range, reuse, time_wait_max }
     }
 
-    /// Connections that one source address can have to one target.
+    /// The largest number of connections from one source address to one target.
     pub(crate) fn per_source(&self) -> u64 {
         u64::from(self.range.1.saturating_sub(self.range.0) + 1)
     }
 }
 
-/// What a load needs at one time.
+/// The ports that a load needs at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Needs {
-    /// Connections open at one time.
+pub(crate) struct PortDemand {
+    /// The number of open connections.
     pub(crate) connections: u64,
-    /// Connections per second that this side closes with FIN, which leaves them in TIME_WAIT here; infinite where it closes as
-    /// many as it can.
+    /// Connections per second that this side closes with FIN, so that they stay in TIME_WAIT here; infinite for a
+    /// closed loop.
     pub(crate) closed_per_s: f64,
     /// Whether the target is on loopback.
     pub(crate) on_loopback: bool,
 }
 
-impl Needs {
-    /// Ports taken at one time at least: what is open, and what waits where the kernel does not reuse it, unless nobody knows
-    /// how many that are.
-    fn least(&self, kernel: &Kernel) -> u64 {
+impl PortDemand {
+    /// The smallest number of ports needed at a time: open connections, and those in TIME_WAIT if the kernel does not
+    /// reuse them and their rate is known.
+    fn least(&self, limits: &PortLimits) -> u64 {
         if self.closed_per_s.is_infinite() {
             return self.connections;
         }
-        let reused = kernel.reuse == 1 || (kernel.reuse == 2 && self.on_loopback);
-        self.connections + self.waiting(kernel, if reused { TIME_WAIT_REUSED } else { TIME_WAIT })
+        let reused = limits.reuse == 1 || (limits.reuse == 2 && self.on_loopback);
+        self.connections + self.waiting(limits, if reused { TIME_WAIT_REUSED } else { TIME_WAIT })
     }
 
-    fn waiting(&self, kernel: &Kernel, each: Duration) -> u64 {
-        ((self.closed_per_s * each.as_secs_f64()).ceil() as u64).min(kernel.time_wait_max)
+    fn waiting(&self, limits: &PortLimits, each: Duration) -> u64 {
+        ((self.closed_per_s * each.as_secs_f64()).ceil() as u64).min(limits.time_wait_max)
     }
 
-    /// Addresses with which no more than half of the ports of any are taken, so that the kernel need not search for a free one.
-    pub(crate) fn sources(&self, kernel: &Kernel) -> u32 {
-        let taken = self.connections + self.waiting(kernel, TIME_WAIT);
-        u32::try_from((2 * taken).div_ceil(kernel.per_source()).max(1)).unwrap_or(u32::MAX)
+    /// The number of addresses of which no more than half of the ports are used, so that the kernel finds a free one
+    /// quickly.
+    pub(crate) fn sources(&self, limits: &PortLimits) -> u32 {
+        let taken = self.connections + self.waiting(limits, TIME_WAIT);
+        u32::try_from((2 * taken).div_ceil(limits.per_source()).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Whether `sources` addresses are enough. The error names the limit and every way to raise it.
-    pub(crate) fn check(&self, kernel: &Kernel, sources: usize) -> Result<(), String> {
-        let needed = self.least(kernel);
+    /// Checks whether `sources` addresses are enough. The error names the limit and every way to raise it.
+    pub(crate) fn check(&self, limits: &PortLimits, sources: usize) -> Result<(), String> {
+        let needed = self.least(limits);
         let sources = (sources as u64).max(1);
-        let there = kernel.per_source() * sources;
+        let there = limits.per_source() * sources;
         if needed <= there {
             return Ok(());
         }
-        let (first, last) = kernel.range;
-        let addresses = needed.div_ceil(kernel.per_source());
+        let (first, last) = limits.range;
+        let addresses = needed.div_ceil(limits.per_source());
         let waiting = needed - self.connections;
         let mut text = format!(
             "{needed} local ports are needed at one time, but {sources} source address(es) have {there}: \
              {} each (net.ipv4.ip_local_port_range {first} {last}). Connect from at least {addresses} addresses \
              (--set dataset.sources=\"FIRST-LAST\"; on loopback a number is enough), or raise the range \
              (sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" makes it 64512 each)",
-            kernel.per_source()
+            limits.per_source()
         );
         if waiting > 0 {
             text.push_str(&format!(
                 ". {waiting} of them are closed connections in TIME_WAIT: close = \"rst\" leaves none, and \
                  net.ipv4.tcp_tw_reuse=1 frees them after a second instead of 60 (it is {})",
-                kernel.reuse
+                limits.reuse
             ));
         }
         Err(text)
@@ -111,10 +112,10 @@ impl Needs {
 mod tests {
     use super::*;
 
-    const LINUX: Kernel = Kernel { range: (32_768, 60_999), reuse: 2, time_wait_max: 131_072 };
+    const LINUX: PortLimits = PortLimits { range: (32_768, 60_999), reuse: 2, time_wait_max: 131_072 };
 
-    fn needs(connections: u64, closed_per_s: f64, on_loopback: bool) -> Needs {
-        Needs { connections, closed_per_s, on_loopback }
+    fn needs(connections: u64, closed_per_s: f64, on_loopback: bool) -> PortDemand {
+        PortDemand { connections, closed_per_s, on_loopback }
     }
 
     #[test]
@@ -138,7 +139,7 @@ mod tests {
         }
         assert_eq!(needs(1_000, 0.0, false).check(&LINUX, 1), Ok(()), "reset");
         assert_eq!(needs(1_000, 3_000.0, true).check(&LINUX, 1), Ok(()), "reused on loopback");
-        assert_eq!(far.check(&Kernel { reuse: 1, ..LINUX }, 1), Ok(()));
+        assert_eq!(far.check(&PortLimits { reuse: 1, ..LINUX }, 1), Ok(()));
         assert_eq!(far.check(&LINUX, far.sources(&LINUX) as usize), Ok(()));
     }
 
@@ -153,6 +154,6 @@ mod tests {
 
     #[test]
     fn this_machine_has_ports() {
-        assert!(Kernel::here().per_source() > 1_000);
+        assert!(PortLimits::here().per_source() > 1_000);
     }
 }

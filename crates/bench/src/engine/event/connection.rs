@@ -1,29 +1,29 @@
-//! One connection: what waits, what is in flight, what the kernel did not take. It does the socket calls of its connection
-//! and nothing else; when to send is the worker's business.
+//! The state of one connection: operations that wait, operations in flight, and bytes that the kernel did not accept.
+//! The connection makes the socket calls. The worker decides when to send.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
 
-use crate::driver::{Answer, Lifetime, Moment, Protocol};
+use crate::driver::{Answer, DueTime, Lifetime, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::recorder::{Operation, Recorder};
 
 /// Bytes rendered before they are handed to the kernel.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// Where a connection is in its life.
+/// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// TCP connect under way; `waits` for the server to answer after it.
+    /// A TCP connect is in progress. With `waits`, a handshake of the protocol follows it.
     Connecting { waits: bool },
-    /// The first bytes are sent, the server has not answered yet.
+    /// The first bytes are sent, and the server has not answered yet.
     Handshake,
     /// Ready for operations.
     Open,
-    /// Between two connections of a [`Lifetime`] that has several: opened when an operation is due.
-    Resting,
-    /// Never opened, lost, refused or ended.
+    /// A connection with a renewing [`Lifetime`] is closed. The worker opens it when the next operation is due.
+    BetweenConnections,
+    /// The connection was never opened, or was lost, refused or closed.
     Closed,
 }
 
@@ -33,21 +33,21 @@ pub(super) struct InFlight {
     pub(super) key: u32,
 }
 
-/// What sending needs of the worker.
-pub(super) struct Turn<'t, P> {
+/// The parts of a worker that a connection needs to send and receive.
+pub(super) struct IoContext<'t, P> {
     pub(super) protocol: &'t P,
     pub(super) recorder: &'t mut Recorder,
-    /// Reused by all connections.
+    /// A buffer that all connections share.
     pub(super) scratch: &'t mut Vec<u8>,
     /// Nanoseconds since the start of the segment.
     pub(super) now: &'t dyn Fn() -> u64,
-    /// That start by the wall clock, milliseconds since 1970.
+    /// The start of the segment by the wall clock, milliseconds since the epoch.
     pub(super) wall_ms: u64,
 }
 
-impl<P> Turn<'_, P> {
-    pub(super) fn due(&self, intended_ns: u64) -> Moment {
-        Moment { intended_ns, wall_ms: self.wall_ms + intended_ns / 1_000_000 }
+impl<P> IoContext<'_, P> {
+    pub(super) fn due(&self, intended_ns: u64) -> DueTime {
+        DueTime { intended_ns, wall_ms: self.wall_ms + intended_ns / 1_000_000 }
     }
 
     pub(super) fn now_ns(&self) -> u64 {
@@ -55,59 +55,59 @@ impl<P> Turn<'_, P> {
     }
 }
 
-/// What sending brought.
+/// The operations that one send began or finished.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pumped {
+pub(super) struct SendCounts {
     /// Operations of a closed loop that were begun.
     pub(super) begun: usize,
     /// Operations complete without an answer.
     pub(super) at_once: usize,
-    /// Operations that were due, but the session has no more.
+    /// Operations that were due, but for which the session has no more work.
     pub(super) withdrawn: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Connection<S> {
-    /// Number over all workers.
+    /// The number of the connection among those of all workers.
     pub(super) number: u32,
     pub(super) session: S,
     pub(super) lifetime: Lifetime,
     pub(super) stream: Option<TcpStream>,
     pub(super) phase: Phase,
-    /// Already in the worker's list of connections to send on.
+    /// Whether the worker's list of connections with bytes to send contains this one.
     pub(super) dirty: bool,
-    /// Registered for writability.
+    /// Whether the poller reports writability.
     pub(super) wants_write: bool,
-    /// The kernel says when its answers came; otherwise they came when they were read.
+    /// Whether answers have the kernel's timestamps. Without them the time of reading counts.
     pub(super) by_kernel: bool,
     /// The session has no more operations.
     pub(super) exhausted: bool,
     pub(super) last_sent_ns: u64,
-    /// When an operation of this segment was answered for the last time; 0 for never.
+    /// The time of the latest answer to an operation of this segment; 0 without one.
     pub(super) answered_ns: u64,
     /// Start of the handshake.
     pub(super) began_ns: u64,
-    /// It is being opened again for what is due.
+    /// The worker is opening the connection again for operations that are due.
     pub(super) renewing: bool,
     /// The operation that opens this connection again.
     pub(super) reopening: Option<Operation>,
-    /// Closed loop: operations that may be begun now.
+    /// Operations that a closed loop may begin now.
     pub(super) credits: usize,
     pub(super) window: usize,
-    /// Something is due that the window or the kernel did not let go.
+    /// Whether an operation is due that neither the window nor the kernel accepts.
     pub(super) held: bool,
-    /// When that ended for the last time: what was due before could not have been sent earlier.
+    /// The end of the latest such wait. Operations that were due before it could not have been sent earlier.
     pub(super) able_ns: u64,
-    /// When the connection was begun that has carried nothing yet: its first operation counts from there.
+    /// The time at which a connection that has carried nothing yet was begun. Its first operation counts from then.
     pub(super) opened_from_ns: Option<u64>,
     pub(super) in_flight: VecDeque<InFlight>,
-    /// Operations to begin again: the connection that carried them ended in order before their answers.
+    /// Operations to send again: their connection was closed in order before they were answered.
     pub(super) again: VecDeque<Operation>,
-    /// Open loop: intended times of operations that are due but not sent yet.
+    /// Intended times of the operations of an open loop that are due and not sent.
     pub(super) waiting: VecDeque<u64>,
-    /// The unparsed beginning of an answer.
+    /// The unparsed start of an answer.
     pub(super) inbound: Vec<u8>,
-    /// What the kernel did not take.
+    /// Bytes that the kernel did not accept.
     pub(super) outbound: Vec<u8>,
 }
 
@@ -141,7 +141,7 @@ impl<S> Connection<S> {
         }
     }
 
-    /// A new stream, not connected yet, and the bytes to send first.
+    /// Takes a new stream, which is not connected yet, and the first bytes to send.
     pub(super) fn begin(&mut self, stream: TcpStream, waits: bool, first: Vec<u8>, now_ns: u64) {
         self.stream = Some(stream);
         self.phase = Phase::Connecting { waits };
@@ -151,13 +151,13 @@ impl<S> Connection<S> {
         self.began_ns = now_ns;
     }
 
-    /// Ready for operations, of which at most `window` may be in flight.
+    /// Marks the connection as ready for operations, at most `window` of them in flight.
     pub(super) fn open(&mut self, window: usize) {
         self.phase = Phase::Open;
         self.window = IN_FLIGHT_MAX.min(window);
     }
 
-    /// Gives up the stream and returns the operations that are lost with it.
+    /// Closes the stream. Returns the number of operations that are lost with it.
     pub(super) fn close(&mut self) -> usize {
         let outstanding = self.outstanding();
         self.phase = Phase::Closed;
@@ -172,7 +172,7 @@ impl<S> Connection<S> {
         outstanding
     }
 
-    /// Times count from a new start: that of a segment. `by_kernel` says whose times its answers have.
+    /// Resets the times for a new segment. `by_kernel` chooses the source of the times of answers.
     pub(super) fn begin_segment(&mut self, by_kernel: bool) {
         self.by_kernel = by_kernel;
         self.last_sent_ns = 0;
@@ -183,17 +183,17 @@ impl<S> Connection<S> {
         self.held = false;
     }
 
-    /// An operation is due since `intended_ns`.
+    /// Adds an operation that is due since `intended_ns`.
     pub(super) fn enqueue(&mut self, intended_ns: u64) {
         self.waiting.push_back(intended_ns);
     }
 
-    /// Operations due or sent and not answered.
+    /// The number of operations that are due or sent, and not answered.
     pub(super) fn outstanding(&self) -> usize {
         self.waiting.len() + self.again.len() + self.in_flight.len()
     }
 
-    /// Operations sent and not answered.
+    /// The number of operations that are sent and not answered.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.len() + self.again.len()
     }
@@ -213,33 +213,37 @@ impl<S> Connection<S> {
         !self.outbound.is_empty()
     }
 
-    /// Sends as much as is due, as the window allows and as the kernel takes. `pumped` is right after an error as well.
+    /// Sends what is due, as far as the window and the kernel allow. `counts` is also right after an error.
     pub(super) fn pump<P: Protocol<Session = S>>(
         &mut self,
-        turn: &mut Turn<'_, P>,
-        pumped: &mut Pumped,
+        context: &mut IoContext<'_, P>,
+        counts: &mut SendCounts,
     ) -> io::Result<()> {
         self.flush()?;
         while !self.is_blocked() && self.has_to_send() && self.in_flight.len() < self.window {
-            turn.scratch.clear();
-            self.render_due(turn, pumped);
-            if turn.scratch.is_empty() {
+            context.scratch.clear();
+            self.render_due(context, counts);
+            if context.scratch.is_empty() {
                 break;
             }
-            self.send(turn.scratch)?;
+            self.send(context.scratch)?;
         }
         self.held = !self.waiting.is_empty();
         Ok(())
     }
 
-    fn render_due<P: Protocol<Session = S>>(&mut self, turn: &mut Turn<'_, P>, pumped: &mut Pumped) {
-        let now_ns = turn.now_ns();
+    fn render_due<P: Protocol<Session = S>>(
+        &mut self,
+        context: &mut IoContext<'_, P>,
+        counts: &mut SendCounts,
+    ) {
+        let now_ns = context.now_ns();
         self.last_sent_ns = now_ns;
         if std::mem::take(&mut self.held) {
             self.able_ns = now_ns;
         }
-        self.render_again(turn, now_ns, pumped);
-        while turn.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
+        self.render_repeats(context, now_ns, counts);
+        while context.scratch.len() < SEND_BYTES && self.in_flight.len() < self.window {
             let begun_ns = self.opened_from_ns.take().unwrap_or(now_ns);
             let (intended_ns, is_credit) = match self.waiting.pop_front() {
                 Some(intended_ns) => (intended_ns, false),
@@ -249,35 +253,35 @@ impl<S> Connection<S> {
                     return;
                 }
             };
-            let before = turn.scratch.len();
-            let due = turn.due(intended_ns);
-            let Some(started) = turn.protocol.start(&mut self.session, due, turn.scratch) else {
-                self.exhaust(turn.recorder, pumped, (!is_credit).then_some(intended_ns));
+            let before = context.scratch.len();
+            let due = context.due(intended_ns);
+            let Some(started) = context.protocol.start(&mut self.session, due, context.scratch) else {
+                self.exhaust(context.recorder, counts, (!is_credit).then_some(intended_ns));
                 return;
             };
             if is_credit {
                 self.credits -= 1;
-                pumped.begun += 1;
-                turn.recorder.planned(intended_ns);
+                counts.begun += 1;
+                context.recorder.planned(intended_ns);
             }
             let operation =
                 Operation { class: started.class, intended_ns, sent_ns: begun_ns.max(intended_ns) };
             let able_ns = intended_ns.max(self.able_ns);
-            turn.recorder.sent_when_able(&operation, able_ns, (turn.scratch.len() - before) as u64);
+            context.recorder.sent_when_able(&operation, able_ns, (context.scratch.len() - before) as u64);
             if begun_ns != now_ns {
-                // What follows the first operation of a new connection waited for it.
+                // The operations after the first one of a new connection waited for it.
                 self.able_ns = now_ns;
             }
             if started.answer == Answer::None {
-                turn.recorder.completed(&operation, now_ns, 0);
-                pumped.at_once += 1;
+                context.recorder.completed(&operation, now_ns, 0);
+                counts.at_once += 1;
             } else {
                 self.carry(operation, started.answer);
             }
         }
     }
 
-    /// An operation was written whose answer is to come.
+    /// Records an operation that was written and awaits its answer.
     pub(super) fn carry(&mut self, operation: Operation, answer: Answer) {
         let key = match answer {
             Answer::Key(key) => key,
@@ -286,17 +290,17 @@ impl<S> Connection<S> {
         self.in_flight.push_back(InFlight { operation, key });
     }
 
-    /// The session has no more operations: what was due is taken out of the plan again.
-    fn exhaust(&mut self, recorder: &mut Recorder, pumped: &mut Pumped, taken_ns: Option<u64>) {
+    /// Notes that the session has no more operations, and takes what was due out of the plan.
+    fn exhaust(&mut self, recorder: &mut Recorder, counts: &mut SendCounts, taken_ns: Option<u64>) {
         self.exhausted = true;
         self.credits = 0;
         for intended_ns in taken_ns.into_iter().chain(self.waiting.drain(..)) {
             recorder.withdrawn(intended_ns);
-            pumped.withdrawn += 1;
+            counts.withdrawn += 1;
         }
     }
 
-    /// Sends bytes, keeping what the kernel does not take.
+    /// Sends bytes and keeps those that the kernel does not accept.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(stream) = &self.stream else { return Ok(()) };
         let taken = if self.is_blocked() { 0 } else { write_some(stream, bytes)? };
@@ -304,7 +308,7 @@ impl<S> Connection<S> {
         Ok(())
     }
 
-    /// Sends what was kept.
+    /// Sends the bytes that were kept.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.is_blocked()
             && let Some(stream) = &self.stream
@@ -312,7 +316,7 @@ impl<S> Connection<S> {
             let taken = write_some(stream, &self.outbound)?;
             self.outbound.drain(..taken);
             if self.outbound.is_empty() {
-                // Thousands of idle connections are not to keep the size of their handshake.
+                // A thousand idle connections must not each keep a buffer of the size of their handshake.
                 self.outbound = Vec::new();
             }
         }

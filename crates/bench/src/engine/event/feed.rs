@@ -1,61 +1,61 @@
-//! Where the operations of one group come from in one segment.
+//! The source of the operations of one group in one segment.
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use crate::engine::{Close, Failing, Load, Then, When};
+use crate::engine::{AfterReopen, Close, FailureWindow, Load, ReopenTrigger};
 use crate::schedule::{Planned, Schedule};
 
-/// What is due next, for one group of one worker.
+/// The next operations of one group of one worker.
 #[derive(Debug)]
 pub(super) enum Feed {
-    /// Answers make room; nothing is due by itself.
+    /// A closed loop: each answer allows another operation.
     Closed { window: usize, pause_ns: u64 },
-    /// Nothing at all.
+    /// No operations.
     Idle,
-    /// Operations on a schedule; its devices count from `first`.
+    /// Operations on a schedule. The devices of the schedule count from `first`.
     Open { schedule: Box<Peekable<Schedule>>, first: u32 },
-    /// Connections to open again.
+    /// Connections that are closed and opened again.
     Reopen(Reopen),
-    /// One operation on each of these connections.
+    /// One operation on each of some connections.
     Sample { indices: Vec<u32>, next: usize, gap_ns: u64 },
 }
 
-/// Reopenings, each of the connection that has been open or closed for longest.
+/// Connections that are due to be reopened, the one that has waited longest first.
 #[derive(Debug)]
 pub(super) struct Reopen {
-    /// `None`: all at once at the beginning, which is what `burst` still has.
+    /// `None` when all connections are due at once at the start; `burst` counts those that are left.
     schedule: Option<Box<Peekable<Schedule>>>,
     burst: u32,
-    /// A connection that can be reopened is due at once.
+    /// Whether a connection is due as soon as it can be reopened.
     pub(super) again: bool,
     pub(super) close: Close,
     pub(super) class: u16,
-    pub(super) then: Then,
-    /// Reopenings that may still come due.
+    pub(super) then: AfterReopen,
+    /// Reopenings that are not due yet.
     left: u64,
-    /// How the last ones ended, where that decides whether there are more.
-    pub(super) failing: Option<Failing>,
-    /// Connections that can be reopened and since when, longest waiting first.
-    pub(super) rested: VecDeque<(u32, u64)>,
-    /// Intended times of reopenings for which no connection was there.
+    /// The results of the latest attempts, where failures end the load.
+    pub(super) failing: Option<FailureWindow>,
+    /// Connections that can be reopened, and since when; the longest waiting first.
+    pub(super) available: VecDeque<(u32, u64)>,
+    /// Intended times of reopenings that wait for a connection.
     pub(super) waiting: VecDeque<u64>,
 }
 
 impl Reopen {
-    /// Nothing more comes due. Returns how many reopenings that leaves out.
+    /// Ends the load. Returns the number of reopenings that are left out.
     pub(super) fn give_up(&mut self) -> u64 {
         std::mem::take(&mut self.left)
     }
 }
 
-/// What of a group is due.
+/// An event of a group that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// An operation on a local connection.
+    /// An operation on a connection of this worker.
     Operation(Planned),
-    /// Some connection is to be opened again.
+    /// Any connection of the group is to be reopened.
     Reopening { at_ns: u64 },
 }
 
@@ -69,7 +69,7 @@ impl Due {
 }
 
 impl Feed {
-    /// `local` are the worker's own indices of the group's connections, of `of` in the whole group.
+    /// `local` are the indices of the group's connections in this worker; the whole group has `of` connections.
     pub(super) fn new(
         load: Load,
         local: &Range<u32>,
@@ -96,17 +96,23 @@ impl Feed {
             Load::Idle => Self::Idle,
             Load::Reopen { when, close, class, then } => Self::Reopen(Reopen {
                 schedule: match when {
-                    When::Scheduled { rate, arrivals, seed } => Some(schedule(rate, arrivals, 0, seed)),
-                    When::Once | When::Again => None,
+                    ReopenTrigger::Scheduled { rate, arrivals, seed } => {
+                        Some(schedule(rate, arrivals, 0, seed))
+                    }
+                    ReopenTrigger::Once | ReopenTrigger::Again => None,
                 },
-                burst: if matches!(when, When::Scheduled { .. }) { 0 } else { count },
-                again: when == When::Again,
+                burst: if matches!(when, ReopenTrigger::Scheduled { .. }) { 0 } else { count },
+                again: when == ReopenTrigger::Again,
                 close,
                 class,
                 then,
-                left: if matches!(then, Then::Stay(_)) { count.into() } else { u64::MAX },
-                failing: if let Then::Stay(rule) = then { Some(Failing::new(rule)) } else { None },
-                rested: local.clone().map(|index| (index, 0)).collect(),
+                left: if matches!(then, AfterReopen::Stay(_)) { count.into() } else { u64::MAX },
+                failing: if let AfterReopen::Stay(rule) = then {
+                    Some(FailureWindow::new(rule))
+                } else {
+                    None
+                },
+                available: local.clone().map(|index| (index, 0)).collect(),
                 waiting: VecDeque::new(),
             }),
             Load::Sample { every, over } => {
@@ -119,7 +125,7 @@ impl Feed {
         }
     }
 
-    /// Whether answers make room for operations.
+    /// Whether the load is a closed loop.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self, Self::Closed { .. } | Self::Reopen(Reopen { again: true, .. }))
     }
@@ -129,7 +135,7 @@ impl Feed {
         !self.is_closed() && !matches!(self, Self::Idle)
     }
 
-    /// Whether nothing will ever be due again of a load that has an end of its own.
+    /// Whether a load with an end of its own has ended.
     pub(super) fn is_over(&self) -> bool {
         match self {
             Self::Reopen(reopen) => reopen.left == 0 && reopen.waiting.is_empty(),
@@ -138,7 +144,7 @@ impl Feed {
         }
     }
 
-    /// When the next one is due; `u64::MAX` for never.
+    /// The time of the next event; `u64::MAX` without one.
     pub(super) fn next_ns(&mut self) -> u64 {
         let schedule = match self {
             Self::Open { schedule, .. } => schedule,
@@ -153,12 +159,12 @@ impl Feed {
         schedule.peek().map_or(u64::MAX, |planned| planned.at_ns)
     }
 
-    /// Whether what is due are operations on open connections.
+    /// Whether the events are operations on open connections.
     pub(super) fn has_operations(&self) -> bool {
         matches!(self, Self::Open { .. } | Self::Sample { .. })
     }
 
-    /// Takes an operation that is due up to and including `last_ns`, and no reopening.
+    /// Takes the next operation that is due at `last_ns` or before, and no reopening.
     pub(super) fn next_operation(&mut self, last_ns: u64) -> Option<Planned> {
         if !self.has_operations() {
             return None;
@@ -169,7 +175,7 @@ impl Feed {
         }
     }
 
-    /// Takes what is due up to and including `last_ns`.
+    /// Takes the next event that is due at `last_ns` or before.
     pub(super) fn next_due(&mut self, last_ns: u64) -> Option<Due> {
         let until = |planned: &Planned| planned.at_ns <= last_ns;
         match self {

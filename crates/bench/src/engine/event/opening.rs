@@ -1,4 +1,5 @@
-//! Opening connections: a bounded number of handshakes at a time, each with a deadline, every failure with its cause.
+//! Opening connections: a bounded number of handshakes at a time, each with a deadline. Every failure is recorded with
+//! its cause.
 
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -8,25 +9,25 @@ use socket2::SockRef;
 use super::connection::Phase;
 use super::feed::{Feed, Reopen};
 use super::poller::{Interest, Ready};
-use super::socket::{self, Way};
+use super::socket::{self, ConnectOptions};
 use super::worker::Worker;
 use crate::driver::{Lifetime, Opening, Protocol};
-use crate::engine::{Close, Then};
+use crate::engine::{AfterReopen, Close};
 use crate::error::{Error, Result};
 use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
 use crate::recorder::Operation;
 
-/// Failures after which opening the rest is pointless.
+/// Number of failures after which the worker opens no more connections.
 const FAILURES_MAX: u64 = 100;
-/// Counted beside the failures: what the kernel had to send again, seconds after the first, because no answer came.
+/// Recorded beside the failures: SYNs that the kernel sent again, seconds after the first, because no answer came.
 pub(crate) const SYNS_REPEATED: &str = "SYNs sent again";
-/// Connects among which these are spread.
+/// Connects for which the kernel sent a SYN again.
 pub(crate) const CONNECTS_REPEATED: &str = "connects whose SYN was sent again";
-/// Connections that were not tried any more.
+/// Connections that the worker did not try to open.
 pub(crate) const GIVEN_UP: &str = "connections not tried after sustained failure";
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Opens all connections; failures are in `self.failures`.
+    /// Opens all connections. `self.failures` holds the failures.
     pub(super) fn open_all(&mut self) -> Result<()> {
         let count = self.connections.len() as u32;
         // Every worker opens its share of the rate.
@@ -41,7 +42,7 @@ impl<P: Protocol> Worker<'_, P> {
             let now_ns = self.now_ns();
             while next < count && self.pending < HANDSHAKES_MAX && due_ns(next) <= now_ns {
                 if self.connections[next as usize].lifetime == Lifetime::OnDemand {
-                    self.connections[next as usize].phase = Phase::Resting;
+                    self.connections[next as usize].phase = Phase::BetweenConnections;
                     self.shared.add_opened();
                 } else {
                     self.begin(next)?;
@@ -54,7 +55,7 @@ impl<P: Protocol> Worker<'_, P> {
             } else {
                 sleep_ns
             };
-            self.turn(until_due.min(sleep_ns))?;
+            self.poll_once(until_due.min(sleep_ns))?;
             self.end_late_handshakes();
         }
         let missing = u64::from(count - next);
@@ -68,7 +69,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.failures.values().sum()
     }
 
-    /// Starts to connect; an error here is ours (no more files), not the server's.
+    /// Starts to connect. An error here comes from this machine (no more files), not from the server.
     pub(super) fn begin(&mut self, index: u32) -> Result<()> {
         let now_ns = self.now_ns();
         let stamped = self.asks_for_stamps(index);
@@ -78,8 +79,13 @@ impl<P: Protocol> Worker<'_, P> {
             count => Some(self.plan.sources[connection.number as usize % count]),
         };
         self.pending += 1;
-        let way = Way { target: self.plan.target, source, keep_alive: self.plan.connect.keep_alive, stamped };
-        let stream = match socket::connect(&way) {
+        let options = ConnectOptions {
+            target: self.plan.target,
+            source,
+            keep_alive: self.plan.connect.keep_alive,
+            stamped,
+        };
+        let stream = match socket::connect(&options) {
             Ok(stream) => stream,
             Err(error) if socket::is_ours(&error) => return Err(Error::io("opening a socket")(error)),
             Err(error) => {
@@ -96,7 +102,7 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
-    /// The socket of a connection under way has become ready for something.
+    /// Handles a socket that became ready while it was connecting.
     pub(super) fn connected(&mut self, index: u32, event: Ready, waits: bool) -> Result<()> {
         if !event.writable {
             return Ok(());
@@ -129,7 +135,7 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
-    /// The handshake is over: the connection can be used.
+    /// Handles the end of the handshake.
     pub(super) fn ready(&mut self, index: u32) {
         let now_ns = self.now_ns();
         let connection = &mut self.connections[index as usize];
@@ -149,7 +155,7 @@ impl<P: Protocol> Worker<'_, P> {
             None => self.shared.add_opened(),
             Some(operation) => {
                 self.count_repeated(index, operation.class);
-                self.last_heard_ns = now_ns;
+                self.last_received_ns = now_ns;
                 self.recorder.completed(&operation, now_ns, 0);
                 self.shared.add_completed(1);
                 self.reopened(index, operation.intended_ns, now_ns);
@@ -157,7 +163,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// What the kernel had to send again to open this connection; a SYN is the first thing it sends.
+    /// Records the SYNs that the kernel sent again to open this connection.
     fn count_repeated(&mut self, index: u32, class: u16) {
         let Some(stream) = &self.connections[index as usize].stream else { return };
         let repeated = socket::repeated(stream);
@@ -167,7 +173,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection could not be opened, for the first time or again.
+    /// Handles a connection that could not be opened, for the first time or again.
     pub(super) fn opening_failed(&mut self, index: u32, error: &io::Error) {
         let text = socket::describe(error);
         self.pending -= 1;
@@ -188,9 +194,9 @@ impl<P: Protocol> Worker<'_, P> {
         self.outstanding -= 1;
         let now_ns = self.now_ns();
         match self.reopen_of(index).map(|reopen| (reopen.then, reopen.again)) {
-            Some((Then::Stay(_), _)) => self.attempt_ended(index, true),
+            Some((AfterReopen::Stay(_), _)) => self.attempt_ended(index, true),
             Some((_, true)) => self.pause_after_failure(index, 1),
-            Some((_, false)) => self.rest(index, now_ns),
+            Some((_, false)) => self.make_available(index, now_ns),
             None => {}
         }
     }
@@ -203,21 +209,21 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Whether this connection is closed as soon as it is open.
+    /// Whether the load closes this connection as soon as it is open.
     fn closes_at_once(&mut self, index: u32) -> bool {
-        self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Close)
+        self.reopen_of(index).is_some_and(|reopen| reopen.then == AfterReopen::Close)
     }
 
-    /// A connection was opened by a load: what becomes of it.
+    /// Handles a connection that a load has opened: it keeps it, closes it, or sends an operation.
     fn reopened(&mut self, index: u32, intended_ns: u64, now_ns: u64) {
         self.outstanding -= 1;
         self.connections[index as usize].last_sent_ns = now_ns;
         match self.reopen_of(index).map(|reopen| reopen.then) {
-            Some(Then::Keep) => self.rest(index, now_ns),
-            Some(Then::Stay(_)) => self.attempt_ended(index, false),
-            Some(Then::Close) => self.close_and_rest(index, now_ns),
-            Some(Then::Answer) => {
-                // It has been due as long as its connection, and could not be sent before.
+            Some(AfterReopen::Keep) => self.make_available(index, now_ns),
+            Some(AfterReopen::Stay(_)) => self.attempt_ended(index, false),
+            Some(AfterReopen::Close) => self.close_and_release(index, now_ns),
+            Some(AfterReopen::Answer) => {
+                // The operation has been due as long as its connection, and could not be sent before.
                 self.connections[index as usize].able_ns = now_ns;
                 self.enqueue(index, intended_ns);
             }
@@ -225,49 +231,49 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// The connection may be reopened once more: in a closed loop it is due.
-    pub(super) fn rest(&mut self, index: u32, now_ns: u64) {
+    /// Makes the connection available for another reopening. In a closed loop that is due at once.
+    pub(super) fn make_available(&mut self, index: u32, now_ns: u64) {
         let refill = self.refill;
         let Some(reopen) = self.reopen_of(index) else { return };
-        reopen.rested.push_back((index, now_ns));
+        reopen.available.push_back((index, now_ns));
         if reopen.again && refill {
             self.reopening_due(self.group_of(index), now_ns);
         }
     }
 
-    /// A connection that does one operation has had its answer.
-    pub(super) fn turn_over(&mut self, index: u32) {
-        let answered = self.reopen_of(index).is_some_and(|reopen| reopen.then == Then::Answer)
+    /// Handles the answer on a connection that carries one operation.
+    pub(super) fn reopening_answered(&mut self, index: u32) {
+        let answered = self.reopen_of(index).is_some_and(|reopen| reopen.then == AfterReopen::Answer)
             && self.connections[index as usize].outstanding() == 0;
         if answered {
             let now_ns = self.now_ns();
-            self.close_and_rest(index, now_ns);
+            self.close_and_release(index, now_ns);
         }
     }
 
-    /// A connection that does one operation was lost before its answer.
-    pub(super) fn turn_lost(&mut self, index: u32) {
+    /// Handles the loss of a connection that carries one operation, before its answer.
+    pub(super) fn reopening_lost(&mut self, index: u32) {
         match self.reopen_of(index).is_some_and(|reopen| reopen.again) {
             true => self.pause_after_failure(index, 1),
-            false => self.turn_over(index),
+            false => self.reopening_answered(index),
         }
     }
 
-    fn close_and_rest(&mut self, index: u32, now_ns: u64) {
+    fn close_and_release(&mut self, index: u32, now_ns: u64) {
         let close = self.reopen_of(index).map_or(Close::Fin, |reopen| reopen.close);
         let connection = &mut self.connections[index as usize];
         end(connection.stream.as_ref(), close);
         connection.close();
-        self.rest(index, now_ns);
+        self.make_available(index, now_ns);
     }
 
-    /// One of the attempts ended after which there may be no more.
+    /// Records the end of an attempt. Too many failures end the load.
     fn attempt_ended(&mut self, index: u32, failed: bool) {
         let Some(reopen) = self.reopen_of(index) else { return };
         let class = reopen.class;
         let Some(failing) = &mut reopen.failing else { return };
         failing.ended(failed);
-        if !failing.is_sustained() {
+        if !failing.is_met() {
             return;
         }
         let waiting = std::mem::take(&mut reopen.waiting);
@@ -281,7 +287,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection of the group is due to be opened again, which [`Self::reopen_waiting`] does.
+    /// Queues a reopening, which [`Self::reopen_waiting`] begins.
     pub(super) fn reopening_due(&mut self, group: usize, intended_ns: u64) {
         self.recorder.planned(intended_ns);
         self.outstanding += 1;
@@ -290,7 +296,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Begins every reopening for which there is a connection.
+    /// Begins every queued reopening for which a connection is available.
     pub(super) fn reopen_waiting(&mut self) -> Result<()> {
         for group in 0..self.feeds.len() {
             while let Some((index, able_ns, operation, close)) = self.next_reopening(group) {
@@ -306,19 +312,20 @@ impl<P: Protocol> Worker<'_, P> {
         Ok(())
     }
 
-    /// The next reopening, and when it was due and a connection was there for it.
+    /// The next reopening: the connection, the intended time, and the time at which the connection became available.
     fn next_reopening(&mut self, group: usize) -> Option<(u32, u64, Operation, Close)> {
         let sent_ns = self.now_ns();
         let Feed::Reopen(reopen) = self.feeds.get_mut(group)? else { return None };
-        if reopen.waiting.is_empty() || reopen.rested.is_empty() {
+        if reopen.waiting.is_empty() || reopen.available.is_empty() {
             return None;
         }
-        let ((index, rested_ns), intended_ns) = (reopen.rested.pop_front()?, reopen.waiting.pop_front()?);
+        let ((index, available_ns), intended_ns) =
+            (reopen.available.pop_front()?, reopen.waiting.pop_front()?);
         let operation = Operation { class: reopen.class, intended_ns, sent_ns };
-        Some((index, intended_ns.max(rested_ns), operation, reopen.close))
+        Some((index, intended_ns.max(available_ns), operation, reopen.close))
     }
 
-    /// Gives up handshakes that took too long.
+    /// Closes the connections whose handshake took too long.
     pub(super) fn end_late_handshakes(&mut self) {
         let timeout = self.plan.connect.timeout;
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -338,7 +345,7 @@ impl<P: Protocol> Worker<'_, P> {
     }
 }
 
-/// What is said of a handshake that took too long.
+/// The error text of a handshake that took too long.
 pub(crate) fn no_answer(timeout_s: f64) -> String {
     format!(
         "no answer to the handshake within {timeout_s} s (the server does not accept any more: look at its open-file \
@@ -346,12 +353,12 @@ pub(crate) fn no_answer(timeout_s: f64) -> String {
     )
 }
 
-/// Has the connection end as it is to end when it is dropped.
+/// Prepares how the kernel ends the connection when the stream is dropped.
 fn end(stream: Option<&TcpStream>, close: Close) {
     if close == Close::Reset
         && let Some(stream) = stream
     {
-        // Where the option cannot be set the connection ends with FIN, which the server counts as well.
+        // Without the option the kernel ends the connection with FIN, which the server counts as well.
         let _ = SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
     }
 }

@@ -1,5 +1,5 @@
-//! epoll with nanosecond timeouts (`epoll_pwait2`, Linux 5.11): a schedule of 30,000 messages a second has gaps of
-//! 33 us, which millisecond timeouts cannot follow without spinning.
+//! epoll with nanosecond timeouts (`epoll_pwait2`, Linux 5.11). A schedule of 30,000 messages per second has gaps of 33
+//! us, which millisecond timeouts cannot follow without spinning.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -8,9 +8,9 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::error::{Error, Result};
-use crate::limits::EVENTS_PER_TURN;
+use crate::limits::EVENTS_PER_POLL;
 
-/// What to be woken for, besides errors and hang-ups.
+/// The events to report, besides errors and hang-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interest {
     Read,
@@ -34,7 +34,7 @@ pub(crate) struct Ready {
     pub(crate) writable: bool,
 }
 
-/// An epoll instance and its event buffer. Level-triggered: what a turn leaves unread is reported again.
+/// An epoll instance and its event buffer. It is level-triggered: epoll reports unread data again at the next poll.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Vec<Event>,
@@ -43,7 +43,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new() -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|e| Error::io("epoll_create")(e.into()))?;
-        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_PER_TURN) })
+        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_PER_POLL) })
     }
 
     pub(crate) fn add(&self, source: impl AsFd, token: u32, interest: Interest) -> Result<()> {

@@ -1,54 +1,54 @@
-//! Reading from a connection: answers find their operations.
+//! Reads from a connection and matches answers with their operations.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 
-use super::arrival::Ear;
-use super::connection::{Connection, InFlight, Turn};
-use crate::driver::{Answer, Completion, Judged, Protocol};
+use super::connection::{Connection, InFlight, IoContext};
+use super::timestamped_reader::TimestampedReader;
+use crate::driver::{Answer, AnswerStatus, Completion, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::recorder::{Operation, Recorder};
 
-/// What reading brought.
+/// The results of one read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answers {
-    /// Operations answered, well or badly: room in the window.
+    /// Operations that were answered, successfully or not. Each makes room in the window.
     pub(super) answered: usize,
-    /// Among them, as they should be.
+    /// Operations among them that succeeded.
     pub(super) completed: u64,
     /// The handshake is over.
     pub(super) ready: bool,
-    /// The connection is over, in order.
+    /// The server has closed the connection in order.
     pub(super) over: bool,
-    /// When the server was heard; 0 when it was not.
-    pub(super) heard_ns: u64,
+    /// The time at which data arrived; 0 without any.
+    pub(super) received_ns: u64,
 }
 
 impl<S> Connection<S> {
-    /// Reads once and books every complete answer into `answers`. An error ends the connection.
+    /// Reads once and records every complete answer in `answers`. An error ends the connection.
     pub(super) fn read<P: Protocol<Session = S>>(
         &mut self,
-        ear: &mut Ear,
-        turn: &mut Turn<'_, P>,
+        reader: &mut TimestampedReader,
+        context: &mut IoContext<'_, P>,
         answers: &mut Answers,
     ) -> io::Result<()> {
         let Some(stream) = &self.stream else { return Ok(()) };
-        let (count, heard_ns) = match ear.read(stream, self.by_kernel, || turn.now_ns()) {
-            Ok((0, _)) => return self.closed(turn, answers),
+        let (count, received_ns) = match reader.read(stream, self.by_kernel, || context.now_ns()) {
+            Ok((0, _)) => return self.closed(context, answers),
             Ok(read) => read,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
             Err(e) => return Err(e),
         };
-        answers.heard_ns = heard_ns;
-        let buffer = &ear.buffer;
+        answers.received_ns = received_ns;
+        let buffer = &reader.buffer;
         if self.inbound.is_empty() {
-            let used = self.receive(&buffer[..count], turn, answers)?;
+            let used = self.receive(&buffer[..count], context, answers)?;
             self.inbound.extend_from_slice(&buffer[used..count]);
             return Ok(());
         }
         let mut joined = std::mem::take(&mut self.inbound);
         joined.extend_from_slice(&buffer[..count]);
-        let used = self.receive(&joined, turn, answers)?;
+        let used = self.receive(&joined, context, answers)?;
         joined.drain(..used);
         if !joined.is_empty() {
             self.inbound = joined;
@@ -59,45 +59,47 @@ impl<S> Connection<S> {
     fn receive<P: Protocol<Session = S>>(
         &mut self,
         bytes: &[u8],
-        turn: &mut Turn<'_, P>,
+        context: &mut IoContext<'_, P>,
         answers: &mut Answers,
     ) -> io::Result<usize> {
-        turn.scratch.clear();
+        context.scratch.clear();
         let Self { session, in_flight, .. } = self;
-        let recorder = &mut *turn.recorder;
-        let mut done = |completion: Completion<'_>| book(answers, in_flight, recorder, &completion);
-        let received = turn
+        let recorder = &mut *context.recorder;
+        let mut done =
+            |completion: Completion<'_>| record_completion(answers, in_flight, recorder, &completion);
+        let received = context
             .protocol
-            .receive(session, bytes, turn.scratch, &mut done)
+            .receive(session, bytes, context.scratch, &mut done)
             .map_err(|why| io::Error::new(ErrorKind::ConnectionRefused, why))?;
         (answers.ready, answers.over) = (received.ready, received.over);
-        self.window = IN_FLIGHT_MAX.min(turn.protocol.window(&self.session));
-        if !turn.scratch.is_empty() {
-            self.send(turn.scratch)?;
-            self.last_sent_ns = answers.heard_ns;
+        self.window = IN_FLIGHT_MAX.min(context.protocol.window(&self.session));
+        if !context.scratch.is_empty() {
+            self.send(context.scratch)?;
+            self.last_sent_ns = answers.received_ns;
         }
         Ok(received.used)
     }
 
-    /// The server closed the connection.
+    /// Handles a connection that the server closed.
     fn closed<P: Protocol<Session = S>>(
         &mut self,
-        turn: &mut Turn<'_, P>,
+        context: &mut IoContext<'_, P>,
         answers: &mut Answers,
     ) -> io::Result<()> {
-        answers.heard_ns = turn.now_ns();
+        answers.received_ns = context.now_ns();
         let Self { session, in_flight, .. } = self;
-        let recorder = &mut *turn.recorder;
-        let mut done = |completion: Completion<'_>| book(answers, in_flight, recorder, &completion);
-        turn.protocol.closed(session, &mut done).map_err(io::Error::other)?;
+        let recorder = &mut *context.recorder;
+        let mut done =
+            |completion: Completion<'_>| record_completion(answers, in_flight, recorder, &completion);
+        context.protocol.closed(session, &mut done).map_err(io::Error::other)?;
         answers.over = true;
         Ok(())
     }
 }
 
-/// The end of an operation.
+/// Records the end of an operation.
 #[inline]
-fn book(
+fn record_completion(
     answers: &mut Answers,
     in_flight: &mut VecDeque<InFlight>,
     recorder: &mut Recorder,
@@ -108,16 +110,16 @@ fn book(
         return;
     };
     answers.answered += 1;
-    match completion.judged {
-        Judged::Failed(what) => return recorder.failed(operation.class, what),
-        Judged::Found { hits, misses } => recorder.found(&operation, hits, misses),
-        Judged::Good => {}
+    match completion.status {
+        AnswerStatus::Failed(what) => return recorder.failed(operation.class, what),
+        AnswerStatus::Found { hits, misses } => recorder.found(&operation, hits, misses),
+        AnswerStatus::Good => {}
     }
     answers.completed += 1;
-    recorder.completed(&operation, answers.heard_ns, completion.bytes.into());
+    recorder.completed(&operation, answers.received_ns, completion.bytes.into());
 }
 
-/// Servers answer in order; the search is for those that do not.
+/// Takes the operation of an answer. Most servers answer in order; the search is for the others.
 fn take(in_flight: &mut VecDeque<InFlight>, answer: Answer) -> Option<Operation> {
     let Answer::Key(key) = answer else { return in_flight.pop_front().map(|o| o.operation) };
     if in_flight.front().is_some_and(|o| o.key == key) {

@@ -1,11 +1,11 @@
-//! Connections that come and go with their operations (see [`Lifetime`]): a server ends them after so many requests, or
-//! each carries one operation. Times count on: an operation that waits for a new connection has been due all the while, and
-//! the first operation of a connection counts as sent when its connection was begun.
+//! Connections that are closed and opened during a load (see [`Lifetime`]): the server closes them after a number of
+//! requests, or each carries one operation. Waiting counts: an operation that waits for a new connection has been due
+//! all the time, and the first operation of a connection counts as sent when the connection was begun.
 
 use std::cmp::Reverse;
 use std::io;
 
-use super::connection::{Connection, Phase, Pumped, Turn};
+use super::connection::{Connection, IoContext, Phase, SendCounts};
 use super::feed::Feed;
 use super::worker::Worker;
 use crate::driver::{Lifetime, Protocol};
@@ -14,59 +14,59 @@ use crate::limits::REOPEN_PAUSE_MS;
 use crate::recorder::Recorder;
 
 impl<S> Connection<S> {
-    /// Whether an operation that is due may be given to it.
+    /// Whether the connection accepts operations that are due.
     pub(super) fn is_usable(&self) -> bool {
         match self.phase {
-            Phase::Open | Phase::Resting => true,
+            Phase::Open | Phase::BetweenConnections => true,
             Phase::Connecting { .. } | Phase::Handshake => self.is_renewed(),
             Phase::Closed => false,
         }
     }
 
-    /// Whether it is opened again when it ended.
+    /// Whether the worker opens the connection again after its end.
     pub(super) fn is_renewed(&self) -> bool {
         self.lifetime != Lifetime::Run
     }
 
-    /// The connection is over; what it carried is begun again on the next.
-    pub(super) fn rest(&mut self, now_ns: u64) {
-        self.phase = Phase::Resting;
+    /// Closes the connection until an operation is due. Operations in flight are sent again on the next connection.
+    pub(super) fn close_until_due(&mut self, now_ns: u64) {
+        self.phase = Phase::BetweenConnections;
         self.stream = None;
         let unanswered = self.in_flight.drain(..).map(|carried| carried.operation);
-        // What was to begin again before and did not is later than what was in flight.
+        // Operations that already waited for a repetition are later than those in flight.
         self.again = unanswered.chain(self.again.drain(..)).collect();
         self.inbound.clear();
         self.outbound.clear();
         self.opened_from_ns = None;
-        // What waits could not have been sent before; from now on it is the new connection that it waits for.
+        // Operations that wait could not have been sent before. From now on they wait for the new connection.
         self.held = false;
         self.able_ns = now_ns;
     }
 
-    /// Begins operations again whose connection ended before their answers. They were sent once already.
-    pub(super) fn render_again<P: Protocol<Session = S>>(
+    /// Sends operations again whose connection ended before their answers. They were recorded as sent before.
+    pub(super) fn render_repeats<P: Protocol<Session = S>>(
         &mut self,
-        turn: &mut Turn<'_, P>,
+        context: &mut IoContext<'_, P>,
         now_ns: u64,
-        pumped: &mut Pumped,
+        counts: &mut SendCounts,
     ) {
         while self.in_flight.len() < self.window
             && let Some(operation) = self.again.pop_front()
         {
             self.opened_from_ns = None;
-            let due = turn.due(operation.intended_ns);
-            match turn.protocol.start(&mut self.session, due, turn.scratch) {
+            let due = context.due(operation.intended_ns);
+            match context.protocol.start(&mut self.session, due, context.scratch) {
                 Some(started) => self.carry(operation, started.answer),
                 None => {
-                    turn.recorder.failed(operation.class, "not begun again on a new connection");
-                    pumped.withdrawn += 1;
+                    context.recorder.failed(operation.class, "not begun again on a new connection");
+                    counts.withdrawn += 1;
                 }
             }
             self.last_sent_ns = now_ns;
         }
     }
 
-    /// Fails what is in flight and returns how many operations that were.
+    /// Fails the operations in flight and returns their number.
     fn fail_in_flight(&mut self, recorder: &mut Recorder, why: &str) -> usize {
         let failed = self.in_flight();
         let carried = self.in_flight.drain(..).map(|carried| carried.operation);
@@ -74,15 +74,15 @@ impl<S> Connection<S> {
         failed
     }
 
-    /// Gives up what is due and not answered at the end of a segment. An open connection is closed if an answer to it may
-    /// still come. Returns operations sent, and operations due.
+    /// Abandons all operations at the end of a segment. An open connection is closed if an answer may still come.
+    /// Returns the number of operations sent, and the number of those only due.
     pub(super) fn abandon<P: Protocol<Session = S>>(&mut self, protocol: &P) -> (u64, u64) {
         let sent = self.in_flight();
         let waiting = self.outstanding() - sent;
         if self.is_renewed() && self.phase != Phase::Closed {
             self.waiting.clear();
             if sent > 0 && self.phase == Phase::Open {
-                self.rest(0);
+                self.close_until_due(0);
             }
             self.again.clear();
             protocol.lost(&mut self.session);
@@ -95,24 +95,24 @@ impl<S> Connection<S> {
 }
 
 impl<P: Protocol> Worker<'_, P> {
-    /// The connection is over in order: it is opened again if something is due, or when something is.
+    /// Handles an orderly end. The worker opens the connection again as soon as an operation is due.
     pub(super) fn renew(&mut self, index: u32) {
         let now_ns = self.now_ns();
         let connection = &mut self.connections[index as usize];
-        connection.rest(now_ns);
+        connection.close_until_due(now_ns);
         if connection.has_to_send() {
             self.mark_dirty(index);
         }
     }
 
-    /// Opens a connection for what it has to send.
+    /// Opens a connection for the operations that wait for it.
     pub(super) fn open_again(&mut self, index: u32) -> Result<()> {
         let connection = &mut self.connections[index as usize];
         connection.renewing = true;
         self.begin(index)
     }
 
-    /// The server takes nothing more. What it said before may be that the connection is over.
+    /// Handles a failed send. The server may have closed the connection in order before.
     pub(super) fn not_sent(&mut self, index: u32, error: &io::Error) {
         let is_renewed = self.connections[index as usize].is_renewed();
         let heard = if is_renewed { self.read(index) } else { Ok(()) };
@@ -123,8 +123,8 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// A connection that is renewed was lost with what was in flight.
-    pub(super) fn lost_for_now(&mut self, index: u32, error: &io::Error) {
+    /// Handles the loss of a renewable connection with its operations in flight.
+    pub(super) fn lost_and_renewed(&mut self, index: u32, error: &io::Error) {
         let now_ns = self.now_ns();
         self.first_loss_ns.get_or_insert(now_ns);
         let connection = &mut self.connections[index as usize];
@@ -139,8 +139,8 @@ impl<P: Protocol> Worker<'_, P> {
         self.pause_after_failure(index, failed);
     }
 
-    /// A connection could not be opened again: one operation that waited for it has failed. A server that listens no more
-    /// is gone.
+    /// Handles a connection that could not be opened again: one operation that waited for it fails. If the server
+    /// refuses connections it is gone.
     pub(super) fn not_renewed(&mut self, index: u32, error: &io::Error, text: &str) {
         let now_ns = self.now_ns();
         let connection = &mut self.connections[index as usize];
@@ -151,12 +151,12 @@ impl<P: Protocol> Worker<'_, P> {
             return self.lost(index, error);
         }
         let why = format!("not opened again: {text}");
-        connection.rest(now_ns);
+        connection.close_until_due(now_ns);
         let mut credits = connection.fail_in_flight(&mut self.recorder, &why);
         self.protocol.lost(&mut connection.session);
         self.outstanding -= credits;
         if credits > 0 {
-            // They were all there was a connection for.
+            // The connection was opened for these operations only.
         } else if connection.waiting.pop_front().is_some() {
             self.recorder.error(&why, 1);
             self.outstanding -= 1;
@@ -172,7 +172,7 @@ impl<P: Protocol> Worker<'_, P> {
         self.pause_after_failure(index, credits);
     }
 
-    /// In a closed loop operations that failed make room for others, but not at once.
+    /// In a closed loop, failed operations make room for others after a pause.
     pub(super) fn pause_after_failure(&mut self, index: u32, failed: usize) {
         let closed = self.feeds.get(self.group_of(index)).is_some_and(Feed::is_closed);
         if self.refill && closed && !self.connections[index as usize].exhausted {

@@ -1,4 +1,4 @@
-//! The socket of one connection: how it begins, what the kernel says of it, what an error of it means.
+//! The socket of a connection: its options, the kernel's information about it, and the meaning of its errors.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -9,12 +9,13 @@ use nix::sys::socket::{getsockopt, setsockopt};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol as Transport, SockRef, Socket, TcpKeepalive, Type};
 
-use super::arrival::ask_for_stamps;
+use super::timestamped_reader::ask_for_stamps;
 
-/// Words of 32 bits of `struct tcp_info` (linux/tcp.h) up to and with `tcpi_total_retrans`; every kernel has them.
+/// The 32-bit words of `struct tcp_info` (linux/tcp.h) up to and including `tcpi_total_retrans`. Every supported kernel
+/// has them.
 const INFO_WORDS: usize = 26;
 
-/// `TCP_INFO`, as far as it is read here.
+/// The part of `TCP_INFO` that this crate reads.
 #[derive(Debug, Clone, Copy)]
 struct TcpInfo;
 nix::getsockopt_impl!(
@@ -25,39 +26,39 @@ nix::getsockopt_impl!(
     GetStruct<[u32; INFO_WORDS]>
 );
 
-/// From where to where.
+/// The target of a connect and the options of its socket.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct ConnectOptions {
     pub(super) target: SocketAddr,
-    /// `None` for the kernel's choice.
+    /// The local address; `None` leaves the choice to the kernel.
     pub(super) source: Option<IpAddr>,
     /// See [`crate::engine::Connect::keep_alive`].
     pub(super) keep_alive: Option<Duration>,
-    /// Whether the kernel is to say when something came.
+    /// Whether the kernel stamps received data.
     pub(super) stamped: bool,
 }
 
-/// Begins to connect.
-pub(super) fn connect(way: &Way) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(way.target), Type::STREAM, Some(Transport::TCP))?;
+/// Starts a non-blocking connect.
+pub(super) fn connect(options: &ConnectOptions) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(options.target), Type::STREAM, Some(Transport::TCP))?;
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
-    if let Some(interval) = way.keep_alive {
+    if let Some(interval) = options.keep_alive {
         let keep_alive = TcpKeepalive::new().with_time(interval).with_interval(interval);
         SockRef::from(&socket).set_tcp_keepalive(&keep_alive)?;
     }
-    if let Some(source) = way.source {
-        // The port is chosen at connect, when the kernel knows the target: a port may then be in use to others. Where the
-        // option is absent (before Linux 4.2, IPv6) there are fewer ports.
+    if let Some(source) = options.source {
+        // The kernel chooses the port at connect, when it knows the target, so that several connections can share a
+        // port. Without the option (before Linux 4.2, IPv6) fewer ports are available.
         let _ = setsockopt(&socket, IpBindAddressNoPort, &true);
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }
-    match socket.connect(&way.target.into()) {
-        // EINPROGRESS (115) is how a non-blocking connect begins.
+    match socket.connect(&options.target.into()) {
+        // A non-blocking connect begins with EINPROGRESS (115).
         Err(e) if e.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(e),
         _ => {
             let stream = socket.into();
-            if way.stamped {
+            if options.stamped {
                 ask_for_stamps(&stream);
             }
             Ok(stream)
@@ -65,18 +66,18 @@ pub(super) fn connect(way: &Way) -> io::Result<TcpStream> {
     }
 }
 
-/// Segments that the kernel has sent again on this connection; 0 where it does not say.
+/// The number of segments that the kernel sent again on this connection; 0 if it does not say.
 pub(super) fn repeated(stream: &TcpStream) -> u32 {
     getsockopt(stream, TcpInfo).map_or(0, |info| info[INFO_WORDS - 1])
 }
 
-/// Whether this process, not the network or the server, is at its limit.
+/// Whether this process is at a limit, and not the network or the server.
 pub(super) fn is_ours(error: &io::Error) -> bool {
     let ours = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
     ours.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Why a connection could not be opened.
+/// The reason why a connection could not be opened.
 pub(super) fn describe(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::ConnectionRefused if error.raw_os_error().is_some() => REFUSED.to_owned(),
@@ -90,7 +91,7 @@ pub(super) fn describe(error: &io::Error) -> String {
 pub(crate) const REFUSED: &str = "connection refused (nobody listens)";
 /// RST after the handshake.
 pub(crate) const RESET: &str = "connection reset";
-/// Not the server's doing.
+/// A limit of this machine, not of the server.
 pub(crate) const NO_PORT: &str = "no local port left (net.ipv4.ip_local_port_range)";
 
 #[cfg(test)]
@@ -102,13 +103,13 @@ mod tests {
     #[test]
     fn a_connection_has_its_source_and_repeats_nothing() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let way = Way {
+        let options = ConnectOptions {
             target: listener.local_addr().unwrap(),
             source: Some("127.0.0.9".parse().unwrap()),
             keep_alive: Some(Duration::from_secs(30)),
             stamped: true,
         };
-        let stream = connect(&way).unwrap();
+        let stream = connect(&options).unwrap();
         let (_accepted, from) = listener.accept().unwrap();
         assert_eq!(from.ip().to_string(), "127.0.0.9");
         assert_eq!(repeated(&stream), 0);

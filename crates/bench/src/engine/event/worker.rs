@@ -1,4 +1,4 @@
-//! One worker thread: its connections, its share of the schedule, its recorder, one epoll loop.
+//! One worker thread: its connections, its share of the schedule, its recorder, and its epoll loop.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -10,78 +10,69 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::set_current_timer_slack;
 
-use super::arrival::Ear;
-use super::connection::{Connection, Phase, Pumped, Turn};
+use super::connection::{Connection, IoContext, Phase, SendCounts};
+use super::deferred_reads::{DeferredReads, deferral_ns};
 use super::feed::Feed;
-use super::holding::{Hold, hold_ns};
+use super::messages::{SegmentStart, WorkerMessage, WorkerSegment};
 use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
-use super::{Done, FromWorker, Plan, Share, Shared};
+use super::shares::Share;
+use super::timestamped_reader::TimestampedReader;
 use crate::driver::Protocol;
-use crate::engine::{self, Ended, Load};
+use crate::engine::{Ended, Load, Plan, Shared};
 use crate::error::Result;
-use crate::limits::SENDS_PER_TURN;
+use crate::limits::SENDS_PER_POLL;
 use crate::recorder::{Latency, Recorder, Window};
 
-/// How much later than asked the kernel may wake us.
+/// The largest delay of a wake-up that this thread allows the kernel.
 const TIMER_SLACK_NS: u64 = 1_000;
-
-/// Told to start the load of a segment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Start {
-    pub(super) segment: usize,
-    /// With it the segment lasts as long as this turn.
-    pub(super) turn: Option<engine::Turn>,
-    pub(super) at: Instant,
-    /// The same moment by the wall clock, milliseconds since the epoch.
-    pub(super) wall_ms: u64,
-}
 
 pub(super) struct Worker<'a, P: Protocol> {
     pub(super) protocol: &'a P,
     pub(super) plan: &'a Plan,
     pub(super) shared: &'a Shared,
     pub(super) index: usize,
-    to_main: mpsc::Sender<FromWorker>,
+    to_main: mpsc::Sender<WorkerMessage>,
     pub(super) poller: Poller,
     pub(super) connections: Vec<Connection<P::Session>>,
-    /// Own indices of the connections of each group.
+    /// The indices of the connections of each group.
     pub(super) groups: Vec<Range<u32>>,
-    pub(super) ear: Ear,
-    pub(super) hold: Hold,
-    /// For how long before something is due the thread does not sleep.
+    pub(super) reader: TimestampedReader,
+    pub(super) deferred: DeferredReads,
+    /// The time before the next due operation during which the thread polls instead of sleeping.
     pub(super) busy_poll_ns: u64,
-    /// Whether something is due at the end of the wait of this turn, or so soon after it that sleeping would be too long.
+    /// Whether an operation is due at the end of the current wait, or too soon after it to sleep.
     pub(super) is_next_due: bool,
     scratch: Vec<u8>,
-    /// Connections with something to send in this turn.
+    /// Connections with bytes to send in this poll.
     dirty: Vec<u32>,
     pub(super) recorder: Recorder,
-    /// Start of the segment, or of the opening before it.
+    /// The start of the segment, or of the opening before it.
     pub(super) epoch: Instant,
     wall_ms: u64,
     pub(super) handshakes: Latency,
     /// Failed openings before the first segment.
     pub(super) failures: BTreeMap<String, u64>,
-    /// Handshakes under way.
+    /// The number of handshakes in progress.
     pub(super) pending: usize,
-    /// When handshakes began and of which connection, in that order; those that are over leave when they come to the front.
+    /// The start times of handshakes and their connections, in order. Finished ones are removed when they reach the
+    /// front.
     pub(super) begun: VecDeque<(u64, u32)>,
-    /// Per group, where operations come from in this segment.
+    /// The source of operations of each group in this segment.
     pub(super) feeds: Vec<Feed>,
-    /// When the next operation is due that may be sent amid a turn; [`u64::MAX`] for none in this turn.
+    /// The time of the next operation that may be sent during a poll; [`u64::MAX`] if no more may be sent in this poll.
     pub(super) due_ns: u64,
-    /// What is due later than this is not sent amid a turn: it belongs to no load, or to one on ticks.
+    /// Operations that are due later are not sent during a poll: they belong to no load, or to a load on ticks.
     pub(super) due_until_ns: u64,
-    /// Whether an answer makes room for another operation.
+    /// Whether an answer allows another operation.
     pub(super) refill: bool,
-    /// Operations due or sent and not answered.
+    /// The number of operations that are due or sent, and not answered.
     pub(super) outstanding: usize,
-    /// Connections that have operations to come.
+    /// The number of connections that have more operations.
     pub(super) active: usize,
-    /// Connections of a closed loop that pause, and until when.
+    /// Connections of a closed loop that pause, with the end of the pause.
     pub(super) paused: BinaryHeap<Reverse<(u64, u32)>>,
-    pub(super) last_heard_ns: u64,
+    pub(super) last_received_ns: u64,
     pub(super) first_loss_ns: Option<u64>,
 }
 
@@ -92,7 +83,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         shared: &'a Shared,
         index: usize,
         share: &Share,
-        to_main: mpsc::Sender<FromWorker>,
+        to_main: mpsc::Sender<WorkerMessage>,
     ) -> Result<Self> {
         let mut connections = Vec::with_capacity(share.iter().map(ExactSizeIterator::len).sum());
         let mut groups = Vec::with_capacity(share.len());
@@ -116,8 +107,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             poller: Poller::new()?,
             connections,
             groups,
-            ear: Ear::new(stamped),
-            hold: Hold::default(),
+            reader: TimestampedReader::new(stamped),
+            deferred: DeferredReads::default(),
             busy_poll_ns: u64::from(plan.busy_poll_us) * 1_000,
             is_next_due: false,
             scratch: Vec::new(),
@@ -136,14 +127,15 @@ impl<'a, P: Protocol> Worker<'a, P> {
             outstanding: 0,
             active: 0,
             paused: BinaryHeap::new(),
-            last_heard_ns: 0,
+            last_received_ns: 0,
             first_loss_ns: None,
         })
     }
 
-    /// Opens, runs one segment per start until the channel closes, closes the connections.
-    pub(super) fn run(mut self, on_start: &mpsc::Receiver<Start>) -> Result<Vec<(u32, P::Session)>> {
-        // The kernel's default slack of 50 us would be lag. Without shorter slack the run is less precise, not wrong.
+    /// Opens the connections, runs one segment per start message until the channel closes, and closes the connections.
+    pub(super) fn run(mut self, on_start: &mpsc::Receiver<SegmentStart>) -> Result<Vec<(u32, P::Session)>> {
+        // The kernel's default slack of 50 us would appear as lag. If the call fails, the run is less precise but not
+        // wrong.
         let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
         let opened = if self.plan.connect.by_load { Ok(()) } else { self.open_all() };
         // The main thread waits for every worker, also for one that fails.
@@ -152,37 +144,38 @@ impl<'a, P: Protocol> Worker<'a, P> {
             failures.insert(error.to_string(), 1);
         }
         let handshakes = std::mem::take(&mut self.handshakes);
-        self.tell(FromWorker::Opened { failures, handshakes });
+        self.send_to_main(WorkerMessage::Opened { failures, handshakes });
         opened?;
         while let Ok(start) = on_start.recv() {
             let done = self.run_segment(start)?;
-            self.tell(FromWorker::Segment { worker: self.index, done: Box::new(done) });
+            self.send_to_main(WorkerMessage::Segment { worker: self.index, done: Box::new(done) });
         }
-        self.say_goodbye();
+        self.close_connections();
         Ok(self.connections.into_iter().map(|c| (c.number, c.session)).collect())
     }
 
-    fn run_segment(&mut self, start: Start) -> Result<Done> {
-        let segment = &self.plan.segments[start.segment].in_turn(start.turn);
+    fn run_segment(&mut self, start: SegmentStart) -> Result<WorkerSegment> {
+        let segment = &self.plan.segments[start.segment].in_slice(start.slice);
         self.epoch = start.at;
         self.wall_ms = start.wall_ms;
         self.recorder = Recorder::new(segment.window(), self.plan.classes.len());
         self.first_loss_ns = None;
-        self.last_heard_ns = 0;
+        self.last_received_ns = 0;
         self.begun.clear();
-        self.ear.begin_segment();
-        // Who looks all the time reads answers at once.
-        let holds = self.ear.wants_stamps() && self.plan.tick_us == 0 && self.busy_poll_ns == 0;
-        self.hold = Hold::new(if holds { hold_ns(&segment.loads, &self.plan.groups) } else { 0 });
+        self.reader.begin_segment();
+        // A worker with ticks or busy polling reads answers anyway, so it does not defer them.
+        let holds = self.reader.wants_stamps() && self.plan.tick_us == 0 && self.busy_poll_ns == 0;
+        self.deferred =
+            DeferredReads::new(if holds { deferral_ns(&segment.loads, &self.plan.groups) } else { 0 });
         self.begin_connections(&segment.loads);
-        if let Some(turn) = start.turn {
+        if let Some(slice) = start.slice {
             for connection in &mut self.connections {
-                self.protocol.reseed(&mut connection.session, turn.seed);
+                self.protocol.reseed(&mut connection.session, slice.seed);
             }
         }
         let (ended, measured_until_ns) = self.load(segment)?;
         let window = segment.window();
-        Ok(Done {
+        Ok(WorkerSegment {
             measured: Duration::from_nanos(
                 measured_until_ns.min(window.until_ns).saturating_sub(window.from_ns),
             ),
@@ -192,9 +185,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
         })
     }
 
-    /// An answer has the kernel's time where its load waits for none, and otherwise the time at which it was read.
+    /// Chooses the source of arrival times of each connection: the kernel where the load does not wait for answers, the
+    /// time of reading elsewhere.
     pub(super) fn begin_connections(&mut self, loads: &[Load]) {
-        let stamped = self.ear.wants_stamps();
+        let stamped = self.reader.wants_stamps();
         for (load, group) in loads.iter().zip(&self.groups) {
             for index in group.clone() {
                 self.connections[index as usize].begin_segment(stamped && !load.waits_for_answers());
@@ -202,13 +196,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Whether the kernel is to say when answers on this connection came: one of its loads needs it.
+    /// Whether the kernel must stamp data on this connection: one of its loads needs it.
     pub(super) fn asks_for_stamps(&self, index: u32) -> bool {
-        self.ear.wants_stamps() && self.plan.has_free_answers(self.group_of(index))
+        self.reader.wants_stamps() && self.plan.has_free_answers(self.group_of(index))
     }
 
-    pub(super) fn tell(&self, what: FromWorker) {
-        // Nobody listens any more when the run ends with an error.
+    pub(super) fn send_to_main(&self, what: WorkerMessage) {
+        // The main thread has stopped listening when the run ends with an error.
         let _ = self.to_main.send(what);
     }
 
@@ -216,7 +210,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         since_ns(self.epoch)
     }
 
-    /// The group a connection belongs to.
+    /// The group of a connection.
     pub(super) fn group_of(&self, index: u32) -> usize {
         self.groups.iter().position(|group| group.contains(&index)).unwrap_or(0)
     }
@@ -229,22 +223,23 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Sends on every connection that has something to send.
+    /// Sends on every connection that has bytes to send.
     pub(super) fn send_dirty(&mut self) -> Result<()> {
         let mut dirty = std::mem::take(&mut self.dirty);
         for index in dirty.drain(..) {
             self.connections[index as usize].dirty = false;
             self.pump(index)?;
         }
-        // Connections marked meanwhile come in the next turn.
+        // Connections that were marked meanwhile wait for the next poll.
         dirty.append(&mut self.dirty);
         self.dirty = dirty;
         Ok(())
     }
 
-    /// Sends what came due while answers were read, `left` operations at most: an answer can wait for a moment, and a send that
-    /// does is late. For the end of the turn waits a connection that would have to be opened, of whose old socket the turn may
-    /// still speak, and one whose window has no room: the answer that makes some may have come already.
+    /// Sends operations that came due while the worker read answers, at most `left`: an answer can wait, and a late
+    /// send is lag. Two kinds of connections wait until the end of the poll: one that would have to be opened, because
+    /// pending events may refer to its old socket, and one whose window is full, because the answer that makes room may
+    /// have arrived already.
     fn send_what_came_due(&mut self, left: &mut usize) -> Result<()> {
         if self.due_ns == u64::MAX {
             return Ok(());
@@ -268,7 +263,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
                 kept += 1;
             }
         }
-        // Behind `until` are those that were marked meanwhile.
+        // The entries behind `until` were marked meanwhile.
         self.dirty.drain(kept..until);
         Ok(())
     }
@@ -281,21 +276,21 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let connection = &mut self.connections[index as usize];
         match connection.phase {
             Phase::Open => {}
-            Phase::Resting if connection.has_to_send() => return self.open_again(index),
+            Phase::BetweenConnections if connection.has_to_send() => return self.open_again(index),
             _ => return Ok(()),
         }
         let was_exhausted = connection.exhausted;
         let epoch = self.epoch;
-        let mut turn = Turn {
+        let mut context = IoContext {
             protocol: self.protocol,
             recorder: &mut self.recorder,
             scratch: &mut self.scratch,
             now: &|| since_ns(epoch),
             wall_ms: self.wall_ms,
         };
-        let mut pumped = Pumped::default();
-        let sent = connection.pump(&mut turn, &mut pumped);
-        self.outstanding = self.outstanding + pumped.begun - pumped.at_once - pumped.withdrawn;
+        let mut counts = SendCounts::default();
+        let sent = connection.pump(&mut context, &mut counts);
+        self.outstanding = self.outstanding + counts.begun - counts.at_once - counts.withdrawn;
         if connection.exhausted && !was_exhausted {
             self.active -= 1;
         }
@@ -305,16 +300,16 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
         self.watch_writability(index)?;
         self.note_stuck(index);
-        if pumped.at_once > 0 {
+        if counts.at_once > 0 {
             let connection = &mut self.connections[index as usize];
             connection.answered_ns = connection.last_sent_ns;
-            self.shared.add_completed(pumped.at_once as u64);
-            self.make_room(index, pumped.at_once);
+            self.shared.add_completed(counts.at_once as u64);
+            self.make_room(index, counts.at_once);
         }
         Ok(())
     }
 
-    /// Wants to be woken for writability exactly as long as bytes wait for it.
+    /// Registers for writability exactly while bytes wait for the socket.
     fn watch_writability(&mut self, index: u32) -> Result<()> {
         let connection = &mut self.connections[index as usize];
         let blocked = connection.is_blocked();
@@ -328,25 +323,25 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    /// Operations were answered: in a closed loop each makes room for another.
+    /// Handles answered operations: in a closed loop each allows another one.
     fn make_room(&mut self, index: u32, answered: usize) {
         let pause_ns = if self.refill { self.pause_of(index) } else { None };
         let connection = &mut self.connections[index as usize];
         match pause_ns {
             Some(0) if !connection.exhausted => connection.credits += answered,
             Some(pause_ns) if !connection.exhausted => {
-                let resumes_ns = self.last_heard_ns + pause_ns;
+                let resumes_ns = self.last_received_ns + pause_ns;
                 self.paused.extend((0..answered).map(|_| Reverse((resumes_ns, index))));
             }
             _ => {}
         }
-        // Room in the window may let a waiting operation go.
+        // The window may have room for a waiting operation now.
         if connection.has_to_send() {
             self.mark_dirty(index);
         }
     }
 
-    /// How long a connection of a closed loop pauses after an answer; `None` in other loads.
+    /// The pause of a connection of a closed loop after an answer; `None` in other loads.
     fn pause_of(&self, index: u32) -> Option<u64> {
         match self.feeds.get(self.group_of(index)) {
             Some(Feed::Closed { pause_ns, .. }) => Some(*pause_ns),
@@ -354,14 +349,14 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
     }
 
-    /// Waits for readiness, reads what came, sends what that allows.
-    pub(super) fn turn(&mut self, timeout_ns: u64) -> Result<()> {
+    /// Waits for ready sockets, reads the data, and sends the operations that become possible.
+    pub(super) fn poll_once(&mut self, timeout_ns: u64) -> Result<()> {
         let timeout_ns = if self.has_dirty() { 0 } else { timeout_ns };
-        if self.ear.wants_stamps() {
-            self.ear.asks(self.now_ns());
+        if self.reader.wants_stamps() {
+            self.reader.note_poll(self.now_ns());
         }
         let ready = self.await_ready(timeout_ns)?;
-        let mut sends_left = SENDS_PER_TURN;
+        let mut sends_left = SENDS_PER_POLL;
         for index in 0..ready {
             let event = self.poller.event(index);
             self.handle(event)?;
@@ -373,7 +368,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     fn handle(&mut self, event: Ready) -> Result<()> {
         let index = event.token;
         match self.connections[index as usize].phase {
-            Phase::Closed | Phase::Resting => return Ok(()),
+            Phase::Closed | Phase::BetweenConnections => return Ok(()),
             Phase::Connecting { waits } => return self.connected(index, event, waits),
             Phase::Handshake | Phase::Open => {}
         }
@@ -395,7 +390,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     pub(super) fn read(&mut self, index: u32) -> io::Result<()> {
         let connection = &mut self.connections[index as usize];
         let epoch = self.epoch;
-        let mut turn = Turn {
+        let mut context = IoContext {
             protocol: self.protocol,
             recorder: &mut self.recorder,
             scratch: &mut self.scratch,
@@ -403,9 +398,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
             wall_ms: self.wall_ms,
         };
         let mut answers = Answers::default();
-        let alive = connection.read(&mut self.ear, &mut turn, &mut answers);
+        let alive = connection.read(&mut self.reader, &mut context, &mut answers);
         let blocked = connection.is_blocked() && !connection.wants_write;
-        self.last_heard_ns = self.last_heard_ns.max(answers.heard_ns);
+        self.last_received_ns = self.last_received_ns.max(answers.received_ns);
         if blocked {
             self.watch_writability(index).map_err(io::Error::other)?;
             self.note_stuck(index);
@@ -416,9 +411,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.shared.add_completed(answers.completed);
         self.outstanding -= answers.answered;
         if answers.answered > 0 {
-            self.connections[index as usize].answered_ns = answers.heard_ns;
+            self.connections[index as usize].answered_ns = answers.received_ns;
             self.make_room(index, answers.answered);
-            self.turn_over(index);
+            self.reopening_answered(index);
         }
         alive?;
         if answers.over {
@@ -427,13 +422,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(())
     }
 
-    /// The connection is gone.
+    /// Handles a lost connection.
     pub(super) fn lost(&mut self, index: u32, error: &io::Error) {
         let connection = &mut self.connections[index as usize];
         match connection.phase {
-            Phase::Closed | Phase::Resting => return,
+            Phase::Closed | Phase::BetweenConnections => return,
             Phase::Connecting { .. } | Phase::Handshake => return self.opening_failed(index, error),
-            Phase::Open if connection.is_renewed() => return self.lost_for_now(index, error),
+            Phase::Open if connection.is_renewed() => return self.lost_and_renewed(index, error),
             Phase::Open => {}
         }
         let outstanding = connection.close();
@@ -444,22 +439,22 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.first_loss_ns.get_or_insert(now_ns);
         self.recorder.error(&format!("connection lost: {error}"), 1);
         self.recorder.error("outstanding on a lost connection", outstanding as u64);
-        self.turn_lost(index);
+        self.reopening_lost(index);
     }
 
-    fn say_goodbye(&mut self) {
+    fn close_connections(&mut self) {
         let mut last = Vec::new();
         for connection in self.connections.iter_mut().filter(|c| c.phase == Phase::Open) {
             last.clear();
             self.protocol.close(&mut connection.session, &mut last);
-            // The run is over; a server that is gone by now has nothing to lose.
+            // The run is over, so a failed send does not matter.
             let _ = connection.send(&last);
         }
     }
 }
 
 fn since_ns(epoch: Instant) -> u64 {
-    // Wraps after 584 years.
+    // The conversion wraps after 584 years.
     Instant::now().saturating_duration_since(epoch).as_nanos() as u64
 }
 

@@ -1,44 +1,37 @@
-//! The thread engine: one thread per connection, for clients that block.
+//! The thread engine: one thread per connection, for blocking clients.
 //!
-//! In open loop all free connections of a group take the next operation of one schedule, so an operation waits only while
-//! all of them are busy; that wait is part of its response time. Lateness of the generator is counted from the moment an
-//! operation is due and a connection is free. In closed loop every connection sends as soon as it is free.
+//! In an open loop the connections of a group share one schedule. Any free connection takes the next operation, so an
+//! operation waits only while all connections are busy; that wait is part of its response time. The lag of the
+//! generator counts from the moment at which an operation is due and a connection is free. In a closed loop every
+//! connection sends as soon as it is free.
 
-mod opening;
-mod segment;
+mod connections;
+mod coordinator;
+mod messages;
+mod open_limiter;
+mod state;
 mod worker;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::turns::each_segment;
+use super::segments::each_segment;
 use super::{Event, Load, Outcome, Plan, Shared};
 use crate::driver::Blocking;
 use crate::engine::event::now_ms;
 use crate::error::{Error, Result};
 use crate::limits::{THREAD_STACK_BYTES, THREADS_MAX};
 use crate::recorder::Latency;
-use opening::Turnstile;
-use segment::Conductor;
-use worker::{Connections, Worker};
+use connections::Connections;
+use coordinator::{SegmentCoordinator, TICK};
+use messages::WorkerMessage;
+use open_limiter::OpenLimiter;
+use worker::Worker;
 
-const TICK: Duration = Duration::from_millis(100);
-
-/// From a worker to the main thread.
-#[derive(Debug)]
-enum FromWorker {
-    Opened(std::result::Result<Duration, String>),
-    /// The worker has nothing to do any more in this segment.
-    Done {
-        /// Its connection is lost and could not be opened again.
-        lost: bool,
-    },
-}
-
-/// Opens the connections, runs the segments, waits for outstanding answers after each, closes the connections.
+/// Opens the connections, runs the segments with a drain after each, and closes the connections.
 pub fn run<B: Blocking>(
     driver: &B,
     plan: &Plan,
@@ -50,7 +43,7 @@ pub fn run<B: Blocking>(
     let numbers = numbers(plan);
     let here = numbers.iter().map(|group| group.len() as u32).sum();
     let connections = Connections::new(plan.connections());
-    let turnstile = Turnstile::new();
+    let open_limiter = OpenLimiter::new();
     thread::scope(|scope| {
         let mut starts = Vec::new();
         let mut handles = Vec::new();
@@ -63,9 +56,9 @@ pub fn run<B: Blocking>(
                     shared,
                     number,
                     group,
-                    place: f64::from(number - numbers.start) / f64::from(numbers.end - numbers.start),
+                    position: f64::from(number - numbers.start) / f64::from(numbers.end - numbers.start),
                     connections: &connections,
-                    turnstile: &turnstile,
+                    open_limiter: &open_limiter,
                     to_main: to_main.clone(),
                 };
                 let spawned = thread::Builder::new()
@@ -81,19 +74,19 @@ pub fn run<B: Blocking>(
         let handshakes = wait_for_open(plan, here, shared, &from_workers, &mut on_event)?;
         let connect_time = began.elapsed();
         let (run_began, run_began_ms) = (Instant::now(), now_ms());
-        let segments = each_segment(plan, shared, |index, turn| {
+        let segments = each_segment(plan, shared, |index, slice| {
             let at = Instant::now();
-            // By the monotonic clock: a step of the wall clock does not turn back the times of messages.
+            // The monotonic clock decides: a step of the wall clock does not move the times of messages.
             let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
-            let conductor = Conductor::new(plan, shared, &numbers, (index, turn), at, wall_ms);
+            let coordinator = SegmentCoordinator::new(plan, shared, &numbers, (index, slice), at, wall_ms);
             on_event(Event::Started { segment: index, at });
             for start in &starts {
-                // A worker that is gone has said so.
-                let _ = start.send(Arc::clone(&conductor.state));
+                // A worker that has ended has already reported it.
+                let _ = start.send(Arc::clone(&coordinator.state));
             }
-            conductor.conduct(&from_workers, &connections, &mut on_event)
+            coordinator.run(&from_workers, &connections, &mut on_event)
         });
-        // Workers whose start channel is closed end.
+        // Workers end when their start channel is closed.
         drop(starts);
         let sessions =
             handles.into_iter().filter_map(|h| h.join().expect("BUG: a worker panicked")).collect();
@@ -101,7 +94,7 @@ pub fn run<B: Blocking>(
     })
 }
 
-/// Connection numbers of each group that this process has.
+/// The connection numbers of this process in each group.
 fn numbers(plan: &Plan) -> Vec<Range<u32>> {
     let (part, parts) = plan.part;
     let mut first = 0;
@@ -154,7 +147,7 @@ fn wait_for_open(
     plan: &Plan,
     here: u32,
     shared: &Shared,
-    from_workers: &mpsc::Receiver<FromWorker>,
+    from_workers: &mpsc::Receiver<WorkerMessage>,
     on_event: &mut impl FnMut(Event),
 ) -> Result<Latency> {
     let mut reported = 0;
@@ -162,15 +155,15 @@ fn wait_for_open(
     let mut handshakes = Latency::new();
     while reported < here {
         match from_workers.recv_timeout(TICK) {
-            Ok(FromWorker::Opened(Ok(took))) => {
+            Ok(WorkerMessage::Opened(Ok(took))) => {
                 reported += 1;
                 handshakes.record_ns(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
             }
-            Ok(FromWorker::Opened(Err(why))) => {
+            Ok(WorkerMessage::Opened(Err(why))) => {
                 reported += 1;
                 *failures.entry(why).or_default() += 1;
             }
-            Ok(FromWorker::Done { .. }) => {}
+            Ok(WorkerMessage::Done { .. }) => {}
             Err(mpsc::RecvTimeoutError::Timeout) => on_event(Event::Connecting(shared.opened())),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         }

@@ -1,24 +1,25 @@
-//! The engine over a client that does as little as possible.
+//! Tests of the engine with a client that does as little as possible.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::*;
-use crate::driver::{Breaker, Done, Failure, Moment};
+use crate::driver::{CancelHandle, Done, DueTime, Failure};
 use crate::engine::event::NOT_SENT;
 use crate::engine::{Connect, Ended, Segment, SegmentOutcome};
 use crate::schedule::Arrivals;
 
-/// A client whose operations take a while and go wrong as told.
+/// A client whose operations take a given time and fail as configured.
 #[derive(Default)]
 struct Pretend {
     takes: Duration,
-    /// The n-th operation stalls for so long.
+    /// The number of the operation that stalls, and for how long.
     stall: Option<(u64, Duration)>,
-    /// Every n-th try is to be repeated.
+    /// Every n-th attempt is to be repeated.
     again_every: Option<u64>,
-    /// The n-th operation loses its connection.
+    /// The number of the operation that loses its connection.
     lost_at: Option<u64>,
-    /// Reopenings that fail.
+    /// The number of reopenings that fail.
     refused_reopens: AtomicU32,
     refuse_open: bool,
     limit: Option<u64>,
@@ -41,7 +42,7 @@ impl Blocking for Pretend {
         Ok(())
     }
 
-    fn breaker(&self, _: &u32) -> Option<Breaker> {
+    fn cancel_handle(&self, _: &u32) -> Option<CancelHandle> {
         None
     }
 
@@ -50,7 +51,7 @@ impl Blocking for Pretend {
         (self.tries.load(Ordering::Relaxed) < limit).then_some(0)
     }
 
-    fn run(&self, _: &mut u32, _: u16, _: Moment) -> std::result::Result<Done, Failure> {
+    fn run(&self, _: &mut u32, _: u16, _: DueTime) -> std::result::Result<Done, Failure> {
         let number = self.tries.fetch_add(1, Ordering::Relaxed) + 1;
         thread::sleep(self.takes);
         if let Some((_, long)) = self.stall.filter(|(at, _)| *at == number) {
@@ -120,14 +121,14 @@ fn every_planned_operation_is_carried_out_once() {
     assert_eq!(sessions, (0..8).collect::<Vec<_>>());
 }
 
-/// All connections stall: what was due meanwhile is late by its wait, and the generator is not to blame.
+/// All connections stall. Operations that come due meanwhile are late by their wait, which is not generator lag.
 #[test]
 fn waiting_for_a_free_connection_is_response_time_and_not_lag() {
     let driver = Pretend { stall: Some((100, Duration::from_millis(300))), ..Pretend::default() };
     let (segment, _) = run_quietly(&driver, &plan(1, open(500.0), 1_000));
     let total = segment.recorder.total();
     assert_eq!(total.counts.completed, 500);
-    // 75 are due in the first 150 ms of the stall. A machine that stands still makes a few more, in all three clocks.
+    // 75 operations are due in the first 150 ms of the stall. A pause of the machine adds a few, in all three clocks.
     let [response, service, lag] = [&total.clocks.response, &total.clocks.service, &total.clocks.lag]
         .map(|clock| clock.count_above_us(150_000));
     assert!(response >= 60, "{response} of about 75 that waited for 150 ms and more");
@@ -197,7 +198,7 @@ fn a_stop_ends_the_run_early() {
     let segment = &outcome.segments[0];
     let counts = segment.recorder.total().counts;
     assert_eq!(segment.ended, Ended::Stopped);
-    // A machine that stood still just before leaves some that were due and not sent.
+    // A pause of the machine just before the end leaves some that were due and not sent.
     let not_sent = counts.errors.get(NOT_SENT).copied().unwrap_or(0);
     assert_eq!(
         (counts.planned, counts.errors_total()),

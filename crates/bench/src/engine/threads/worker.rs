@@ -1,57 +1,28 @@
-//! One thread: its connection, one operation after the other.
+//! One thread: it opens its connection and carries out one operation after the other.
 
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use rustix::thread::set_current_timer_slack;
 
-use super::FromWorker;
-use super::opening::Turnstile;
-use super::segment::{Feed, State};
-use crate::driver::{Blocking, Breaker, Failure, Moment};
+use super::connections::Connections;
+use super::messages::WorkerMessage;
+use super::open_limiter::OpenLimiter;
+use super::state::{Feed, SegmentState};
+use crate::driver::{Blocking, DueTime, Failure};
 use crate::engine::{Plan, Shared};
 use crate::limits::LOOP_SLEEP_MAX_MS;
 use crate::recorder::Operation;
 
-/// How much later than asked the kernel may wake us.
+/// The largest delay of a wake-up that this thread allows the kernel.
 const TIMER_SLACK_NS: u64 = 1_000;
 const NOT_ANSWERED: &str = "sent, but not answered before the drain time was over";
-/// First wait before a lost connection is opened again; it doubles up to a second.
+/// The first wait before the thread opens a lost connection again. It doubles up to a second.
 const REOPEN_WAIT: Duration = Duration::from_millis(20);
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(1);
-
-/// What wakes up each thread, and whether it waits for an answer.
-#[derive(Debug)]
-pub(super) struct Connections(Vec<(AtomicBool, Mutex<Option<Breaker>>)>);
-
-impl Connections {
-    pub(super) fn new(count: u32) -> Self {
-        Self((0..count).map(|_| (AtomicBool::new(false), Mutex::new(None))).collect())
-    }
-
-    /// Ends the connections that wait for an answer.
-    pub(super) fn cut_busy(&self) {
-        for (busy, breaker) in &self.0 {
-            if busy.load(Ordering::Acquire)
-                && let Some(breaker) = &*breaker.lock()
-            {
-                breaker.cut();
-            }
-        }
-    }
-
-    fn set_breaker(&self, number: u32, breaker: Option<Breaker>) {
-        *self.0[number as usize].1.lock() = breaker;
-    }
-
-    fn set_busy(&self, number: u32, busy: bool) {
-        self.0[number as usize].0.store(busy, Ordering::Release);
-    }
-}
 
 pub(super) struct Worker<'a, B: Blocking> {
     pub(super) driver: &'a B,
@@ -59,29 +30,31 @@ pub(super) struct Worker<'a, B: Blocking> {
     pub(super) shared: &'a Shared,
     pub(super) number: u32,
     pub(super) group: usize,
-    /// Where it stands among the connections of its group in this process, from 0 to 1.
-    pub(super) place: f64,
+    /// The position of the connection within its group in this process, from 0 to 1.
+    pub(super) position: f64,
     pub(super) connections: &'a Connections,
-    pub(super) turnstile: &'a Turnstile,
-    pub(super) to_main: mpsc::Sender<FromWorker>,
+    pub(super) open_limiter: &'a OpenLimiter,
+    pub(super) to_main: mpsc::Sender<WorkerMessage>,
 }
 
-/// What becomes of a thread in a segment.
-enum After {
-    /// It goes on.
+/// How the thread goes on after an operation.
+enum NextStep {
+    /// With the next operation.
     Next,
-    /// It has no more to do.
+    /// It has no more operations.
     Done,
     /// Its connection is lost for good.
     Lost,
 }
 
 impl<B: Blocking> Worker<'_, B> {
-    /// Opens its connection and runs the segments it is told to. Returns the session if there was one.
-    pub(super) fn run(self, on_start: &mpsc::Receiver<Arc<State>>) -> Option<B::Session> {
-        // The kernel's default slack of 50 us would be lag. Without shorter slack the run is less precise, not wrong.
+    /// Opens the connection and runs the segments that the main thread starts. Returns the session if the connection
+    /// was opened.
+    pub(super) fn run(self, on_start: &mpsc::Receiver<Arc<SegmentState>>) -> Option<B::Session> {
+        // The kernel's default slack of 50 us would appear as lag. If the call fails, the run is less precise but not
+        // wrong.
         let _ = set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
-        let opened = self.turnstile.pass(|| {
+        let opened = self.open_limiter.run(|| {
             let began = Instant::now();
             if self.shared.is_stopped() {
                 return Err("stopped".to_owned());
@@ -91,17 +64,17 @@ impl<B: Blocking> Worker<'_, B> {
         let (mut session, took) = match opened {
             Ok(opened) => opened,
             Err(why) => {
-                let _ = self.to_main.send(FromWorker::Opened(Err(why)));
+                let _ = self.to_main.send(WorkerMessage::Opened(Err(why)));
                 return None;
             }
         };
-        self.connections.set_breaker(self.number, self.driver.breaker(&session));
+        self.connections.set_cancel_handle(self.number, self.driver.cancel_handle(&session));
         self.shared.add_opened();
-        let _ = self.to_main.send(FromWorker::Opened(Ok(took)));
+        let _ = self.to_main.send(WorkerMessage::Opened(Ok(took)));
         let mut lost = false;
         while let Ok(state) = on_start.recv() {
             lost = lost || self.segment(&state, &mut session);
-            if self.to_main.send(FromWorker::Done { lost }).is_err() {
+            if self.to_main.send(WorkerMessage::Done { lost }).is_err() {
                 break;
             }
         }
@@ -111,8 +84,8 @@ impl<B: Blocking> Worker<'_, B> {
         Some(session)
     }
 
-    /// Until the segment is over for this thread. Returns whether the connection is lost.
-    fn segment(&self, state: &State, session: &mut B::Session) -> bool {
+    /// Runs the part of this thread in a segment. Returns whether the connection is lost.
+    fn segment(&self, state: &SegmentState, session: &mut B::Session) -> bool {
         let begun_ns = state.now_ns();
         let mut free_ns = 0;
         let lost = self.operations(state, session, &mut free_ns);
@@ -127,8 +100,8 @@ impl<B: Blocking> Worker<'_, B> {
         lost
     }
 
-    /// The same; `free_ns` is when it was free of an operation for the last time.
-    fn operations(&self, state: &State, session: &mut B::Session, free_ns: &mut u64) -> bool {
+    /// Carries out the operations of a segment. `free_ns` is the time at which the latest operation ended.
+    fn operations(&self, state: &SegmentState, session: &mut B::Session, free_ns: &mut u64) -> bool {
         if let Some(seed) = state.seed {
             self.driver.reseed(session, seed);
         }
@@ -142,8 +115,9 @@ impl<B: Blocking> Worker<'_, B> {
                     if !pause.is_zero() {
                         let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
                         let resumes_ns = match *free_ns {
-                            // Connections that pause begin spread over one pause, as if they had been running.
-                            0 => (pause_ns as f64 * self.place) as u64,
+                            // Connections with a pause start spread over one pause, as if the load had been running
+                            // before.
+                            0 => (pause_ns as f64 * self.position) as u64,
                             free_ns => free_ns.saturating_add(pause_ns),
                         };
                         self.wait_until(state, resumes_ns.min(state.window.until_ns));
@@ -156,7 +130,7 @@ impl<B: Blocking> Worker<'_, B> {
                     self.operation(state, session, now_ns, now_ns)
                 }
                 Feed::Open(schedule) => {
-                    if state.is_cut.load(Ordering::Relaxed) {
+                    if state.is_cancelled.load(Ordering::Relaxed) {
                         return false;
                     }
                     let until_ns = state.window.until_ns;
@@ -173,15 +147,15 @@ impl<B: Blocking> Worker<'_, B> {
                 }
             };
             match after {
-                After::Next => *free_ns = state.now_ns(),
-                After::Done => return false,
-                After::Lost => return true,
+                NextStep::Next => *free_ns = state.now_ns(),
+                NextStep::Done => return false,
+                NextStep::Lost => return true,
             }
         }
     }
 
-    /// Sleeps until an operation is due; false when the run is to end before.
-    fn wait_until(&self, state: &State, at_ns: u64) -> bool {
+    /// Sleeps until an operation is due. Returns false if the run is stopped before.
+    fn wait_until(&self, state: &SegmentState, at_ns: u64) -> bool {
         loop {
             if self.shared.is_stopped() {
                 return false;
@@ -194,21 +168,27 @@ impl<B: Blocking> Worker<'_, B> {
         }
     }
 
-    /// Carries out one operation, again if the server asks for it, and books it.
-    fn operation(&self, state: &State, session: &mut B::Session, intended_ns: u64, able_ns: u64) -> After {
+    /// Carries out one operation, repeats it if the server asks for that, and records it.
+    fn operation(
+        &self,
+        state: &SegmentState,
+        session: &mut B::Session,
+        intended_ns: u64,
+        able_ns: u64,
+    ) -> NextStep {
         let Some(class) = self.driver.next(session) else {
             state.recorder(self.number).lock().withdrawn(intended_ns);
-            return After::Done;
+            return NextStep::Done;
         };
         let sent_ns = state.now_ns();
         let operation = Operation { class, intended_ns, sent_ns };
-        let due = Moment { intended_ns, wall_ms: state.wall_ms + intended_ns / 1_000_000 };
+        let due = DueTime { intended_ns, wall_ms: state.wall_ms + intended_ns / 1_000_000 };
         self.connections.set_busy(self.number, true);
         let outcome = loop {
             match self.driver.run(session, class, due) {
                 Err(Failure::Again(why)) => {
                     state.recorder(self.number).lock().error(&format!("tried again: {why}"), 1);
-                    if self.shared.is_stopped() || state.is_cut.load(Ordering::Relaxed) {
+                    if self.shared.is_stopped() || state.is_cancelled.load(Ordering::Relaxed) {
                         break Err(Failure::Refused(why));
                     }
                 }
@@ -229,37 +209,36 @@ impl<B: Blocking> Worker<'_, B> {
                 }
                 drop(recorder);
                 self.shared.add_completed(1);
-                After::Next
+                NextStep::Next
             }
             Err(Failure::Refused(why) | Failure::Again(why)) => {
                 recorder.sent_when_able(&operation, able_ns, 0);
                 recorder.failed(class, &why);
-                After::Next
+                NextStep::Next
             }
             Err(Failure::Lost(why)) => {
                 recorder.sent_when_able(&operation, able_ns, 0);
-                let was_cut = state.is_cut.load(Ordering::Relaxed);
-                recorder.failed(class, if was_cut { NOT_ANSWERED } else { &why });
+                let was_cancelled = state.is_cancelled.load(Ordering::Relaxed);
+                recorder.failed(class, if was_cancelled { NOT_ANSWERED } else { &why });
                 drop(recorder);
-                if !was_cut {
+                if !was_cancelled {
                     state.lost(now_ns);
                 }
-                self.reopen(state, session, was_cut)
+                self.reopen(state, session, was_cancelled)
             }
         }
     }
 
-    /// Opens a lost connection again. The server may take its time to come back; the run's end and the patience of the
-    /// plan bound it.
-    fn reopen(&self, state: &State, session: &mut B::Session, was_cut: bool) -> After {
+    /// Opens a lost connection again. It tries until the end of the run, or for `silence` of the plan.
+    fn reopen(&self, state: &SegmentState, session: &mut B::Session, was_cancelled: bool) -> NextStep {
         let began = Instant::now();
         let mut wait = REOPEN_WAIT;
         loop {
-            let reopened = self.turnstile.pass(|| self.driver.reopen(session));
+            let reopened = self.open_limiter.run(|| self.driver.reopen(session));
             match reopened {
                 Ok(()) => {
-                    self.connections.set_breaker(self.number, self.driver.breaker(session));
-                    return if was_cut { After::Done } else { After::Next };
+                    self.connections.set_cancel_handle(self.number, self.driver.cancel_handle(session));
+                    return if was_cancelled { NextStep::Done } else { NextStep::Next };
                 }
                 Err(why) => {
                     state.recorder(self.number).lock().error(&format!("not opened again: {why}"), 1);
@@ -267,7 +246,7 @@ impl<B: Blocking> Worker<'_, B> {
             }
             let over = self.shared.is_stopped() || state.now_ns() >= state.window.until_ns;
             if over || began.elapsed() + wait > self.plan.silence {
-                return After::Lost;
+                return NextStep::Lost;
             }
             thread::sleep(wait);
             wait = (wait * 2).min(REOPEN_WAIT_MAX);

@@ -1,32 +1,32 @@
-//! What the page draws: few enough points for a browser, whatever the length of the run.
+//! The data of the page: few enough points for a browser, whatever the length of the run.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Answered, Labelled};
+use super::{LabelledBundle, SeriesAnswer};
 use crate::compare;
 use crate::result::{
     ALL, Bundle, Clock, Distribution, Histograms, Key, Phase, RunResult, SecondLine, Timeline,
 };
 use crate::statistics::paired::{Better, Verdict};
 
-/// Columns of the heat map and points of a line at most.
+/// The largest number of columns of the heat map, and of points of a line.
 const POINTS_MAX: usize = 600;
-/// Points of a percentile curve at most.
+/// The largest number of points of a percentile curve.
 const CURVE_POINTS_MAX: usize = 400;
-/// Kind of a phase that makes the data set.
+/// The kind of a phase that creates the data set.
 const LOAD: &str = "load";
-/// Least part of a line that must lie in the load of its phase for a rate.
+/// The smallest part of a line that must lie within the load of its phase for a rate.
 const LOADED_SHARE_MIN: f64 = 0.5;
-/// Rows of the heat map per decade of latency.
+/// The rows of the heat map per decade of latency.
 const ROWS_PER_DECADE: f64 = 12.0;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page<'a> {
     pub(super) title: String,
     pub(super) runs: Vec<Run<'a>>,
-    /// What the series of runs came to: label and content of their files.
+    /// The answers of series of runs: label and content of their files.
     answers: Vec<(&'a str, &'a serde_json::Value)>,
     /// Figures side by side; empty for one run.
     figures: Vec<FigureRow>,
@@ -49,14 +49,15 @@ pub(super) struct Run<'a> {
     configuration: Vec<(String, String)>,
 }
 
-/// One step of the lines over time; times in milliseconds.
+/// A point of the lines over time; times in milliseconds.
 #[derive(Debug, Default, Serialize)]
 struct Point {
-    /// Its middle, seconds after the begin of the run.
+    /// The middle of the point, seconds after the start of the run.
     t: f64,
-    /// Place of its phase in the result; lines do not go on from one to the next.
+    /// The index of its phase in the result. Lines end with their phase.
     phase: usize,
-    /// `None` where most of it lies outside of the load, as while answers of a load that has ended still come in: that is no rate.
+    /// `None` if most of the point lies outside of the load, such as while the last answers arrive: that would be no
+    /// rate.
     rate: Option<f64>,
     errors: u64,
     p50: Option<f64>,
@@ -74,13 +75,13 @@ struct Curve {
     points: Vec<(f64, f64)>,
 }
 
-/// Counts by time and latency. A row's lower end is 10^(row / per_decade) microseconds.
+/// Counts by time and latency. The lower end of a row is 10^(row / per_decade) microseconds.
 #[derive(Debug, Serialize)]
 struct Heat {
     start: u64,
     step: u64,
     per_decade: f64,
-    /// For each column the rows that hold something, with their counts.
+    /// For each column, the non-empty rows with their counts.
     columns: Vec<Vec<(u32, u64)>>,
 }
 
@@ -98,13 +99,13 @@ struct FigureRow {
     higher_is_better: bool,
     margin: f64,
     values: Vec<Option<f64>>,
-    /// What `compare` says of each run's side against the first's; it alone gives a ratio a colour.
+    /// The verdict of `compare` on each run's side against the first one. Only it gives a ratio a colour.
     verdicts: Vec<Verdict>,
-    /// Whether enough samples stand behind all of them.
+    /// Whether all of them have enough samples.
     quotable: bool,
 }
 
-pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a> {
+pub(super) fn page<'a>(runs: &'a [LabelledBundle], answers: &'a [SeriesAnswer]) -> Page<'a> {
     let mut names: Vec<&str> = runs.iter().map(|run| run.bundle.result.scenario.name.as_str()).collect();
     names.dedup();
     let bundles: Vec<&Bundle> = runs.iter().map(|run| &run.bundle).collect();
@@ -118,14 +119,14 @@ pub(super) fn page<'a>(runs: &'a [Labelled], answers: &'a [Answered]) -> Page<'a
     }
 }
 
-fn figures(runs: &[Labelled], bundles: &[&Bundle]) -> Vec<FigureRow> {
+fn figures(runs: &[LabelledBundle], bundles: &[&Bundle]) -> Vec<FigureRow> {
     let parts = compare::parts(bundles);
     let side = |number: usize| -> Vec<&Bundle> {
         runs.iter().filter(|run| run.side == number).map(|run| &run.bundle).collect()
     };
     let first = runs.first().map(|run| run.side).unwrap_or_default();
-    let verdict = |kind: &compare::Kind, part: &compare::Part, run: &Labelled| {
-        // The runs of one side are of one thing: nothing is to be told of them.
+    let verdict = |kind: &compare::Kind, part: &compare::Part, run: &LabelledBundle| {
+        // The runs of one side have the same setting, so there is no verdict between them.
         let figure =
             (run.side != first).then(|| compare::figure_of(kind, part, &side(first), &side(run.side)));
         figure.flatten().map_or(Verdict::CannotTell, |figure| figure.verdict)
@@ -149,18 +150,18 @@ fn figures(runs: &[Labelled], bundles: &[&Bundle]) -> Vec<FigureRow> {
         .collect()
 }
 
-fn run(run: &Labelled) -> Run<'_> {
+fn run(run: &LabelledBundle) -> Run<'_> {
     let bundle = &run.bundle;
     let result = &bundle.result;
-    let standing = result.standing();
+    let validity = result.validity();
     let main = bundle.main_phase().and_then(|main| result.phases.iter().position(|phase| phase == main));
     let mut configuration = BTreeMap::new();
     compare::flatten("", &result.scenario.configuration, &mut configuration);
     Run {
         label: &run.label,
-        word: standing.word(),
-        quotable: standing.is_quotable(),
-        reasons: standing.reasons().map(str::to_owned).collect(),
+        word: validity.word(),
+        quotable: validity.is_quotable(),
+        reasons: validity.reasons().map(str::to_owned).collect(),
         result,
         main,
         lines: lines(&bundle.seconds, &result.phases),
@@ -174,8 +175,8 @@ fn run(run: &Labelled) -> Run<'_> {
     }
 }
 
-/// The sum over all classes, several seconds of one phase to a point where there are too many: rates are averaged over the part of them
-/// in which there was load, of latencies the worst stays.
+/// The lines of the sum over all classes. With too many seconds, several of one phase form a point: rates are averaged
+/// over the part with load, and the worst latencies stay.
 fn lines(seconds: &[SecondLine], phases: &[Phase]) -> Vec<Point> {
     let all: Vec<&SecondLine> = seconds.iter().filter(|line| line.operation == ALL).collect();
     let group = all.len().div_ceil(POINTS_MAX).max(1);
@@ -197,7 +198,7 @@ fn point(lines: &[&SecondLine], place: usize, phase: Option<&Phase>) -> Point {
     let loaded: Vec<(f64, f64)> = lines
         .iter()
         .map(|line| (loaded_s(line, phase), line))
-        // Of a short rest of a second a rate would be as uncertain as it is wild.
+        // The rate over a short rest of a second would be unreliable.
         .filter(|(loaded_s, line)| *loaded_s >= LOADED_SHARE_MIN * line.length_s)
         .map(|(loaded_s, line)| (loaded_s, line.completed as f64))
         .collect();
@@ -215,14 +216,15 @@ fn point(lines: &[&SecondLine], place: usize, phase: Option<&Phase>) -> Point {
     }
 }
 
-/// How much of a line lies in the load of its phase, seconds. Lines are numbered from the whole second in which the load began.
+/// The part of a line within the load of its phase, seconds. Line numbers count from the whole second in which the load
+/// began.
 fn loaded_s(line: &SecondLine, phase: Option<&Phase>) -> f64 {
     let Some(phase) = phase else { return line.length_s };
     let end = phase.starts_s.floor() + phase.warmup_s + phase.duration_s;
     (end - line.second as f64).clamp(0.0, line.length_s)
 }
 
-/// Curves of the total on every clock and of each class on the first clock it has.
+/// The curves of the total on every clock, and of each class on its first clock.
 fn curves(histograms: &Histograms, phase: &str) -> Vec<Curve> {
     histograms
         .iter()
@@ -246,7 +248,7 @@ fn curve(distribution: &Distribution) -> Vec<(f64, f64)> {
             (inverse, distribution.quantile_us(1.0 - 1.0 / inverse) as f64 / 1e3)
         })
         .collect();
-    // Along a level only its two ends are needed.
+    // A level needs only its two ends.
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
     let mut index = 0;
     points.retain(|_| {
@@ -260,7 +262,7 @@ fn curve(distribution: &Distribution) -> Vec<(f64, f64)> {
     points
 }
 
-/// Of all phases that do not load data: those are faster by far, and at another time.
+/// The heat map of all phases that do not load data: load phases are much faster, and at another time.
 fn heat(histograms: &Histograms, phases: &[Phase]) -> Option<Heat> {
     let mut seconds: BTreeMap<u64, Distribution> = BTreeMap::new();
     let has_response = histograms.iter().any(|(key, _)| key.operation == ALL && key.clock == Clock::Response);
@@ -395,7 +397,7 @@ mod tests {
     #[test]
     fn a_ratio_has_the_verdict_of_compare() {
         use crate::result::tests::example_with;
-        let labelled = |side: usize, bundle| Labelled { label: side.to_string(), side, bundle };
+        let labelled = |side: usize, bundle| LabelledBundle { label: side.to_string(), side, bundle };
         let single = [labelled(0, example()), labelled(1, example_with(9, &[900]))];
         let rows = page(&single, &[]).figures;
         assert!(rows.iter().flat_map(|row| &row.verdicts).all(|verdict| *verdict == Verdict::CannotTell));

@@ -1,36 +1,17 @@
-//! One self-contained HTML page of one or several bundles: no network, light and dark, to be opened years later.
-//! The page's data is JSON inside it; `page.js` draws it.
+//! One self-contained HTML page for one or several bundles: without network access, light and dark, readable for years.
+//! The page contains its data as JSON; `page.js` draws it.
 
 mod data;
+mod labelled;
 
-use crate::result::Bundle;
+pub use labelled::{LabelledBundle, SeriesAnswer};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A bundle and the name it has on the page.
-#[derive(Debug, Clone)]
-pub struct Labelled {
-    /// Short name: of the directory, or what the reader chose.
-    pub label: String,
-    /// Runs of one side are of one thing: a verdict compares sides.
-    pub side: usize,
-    /// The bundle.
-    pub bundle: Bundle,
-}
-
-/// The answer of a series of runs, from `ab.json` or `capacity.json`.
-#[derive(Debug, Clone)]
-pub struct Answered {
-    /// Short name: of the directory, or what the reader chose.
-    pub label: String,
-    /// What is in the file.
-    pub answer: serde_json::Value,
-}
-
-/// The page. An invalid or partial run says so at its top, in red and in the title.
-pub fn page(runs: &[Labelled], answers: &[Answered]) -> String {
+/// Generates the page. An invalid or partial run is marked at the top, in red, and in the title.
+pub fn page(runs: &[LabelledBundle], answers: &[SeriesAnswer]) -> String {
     let data = data::page(runs, answers);
     let title = format!(
         "{}{}",
@@ -38,12 +19,12 @@ pub fn page(runs: &[Labelled], answers: &[Answered]) -> String {
         data.title
     );
     let json = serde_json::to_string(&data).expect("BUG: the data of a page has only text keys");
-    // No text of a server can end the script or begin a comment in it.
+    // No text of a server can end the script or start a comment in it.
     let json = json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
     fill(PAGE, &[("title", &escape(&title)), ("style", STYLE), ("data", &json), ("script", SCRIPT)])
 }
 
-/// Replaces `{{name}}`; what is put in is not looked at again.
+/// Replaces `{{name}}`. It does not look into the inserted values.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut pieces = template.split("{{");
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -64,11 +45,11 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Partial;
     use crate::result::tests::example;
+    use crate::result::{Bundle, Partial};
 
     fn one(bundle: Bundle) -> String {
-        page(&[Labelled { label: "first".to_owned(), side: 0, bundle }], &[])
+        page(&[LabelledBundle { label: "first".to_owned(), side: 0, bundle }], &[])
     }
 
     #[test]
@@ -95,8 +76,8 @@ mod tests {
     #[test]
     fn answers_of_series_are_on_the_page() {
         let answer = serde_json::json!({"sentences": "throughput B is worse: -5 %", "steps": []});
-        let runs = [Labelled { label: "run-001-A".to_owned(), side: 0, bundle: example() }];
-        let text = page(&runs, &[Answered { label: "before-after".to_owned(), answer }]);
+        let runs = [LabelledBundle { label: "run-001-A".to_owned(), side: 0, bundle: example() }];
+        let text = page(&runs, &[SeriesAnswer { label: "before-after".to_owned(), answer }]);
         assert!(text.contains("before-after") && text.contains("B is worse: -5 %"));
     }
 

@@ -11,10 +11,10 @@ mod options;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use self::options::{ConnectionOwn, DataOwn, GroupOwn, OperationOwn, StatusOwn};
+use self::options::{ConnectionOption, DataOption, GroupOptions, OperationOptions, StatusOption};
+use super::driver::SLICE_MS_EVENTS;
+use super::driver::{Counts, Driver};
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
-use super::{Counts, Driver};
 use crate::driver::http::{Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
@@ -22,22 +22,22 @@ use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
+use crate::sampling::{Elasticsearch, Nginx, PollCount, Source, StubStatus, server_pid};
 use crate::scenario::{Mix, OPERATION_KEYS, Phase, Scenario, typed};
 use crate::target_url::{ASKED, HTTP, TargetUrl};
-use crate::telemetry::{Elasticsearch, Nginx, Questions, Source, StubStatus, server_pid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Names that a server of this protocol has as a process.
+/// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 10] =
     ["nginx", "tacho", "haproxy", "httpd", "apache2", "caddy", "envoy", "traefik", "lighttpd", "openresty"];
 
-/// Names of what processes tell each other.
+/// The name of a count that processes exchange.
 const WRITTEN: &str = "requests";
 const REPEATED: &str = "requests written once more";
 const CONNECTIONS: &str = "connections";
 
-/// What all processes did in a phase.
+/// The requests of all processes in a phase.
 struct Total {
     written: u64,
     repeated: u64,
@@ -53,11 +53,11 @@ pub(super) struct HttpDriver {
     nginx_status: Option<String>,
     elasticsearch_stats: Option<String>,
     data: Data,
-    /// Requests for nginx' status, which it counts as well.
-    questions: Arc<Questions>,
-    /// Status and questions for it before the phase.
-    before: Option<(StubStatus, (u64, u64))>,
-    /// Of the phase that ended last.
+    /// Requests for the status page of nginx. nginx counts them as well.
+    polls: Arc<PollCount>,
+    /// The status page and the number of requests for it before the phase.
+    status_before: Option<(StubStatus, (u64, u64))>,
+    /// The tallies of the latest phase.
     tallies: Vec<Tally>,
 }
 
@@ -65,24 +65,24 @@ impl HttpDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = target_url(scenario, &HTTP)?;
         let address = |name: &str| match scenario.dataset.get(name).and_then(toml::Value::as_str) {
-            // The data set is in the result as it is: a password is refused.
+            // The result contains the data set unchanged, so a URL with a password is refused.
             Some(url) => match TargetUrl::parse(url, &ASKED) {
                 Ok(_) => Ok(Some(url.to_owned())),
                 Err(what) => Err(format!("[dataset] {name}: {what}")),
             },
             None => Ok(None),
         };
-        GroupOwn::check_dataset(&scenario.dataset)?;
+        GroupOptions::check_dataset(&scenario.dataset)?;
         let driver = Self {
             nginx_status: address("nginx_status")?,
             elasticsearch_stats: address("elasticsearch_stats")?,
-            data: DataOwn::read(&scenario.dataset)?,
+            data: DataOption::read(&scenario.dataset)?,
             scenario: scenario.clone(),
             url,
             address: None,
             server_pid: None,
-            questions: Arc::default(),
-            before: None,
+            polls: Arc::default(),
+            status_before: None,
             tallies: Vec::new(),
         };
         for phase in &scenario.phases {
@@ -94,7 +94,7 @@ impl HttpDriver {
     fn http(&self, phase: &Phase) -> std::result::Result<Http, String> {
         let groups = phase.mixes.iter().map(|mix| self.group(phase, mix));
         let groups = groups.collect::<std::result::Result<Vec<_>, _>>()?;
-        // What tells the server that a connection ends is the same for all requests of a phase.
+        // The header that ends a connection is the same for all requests of a phase.
         let close = groups.iter().any(|group| group.close);
         if close && !groups.iter().all(|group| group.close) {
             return Err(
@@ -107,7 +107,7 @@ impl HttpDriver {
     }
 
     fn group(&self, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
-        let own = GroupOwn::read(&self.scenario.dataset, &mix.own)?;
+        let own = GroupOptions::read(&self.scenario.dataset, &mix.driver_keys)?;
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
         }
@@ -120,7 +120,7 @@ impl HttpDriver {
             operations: classes.collect(),
             version: own.protocol,
             window: mix.window,
-            close: own.connection == ConnectionOwn::Close,
+            close: own.connection == ConnectionOption::Close,
             requests: own.requests.map(|requests| self.scenario.scaled(requests)),
             keys: (own.keys[0], own.keys[1]),
             distribution: own.distribution,
@@ -133,7 +133,7 @@ impl HttpDriver {
         close: bool,
     ) -> std::result::Result<Operation, String> {
         let place = format!("operation `{}`", operation.name);
-        let own: OperationOwn = typed(operation.own.clone(), &place, OPERATION_KEYS)?;
+        let own: OperationOptions = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
         let data = self.data;
         own.check_data(data).map_err(|error| format!("{place}: {error}"))?;
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
@@ -157,14 +157,14 @@ impl HttpDriver {
         };
         request.check().map_err(|error| format!("{place}: {error}"))?;
         let statuses = match own.status {
-            StatusOwn::One(status) => vec![status],
-            StatusOwn::Several(statuses) => statuses,
+            StatusOption::One(status) => vec![status],
+            StatusOption::Several(statuses) => statuses,
         };
         let expect = Expect { statuses, bytes: own.expect_bytes, body: own.expect_body, data };
         Ok(Operation { request, expect })
     }
 
-    /// User and password of the URL, as the header `Authorization` has them.
+    /// The user and password of the URL as the value of the header `Authorization`.
     fn login(&self) -> Option<String> {
         let password = self.url.password.clone().or_else(passwords::target);
         let user = self.url.user.as_deref()?;
@@ -172,13 +172,13 @@ impl HttpDriver {
     }
 
     fn nginx(&self) -> Option<Nginx> {
-        self.nginx_status.as_deref().map(|url| Nginx::new(url, Arc::clone(&self.questions)))
+        self.nginx_status.as_deref().map(|url| Nginx::new(url, Arc::clone(&self.polls)))
     }
 
     fn status(&self) -> Result<Option<(StubStatus, (u64, u64))>> {
         let Some(nginx) = self.nginx() else { return Ok(None) };
         let status = nginx.status().map_err(Error::Options)?;
-        Ok(Some((status, self.questions.so_far())))
+        Ok(Some((status, self.polls.so_far())))
     }
 
     fn speaks_h1(&self) -> bool {
@@ -192,16 +192,17 @@ impl HttpDriver {
         self.scenario.phases.iter().any(of_phase)
     }
 
-    /// What the server counted against what came back.
+    /// Compares the requests that the server counted with the answers.
     fn request_check(&mut self, phase: &str, total: &Total) -> Result<(Vec<Check>, Vec<String>)> {
-        let (Some((before, asked_before)), Some((after, asked))) = (self.before.take(), self.status()?)
+        let (Some((status_before, asked_before)), Some((after, asked))) =
+            (self.status_before.take(), self.status()?)
         else {
             return Ok((Vec::new(), Vec::new()));
         };
         let requests =
-            after.requests.saturating_sub(before.requests).saturating_sub(asked.0 - asked_before.0);
-        // A request that was written again may have been read the first time as well, or not, and so may a question for the
-        // status that was not answered.
+            after.requests.saturating_sub(status_before.requests).saturating_sub(asked.0 - asked_before.0);
+        // The server may have read a repeated request the first time as well. The same holds for an unanswered request
+        // of the status page.
         let least = total.written - total.repeated;
         let most = total.written + (asked.1 - asked_before.1);
         let check = Check {
@@ -210,11 +211,11 @@ impl HttpDriver {
             found: requests.to_string(),
             passed: (least..=most).contains(&requests),
         };
-        let dropped =
-            after.accepts.saturating_sub(before.accepts) - after.handled.saturating_sub(before.handled);
+        let dropped = after.accepts.saturating_sub(status_before.accepts)
+            - after.handled.saturating_sub(status_before.handled);
         let finding = format!(
             "{phase}: nginx accepted {} connections (those that ask for its status among them) and dropped {dropped}.",
-            after.accepts.saturating_sub(before.accepts)
+            after.accepts.saturating_sub(status_before.accepts)
         );
         Ok((vec![check], vec![finding]))
     }
@@ -253,8 +254,8 @@ impl Driver for HttpDriver {
         nginx.into_iter().chain(elasticsearch).collect()
     }
 
-    fn before(&mut self, _phase: &Phase) -> Result<()> {
-        self.before = self.status()?;
+    fn prepare(&mut self, _phase: &Phase) -> Result<()> {
+        self.status_before = self.status()?;
         Ok(())
     }
 
@@ -273,7 +274,7 @@ impl Driver for HttpDriver {
         Ok(outcome.segments)
     }
 
-    fn did(&mut self, _: &[SegmentOutcome]) -> Counts {
+    fn local_counts(&mut self, _: &[SegmentOutcome]) -> Counts {
         let tallies = std::mem::take(&mut self.tallies).into_iter();
         let Tally { written, answered: _, repeated, connections } =
             tallies.fold(Tally::default(), |sum, one| sum + one);
@@ -282,17 +283,17 @@ impl Driver for HttpDriver {
             .into()
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         _segments: &[SegmentOutcome],
-        all_did: &Counts,
+        all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         if part.0 > 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        let count = |name: &str| all_did.get(name).copied().unwrap_or(0);
+        let count = |name: &str| all_counts.get(name).copied().unwrap_or(0);
         let total =
             Total { written: count(WRITTEN), repeated: count(REPEATED), connections: count(CONNECTIONS) };
         let (checks, mut findings) = self.request_check(&phase.name, &total)?;

@@ -1,4 +1,4 @@
-//! What a scenario of driver `http` may say.
+//! Keys of a scenario for driver `http`.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::driver::http::{Data, Version, has_data, has_key};
 use crate::limits::HTTP_DATA_BYTES_MAX;
 use crate::scenario::{PHASE_KEYS, typed};
 
-/// What an operation says.
+/// Keys of an operation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OperationOwn {
+pub(super) struct OperationOptions {
     pub(super) request: String,
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
     pub(super) body: Option<String>,
     #[serde(default = "ok")]
-    pub(super) status: StatusOwn,
+    pub(super) status: StatusOption,
     pub(super) expect_bytes: Option<u64>,
     pub(super) expect_body: Option<String>,
 }
 
-impl OperationOwn {
-    /// Refuses data that nobody could know when it is read.
+impl OperationOptions {
+    /// Refuses a combination for which a reader could not know the data.
     pub(super) fn check_data(&self, data: Data) -> std::result::Result<(), String> {
         let texts = [self.body.as_deref(), self.expect_body.as_deref()];
         if !texts.into_iter().flatten().any(has_data) {
@@ -41,14 +41,15 @@ impl OperationOwn {
     }
 }
 
-/// What `[dataset]` says of the data of keys. Phases and mixes cannot say otherwise: what one writes another reads.
+/// Keys of `[dataset]` for the data of a key. Phases and mixes cannot override them, because one phase reads what
+/// another wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-pub(super) struct DataOwn {
+pub(super) struct DataOption {
     #[serde(default)]
     data_bytes: usize,
     #[serde(default = "printable_entropy")]
     data_compressed: f64,
-    /// Not that of the scenario, which is another in each run of a series: the data was loaded before.
+    /// Not the seed of the scenario, which differs between the runs of a series: the data was loaded before.
     #[serde(default = "first_seed")]
     data_seed: u64,
 }
@@ -61,7 +62,7 @@ fn first_seed() -> u64 {
     1
 }
 
-impl DataOwn {
+impl DataOption {
     pub(super) fn read(dataset: &Table) -> std::result::Result<Data, String> {
         let names = ["data_bytes", "data_compressed", "data_seed"];
         let own = names.into_iter().filter_map(|name| Some((name.to_owned(), dataset.get(name)?.clone())));
@@ -82,23 +83,23 @@ impl DataOwn {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "`status` is a number, such as 200, or a list, such as [200, 404]")]
-pub(super) enum StatusOwn {
+pub(super) enum StatusOption {
     One(u16),
     Several(Vec<u16>),
 }
 
-fn ok() -> StatusOwn {
-    StatusOwn::One(200)
+fn ok() -> StatusOption {
+    StatusOption::One(200)
 }
 
-/// What data set, phase and mix say together.
+/// Keys of data set, phase and mix.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct GroupOwn {
+pub(super) struct GroupOptions {
     #[serde(default = "h1")]
     pub(super) protocol: Version,
     #[serde(default = "keep_alive")]
-    pub(super) connection: ConnectionOwn,
+    pub(super) connection: ConnectionOption,
     #[serde(default = "some_keys")]
     pub(super) keys: [u64; 2],
     #[serde(default = "uniform")]
@@ -106,7 +107,7 @@ pub(super) struct GroupOwn {
     pub(super) requests: Option<u64>,
 }
 
-/// Keys of `[dataset]` that a phase cannot have, and why.
+/// Keys that only `[dataset]` may have, with the reason.
 const OF_DATASET: [(&str, &str); 5] = [
     ("nginx_status", "the page is that of the target"),
     ("elasticsearch_stats", "the address is that of the target"),
@@ -116,8 +117,8 @@ const OF_DATASET: [(&str, &str); 5] = [
 ];
 const ONE_DATA: &str = "what one phase writes another reads";
 
-impl GroupOwn {
-    /// What data set, phase and mix say together; `own` is of the latter two.
+impl GroupOptions {
+    /// Merges the keys of the data set with `own`, those of phase and mix.
     pub(super) fn read(dataset: &Table, own: &Table) -> std::result::Result<Self, String> {
         if let Some((name, why)) = OF_DATASET.iter().find(|(name, _)| own.contains_key(*name)) {
             return Err(format!("`{name}` belongs into [dataset]: {why}"));
@@ -127,14 +128,14 @@ impl GroupOwn {
         typed(table, "its options", PHASE_KEYS)
     }
 
-    /// Refuses what `[dataset]` cannot have. By itself: what is wrong there is near to none of the phase's keys.
+    /// Refuses unknown keys of `[dataset]`. A separate check gives better suggestions.
     pub(super) fn check_dataset(dataset: &Table) -> std::result::Result<(), String> {
         let names: Vec<&str> = OF_DATASET.iter().map(|(name, _)| *name).collect();
         typed::<Self>(of_all_phases(dataset), "[dataset]", &names).map(|_| ())
     }
 }
 
-/// What `[dataset]` says that a phase may say otherwise.
+/// The keys of `[dataset]` that a phase may override.
 fn of_all_phases(dataset: &Table) -> Table {
     let mut table = dataset.clone();
     table.retain(|name, _| !OF_DATASET.iter().any(|(known, _)| *known == name));
@@ -143,7 +144,7 @@ fn of_all_phases(dataset: &Table) -> Table {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ConnectionOwn {
+pub(super) enum ConnectionOption {
     KeepAlive,
     Close,
 }
@@ -152,8 +153,8 @@ fn h1() -> Version {
     Version::One
 }
 
-fn keep_alive() -> ConnectionOwn {
-    ConnectionOwn::KeepAlive
+fn keep_alive() -> ConnectionOption {
+    ConnectionOption::KeepAlive
 }
 
 fn some_keys() -> [u64; 2] {

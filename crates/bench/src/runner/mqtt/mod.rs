@@ -1,14 +1,14 @@
 //! Scenarios of driver `mqtt`: devices that publish telemetry.
 //!
 //! `[dataset]` and phases: `payload` (`article`, `telemetry`, `meter`, `vehicle`), `payload_bytes`, `qos`, `version`,
-//! `token_prefix`, `device_prefix`, `devices` (how many are created, at least one per connection), `keep_alive_s`; mixes of a phase differ in
-//! the first three. Operations have no keys of their own, and a mix has one.
+//! `token_prefix`, `device_prefix`, `devices` (number to create, at least one per connection), `keep_alive_s`. Mixes of
+//! a phase differ in the first three. Operations have no keys of their own, and a mix has one operation.
 //!
-//! `[target]`: without `url` a server is started (on `data` if that is given), its devices are created, and what it
-//! acknowledged is read back; `provision = false` and `verify = false` leave that out. A running server is only spoken to by
-//! MQTT unless `http`, `user` and `password` say how to log in to it.
+//! `[target]`: without `url` the driver starts a server (on `data` if given), creates the devices, and reads back the
+//! acknowledged points. `provision = false` and `verify = false` switch that off. The driver uses only MQTT with a
+//! running server, unless `http`, `user` and `password` give access to its HTTP interface.
 
-mod own;
+mod devices;
 mod platform;
 mod verify;
 
@@ -17,35 +17,35 @@ use std::time::Duration;
 
 use toml::Table;
 
+use super::driver::SLICE_MS_EVENTS;
+use super::driver::{Counts, Driver};
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
-use super::{Counts, Driver};
 use crate::driver::mqtt::{Config, Messages, Mqtt, Tally};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
+use crate::sampling::{Prometheus, Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target_url::MQTT;
-use crate::telemetry::{Prometheus, Source, server_pid};
-use own::OfPhase;
-use platform::{Platform, TargetOwn, stays};
+use devices::PhaseDevices;
+use platform::{Platform, TargetOptions, leftover_finding};
 use verify::Verification;
 
-/// Names that a broker has as a process; that of Erlang's brokers is the one of their machine.
+/// Process names of brokers. Brokers in Erlang run as the Erlang machine.
 const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
 /// The driver of one scenario.
 pub(super) struct MqttDriver {
     scenario: Scenario,
-    target: TargetOwn,
+    target: TargetOptions,
     address: Option<SocketAddr>,
     platform: Option<Platform>,
-    /// Of each mix of the phase that ended last, with the numbers of the devices.
+    /// For each mix of the latest phase, the tally of each device by its number.
     tallies: Vec<Vec<(u32, Tally)>>,
     connect_time: Duration,
-    /// First possible timestamp of the next phase.
+    /// The first possible timestamp of the next phase.
     floor_ts_ms: u64,
 }
 
@@ -55,10 +55,10 @@ impl MqttDriver {
         if has_target {
             target_url(scenario, &MQTT)?;
         }
-        let target: TargetOwn = typed(scenario.target.own.clone(), "[target]", TARGET_KEYS)?;
+        let target: TargetOptions = typed(scenario.target.driver_keys.clone(), "[target]", TARGET_KEYS)?;
         target.check(has_target)?;
         for phase in &scenario.phases {
-            OfPhase::read(scenario, phase)?;
+            PhaseDevices::read(scenario, phase)?;
         }
         Ok(Self {
             scenario: scenario.clone(),
@@ -78,15 +78,15 @@ impl Driver for MqttDriver {
     }
 
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
-        let own = self.of_phase(&self.scenario.phases[0])?.own;
+        let options = self.of_phase(&self.scenario.phases[0])?.options;
         let (address, started) = if self.scenario.target.url.is_empty() {
-            let own = (&self.target, &own);
-            let (address, platform) = Platform::start(&self.scenario, own, context, progress)?;
+            let options = (&self.target, &options);
+            let (address, platform) = Platform::start(&self.scenario, options, context, progress)?;
             self.platform = Some(platform);
             (address, true)
         } else {
             let address = target_url(&self.scenario, &MQTT).map_err(Error::Options)?.resolve()?;
-            self.platform = Platform::running(address, &self.scenario, (&self.target, &own), progress)?;
+            self.platform = Platform::running(address, &self.scenario, (&self.target, &options), progress)?;
             (address, false)
         };
         self.address = Some(address);
@@ -104,16 +104,23 @@ impl Driver for MqttDriver {
         self.scenario.target.url.is_empty()
     }
 
-    fn told(&self) -> Table {
-        self.platform.as_ref().zip(self.address).map(|(platform, at)| platform.told(at)).unwrap_or_default()
+    fn target_overrides(&self) -> Table {
+        self.platform
+            .as_ref()
+            .zip(self.address)
+            .map(|(platform, at)| platform.target_overrides(at))
+            .unwrap_or_default()
     }
 
     fn conclusions(&self, _: &RunResult) -> Vec<String> {
         if self.starts_server() {
             return Vec::new();
         }
-        let own = self.of_phase(&self.scenario.phases[0]).ok();
-        own.and_then(|first| stays(&self.scenario, &self.target, &first.own)).into_iter().collect()
+        let options = self.of_phase(&self.scenario.phases[0]).ok();
+        options
+            .and_then(|first| leftover_finding(&self.scenario, &self.target, &first.options))
+            .into_iter()
+            .collect()
     }
 
     fn slice_ms(&self, _: &Phase) -> Option<u32> {
@@ -127,7 +134,7 @@ impl Driver for MqttDriver {
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
-        // Another broker has no such address.
+        // Only Tachograph has this address.
         let platform = self.platform.iter();
         platform.map(|platform| Box::new(Prometheus::tacho(&platform.http)) as Box<dyn Source>).collect()
     }
@@ -139,13 +146,13 @@ impl Driver for MqttDriver {
         shared: &Shared,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<Vec<SegmentOutcome>> {
-        let OfPhase { own, groups } = self.of_phase(phase)?;
+        let PhaseDevices { options, groups } = self.of_phase(phase)?;
         let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
         let driver = Mqtt::new(Config {
-            version: own.version().map_err(Error::Options)?,
+            version: options.version().map_err(Error::Options)?,
             groups,
-            token_prefix: own.token_prefix,
-            keep_alive_s: own.keep_alive_s,
+            token_prefix: options.token_prefix,
+            keep_alive_s: options.keep_alive_s,
             floor_ts_ms: self.floor_ts_ms,
         });
         let plan = plan(phase, &self.scenario, address, self.classes(), part);
@@ -158,14 +165,14 @@ impl Driver for MqttDriver {
         Ok(outcome.segments)
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         segments: &[SegmentOutcome],
-        _all_did: &Counts,
+        _all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
-        // Each process reads back what its own devices sent.
+        // Each process reads back the points of its own devices.
         let place = match part {
             (_, 1) => phase.name.clone(),
             (number, _) => format!("{}, generator {}", phase.name, number + 1),
@@ -187,7 +194,7 @@ impl Driver for MqttDriver {
         }
         let base_ts_ms = first.started_ms.max(floor_ts_ms);
         let groups = self.of_phase(phase)?.groups;
-        let (verified, unread) = self.verify(phase, &groups, &tallies, base_ts_ms)?;
+        let (verified, unread) = self.read_back(phase, &groups, &tallies, base_ts_ms)?;
         match &unread[..] {
             [] => {}
             _ if verified.is_none() => findings.push(format!("{place}: what was stored was not read back.")),
@@ -204,12 +211,13 @@ impl Driver for MqttDriver {
 }
 
 impl MqttDriver {
-    fn of_phase(&self, phase: &Phase) -> Result<OfPhase> {
-        OfPhase::read(&self.scenario, phase).map_err(Error::Options)
+    fn of_phase(&self, phase: &Phase) -> Result<PhaseDevices> {
+        PhaseDevices::read(&self.scenario, phase).map_err(Error::Options)
     }
 
-    /// Reads back what was stored of each mix, as far as its messages can be told apart. Also the mixes that were not read back.
-    fn verify(
+    /// Reads back the stored points of each mix whose messages can be told apart. Also returns the names of the other
+    /// mixes.
+    fn read_back(
         &self,
         phase: &Phase,
         groups: &[Messages],

@@ -1,14 +1,14 @@
-//! The server behind the broker, as far as its HTTP interface reaches: devices are created there, and what was acknowledged is
-//! read back from there. Started by the run, or running already.
+//! The HTTP interface of the server behind the broker: the driver creates devices there and reads back acknowledged
+//! points. The run starts the server, or it is already running.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::super::asked::{left_behind, shell_word};
+use super::super::command_line::{left_behind, shell_word};
 use super::super::plan::target_url;
-use super::own::Own;
+use super::devices::DeviceOptions;
 use super::verify::{self, Job, Verification};
 use crate::driver::mqtt::Tally;
 use crate::error::{Error, Result};
@@ -18,15 +18,15 @@ use crate::passwords;
 use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
-use crate::server::{ADMIN, Home, Place, Server};
+use crate::server::{ADMIN, DataDirectory, Server, ServerInstance};
 use crate::target_url::{ASKED, MQTT, TargetUrl};
 
 const HTTP_PORT: u16 = 8_080;
 
-/// What `[target]` says besides the address.
+/// Keys of `[target]` besides the address.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TargetOwn {
+pub(super) struct TargetOptions {
     http: Option<String>,
     user: Option<String>,
     password: Option<String>,
@@ -35,8 +35,8 @@ pub(super) struct TargetOwn {
     data: Option<PathBuf>,
 }
 
-impl TargetOwn {
-    /// Refuses what contradicts itself.
+impl TargetOptions {
+    /// Refuses contradicting keys.
     pub(super) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
         if let Some(url) = &self.http {
             TargetUrl::parse(url, &ASKED).map_err(|what| format!("target.http: {what}"))?;
@@ -52,28 +52,32 @@ impl TargetOwn {
         Ok(())
     }
 
-    /// Whether devices are to be created on a running server, and whether what it stored is to be read back.
-    fn wishes(&self) -> (bool, bool) {
+    /// Whether to create devices on a running server, and whether to read back what it stored.
+    fn provision_and_verify(&self) -> (bool, bool) {
         let has_login = self.http.is_some() || self.password.is_some();
         (self.provision.unwrap_or(has_login), self.verify.unwrap_or(has_login))
     }
 }
 
-/// Most connections of a phase.
+/// The largest number of connections of a phase.
 fn connections(scenario: &Scenario) -> u32 {
     scenario.phases.iter().map(crate::scenario::Phase::connections).max().unwrap_or(0)
 }
 
-/// How many devices are created.
-fn devices(scenario: &Scenario, own: &Own) -> u32 {
-    own.devices.unwrap_or_else(|| connections(scenario))
+/// The number of devices to create.
+fn devices(scenario: &Scenario, options: &DeviceOptions) -> u32 {
+    options.devices.unwrap_or_else(|| connections(scenario))
 }
 
-/// What stays on a running server on which devices are created, and how it is removed.
-pub(super) fn stays(scenario: &Scenario, target: &TargetOwn, own: &Own) -> Option<String> {
-    let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, own).checked_sub(1)?);
+/// The finding about devices that stay on a running server, with the way to remove them.
+pub(super) fn leftover_finding(
+    scenario: &Scenario,
+    target: &TargetOptions,
+    options: &DeviceOptions,
+) -> Option<String> {
+    let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, options).checked_sub(1)?);
     let http = target.http.clone().unwrap_or_else(|| format!("http://{host}:{HTTP_PORT}"));
-    let (prefix, is_asked) = (&own.device_prefix, target.wishes().0);
+    let (prefix, is_asked) = (&options.device_prefix, target.provision_and_verify().0);
     is_asked.then(|| {
         left_behind(
             &format!("the devices `{prefix}0` to `{prefix}{last}`, as far as they were not there before, and what they reported"),
@@ -87,84 +91,87 @@ pub(super) fn stays(scenario: &Scenario, target: &TargetOwn, own: &Own) -> Optio
     })
 }
 
-/// A server whose devices are known.
+/// A server with known devices.
 pub(super) struct Platform {
     client: Client,
-    /// Its process, if the run started it. Dropping it kills the process.
+    /// The process, if the run started it. Dropping it kills the process.
     pub(super) server: Option<Server>,
-    /// Ids of the devices by number; `None` when nothing is to be read back.
+    /// The ids of the devices by number; `None` if nothing is read back.
     ids: Option<Vec<String>>,
-    /// First timestamp that no earlier run can have used, milliseconds.
+    /// The first timestamp that no earlier run can have used, milliseconds.
     pub(super) floor_ts_ms: u64,
-    /// Base of its HTTP addresses.
+    /// The base of the HTTP addresses.
     pub(super) http: String,
-    /// Of its first administrator, if the run started it.
+    /// The password of the first administrator, if the run started the server.
     password: String,
-    /// What it promises by an acknowledgement.
+    /// The durability class of the server's acknowledgements.
     pub(super) durability: String,
-    /// Removed at the end, after the server.
-    _home: Option<Home>,
+    /// Declared last, so that it is dropped after the server.
+    _data_directory: Option<DataDirectory>,
 }
 
 impl Platform {
-    /// Starts a server of our own and creates the devices. Returns where its broker listens.
+    /// Starts a server and creates the devices. Returns the broker's address.
     pub(super) fn start(
         scenario: &Scenario,
-        own: (&TargetOwn, &Own),
+        options: (&TargetOptions, &DeviceOptions),
         context: &Context,
         progress: &Progress,
     ) -> Result<(SocketAddr, Self)> {
-        let home = Home::new(own.0.data.as_deref())?;
-        let place = Place::new(&context.server_binary, home.path())?;
+        let data_directory = DataDirectory::new(options.0.data.as_deref())?;
+        let instance = ServerInstance::new(&context.server_binary, data_directory.path())?;
         let binary = context.server_binary.display();
-        progress.step(format!("starting {binary} serve --data {}", home.path().display()));
-        let server = Server::start(&place)?;
-        let password = place.admin_password()?;
-        let client = Client::login(&place.http_url(), ADMIN, &password)?;
-        let wishes = (own.0.provision.unwrap_or(true), own.0.verify.unwrap_or(true));
-        let mut platform = Self::of(client, place.http_url(), scenario, own.1, wishes, progress)?;
-        (platform.server, platform._home, platform.password) = (Some(server), Some(home), password);
-        Ok((place.mqtt, platform))
+        progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
+        let server = Server::start(&instance)?;
+        let password = instance.admin_password()?;
+        let client = Client::login(&instance.http_url(), ADMIN, &password)?;
+        let provision_and_verify = (options.0.provision.unwrap_or(true), options.0.verify.unwrap_or(true));
+        let mut platform =
+            Self::of(client, instance.http_url(), scenario, options.1, provision_and_verify, progress)?;
+        (platform.server, platform._data_directory, platform.password) =
+            (Some(server), Some(data_directory), password);
+        Ok((instance.mqtt, platform))
     }
 
-    /// Logs in to a running server and creates the devices. `None` when neither that nor reading back is wished for.
+    /// Logs in to a running server and creates the devices. Returns `None` if neither provisioning nor verification is
+    /// wanted.
     pub(super) fn running(
         broker: SocketAddr,
         scenario: &Scenario,
-        own: (&TargetOwn, &Own),
+        options: (&TargetOptions, &DeviceOptions),
         progress: &Progress,
     ) -> Result<Option<Self>> {
-        let wishes = own.0.wishes();
-        if wishes == (false, false) {
+        let provision_and_verify = options.0.provision_and_verify();
+        if provision_and_verify == (false, false) {
             return Ok(None);
         }
-        let password = own.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
+        let password = options.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
             Error::Options(
                 "a running server needs a password to create devices and to read back (--password or TACHO_PASSWORD; ours keeps \
                  it in admin-password in its data directory), or target.provision=false and target.verify=false"
                     .to_owned(),
             )
         })?;
-        let http = own.0.http.clone();
+        let http = options.0.http.clone();
         let http = http.unwrap_or_else(|| format!("http://{}", SocketAddr::new(broker.ip(), HTTP_PORT)));
-        let client = Client::login(&http, own.0.user.as_deref().unwrap_or(ADMIN), &password)?;
-        Self::of(client, http, scenario, own.1, wishes, progress).map(Some)
+        let client = Client::login(&http, options.0.user.as_deref().unwrap_or(ADMIN), &password)?;
+        Self::of(client, http, scenario, options.1, provision_and_verify, progress).map(Some)
     }
 
     fn of(
         client: Client,
         http: String,
         scenario: &Scenario,
-        own: &Own,
+        options: &DeviceOptions,
         (provision, verify): (bool, bool),
         progress: &Progress,
     ) -> Result<Self> {
         let connections = connections(scenario);
         let mut has_older = !provision;
         if provision {
-            let devices = devices(scenario, own);
+            let devices = devices(scenario, options);
             progress.step(format!("provisioning {devices} devices"));
-            let did = client.provision(devices, &own.device_prefix, &own.token_prefix)?;
+            let did = client.provision(devices, &options.device_prefix, &options.token_prefix)?;
             has_older = did.existing > 0;
         }
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
@@ -176,12 +183,12 @@ impl Platform {
             http,
             password: String::new(),
             durability,
-            _home: None,
+            _data_directory: None,
         };
         if verify {
-            let ids = platform.client.device_ids(&own.device_prefix, connections)?;
+            let ids = platform.client.device_ids(&options.device_prefix, connections)?;
             if has_older {
-                // Earlier runs may have run ahead of the clock, and points must not be counted twice.
+                // Timestamps of earlier runs may lie in the future, and no point may be counted twice.
                 progress.step("looking for points of earlier runs".to_owned());
                 for id in &ids {
                     let newest = platform.client.newest_ts_ms(id, SEQUENCE_KEY)?;
@@ -193,8 +200,8 @@ impl Platform {
         Ok(platform)
     }
 
-    /// `[target]` for a process that uses this server: its devices are there.
-    pub(super) fn told(&self, broker: SocketAddr) -> toml::Table {
+    /// The `[target]` for other processes: the devices exist already.
+    pub(super) fn target_overrides(&self, broker: SocketAddr) -> toml::Table {
         let text = |text: &str| toml::Value::String(text.to_owned());
         let mut told: toml::Table = [
             ("url", text(&format!("mqtt://{broker}"))),
@@ -212,7 +219,7 @@ impl Platform {
         told
     }
 
-    /// Reads back what these devices sent from a time on. `None` when that is not wished for.
+    /// Reads back what these devices sent since a time. Returns `None` if verification is not wanted.
     pub(super) fn verify(
         &self,
         tallies: &[(u32, Tally)],
@@ -223,7 +230,7 @@ impl Platform {
         verify::verify(&Job { client: &self.client, ids, tallies, keys, base_ts_ms }).map(Some)
     }
 
-    /// Ends a server that the run started, in order: what it acknowledged must be safe, so it must not fail now.
+    /// Stops a server that the run started. A failure is an error, because acknowledged points must be safe.
     pub(super) fn stop(mut self) -> Result<()> {
         let Some(mut server) = self.server.take() else { return Ok(()) };
         match server.ended()? {

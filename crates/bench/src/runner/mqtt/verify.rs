@@ -1,4 +1,4 @@
-//! Reads back what a run stored: counts every device's points, compares the values of some devices one by one.
+//! Reads back stored points: it counts the points of every device and compares the values of some devices one by one.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -10,52 +10,52 @@ use crate::http::{Client, Point, number};
 use crate::limits::VERIFY_THREADS;
 use crate::payload::{SEQUENCE_BASE, SEQUENCE_KEY, Values};
 
-/// One device in so many has its values compared.
+/// One device in this many has its values compared.
 const SAMPLE_ONE_IN: usize = 100;
-/// Half of the last digit the payload has; JSON numbers may be parsed and printed on the way.
+/// Half of the last digit of the payload: the server may parse and print JSON numbers.
 const EPSILON: f64 = 0.001;
 
 /// What to read back.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     pub(super) client: &'a Client,
-    /// Ids of the devices, by number.
+    /// The ids of the devices, by number.
     pub(super) ids: &'a [String],
-    /// Numbers of the devices that connected, with what they sent.
+    /// The numbers of the connected devices with their tallies.
     pub(super) tallies: &'a [(u32, Tally)],
     pub(super) keys: &'a [&'static str],
     pub(super) base_ts_ms: u64,
 }
 
-/// What reading back brought.
+/// The result of reading back.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Verification {
-    /// Devices whose points were counted.
+    /// The number of devices whose points were counted.
     pub(super) devices: u64,
-    /// Acknowledged messages.
+    /// The number of acknowledged messages.
     pub(super) acked: u64,
-    /// Messages handed to the kernel.
+    /// The number of messages that were sent.
     pub(super) sent: u64,
-    /// Points the server has.
+    /// The number of stored points.
     pub(super) stored: u64,
-    /// Acknowledged messages that are not stored.
+    /// The number of acknowledged messages that are not stored.
     pub(super) missing: u64,
-    /// Stored points beyond what was sent.
+    /// The number of stored points beyond those sent.
     pub(super) surplus: u64,
-    /// Devices whose values were compared one by one.
+    /// The number of devices whose values were compared.
     pub(super) sampled_devices: u64,
-    /// Rows compared.
+    /// The number of compared rows.
     pub(super) sampled_rows: u64,
-    /// Rows with a wrong, missing or repeated value.
+    /// The number of rows with a wrong, missing or repeated value.
     pub(super) wrong_rows: u64,
-    /// The first thing that was wrong.
+    /// The first difference, as text.
     pub(super) first_difference: Option<String>,
     /// Duration of the verification, seconds.
     pub(super) took_s: f64,
 }
 
 impl Verification {
-    /// Adds what was read back of other devices.
+    /// Adds the result of other devices.
     pub(super) fn add(&mut self, other: &Self) {
         self.devices += other.devices;
         self.acked += other.acked;
@@ -119,7 +119,8 @@ fn count(part: &mut Verification, device: usize, tally: &Tally, stored: u64) {
     }
 }
 
-/// Rows must hold each sequence number once, in the order of their timestamps, with the values that follow from it.
+/// Compares rows: each sequence number must occur once, in the order of timestamps, with the values that follow from
+/// it.
 fn compare(part: &mut Verification, device: usize, tally: &Tally, history: &BTreeMap<String, Vec<Point>>) {
     part.sampled_devices += 1;
     let mut previous = None;

@@ -1,17 +1,18 @@
 //! Scenarios of driver `redis`.
 //!
-//! `[dataset]`, phases and mixes: `prefix`, `keys`, `base`, `size`, `content`, `deviation`, `median`, `exponent`, `requests`,
-//! `distinct_seeds`. `target.url` is redis://user:password@host:port/database?resp=3. Operations: `command`, `pattern`; `weight` is the ratio.
+//! `[dataset]`, phases and mixes: `prefix`, `keys`, `base`, `size`, `content`, `deviation`, `median`, `exponent`,
+//! `requests`, `distinct_seeds`. `target.url` is redis://user:password@host:port/database?resp=3. Operations:
+//! `command`, `pattern`; `weight` is the ratio.
 
 mod options;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::asked::{left_behind, load_command, shell_word};
+use super::command_line::{left_behind, load_command, shell_word};
+use super::driver::SLICE_MS_EVENTS;
+use super::driver::{Counts, Driver};
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
-use super::{Counts, Driver};
 use crate::driver::redis::control::Control;
 use crate::driver::redis::{GroupConfig, Login, Redis};
 use crate::engine::{Ended, Event, SegmentOutcome, Shared, event};
@@ -20,14 +21,14 @@ use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
+use crate::sampling::{self, Source, has_name, is_local};
 use crate::scenario::{Kind, Phase, Scenario};
 use crate::target_url::{REDIS, TargetUrl, without_password};
-use crate::telemetry::{self, Source, has_name, is_local};
 use options::groups;
 
-/// Keys looked for to see whether a data set is there.
+/// The number of keys to look up in order to see whether a data set exists.
 const SAMPLED_KEYS: u64 = 100;
-/// Names that a server of this protocol has as a process; others with the same number are not it.
+/// Process names of servers of this protocol, to tell them from other processes with the same id.
 const PROCESS_NAMES: [&str; 4] = ["redis", "valkey", "keydb", "tacho"];
 
 /// The driver of one scenario.
@@ -39,7 +40,7 @@ pub(super) struct RedisDriver {
     control: Option<Control>,
     server_pid: Option<u32>,
     loaded: bool,
-    /// Calls of each command before the phase.
+    /// The number of calls of each command before the phase.
     calls_before: BTreeMap<String, u64>,
     keys_before: Option<u64>,
     memory_before: u64,
@@ -77,7 +78,7 @@ impl RedisDriver {
         self.control.as_mut().ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))
     }
 
-    /// A run phase of a scenario that has a load phase needs what that one makes.
+    /// Checks that the data set exists for a run phase, if the scenario has a load phase.
     fn check_data(&mut self, phase: &Phase) -> Result<()> {
         let has_load = self.scenario.phases.iter().any(|phase| phase.kind == Kind::Load);
         if !has_load || self.loaded || phase.kind == Kind::Load {
@@ -98,13 +99,13 @@ impl RedisDriver {
         )))
     }
 
-    /// How many of [`SAMPLED_KEYS`] of each group exist.
+    /// The number of [`SAMPLED_KEYS`] of each group that exist.
     fn sampled_keys_there(&mut self, groups: &[GroupConfig]) -> Result<u64> {
         let mut found = 0;
         for group in groups {
             let range = group.keys.max - group.keys.min;
             for n in 0..SAMPLED_KEYS {
-                // Spread over the range from its first to its last, not all at its beginning.
+                // The sample is spread over the whole range.
                 let number = group.keys.min
                     + (u128::from(range) * u128::from(n) / u128::from(SAMPLED_KEYS - 1)) as u64;
                 let key = format!("{}{number}", group.keys.prefix);
@@ -114,11 +115,10 @@ impl RedisDriver {
         Ok(found)
     }
 
-    /// What a load phase left: a sample of the keys that it stored one after the other, if it came to its end, and no key that it
-    /// did not name.
+    /// Checks of a load phase: a sample of the keys exists if the phase was completed, and no other key appeared.
     fn loaded_checks(&mut self, phase: &Phase, is_finished: bool) -> Result<Vec<Check>> {
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
-        // Of a command with several keys, or with a key that is a part of a word, it is not looked at what they are.
+        // Keys of commands with several keys, or with a key inside a word, are not checked.
         if !groups.iter().all(GroupConfig::names_one_key) {
             return Ok(Vec::new());
         }
@@ -149,16 +149,16 @@ impl RedisDriver {
         Ok(checks)
     }
 
-    /// Compares the calls that the server counted with those `sent`, by command.
+    /// Compares the server's counts of calls with `sent`, by command.
     fn calls_check(&mut self, sent: &Counts) -> Result<Vec<Check>> {
         let before = std::mem::take(&mut self.calls_before);
         let now = self.control()?.command_calls()?;
         if now.is_empty() {
-            // A server without commandstats has nothing to compare with.
+            // The server has no commandstats to compare with.
             return Ok(Vec::new());
         }
         let checks = sent.iter().filter(|(_, sent)| **sent > 0).map(|(name, sent)| {
-            // Fewer than before: its counters began anew meanwhile.
+            // A count below the earlier one means that the counters were reset.
             let calls = calls_of(name, &now).saturating_sub(calls_of(name, &before));
             Check {
                 what: format!("calls of {name} that the server counted"),
@@ -170,7 +170,7 @@ impl RedisDriver {
         Ok(checks.collect())
     }
 
-    /// How much memory the keys of a load phase take against what they say.
+    /// The finding about the memory of a load phase's keys compared with their content.
     fn storage_finding(&mut self, phase: &Phase) -> Result<Option<String>> {
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
         let count = |group: &GroupConfig| (group.keys.max - group.keys.min + 1) as f64;
@@ -182,7 +182,7 @@ impl RedisDriver {
         let keys = number_of_keys(control).unwrap_or(0).saturating_sub(keys_before);
         let memory = used_memory(control)?.saturating_sub(memory_before);
         if keys == 0 || memory == 0 {
-            // Written again over what was there.
+            // The keys existed before.
             return Ok(None);
         }
         let stored = memory as f64 / keys as f64;
@@ -195,14 +195,14 @@ impl RedisDriver {
     }
 }
 
-/// Calls of a command. Redis 7 counts subcommands each by itself: `xgroup|create`.
+/// The number of calls of a command. Redis 7 counts each subcommand separately: `xgroup|create`.
 fn calls_of(name: &str, counted: &BTreeMap<String, u64>) -> u64 {
     let is_it =
         |counted: &str| counted == name || counted.split_once('|').is_some_and(|(first, _)| first == name);
     counted.iter().filter(|(counted, _)| is_it(counted)).map(|(_, calls)| calls).sum()
 }
 
-/// Whether a command leaves something.
+/// Whether a command writes.
 fn writes(command: &str) -> bool {
     const READS: [&str; 12] = [
         "GET", "MGET", "HGET", "HGETALL", "HMGET", "EXISTS", "STRLEN", "TTL", "LRANGE", "ZRANGE", "SMEMBERS",
@@ -212,12 +212,12 @@ fn writes(command: &str) -> bool {
     !READS.contains(&name.as_str())
 }
 
-/// A prefix as a pattern of SCAN that stands for itself.
+/// A prefix, escaped for a pattern of SCAN.
 fn glob_escaped(prefix: &str) -> String {
     prefix.chars().flat_map(|c| "*?[]^\\".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// `None` where it is not told, as to a user without the right to ask.
+/// The number of keys; `None` if the user may not ask for it.
 fn number_of_keys(control: &mut Control) -> Option<u64> {
     control.text(&["DBSIZE"]).ok()?.parse().ok()
 }
@@ -291,15 +291,15 @@ impl Driver for RedisDriver {
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let Some(address) = self.address else { return Vec::new() };
         let Login { user, password, .. } = self.login.clone();
-        vec![Box::new(telemetry::Redis::new(address, user, password))]
+        vec![Box::new(sampling::Redis::new(address, user, password))]
     }
 
-    fn before(&mut self, phase: &Phase) -> Result<()> {
+    fn prepare(&mut self, phase: &Phase) -> Result<()> {
         self.check_data(phase)?;
         let control = self.control()?;
         let memory = used_memory(control)?;
         let keys = if phase.kind == Kind::Load { number_of_keys(control) } else { None };
-        // Last: what was asked here is not counted.
+        // The counters come last, so that the requests above are not counted.
         let calls = control.command_calls()?;
         (self.calls_before, self.keys_before, self.memory_before) = (calls, keys, memory);
         Ok(())
@@ -319,11 +319,12 @@ impl Driver for RedisDriver {
         Ok(event::run(&driver, &plan, shared, on_event)?.segments)
     }
 
-    /// Commands by their first word.
-    fn did(&mut self, segments: &[SegmentOutcome]) -> Counts {
+    /// Counts commands by their first word.
+    fn local_counts(&mut self, segments: &[SegmentOutcome]) -> Counts {
         let mut sent = Counts::new();
         for (index, operation) in self.scenario.operations.iter().enumerate() {
-            let command = operation.own.get("command").and_then(toml::Value::as_str).unwrap_or_default();
+            let command =
+                operation.driver_keys.get("command").and_then(toml::Value::as_str).unwrap_or_default();
             let name = command.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
             let count: u64 = segments.iter().map(|s| s.recorder.classes()[index].counts.sent).sum();
             *sent.entry(name).or_default() += count;
@@ -331,17 +332,17 @@ impl Driver for RedisDriver {
         sent
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         segments: &[SegmentOutcome],
-        all_did: &Counts,
+        all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         if part.0 > 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        let mut checks = self.calls_check(all_did)?;
+        let mut checks = self.calls_check(all_counts)?;
         let mut findings = Vec::new();
         if phase.kind == Kind::Load {
             self.loaded = true;

@@ -1,4 +1,4 @@
-//! What a scenario of driver `redis` says of keys, values and commands.
+//! Keys of a scenario for driver `redis`: keys, values and commands.
 
 use serde::Deserialize;
 use toml::Table;
@@ -6,10 +6,10 @@ use toml::Table;
 use crate::driver::redis::{Command, Content, GroupConfig, Keys, Pattern, Size};
 use crate::scenario::{Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
 
-/// What an operation says.
+/// Keys of an operation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OperationOwn {
+struct OperationOptions {
     command: String,
     #[serde(default = "random_pattern")]
     pattern: String,
@@ -19,24 +19,24 @@ fn random_pattern() -> String {
     "R".to_owned()
 }
 
-/// What data set, phase and mix say together.
+/// Keys of data set, phase and mix.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GroupOwn {
+struct GroupOptions {
     #[serde(default = "memtier_prefix")]
     prefix: String,
     #[serde(default = "memtier_keys")]
     keys: [u64; 2],
     base: Option<u64>,
     #[serde(default = "memtier_size")]
-    size: SizeOwn,
+    size: SizeOption,
     #[serde(default = "random_content")]
-    content: ContentOwn,
+    content: ContentOption,
     deviation: Option<f64>,
     median: Option<f64>,
     #[serde(default = "zipf_exponent")]
     exponent: f64,
-    requests: Option<RequestsOwn>,
+    requests: Option<RequestsOption>,
     #[serde(default = "yes")]
     distinct_seeds: bool,
 }
@@ -46,7 +46,7 @@ struct GroupOwn {
     untagged,
     expecting = "`size` is a number of bytes, `[least, most]`, `{ growing = [least, most] }` or `{ weighted = [[size, weight]] }`"
 )]
-enum SizeOwn {
+enum SizeOption {
     Fixed(u32),
     Range([u32; 2]),
     Growing { growing: [u32; 2] },
@@ -55,7 +55,7 @@ enum SizeOwn {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "`content` is \"random\", \"memtier-x\" or `{ compressed = SHARE }`")]
-enum ContentOwn {
+enum ContentOption {
     Word(ContentWord),
     Share(ContentShare),
 }
@@ -75,7 +75,7 @@ enum ContentWord {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "`requests` is a number or \"allkeys\"")]
-enum RequestsOwn {
+enum RequestsOption {
     Count(u64),
     Word(String),
 }
@@ -88,12 +88,12 @@ fn memtier_keys() -> [u64; 2] {
     [0, 10_000_000]
 }
 
-fn memtier_size() -> SizeOwn {
-    SizeOwn::Fixed(32)
+fn memtier_size() -> SizeOption {
+    SizeOption::Fixed(32)
 }
 
-fn random_content() -> ContentOwn {
-    ContentOwn::Word(ContentWord::Random)
+fn random_content() -> ContentOption {
+    ContentOption::Word(ContentWord::Random)
 }
 
 fn zipf_exponent() -> f64 {
@@ -104,18 +104,18 @@ fn yes() -> bool {
     true
 }
 
-/// The groups of a phase: what the data set says, then the phase, then the mix.
+/// The groups of a phase: keys of the data set, overridden by those of the phase, then of the mix.
 pub(super) fn groups(scenario: &Scenario, phase: &Phase) -> std::result::Result<Vec<GroupConfig>, String> {
-    // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
-    typed::<GroupOwn>(scenario.dataset.clone(), "[dataset]", &[])?;
+    // A separate check of `[dataset]` gives better suggestions.
+    typed::<GroupOptions>(scenario.dataset.clone(), "[dataset]", &[])?;
     phase.mixes.iter().map(|mix| group(scenario, phase, mix)).collect()
 }
 
 fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
     let place = format!("phase `{}`", phase.name);
     let mut table: Table = scenario.dataset.clone();
-    table.extend(mix.own.clone());
-    let own: GroupOwn = typed(table, &place, PHASE_KEYS)?;
+    table.extend(mix.driver_keys.clone());
+    let own: GroupOptions = typed(table, &place, PHASE_KEYS)?;
     let commands = mix
         .operations
         .iter()
@@ -137,12 +137,12 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
     let parallel = commands.first().is_some_and(|command| command.pattern == Pattern::Parallel);
     let requests = match own.requests {
         None => None,
-        Some(RequestsOwn::Count(count)) => Some(scenario.scaled(count)),
-        Some(RequestsOwn::Word(word)) if word == "allkeys" => {
+        Some(RequestsOption::Count(count)) => Some(scenario.scaled(count)),
+        Some(RequestsOption::Word(word)) if word == "allkeys" => {
             let range = keys.max - keys.min;
             Some(if parallel { range / clients + 1 } else { range })
         }
-        Some(RequestsOwn::Word(word)) => {
+        Some(RequestsOption::Word(word)) => {
             return Err(format!("{place}: requests = \"{word}\"; use a number or \"allkeys\""));
         }
     };
@@ -154,26 +154,26 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
         commands,
         keys,
         size: match own.size {
-            SizeOwn::Fixed(size) => Size::Fixed(size),
-            SizeOwn::Range([min, max]) => Size::Random(min, max),
-            SizeOwn::Growing { growing: [min, max] } => Size::Growing(min, max),
-            SizeOwn::Weighted { weighted } => {
+            SizeOption::Fixed(size) => Size::Fixed(size),
+            SizeOption::Range([min, max]) => Size::Random(min, max),
+            SizeOption::Growing { growing: [min, max] } => Size::Growing(min, max),
+            SizeOption::Weighted { weighted } => {
                 Size::Weighted(weighted.into_iter().map(|[s, w]| (s, w)).collect())
             }
         },
         content: match own.content {
-            ContentOwn::Word(ContentWord::Random) => Content::Random,
-            ContentOwn::Word(ContentWord::MemtierX) => Content::MemtierX,
-            ContentOwn::Share(ContentShare { compressed: share @ 0.0..=1.0 }) => {
+            ContentOption::Word(ContentWord::Random) => Content::Random,
+            ContentOption::Word(ContentWord::MemtierX) => Content::MemtierX,
+            ContentOption::Share(ContentShare { compressed: share @ 0.0..=1.0 }) => {
                 Content::Compressed((share * 1e3).round() as u16)
             }
-            ContentOwn::Share(ContentShare { compressed }) => {
+            ContentOption::Share(ContentShare { compressed }) => {
                 return Err(format!("{place}: content compressed = {compressed}; it is a share, 0 to 1"));
             }
         },
         requests,
         distinct_seeds: own.distinct_seeds,
-        // Seed 1 is memtier's own.
+        // Seed 1 gives memtier's own sequence.
         seed: (scenario.head.seed as u32).wrapping_sub(1),
     })
 }
@@ -181,7 +181,7 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
 fn command(scenario: &Scenario, name: &str) -> std::result::Result<Command, String> {
     let place = format!("operation `{name}`");
     let operation = scenario.operation(name).ok_or_else(|| format!("{place} is not there"))?;
-    let own: OperationOwn = typed(operation.own.clone(), &place, OPERATION_KEYS)?;
+    let own: OperationOptions = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
     Ok(Command {
         class: scenario.class_of(name),
         text: own.command,

@@ -1,22 +1,22 @@
-//! Phases that fill or drop the tables.
+//! Load phases: they fill or drop the tables.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Action, action};
-use crate::driver::sql::{Contents, Loaded, Sql};
+use super::action::{Action, action};
+use crate::driver::sql::{Contents, LoadProgress, Sql};
 use crate::engine::{Ended, Event, SegmentOutcome, Shared, event::now_ms};
 use crate::error::{Error, Result};
-use crate::progress::place;
+use crate::progress::position;
 use crate::recorder::{Recorder, Second};
 use crate::result::Check;
 use crate::runner::plan::segments;
 use crate::scenario::{Phase, Scenario};
 
-/// How often is looked how far a load is.
+/// The interval of progress reports.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A phase that fills or drops the tables. There is no latency in it; its figures are rows and seconds.
+/// A load phase. It measures no latency; its figures are rows and seconds.
 pub(super) struct Load<'a> {
     pub(super) sql: Sql,
     pub(super) phase: &'a Phase,
@@ -24,7 +24,7 @@ pub(super) struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Carries it out. Beside the outcome: what it shows, in a sentence.
+    /// Runs the phase. Returns the outcome and a finding.
     pub(super) fn make(
         &self,
         shared: &Shared,
@@ -34,7 +34,7 @@ impl Load<'_> {
         let (connections, classes) = (self.phase.connections(), self.scenario.operations.len());
         let (at, started_ms) = (Instant::now(), now_ms());
         on_event(Event::Started { segment: 0, at });
-        let loaded = Loaded::default();
+        let loaded = LoadProgress::default();
         let mut second = 0;
         thread::scope(|scope| {
             let worker = scope.spawn(|| match action {
@@ -50,8 +50,8 @@ impl Load<'_> {
                 while at.elapsed().as_secs() > second {
                     on_event(Event::Second(Box::new(Second::new(second, classes))));
                     second += 1;
-                    let place = place(second, Duration::MAX);
-                    on_event(Event::Note(format!("{place}  {}", self.how_far(action, &loaded))));
+                    let position = position(second, Duration::MAX);
+                    on_event(Event::Note(format!("{position}  {}", self.how_far(action, &loaded))));
                 }
             }
             worker.join().expect("BUG: the loader panicked")
@@ -73,7 +73,7 @@ impl Load<'_> {
         Ok((SegmentOutcome { recorder, started_ms, measured, ended, first_loss_s: None }, finding))
     }
 
-    fn how_far(&self, action: Action, loaded: &Loaded) -> String {
+    fn how_far(&self, action: Action, loaded: &LoadProgress) -> String {
         match action {
             Action::Cleanup => "the tables are dropped".to_owned(),
             Action::Load if self.sql.rows() == 0 => "the tables are made".to_owned(),
@@ -89,7 +89,7 @@ impl Load<'_> {
     }
 }
 
-/// Whether what was loaded is there: `rows` in each of `tables`.
+/// Checks the loaded tables: `rows` in each of `tables`.
 pub(super) fn checks(contents: &Contents, tables: u32, rows: u32) -> Vec<Check> {
     let mut checks = vec![Check {
         what: format!("rows of {tables} tables after the load"),
@@ -115,7 +115,7 @@ pub(super) fn checks(contents: &Contents, tables: u32, rows: u32) -> Vec<Check> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::Driver as _;
+    use crate::runner::driver::Driver as _;
     use crate::runner::sql::SqlDriver;
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
             phase: &scenario.phases[0],
             scenario: &scenario,
         };
-        let words = load.how_far(Action::Load, &Loaded::default());
+        let words = load.how_far(Action::Load, &LoadProgress::default());
         assert_eq!(words, "0 of 3000 rows written, 0 of 3 tables are whole with their indexes");
     }
 

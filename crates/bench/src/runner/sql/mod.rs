@@ -1,21 +1,20 @@
 //! Scenarios of driver `sql`.
 //!
-//! `[dataset]`: the tables (`tables`, `table_size`, `distribution`, ...). Operations: the transactions (`kind` and what
-//! [`crate::driver::sql::Transaction`] knows). Phases of kind `load` fill the tables, or drop them with
-//! `action = "cleanup"`.
+//! `[dataset]`: the tables (`tables`, `table_size`, `distribution`, ...). Operations: the transactions (`kind` and the
+//! keys of [`crate::driver::sql::Transaction`]). Phases of kind `load` fill the tables, or drop them with `action =
+//! "cleanup"`.
 
+mod action;
 mod loading;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use super::asked::{left_behind, load_command};
+use super::command_line::{left_behind, load_command};
+use super::driver::SLICE_MS_THREADS;
+use super::driver::{Counts, Driver, empty_outcome};
 use super::plan::plan;
-use super::turns::SLICE_MS_THREADS;
-use super::{Counts, Driver, nothing};
-use crate::driver::Choice;
+use crate::driver::OperationChoice;
 use crate::driver::sql::{
     Address, Dialect, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements, ratio,
 };
@@ -26,30 +25,13 @@ use crate::options::Context;
 use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
-use crate::scenario::{Kind, Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
-use crate::telemetry::{Database, Source, server_pid};
+use crate::sampling::{Database, Source, server_pid};
+use crate::scenario::{Kind, OPERATION_KEYS, Phase, Scenario, typed};
+use action::{Action, action};
 use loading::Load;
 
-/// Names that a server of this protocol has as a process.
+/// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 4] = ["mariadbd", "mysqld", "postgres", "tacho"];
-
-/// What a phase says of its own.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PhaseOwn {
-    #[serde(default)]
-    action: Action,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Action {
-    /// Makes and fills the tables.
-    #[default]
-    Load,
-    /// Drops them.
-    Cleanup,
-}
 
 /// The driver of one scenario.
 pub(super) struct SqlDriver {
@@ -59,7 +41,7 @@ pub(super) struct SqlDriver {
     transactions: Vec<Transaction>,
     server_pid: Option<u32>,
     counters: Option<ServerCounters>,
-    /// The server's counters and ours before the phase.
+    /// The server's counters before the phase.
     before: Option<BTreeMap<String, f64>>,
     sent: StatementCounts,
     findings: Vec<String>,
@@ -79,7 +61,7 @@ impl SqlDriver {
         let mut transactions = Vec::new();
         for operation in &scenario.operations {
             let place = format!("operation `{}`", operation.name);
-            transactions.push(typed::<Transaction>(operation.own.clone(), &place, OPERATION_KEYS)?);
+            transactions.push(typed::<Transaction>(operation.driver_keys.clone(), &place, OPERATION_KEYS)?);
         }
         let driver = Self {
             scenario: scenario.clone(),
@@ -111,7 +93,7 @@ impl SqlDriver {
                 (mix.connections, classes.collect())
             })
             .collect();
-        let choice = Choice::new(&groups).map_err(Error::Options)?;
+        let choice = OperationChoice::new(&groups).map_err(Error::Options)?;
         let silence = Duration::from_secs(SILENCE_TIMEOUT_S);
         let (address, tables) = (self.address.clone(), self.tables.clone());
         Sql::new(address, tables, self.transactions.clone(), choice, self.scenario.head.seed, silence)
@@ -125,7 +107,7 @@ impl SqlDriver {
         load_command(&self.scenario, &phases, &self.address.without_password())
     }
 
-    /// Statements that the server counted so far, if it does.
+    /// The number of statements that the server has counted, if it counts them.
     fn counted(&mut self) -> Result<Option<BTreeMap<String, f64>>> {
         let Some(counters) = &mut self.counters else { return Ok(None) };
         counters.statements().map_err(|error| Error::Answer(format!("the server's counters: {error}")))
@@ -167,7 +149,7 @@ impl SqlDriver {
         Ok(checks)
     }
 
-    /// Whether what was loaded is there.
+    /// Checks of the loaded tables.
     fn load_checks(&self, phase: &Phase) -> Result<Vec<Check>> {
         if action(phase).map_err(Error::Options)? != Action::Load {
             return Ok(Vec::new());
@@ -180,7 +162,7 @@ impl SqlDriver {
     fn statement_findings(&mut self, segments: &[SegmentOutcome]) -> Vec<String> {
         let sent = self.sent;
         let measured_s: f64 = segments.iter().map(|s| s.measured.as_secs_f64()).sum();
-        // Statements of the warm-up are among the counted ones; as many belong to each transaction there.
+        // The counts include statements of the warm-up, where a transaction has as many.
         let sum = |count: fn(&crate::recorder::Counts) -> u64| -> f64 {
             segments.iter().map(|s| count(&s.recorder.total().counts)).sum::<u64>() as f64
         };
@@ -212,14 +194,7 @@ impl SqlDriver {
     }
 }
 
-fn action(phase: &Phase) -> std::result::Result<Action, String> {
-    let place = format!("phase `{}`", phase.name);
-    let own = |mix: &Mix| typed::<PhaseOwn>(mix.own.clone(), &place, PHASE_KEYS);
-    let owns = phase.mixes.iter().map(own).collect::<std::result::Result<Vec<_>, _>>()?;
-    Ok(owns.first().map(|own| own.action).unwrap_or_default())
-}
-
-/// The server's process if it runs here.
+/// The server's process if it runs on this machine.
 fn process_of(address: &Address) -> Option<u32> {
     let socket = *address.resolve().ok()?.first()?;
     server_pid(socket, &PROCESS_NAMES)
@@ -279,7 +254,7 @@ impl Driver for SqlDriver {
         vec![Box::new(Database::new(self.address.clone()))]
     }
 
-    fn before(&mut self, phase: &Phase) -> Result<()> {
+    fn prepare(&mut self, phase: &Phase) -> Result<()> {
         if phase.kind != Kind::Load {
             self.sql(phase)?.check_dataset(&self.load_command())?;
         }
@@ -296,9 +271,9 @@ impl Driver for SqlDriver {
     ) -> Result<Vec<SegmentOutcome>> {
         self.sent = StatementCounts::default();
         if phase.kind == Kind::Load {
-            // One process is enough, and two would meet each other.
+            // One process fills the tables, so that two do not collide.
             if part.0 > 0 {
-                return Ok(vec![nothing(self.classes().len(), on_event)]);
+                return Ok(vec![empty_outcome(self.classes().len(), on_event)]);
             }
             let load = Load { sql: self.sql(phase)?, phase, scenario: &self.scenario };
             let (outcome, finding) = load.make(shared, on_event)?;
@@ -313,21 +288,21 @@ impl Driver for SqlDriver {
         Ok(outcome.segments)
     }
 
-    fn did(&mut self, _: &[SegmentOutcome]) -> Counts {
+    fn local_counts(&mut self, _: &[SegmentOutcome]) -> Counts {
         std::mem::take(&mut self.sent).by_name()
     }
 
-    fn after(
+    fn verify(
         &mut self,
         phase: &Phase,
         part: (u32, u32),
         segments: &[SegmentOutcome],
-        all_did: &Counts,
+        all_counts: &Counts,
     ) -> Result<(Vec<Check>, Vec<String>)> {
         if part.0 > 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        self.sent = StatementCounts::from_names(all_did);
+        self.sent = StatementCounts::from_names(all_counts);
         let checks =
             if phase.kind == Kind::Load { self.load_checks(phase)? } else { self.statement_checks()? };
         Ok((checks, self.statement_findings(segments)))

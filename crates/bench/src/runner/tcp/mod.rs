@@ -1,8 +1,9 @@
-//! Scenarios of driver `tcp`: a load balancer's three numbers, or those of anything else that accepts connections.
+//! Scenarios of driver `tcp`: the three limits of a load balancer, or of any server that accepts connections.
 //!
-//! A phase says `test`: `maxconn` (connections are opened at `rate`, held for `hold`, then one of each `sample` is asked
-//! something), `cps` (connections are opened at `rate` and closed as `close` says) or `qps` (requests at `rate` on open
-//! connections); with `arrival = "closed"` the last two go on as soon as a connection is closed or answered. `[dataset]` and phases: `application` (`http`, `echo`, `none`), `path`, `sources`, `connect_timeout`, `close`
+//! A phase has a `test`: `maxconn` (opens connections at `rate`, holds them for `hold`, then sends a request on one of
+//! each `sample`), `cps` (opens connections at `rate` and closes them as `close` says) or `qps` (requests at `rate` on
+//! open connections). With `arrival = "closed"` the last two go on as soon as a connection is closed or answered.
+//! `[dataset]` and phases: `application` (`http`, `echo`, `none`), `path`, `sources`, `connect_timeout`, `close`
 //! (`fin`, `rst`, `after-request`), `hold`, `keep_alive` (`tcp`, `application`, `none`), `keep_alive_every`, `sample`,
 //! `give_up_last`, `give_up_failures`. `--scale` scales connections and rates.
 
@@ -14,24 +15,24 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::Driver;
+use super::driver::Driver;
+use super::driver::SLICE_MS_EVENTS;
 use super::plan::{plan, target_url};
-use super::turns::SLICE_MS_EVENTS;
 use crate::driver::tcp::Tcp;
-use crate::driver::tcp::ports::Kernel;
+use crate::driver::tcp::ports::PortLimits;
 use crate::engine::{Event, Plan, Segment, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::process::Sampled;
+use crate::process::SampledProcess;
 use crate::progress::Progress;
 use crate::result::{self, OperationCounts, RunResult, Target};
+use crate::sampling::{is_local, listener_pid};
 use crate::scenario::{Phase, Scenario};
 use crate::target_url::{TCP, TargetUrl};
-use crate::telemetry::{is_local, listener_pid};
 use sentences::Attempts;
 use test::{Kind, Test};
 
-/// Longest wait for the first connection and its answer.
+/// The longest wait for the first connection and its answer.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The driver of one scenario.
@@ -55,15 +56,15 @@ impl TcpDriver {
         Test::of(&self.scenario, phase).expect("BUG: every phase was read when the driver was made")
     }
 
-    /// Sources of a phase, checked against the ports of this machine.
+    /// The plan of a phase; its connections are checked against the ports of this machine.
     fn plan(&self, phase: &Phase, address: SocketAddr, part: (u32, u32)) -> Result<Plan> {
         let test = self.test(phase);
-        let kernel = Kernel::here();
+        let limits = PortLimits::here();
         let needs = test.needs(address.ip().is_loopback());
         let wrong = |what: String| Error::Options(format!("phase `{}`: {what}", phase.name));
         test.check_application().map_err(wrong)?;
-        let sources = test.sources().addresses(address.ip(), needs.sources(&kernel)).map_err(wrong)?;
-        needs.check(&kernel, sources.len()).map_err(wrong)?;
+        let sources = test.sources().addresses(address.ip(), needs.sources(&limits)).map_err(wrong)?;
+        needs.check(&limits, sources.len()).map_err(wrong)?;
         Ok(Plan {
             sources,
             groups: vec![test.connections],
@@ -73,9 +74,9 @@ impl TcpDriver {
         })
     }
 
-    /// What the processes and the kernel hold now. What several generators share is read by the first.
+    /// The memory of the processes and the kernel. With several generators, the first process reads what they share.
     fn memory_now(&self, part: (u32, u32)) -> Vec<(&'static str, Option<u64>)> {
-        let rss = |pid: u32| Sampled::new(pid).ok()?.rss_bytes();
+        let rss = |pid: u32| SampledProcess::new(pid).ok()?.rss_bytes();
         let mut all = vec![(sentences::GENERATOR_GREW, rss(std::process::id()))];
         if part.0 == 0 {
             all.push((sentences::TARGET_GREW, self.server_pid.and_then(rss)));
@@ -99,7 +100,7 @@ impl TcpDriver {
                 let Some(cps) = named("") else { return Vec::new() };
                 let connects = connects(cps).unwrap_or_default();
                 let attempts = Attempts::of(connects.completed, &cps.total.counts);
-                // Requests are planned as well where there are any; as many as connections that were established.
+                // The plan contains the requests as well, one for each connection that was established.
                 let due = cps.total.counts.planned.saturating_sub(cps.total.counts.sent - connects.sent);
                 let rate = test.rate().map(|rate| (rate, due));
                 vec![sentences::per_second(&phase.name, rate, &connects, &attempts, cps.duration_s)]
@@ -131,7 +132,7 @@ fn lost(counts: &OperationCounts) -> u64 {
     losses.map(|(_, count)| count).sum()
 }
 
-/// The kernel's own objects on this machine, sockets among them.
+/// The memory of the kernel's objects on this machine, including sockets.
 fn slab_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find_map(|line| line.strip_prefix("Slab:"))?;
@@ -163,10 +164,10 @@ impl Driver for TcpDriver {
         let product = first_answer(address, &request.map(|a| a.request()).max().unwrap_or_default())?;
         self.address = Some(address);
         self.server_pid = is_local(address.ip()).then(|| listener_pid(address.port())).flatten();
-        let kernel = Kernel::here();
+        let limits = PortLimits::here();
         let settings = [
-            ("net.ipv4.ip_local_port_range", format!("{} {}", kernel.range.0, kernel.range.1)),
-            ("net.ipv4.tcp_tw_reuse", kernel.reuse.to_string()),
+            ("net.ipv4.ip_local_port_range", format!("{} {}", limits.range.0, limits.range.1)),
+            ("net.ipv4.tcp_tw_reuse", limits.reuse.to_string()),
         ];
         let settings = settings.map(|(name, value)| (format!("generator: {name}"), value)).into();
         Ok(Target { address: address.to_string(), product, started_by_run: false, settings })
@@ -193,7 +194,7 @@ impl Driver for TcpDriver {
         if test.kind == Kind::Qps
             && let Some(http) = test.http(&self.scenario, &self.url.host_port()).map_err(Error::Options)?
         {
-            // A web server ends a connection after so many requests; this protocol opens it again.
+            // A web server closes a connection after a number of requests. The HTTP driver opens it again.
             return Ok(event::run(&http, &plan, shared, on_event)?.segments);
         }
         let tcp = Tcp::new(test.config(&self.scenario, &self.url.host_port()));
@@ -220,7 +221,8 @@ impl Driver for TcpDriver {
     }
 }
 
-/// Connects once and asks what the phases ask. Returns who answers, if it says so as a web server does.
+/// Connects once and sends the request of the phases. Returns the product name, if the server gives one as a web server
+/// does.
 fn first_answer(address: SocketAddr, request: &[u8]) -> Result<Option<String>> {
     let mut stream = TcpStream::connect_timeout(&address, FIRST_TIMEOUT).map_err(|error| {
         Error::Options(format!(

@@ -1,4 +1,4 @@
-//! What the phases of driver `tcp` show, in sentences. Pure.
+//! The findings of phases of driver `tcp` as sentences. Pure functions.
 
 use std::fmt::Write as _;
 
@@ -8,32 +8,32 @@ use crate::engine::event::{
 use crate::result::OperationCounts;
 
 const KIB: f64 = 1_024.0;
-/// Names of what grew while connections were opened and held.
+/// The names of the memory growth while connections were opened and held.
 pub(super) const GENERATOR_GREW: &str = "bytes of generator memory grown";
 /// See [`GENERATOR_GREW`].
 pub(super) const TARGET_GREW: &str = "bytes of target memory grown";
 /// See [`GENERATOR_GREW`].
 pub(super) const KERNEL_GREW: &str = "bytes of kernel memory grown";
 
-/// What became of attempts to connect.
+/// The results of connection attempts.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Attempts {
     pub(super) established: u64,
     pub(super) refused: u64,
     pub(super) reset: u64,
     pub(super) timed_out: u64,
-    /// Not the target's doing: this machine had no port.
+    /// Attempts for which this machine had no port.
     pub(super) no_port: u64,
     pub(super) other: u64,
-    /// SYNs that the kernel sent again, and for how many connects.
+    /// The number of SYNs that the kernel sent again, and of the connects that needed it.
     pub(super) repeated: (u64, u64),
     pub(super) not_tried: u64,
-    /// Due, and not begun when the time was over.
+    /// Attempts that were due and not begun at the end.
     pub(super) not_begun: u64,
 }
 
 impl Attempts {
-    /// From the counts of all classes together.
+    /// Reads the counts of all classes together.
     pub(super) fn of(established: u64, counts: &OperationCounts) -> Self {
         let mut attempts = Self { established, ..Self::default() };
         for (what, count) in &counts.errors {
@@ -62,7 +62,7 @@ impl Attempts {
         self.refused + self.reset + self.timed_out + self.no_port + self.other
     }
 
-    /// `refused 1, reset 0, ...`, and what the kernel had to repeat.
+    /// `refused 1, reset 0, ...`, and the SYNs that were sent again.
     fn causes(&self) -> String {
         let mut text =
             format!("{} refused, {} reset, {} timed out", self.refused, self.reset, self.timed_out);
@@ -85,7 +85,7 @@ impl Attempts {
     }
 }
 
-/// How many connections there were.
+/// The sentence about the number of connections.
 pub(super) fn connections(
     phase: &str,
     asked: u64,
@@ -113,7 +113,7 @@ pub(super) fn connections(
     text
 }
 
-/// What connections take, from the bytes that grew; `None` where nothing was read.
+/// The sentence about the memory of connections, from the growth in bytes; `None` without samples.
 pub(super) fn memory(phase: &str, counts: &OperationCounts, connections: u64) -> Option<String> {
     let each = |name: &str| Some(*counts.extra.get(name)? as f64 / connections.max(1) as f64 / KIB);
     let mut text = format!(
@@ -130,8 +130,8 @@ pub(super) fn memory(phase: &str, counts: &OperationCounts, connections: u64) ->
     Some(text)
 }
 
-/// How many connections a second there were in `seconds`; `asked` is the rate that was asked for and how many came due, where it
-/// was not a closed loop.
+/// The sentence about connections per second in `seconds`. `asked` is the planned rate and the number of connections
+/// that came due, except in a closed loop.
 pub(super) fn per_second(
     phase: &str,
     asked: Option<(f64, u64)>,

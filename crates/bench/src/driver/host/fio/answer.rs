@@ -1,4 +1,4 @@
-//! fio's answer, and what it says of the disk.
+//! Parses fio's output and derives findings about the disk.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::recorder::{Operation, Recorder};
 use crate::result::Distribution;
 use crate::statistics::{bimodal, little};
 
-/// A device is at its quota when it comes so near to it.
+/// A device counts as being at its quota within this share of it.
 const QUOTA_NEAR: f64 = 0.1;
 
-/// What fio measured.
+/// The measurements of fio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Operations per second.
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_s: f64,
-    /// Operations.
+    /// The number of operations.
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
-    /// Submission to completion.
+    /// Latency, from submission to completion.
     pub latency: Distribution,
-    /// Mean of it, microseconds.
+    /// Mean latency, microseconds.
     pub latency_mean_us: f64,
-    /// Mean time of the submission itself, microseconds.
+    /// Mean time of the submission, microseconds.
     pub submit_mean_us: f64,
-    /// How busy the device was, percent; `None` when fio does not know it.
+    /// The busy time of the device, percent; `None` if fio does not report it.
     pub busy_percent: Option<f64>,
 }
 
@@ -73,7 +73,7 @@ struct Utilisation {
     util: f64,
 }
 
-/// Reads fio's JSON. Its histogram has steps of up to 0.8 %, so have the latencies here.
+/// Parses fio's JSON. fio's histogram has steps of up to 0.8 %, and so have these latencies.
 pub(super) fn parse(text: &str, rw: Pattern, took: Duration) -> Result<Measured> {
     let wrong = |what: String| Error::Answer(format!("fio's answer: {what}"));
     // fio may print notes before the JSON.
@@ -103,7 +103,7 @@ pub(super) fn parse(text: &str, rw: Pattern, took: Duration) -> Result<Measured>
 }
 
 impl Measured {
-    /// Enters all operations into a recorder. fio says when none of them was, so they are spread evenly.
+    /// Records all operations. fio does not report their times, so they are spread evenly.
     pub fn record(&self, class: u16, recorder: &mut Recorder) {
         let gap_ns = self.took.as_nanos() as f64 / self.operations.max(1) as f64;
         let bytes = self.bytes / self.operations.max(1);
@@ -118,7 +118,7 @@ impl Measured {
         }
     }
 
-    /// What the figures say about the disk, in sentences.
+    /// Findings about the disk, as sentences.
     pub fn diagnose(&self, name: &str, job: &Job, disk_gib: Option<f64>) -> Vec<String> {
         let mut findings = vec![format!(
             "{name}: {:.0} operations/s, {:.1} MiB/s, p50 {} us, p99 {} us; the device was busy {}.",
@@ -148,7 +148,7 @@ impl Measured {
     }
 }
 
-/// Operations per second the article's cloud allows a disk: 1200 and 30 for each GiB, 20,000 at most.
+/// The operations per second that the article's cloud allows a disk: 1200 plus 30 per GiB, at most 20,000.
 pub fn allowed_iops(gib: f64) -> f64 {
     (1_200.0 + 30.0 * gib).min(20_000.0)
 }
@@ -178,7 +178,7 @@ mod tests {
         toml::from_str("rw = 'randwrite'\nblock = '4k'\ndepth = 128").unwrap()
     }
 
-    /// A disk at its quota: nine tenths of the operations at once, the others wait for the next tokens.
+    /// A disk at its quota: nine tenths of the operations are immediate, the others wait for tokens.
     fn throttled() -> Measured {
         let mut latency = Distribution::default();
         for n in 0..10_000_u64 {

@@ -1,5 +1,5 @@
-//! MySQL's protocol over a blocking socket. Handshake and passwords are those of `mysql_common`; commands and result
-//! sets are read here, because a load generator counts rows and never builds them.
+//! MySQL's protocol over a blocking socket. The handshake and the passwords use `mysql_common`. Commands and result
+//! sets are parsed here, because a load generator counts rows and does not build them.
 
 mod packet;
 
@@ -11,9 +11,9 @@ use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, Hand
 use mysql_common::proto::MySerialize as _;
 
 use super::address::Address;
-use super::client::{Effect, Rows, Statement, Value};
 use super::link::{Link, SqlError};
-use crate::driver::Breaker;
+use super::value::{Effect, Rows, Statement, Value};
+use crate::driver::CancelHandle;
 use packet::{number, push_text, refusal, text_row, unexpected};
 
 const QUIT: u8 = 0x01;
@@ -25,12 +25,12 @@ const TYPE_STRING: u8 = 0xfe;
 const OK: u8 = 0x00;
 const EOF: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// A packet of this length goes on in the next one; only rows and statements of 16 MiB and more are so long.
+/// A packet of this length continues in the next one. Only rows and statements of 16 MiB and more are that long.
 const LONGEST: usize = 0xff_ffff;
-/// The server cannot prepare such a statement.
+/// The error code for statements that the server cannot prepare.
 const UNSUPPORTED: &str = "1295";
 
-/// What we can do, as far as the server can too.
+/// The capabilities that the client asks for.
 fn wanted() -> CapabilityFlags {
     CapabilityFlags::CLIENT_PROTOCOL_41
         | CapabilityFlags::CLIENT_SECURE_CONNECTION
@@ -45,13 +45,13 @@ fn wanted() -> CapabilityFlags {
 #[derive(Debug)]
 pub(crate) struct Mysql {
     link: Link,
-    /// The packet that is written, its header included.
+    /// The packet to write, including its header.
     out: Vec<u8>,
     sequence: u8,
-    /// Result sets have no EOF packet between columns and rows.
+    /// Whether result sets have no EOF packet between columns and rows.
     no_eof: bool,
-    /// MariaDB says whether definitions of columns follow: not for a prepared statement that it has told of before. The
-    /// client library that sysbench has asks for it too, and the server's work differs by a tenth.
+    /// Whether MariaDB says if column definitions follow: it omits them for a prepared statement whose columns it has
+    /// sent before. sysbench's client library asks for this too, and it changes the server's work by a tenth.
     says_metadata: bool,
 }
 
@@ -63,8 +63,8 @@ impl Mysql {
         Ok(client)
     }
 
-    pub(super) fn breaker(&self) -> Breaker {
-        self.link.breaker()
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        self.link.cancel_handle()
     }
 
     pub(super) fn bytes(&self) -> (u64, u64) {
@@ -136,7 +136,7 @@ impl Mysql {
     }
 
     pub(super) fn quit(&mut self) {
-        // The server may have gone before.
+        // The server may have closed the connection before.
         let _ = self.command(QUIT, |_| ());
     }
 
@@ -153,7 +153,7 @@ impl Mysql {
             ));
         }
         self.no_eof = capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
-        // A server without this flag is a MariaDB, and tells its own abilities elsewhere.
+        // A server without this flag is MariaDB, which has its own capabilities elsewhere.
         let own = MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA & hello.mariadb_ext_capabilities();
         self.says_metadata =
             !own.is_empty() && !hello.capabilities().contains(CapabilityFlags::CLIENT_LONG_PASSWORD);
@@ -187,10 +187,10 @@ impl Mysql {
         self.finish_login(address, nonce)
     }
 
-    /// Until the server says OK: it may ask for another way to prove the password, once.
+    /// Finishes the login. The server may ask once for another authentication method.
     fn finish_login(&mut self, address: &Address, mut nonce: Vec<u8>) -> Result<(), SqlError> {
         let password = (!address.password.is_empty()).then_some(address.password.as_str());
-        // OK, a switch, "go on", a key, OK: a server that says more is not one of those we know.
+        // OK, a switch, "continue", a key, OK: no known server sends more.
         for _ in 0..6 {
             let length = self.answer()?;
             let packet = self.link.bytes()[..length].to_vec();
@@ -213,7 +213,7 @@ impl Mysql {
                     let secret = plugin.gen_data(password, &nonce).map(|data| data.into_owned());
                     self.reply(secret.as_deref().unwrap_or_default())?;
                 }
-                // caching_sha2_password: 3 is "known, OK follows", 4 asks for the password itself.
+                // caching_sha2_password: 3 means "known, OK follows", 4 asks for the password itself.
                 Some(1) if packet.get(1) == Some(&3) => {}
                 Some(1) if packet.get(1) == Some(&4) => self.reply(&[2])?,
                 Some(1) => {
@@ -249,7 +249,7 @@ impl Mysql {
         self.link.send(&self.out)
     }
 
-    /// Waits for a packet; its payload is the first so many bytes of the link.
+    /// Waits for a packet. Its payload is the first bytes of the link, of the returned number.
     #[inline]
     fn packet(&mut self) -> Result<usize, SqlError> {
         self.link.need(4)?;
@@ -266,7 +266,7 @@ impl Mysql {
         Ok(length)
     }
 
-    /// The same; an error packet is an error, an empty one too.
+    /// The same; an error packet or an empty packet is an error.
     #[inline]
     fn answer(&mut self) -> Result<usize, SqlError> {
         let length = self.packet()?;
@@ -301,7 +301,7 @@ impl Mysql {
         loop {
             let length = self.answer()?;
             let packet = &self.link.bytes()[..length];
-            // A row may begin so only when its first column has 16 MiB.
+            // Only a row whose first column has 16 MiB can start like this.
             if packet[0] == EOF {
                 self.link.used(length);
                 return Ok(Effect { rows, affected: 0 });
@@ -313,7 +313,7 @@ impl Mysql {
     }
 }
 
-/// The password under the server's RSA key, as caching_sha2_password wants it over a plain connection.
+/// The password encrypted with the server's RSA key, as caching_sha2_password requires over a plain connection.
 fn encrypted(password: &str, nonce: &[u8], key: &[u8]) -> Vec<u8> {
     let mut secret = password.as_bytes().to_vec();
     secret.push(0);

@@ -1,8 +1,8 @@
-//! Values within MySQL's packets: lengths, texts, refusals.
+//! Parts of MySQL's packets: numbers, texts, errors.
 
 use crate::driver::sql::link::SqlError;
 
-/// An error packet.
+/// Parses an error packet.
 pub(super) fn refusal(packet: &[u8]) -> SqlError {
     let code = u16::from_le_bytes([packet.get(1).copied().unwrap_or(0), packet.get(2).copied().unwrap_or(0)]);
     let text = packet.get(3..).unwrap_or_default();
@@ -11,12 +11,12 @@ pub(super) fn refusal(packet: &[u8]) -> SqlError {
     SqlError::Refused { code: code.to_string(), message: String::from_utf8_lossy(text).into_owned() }
 }
 
-/// What no server of this protocol says.
+/// The error for a packet that violates the protocol.
 pub(super) fn unexpected(what: &str) -> SqlError {
     SqlError::Lost(format!("{what} is not MySQL's protocol; is this a MySQL or MariaDB server?"))
 }
 
-/// A length-encoded number and its own length.
+/// Parses a length-encoded number. Returns it with its own length.
 pub(super) fn number(bytes: &[u8]) -> Option<(u64, usize)> {
     let wide = |count: usize| {
         let mut number = [0; 8];
@@ -32,7 +32,7 @@ pub(super) fn number(bytes: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// Appends a text with its length before it.
+/// Appends a length-encoded text.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     match text.len() {
         length @ 0..=250 => out.push(length as u8),

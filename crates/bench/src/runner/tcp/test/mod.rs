@@ -1,4 +1,4 @@
-//! What a phase of driver `tcp` does: read from the scenario, at its scale.
+//! The test of a phase of driver `tcp`: its keys, checked and scaled.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use toml::Table;
 use crate::dataset::Distribution;
 use crate::driver::http::{Expect, GroupConfig, Http, Operation, Request, Version};
 use crate::driver::tcp::addresses::Sources;
-use crate::driver::tcp::ports::Needs;
+use crate::driver::tcp::ports::PortDemand;
 use crate::driver::tcp::{Application, Config};
-use crate::engine::{Close, Connect, Load, Segment, Sustained, Then, When};
+use crate::engine::{AfterReopen, Close, Connect, FailureRule, Load, ReopenTrigger, Segment};
 use crate::limits::{HANDSHAKE_TIMEOUT_S, PROBES_PER_S_MAX, SUSTAINED_FAILURES, SUSTAINED_LAST};
 use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, duration, typed};
 use crate::schedule::Arrivals;
 
 /// The operation that opens a connection.
 pub(super) const CONNECT: &str = "connect";
-/// The operation that asks something on one.
+/// The operation that sends a request on an open connection.
 const REQUEST: &str = "request";
 
-/// What a phase finds out.
+/// The limit that a phase measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
-    /// How many connections there can be at one time.
+    /// The number of connections at a time.
     Maxconn,
-    /// How many can be opened and closed each second.
+    /// The number of connections that are opened and closed per second.
     Cps,
-    /// How many requests open connections carry each second.
+    /// The number of requests per second on open connections.
     Qps,
 }
 
@@ -43,7 +43,7 @@ enum Closing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Spoken {
+enum ApplicationKind {
     None,
     Echo,
     #[default]
@@ -59,13 +59,13 @@ enum KeepAlive {
     None,
 }
 
-/// What `[dataset]` and a phase say.
+/// Keys of `[dataset]` and of a phase.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct TestOptions {
     test: Kind,
     #[serde(default)]
-    application: Spoken,
+    application: ApplicationKind,
     #[serde(default = "root")]
     path: String,
     #[serde(default)]
@@ -104,17 +104,17 @@ fn sustained_failures() -> u32 {
     SUSTAINED_FAILURES
 }
 
-/// A phase, checked and at the scenario's scale.
+/// A phase, checked and at the scale of the scenario.
 #[derive(Debug)]
 pub(super) struct Test {
     pub(super) kind: Kind,
-    /// Connections at one time.
+    /// The number of connections at a time.
     pub(super) connections: u32,
-    /// Connects or requests per second and how they are spread; `None` in a closed loop, where each answer makes room for the next.
+    /// Connects or requests per second and their arrivals; `None` in a closed loop.
     scheduled: Option<(f64, Arrivals)>,
     timer_us: u32,
     pause: Duration,
-    own: Own,
+    options: TestOptions,
 }
 
 impl Test {
@@ -122,24 +122,24 @@ impl Test {
         let place = format!("phase `{}`", phase.name);
         let [mix] = &phase.mixes[..] else { return Err(format!("{place}: this driver has no mixes")) };
         let mut table: Table = scenario.dataset.clone();
-        // By itself first: what is wrong there is not of the phase, and is near to none of the phase's keys.
+        // A separate check of `[dataset]` gives better suggestions.
         let mut dataset = table.clone();
         dataset.entry("test").or_insert_with(|| toml::Value::String("qps".to_owned()));
-        typed::<Own>(dataset, "[dataset]", &[])?;
-        table.extend(mix.own.clone());
-        let own: Own = typed(table, &place, PHASE_KEYS)?;
+        typed::<TestOptions>(dataset, "[dataset]", &[])?;
+        table.extend(mix.driver_keys.clone());
+        let options: TestOptions = typed(table, &place, PHASE_KEYS)?;
         let rate = mix.rate.unwrap_or(1.0) * scenario.rate_scale();
         let scheduled = match mix.arrival {
             Arrival::Poisson => Some((rate, Arrivals::Poisson)),
             Arrival::Fixed => Some((rate, Arrivals::Fixed)),
-            Arrival::Closed if own.test != Kind::Maxconn => None,
+            Arrival::Closed if options.test != Kind::Maxconn => None,
             other => {
                 return Err(format!(
                     "{place}: arrival = {other:?}; this driver knows poisson and fixed, and closed for cps and qps"
                 ));
             }
         };
-        if scheduled.is_none() && own.test == Kind::Cps && own.close != Closing::AfterRequest {
+        if scheduled.is_none() && options.test == Kind::Cps && options.close != Closing::AfterRequest {
             return Err(format!(
                 "{place}: a closed loop of connects needs close = \"after-request\": kernels shake hands for programs that \
                  do not accept yet, so there would be nothing to wait for"
@@ -151,22 +151,25 @@ impl Test {
                 mix.window
             ));
         }
-        if own.test == Kind::Cps && !mix.pause.is_zero() {
+        if options.test == Kind::Cps && !mix.pause.is_zero() {
             return Err(format!("{place}: pause is for requests, not for connects"));
         }
-        if own.test != Kind::Qps && mix.timer_us > 0 {
+        if options.test != Kind::Qps && mix.timer_us > 0 {
             return Err(format!("{place}: timer_us is for requests per second, not for connects"));
         }
-        if own.test == Kind::Maxconn && phase.duration.is_some() {
+        if options.test == Kind::Maxconn && phase.duration.is_some() {
             return Err(format!("{place}: `duration` follows from connections, rate and `hold`"));
         }
-        if own.test != Kind::Maxconn && phase.duration.is_none() {
+        if options.test != Kind::Maxconn && phase.duration.is_none() {
             return Err(format!("{place}: it has no `duration` and would never end"));
         }
-        if !wire::http1::write::is_target(&own.path) {
-            return Err(format!("{place}: path = \"{}\": it begins with `/` and has no blanks", own.path));
+        if !wire::http1::write::is_target(&options.path) {
+            return Err(format!(
+                "{place}: path = \"{}\": it begins with `/` and has no blanks",
+                options.path
+            ));
         }
-        if own.sample == 0 || own.give_up_last == 0 || own.give_up_failures == 0 {
+        if options.sample == 0 || options.give_up_last == 0 || options.give_up_failures == 0 {
             return Err(format!("{place}: sample, give_up_last and give_up_failures must be above zero"));
         }
         for name in [CONNECT, REQUEST] {
@@ -177,32 +180,33 @@ impl Test {
             }
         }
         Ok(Self {
-            kind: own.test,
+            kind: options.test,
             connections: u32::try_from(scenario.scaled(mix.connections.into())).unwrap_or(u32::MAX),
             scheduled,
             timer_us: mix.timer_us,
             pause: mix.pause,
-            own,
+            options,
         })
     }
 
-    /// Whether there is an application where one is needed. It is looked at when the phase is to be run, because other phases
-    /// of the same file may do without.
+    /// Checks that the application which the test needs is given. The check runs with the phase, because other phases
+    /// of the same file may need none.
     pub(super) fn check_application(&self) -> Result<(), String> {
-        let own = &self.own;
-        let asks = self.kind == Kind::Qps || (self.kind == Kind::Cps && own.close == Closing::AfterRequest);
-        if own.application != Spoken::None {
+        let options = &self.options;
+        let asks =
+            self.kind == Kind::Qps || (self.kind == Kind::Cps && options.close == Closing::AfterRequest);
+        if options.application != ApplicationKind::None {
             Ok(())
         } else if asks {
             Err("without an application (`http`, `echo`) nothing can be asked".to_owned())
-        } else if self.kind == Kind::Maxconn && own.keep_alive == KeepAlive::Application {
+        } else if self.kind == Kind::Maxconn && options.keep_alive == KeepAlive::Application {
             Err("without an application keep_alive is \"tcp\" or \"none\"".to_owned())
         } else {
             Ok(())
         }
     }
 
-    /// What the engine does for it.
+    /// The engine's segments of the phase.
     pub(super) fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
         let segment = |suffix: &str, load: Load, duration: Duration| Segment {
             name: format!("{}{suffix}", phase.name),
@@ -212,8 +216,8 @@ impl Test {
             drain: phase.drain,
         };
         let seed = scenario.head.seed;
-        let scheduled = |(rate, arrivals)| When::Scheduled { rate, arrivals, seed };
-        let when = self.scheduled.map_or(When::Again, scheduled);
+        let scheduled = |(rate, arrivals)| ReopenTrigger::Scheduled { rate, arrivals, seed };
+        let when = self.scheduled.map_or(ReopenTrigger::Again, scheduled);
         let connecting =
             |then| Load::Reopen { when, close: self.close(), class: scenario.class_of(CONNECT), then };
         let length = phase.duration.unwrap_or(Duration::MAX);
@@ -224,56 +228,56 @@ impl Test {
                 let closed = Load::Closed { window: 1, pause: self.pause };
                 vec![segment("", self.scheduled.map_or(closed, open), length)]
             }
-            Kind::Cps if self.own.close == Closing::AfterRequest => {
-                vec![segment("", connecting(Then::Answer), length)]
+            Kind::Cps if self.options.close == Closing::AfterRequest => {
+                vec![segment("", connecting(AfterReopen::Answer), length)]
             }
-            Kind::Cps => vec![segment("", connecting(Then::Close), length)],
+            Kind::Cps => vec![segment("", connecting(AfterReopen::Close), length)],
             Kind::Maxconn => {
-                let hold = self.own.hold.unwrap_or(Duration::from_secs(30));
+                let hold = self.options.hold.unwrap_or(Duration::from_secs(30));
                 let mut all = vec![
-                    segment("-open", connecting(Then::Stay(self.give_up())), Duration::MAX),
+                    segment("-open", connecting(AfterReopen::Stay(self.give_up())), Duration::MAX),
                     segment("-hold", Load::Idle, hold),
                 ];
-                if self.own.application != Spoken::None {
-                    let probes = f64::from(self.connections) / f64::from(self.own.sample);
+                if self.options.application != ApplicationKind::None {
+                    let probes = f64::from(self.connections) / f64::from(self.options.sample);
                     let over = Duration::from_secs_f64((probes / PROBES_PER_S_MAX).max(1.0));
-                    all.push(segment("-probe", Load::Sample { every: self.own.sample, over }, over));
+                    all.push(segment("-probe", Load::Sample { every: self.options.sample, over }, over));
                 }
                 all
             }
         }
     }
 
-    /// What it asks for each second; `None` in a closed loop.
+    /// The planned rate per second; `None` in a closed loop.
     pub(super) fn rate(&self) -> Option<f64> {
         self.scheduled.map(|(rate, _)| rate)
     }
 
-    fn give_up(&self) -> Sustained {
-        Sustained { last: self.own.give_up_last, failures: self.own.give_up_failures }
+    fn give_up(&self) -> FailureRule {
+        FailureRule { last: self.options.give_up_last, failures: self.options.give_up_failures }
     }
 
     fn close(&self) -> Close {
-        if self.own.close == Closing::Rst { Close::Reset } else { Close::Fin }
+        if self.options.close == Closing::Rst { Close::Reset } else { Close::Fin }
     }
 
     /// How the engine opens connections.
     pub(super) fn connect(&self) -> Connect {
-        let by_kernel = self.kind == Kind::Maxconn && self.own.keep_alive == KeepAlive::Tcp;
+        let by_kernel = self.kind == Kind::Maxconn && self.options.keep_alive == KeepAlive::Tcp;
         Connect {
             by_load: self.kind != Kind::Qps,
-            timeout: self.own.connect_timeout.unwrap_or(Duration::from_secs(HANDSHAKE_TIMEOUT_S)),
+            timeout: self.options.connect_timeout.unwrap_or(Duration::from_secs(HANDSHAKE_TIMEOUT_S)),
             keep_alive: by_kernel.then(|| self.every()),
         }
     }
 
     fn every(&self) -> Duration {
-        self.own.keep_alive_every.unwrap_or(Duration::from_secs(30))
+        self.options.keep_alive_every.unwrap_or(Duration::from_secs(30))
     }
 
-    /// The protocol's part, for a target called `host`.
+    /// The driver's configuration, for a target called `host`.
     pub(super) fn config(&self, scenario: &Scenario, host: &str) -> Config {
-        let pings = self.kind == Kind::Maxconn && self.own.keep_alive == KeepAlive::Application;
+        let pings = self.kind == Kind::Maxconn && self.options.keep_alive == KeepAlive::Application;
         Config {
             application: self.application(host),
             class: scenario.class_of(REQUEST),
@@ -282,19 +286,21 @@ impl Test {
     }
 
     pub(super) fn application(&self, host: &str) -> Application {
-        match self.own.application {
-            Spoken::None => Application::None,
-            Spoken::Echo => Application::Echo,
-            Spoken::Http => Application::Http { host: host.to_owned(), path: self.own.path.clone() },
+        match self.options.application {
+            ApplicationKind::None => Application::None,
+            ApplicationKind::Echo => Application::Echo,
+            ApplicationKind::Http => {
+                Application::Http { host: host.to_owned(), path: self.options.path.clone() }
+            }
         }
     }
 
-    /// A client of a web server, where one is asked.
+    /// The HTTP driver for requests to a web server.
     pub(super) fn http(&self, scenario: &Scenario, host: &str) -> Result<Option<Http>, String> {
         let Application::Http { host, path } = self.application(host) else { return Ok(None) };
         let request = Request { method: "GET".to_owned(), target: path, host, ..Request::default() };
         let expect = Expect { statuses: (200..400).collect(), ..Expect::default() };
-        // Every class has one; only that of requests is used.
+        // Every class needs a request; only the one for requests is used.
         let operations = vec![Operation { request, expect }; scenario.operations.len()];
         let group = GroupConfig {
             connections: self.connections,
@@ -310,16 +316,16 @@ impl Test {
     }
 
     pub(super) fn sources(&self) -> &Sources {
-        &self.own.sources
+        &self.options.sources
     }
 
-    /// What it needs of the machine.
-    pub(super) fn needs(&self, on_loopback: bool) -> Needs {
-        // The side that closes first keeps the port; a reset leaves nothing.
-        let closes = self.kind == Kind::Cps && self.own.close != Closing::Rst;
-        Needs {
+    /// The ports that the test needs.
+    pub(super) fn needs(&self, on_loopback: bool) -> PortDemand {
+        // The side that closes first keeps the port in TIME_WAIT, except after a reset.
+        let closes = self.kind == Kind::Cps && self.options.close != Closing::Rst;
+        PortDemand {
             connections: self.connections.into(),
-            // Nobody knows how many they are in a closed loop.
+            // The rate of a closed loop is unknown.
             closed_per_s: if closes { self.rate().unwrap_or(f64::INFINITY) } else { 0.0 },
             on_loopback,
         }

@@ -1,4 +1,4 @@
-//! What phases become, and what is said about wrong ones.
+//! Tests of the conversion of phases into segments, and of error texts.
 
 use super::*;
 
@@ -54,9 +54,9 @@ fn phases_become_segments_at_their_scale() {
         (open.connections, open.rate(), cps.rate(), qps.connections),
         (500, Some(100.0), Some(300.0), 5)
     );
-    assert!(matches!(parts[0].loads[0], Load::Reopen { then: Then::Stay(_), class: 0, .. }));
+    assert!(matches!(parts[0].loads[0], Load::Reopen { then: AfterReopen::Stay(_), class: 0, .. }));
     assert!(matches!(parts[2].loads[0], Load::Sample { every: 100, .. }));
-    assert!(matches!(cycle[0].loads[0], Load::Reopen { then: Then::Close, close: Close::Fin, .. }));
+    assert!(matches!(cycle[0].loads[0], Load::Reopen { then: AfterReopen::Close, close: Close::Fin, .. }));
     assert!(matches!(requests[0].loads[0], Load::Open { rate: 100.0, .. }));
     assert!(open.connect().by_load && !qps.connect().by_load);
     assert_eq!(open.connect().keep_alive, Some(Duration::from_secs(30)));
@@ -78,7 +78,7 @@ fn options_change_what_is_done() {
     assert_eq!((open.connect().keep_alive, open.connect().timeout.as_secs()), (None, 2));
     assert_eq!((cps.needs(true).closed_per_s, cps.close()), (0.0, Close::Reset));
     let all = tests(&["phase.s.close=after-request", "phase.c.keep_alive=application"]).unwrap();
-    assert!(matches!(all[1].1[0].loads[0], Load::Reopen { then: Then::Answer, .. }));
+    assert!(matches!(all[1].1[0].loads[0], Load::Reopen { then: AfterReopen::Answer, .. }));
     let scenario = Scenario::parse(FILE, &[]).unwrap();
     assert_eq!(all[0].0.config(&scenario, "h").ping, Some(Duration::from_secs(30)));
 }
@@ -89,7 +89,10 @@ fn a_closed_loop_has_no_rate() {
     let all = tests(&[&connects[..], &["phase.q.arrival=closed", "phase.q.pause=2ms"]].concat()).unwrap();
     let [_, (cps, cycle), (qps, requests)] = &all[..] else { panic!() };
     assert_eq!((cps.rate(), qps.rate()), (None, None));
-    assert!(matches!(cycle[0].loads[0], Load::Reopen { when: When::Again, then: Then::Answer, .. }));
+    assert!(matches!(
+        cycle[0].loads[0],
+        Load::Reopen { when: ReopenTrigger::Again, then: AfterReopen::Answer, .. }
+    ));
     let pause = Duration::from_millis(2);
     assert_eq!(requests[0].loads[0], Load::Closed { window: 1, pause });
     assert!(cps.needs(true).closed_per_s.is_infinite(), "as many ports as TIME_WAIT may hold");

@@ -1,0 +1,13 @@
+//! The output of the commands.
+
+use std::io::Write;
+
+use crate::error::{Error, Result};
+
+/// Writes a line. A closed pipe is no error: its reader needs no more output.
+pub(super) fn write_line(out: &mut dyn Write, text: &str) -> Result<()> {
+    match writeln!(out, "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("writing")(error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,393 @@
+//! Runs the phases of a scenario one after the other and writes their result into one bundle.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::command_line;
+use super::driver::{Counts, Driver};
+use super::drivers::driver;
+use super::meter::{Meter, Metered};
+use super::result_collector::{FinishedSegment, ResultCollector};
+use super::side::{Side, SideRunner};
+use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
+use crate::error::{Error, Result};
+use crate::open_files;
+use crate::options::Context;
+use crate::process::SampledProcess;
+use crate::progress::Progress;
+use crate::result::{Builder, Bundle, ScenarioAsRun, Target};
+use crate::sampling::{Collector, Host, Process, Source};
+use crate::scenario::{Phase, Scenario};
+use crate::server_process::ServerProcess;
+
+/// Options of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The names of the phases to run; empty for all.
+    pub phases: Vec<String>,
+    /// The index of this process's part of the connections, and the number of parts.
+    pub part: Option<(u32, u32)>,
+    /// Shows no progress.
+    pub quiet: bool,
+    /// The label of the run in a series. With a label, only terminals show progress, because the series writes a line
+    /// for each run.
+    pub label: Option<String>,
+    /// A flag that ends the run, such as after Ctrl-C.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Synchronises the processes of a run. It adds up the counts of all processes and returns the sum to each. It returns
+/// `None` when the run is over: it was stopped, or a process has ended.
+pub type Barrier<'a> = &'a mut dyn FnMut(Counts) -> Result<Option<Counts>>;
+
+/// The barrier of a single process.
+pub fn alone(counts: Counts) -> Result<Option<Counts>> {
+    Ok(Some(counts))
+}
+
+/// Runs a scenario. A run with a bad result gives an invalid bundle, not an error.
+pub fn run(
+    scenario: &Scenario,
+    options: &Options,
+    context: &Context,
+    barrier: Barrier<'_>,
+) -> Result<Bundle> {
+    run_side(scenario, options, context, barrier, None)
+}
+
+/// Runs a scenario. With a side, its only phase alternates with another run.
+pub(super) fn run_side(
+    scenario: &Scenario,
+    options: &Options,
+    context: &Context,
+    barrier: Barrier<'_>,
+    side: Option<Side>,
+) -> Result<Bundle> {
+    let wrong = |what: String| Error::Scenario { path: PathBuf::from(&scenario.head.name), what };
+    let phases = chosen(scenario, &options.phases)?;
+    let mut driver = driver(scenario).map_err(wrong)?;
+    let part = options.part.unwrap_or((0, 1));
+    let most = phases.iter().map(|phase| driver.connections(phase)).max().unwrap_or(0);
+    // The other side runs in this process and has as many connections.
+    open_files::provide(if side.is_some() { most.saturating_mul(2) } else { most }, part.1)?;
+    driver.limits(&phases)?;
+    let progress = progress(options, part);
+    let target = driver.open(context, &progress)?;
+    let server = match (driver.server_process(), scenario.target.pid.or(driver.server_pid())) {
+        // The first process samples the server for all. The other processes may be on another host.
+        _ if part.0 > 0 => None,
+        (Some(server_process), _) => Some(server_process),
+        (None, pid) => pid.map(SampledProcess::new).transpose()?.map(ServerProcess::single),
+    };
+    let current = server.as_ref().and_then(ServerProcess::current);
+    if let Some(text) = current.and_then(|server| open_files::server_cap(&server, most)) {
+        return Err(Error::Options(text));
+    }
+    let mut run = Run {
+        results: ResultCollector::new(bundle_builder(scenario, context, target), driver.classes()),
+        progress,
+        server,
+        began: Instant::now(),
+        began_wall: SystemTime::now(),
+        scenario,
+        part,
+        stop: Arc::clone(&options.stop),
+        side,
+    };
+    // At this point every process has connected to the server, and none has sent a request. Seconds count from here in
+    // all processes.
+    let met = barrier(Counts::new())?;
+    run.begin();
+    if met.is_none() {
+        run.mark_if_stopped();
+    }
+    for phase in met.map(|_| phases).unwrap_or_default() {
+        match run.phase(driver.as_mut(), phase, barrier) {
+            Ok(true) => {}
+            Ok(false) => break,
+            // The measurements of the other processes are worth keeping.
+            Err(Error::Stopped) if part.1 > 1 => {
+                run.results.interrupted(run.began.elapsed());
+                break;
+            }
+            // The error of a dead server explains more than that of a lost connection.
+            Err(error) if run.results.is_empty() => return Err(driver.close().err().unwrap_or(error)),
+            Err(error) => {
+                run.results.fault(run.began.elapsed(), format!("phase {}: {error}", phase.name));
+                break;
+            }
+        }
+    }
+    if let Err(error) = driver.close() {
+        run.results.fault(run.began.elapsed(), error.to_string());
+    }
+    if part.1 > 1 {
+        // Findings that need the sum of all processes follow after the merge.
+        return Ok(run.results.finish_part(run.began, run.began_wall, part.0 + 1));
+    }
+    let mut bundle = run.results.finish(run.began, run.began_wall);
+    bundle.result.findings.splice(..0, driver.conclusions(&bundle.result));
+    Ok(bundle)
+}
+
+/// The progress display of this process.
+fn progress(options: &Options, part: (u32, u32)) -> Progress {
+    let progress = match options.label {
+        Some(_) if !options.quiet => Progress::terminal_only(),
+        _ => Progress::new(options.quiet),
+    };
+    let run = options.label.as_ref().map(|label| format!("{label}: "));
+    // The rates are those of this process. No other process shows progress.
+    let process = (part.1 > 1).then(|| format!("process {} of {}: ", part.0 + 1, part.1));
+    progress.labelled(run.into_iter().chain(process).collect())
+}
+
+/// Adds the findings of a run of several processes to its merged bundle.
+pub(crate) fn conclude(scenario: &Scenario, bundle: &mut Bundle) -> std::result::Result<(), String> {
+    let conclusions = driver(scenario)?.conclusions(&bundle.result);
+    bundle.result.findings.splice(..0, conclusions);
+    Ok(())
+}
+
+fn chosen<'a>(scenario: &'a Scenario, names: &[String]) -> Result<Vec<&'a Phase>> {
+    if names.is_empty() {
+        return Ok(scenario.phases.iter().collect());
+    }
+    let find = |name: &String| {
+        scenario.phases.iter().find(|phase| phase.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = scenario.phases.iter().map(|phase| phase.name.as_str()).collect();
+            Error::Options(format!(
+                "there is no phase `{name}` in {}, there are {}",
+                scenario.head.name,
+                known.join(", ")
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn bundle_builder(scenario: &Scenario, context: &Context, target: Target) -> Builder {
+    let head = &scenario.head;
+    let as_run = ScenarioAsRun {
+        name: head.name.clone(),
+        about: head.about.clone(),
+        driver: head.driver.clone(),
+        article: head.article.clone(),
+        configuration: command_line::configuration(scenario),
+    };
+    let mut bundle_builder = Builder::new(as_run, head.seed, SystemTime::now());
+    bundle_builder
+        .command(&command_line::command_line(&context.command_line), context.commit.as_deref())
+        .target(target);
+    bundle_builder
+}
+
+struct Run<'a> {
+    results: ResultCollector,
+    progress: Progress,
+    server: Option<ServerProcess>,
+    began: Instant,
+    began_wall: SystemTime,
+    scenario: &'a Scenario,
+    part: (u32, u32),
+    stop: Arc<AtomicBool>,
+    side: Option<Side>,
+}
+
+impl Run<'_> {
+    fn begin(&mut self) {
+        (self.began, self.began_wall) = (Instant::now(), SystemTime::now());
+        self.results.began(self.began_wall);
+    }
+
+    /// Runs one phase. Returns false if the run is over.
+    fn phase(&mut self, driver: &mut dyn Driver, phase: &Phase, barrier: Barrier<'_>) -> Result<bool> {
+        if let Some(side) = self.side.take() {
+            return self.phase_in_slices(driver, phase, side);
+        }
+        if self.part.0 == 0 {
+            driver.prepare(phase)?;
+        }
+        if barrier(Counts::new())?.is_none() {
+            self.mark_if_stopped();
+            return Ok(false);
+        }
+        let plan = driver.segments(phase, self.scenario);
+        let shared = Shared::default();
+        let mut meter = Meter::new(self.server.clone(), &plan, phase.connections());
+        let connections = self.share(driver.connections(phase));
+        let (results, progress, stop) = (&mut self.results, &self.progress, &self.stop);
+        let began = self.began;
+        let has_figures = driver.has_figures_each_second(phase);
+        let mut collector = Collector::start(sources(driver, self.server.as_ref(), self.part));
+        let mut first_start = began;
+        let outcome = driver.run(phase, self.part, &shared, &mut |event| {
+            if let Event::Started { segment: 0, at } = &event {
+                first_start = *at;
+            }
+            collector.on_event(&event);
+            if stop.load(Ordering::Relaxed) {
+                shared.stop();
+            }
+            meter.on_event(&event, &shared);
+            if has_figures || !matches!(event, Event::Second(_)) {
+                show(&event, &plan, connections, phase, progress, meter.segment());
+            }
+            if let Event::Second(second) = &event {
+                let name = &plan[meter.segment()].name;
+                results.second(
+                    name,
+                    meter.segment_began().saturating_duration_since(began),
+                    second,
+                    meter.rss(),
+                );
+            }
+        });
+        let mut collected = collector.finish();
+        if self.part.1 > 1 {
+            // The target worked for all processes, and this process knows only its own operations.
+            collected.series.remove("target.cpu_us_per_operation");
+        }
+        results.collected(first_start.saturating_duration_since(began), collected);
+        let segments = outcome?;
+        let meters = meter.finish(&shared);
+        self.collect_segments(driver, phase, &plan, &segments, &meters, None);
+        let all_counts = barrier(driver.local_counts(&segments))?;
+        let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
+        let (checks, findings) = match (ended, all_counts) {
+            (Ended::Stopped, _) => driver.stopped(),
+            (_, Some(all_counts)) => driver.verify(phase, self.part, &segments, &all_counts)?,
+            // The counts of the other processes are unknown.
+            (_, None) => {
+                self.mark_if_stopped();
+                driver.stopped()
+            }
+        };
+        self.results.verified(checks, findings);
+        Ok(ended < Ended::Stopped)
+    }
+
+    /// Marks the run as interrupted if it was stopped. If another process has ended, that process reports the reason.
+    fn mark_if_stopped(&mut self) {
+        if self.stop.load(Ordering::Relaxed) {
+            self.results.interrupted(self.began.elapsed());
+        }
+    }
+
+    /// The number of this process's connections.
+    fn share(&self, all: u32) -> u32 {
+        all / self.part.1 + u32::from(self.part.0 < all % self.part.1)
+    }
+
+    fn collect_segments(
+        &mut self,
+        driver: &dyn Driver,
+        phase: &Phase,
+        plan: &[engine::Segment],
+        segments: &[SegmentOutcome],
+        meters: &[Metered],
+        ended: Option<Duration>,
+    ) {
+        let connections = self.share(driver.connections(phase));
+        let threads = if driver.has_thread_each() { connections.max(1) } else { phase.threads };
+        for (index, outcome) in segments.iter().enumerate() {
+            let started = meters.get(index).map_or(self.began, |metered| metered.began);
+            let starts = started.saturating_duration_since(self.began);
+            self.results.segment(&FinishedSegment {
+                segment: &plan[index],
+                kind: phase.kind,
+                threads,
+                connections,
+                parts: self.part.1,
+                starts,
+                ends: ended.unwrap_or(starts + outcome.measured + plan[index].warmup),
+                outcome,
+                metered: meters.get(index),
+                gates: &self.scenario.gates,
+                loads: &plan[index].loads,
+            });
+        }
+    }
+
+    /// Runs one phase in slices, alternating with another run. It samples nothing each second, because the sampler
+    /// would take processor time from one of the sides.
+    fn phase_in_slices(&mut self, driver: &mut dyn Driver, phase: &Phase, side: Side) -> Result<bool> {
+        driver.prepare(phase)?;
+        let plan = driver.segments(phase, self.scenario);
+        let shares_target = side.shares_target && !driver.starts_server();
+        let runner = Arc::new(SideRunner::new(side, self.server.clone()));
+        let slices: Arc<dyn engine::SliceSource> = Arc::clone(&runner) as _;
+        let shared = Shared::in_slices(slices);
+        let stop = &self.stop;
+        let phase_began = Instant::now();
+        let mut segments = driver.run(phase, self.part, &shared, &mut |_| {
+            if stop.load(Ordering::Relaxed) {
+                shared.stop();
+            }
+        })?;
+        let ended = self.began.elapsed();
+        for segment in &mut segments {
+            segment.first_loss_s = runner.first_loss_s(phase_began);
+        }
+        let meters = [runner.metered(phase_began)];
+        self.collect_segments(driver, phase, &plan, &segments, &meters, Some(ended));
+        let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
+        let (checks, findings) = match ended {
+            Ended::Stopped => driver.stopped(),
+            _ if shares_target => {
+                let what =
+                    "Both sides used one server; what it counted is that of both and was not compared.";
+                (Vec::new(), vec![what.to_owned()])
+            }
+            _ => {
+                let local_counts = driver.local_counts(&segments);
+                driver.verify(phase, self.part, &segments, &local_counts)?
+            }
+        };
+        self.results.verified(checks, findings);
+        Ok(ended < Ended::Stopped)
+    }
+}
+
+/// The sources to sample each second during a phase. With several processes, the first one samples the shared sources.
+fn sources(driver: &dyn Driver, server: Option<&ServerProcess>, part: (u32, u32)) -> Vec<Box<dyn Source>> {
+    let name = if part.1 == 1 { "generator".to_owned() } else { format!("generator{}", part.0 + 1) };
+    // This process exists.
+    let own = Process::new(std::process::id(), &name).ok();
+    let mut sources: Vec<Box<dyn Source>> =
+        own.into_iter().map(|own| Box::new(own) as Box<dyn Source>).collect();
+    if part.0 == 0 {
+        let target = server.map(|server| Box::new(Process::of(server.clone(), "target")) as Box<dyn Source>);
+        sources.extend(target);
+        sources.push(Box::new(Host));
+        sources.extend(driver.sources());
+    }
+    sources
+}
+
+fn show(
+    event: &Event,
+    plan: &[engine::Segment],
+    connections: u32,
+    phase: &Phase,
+    progress: &Progress,
+    segment: usize,
+) {
+    match event {
+        Event::Connecting(opened) => {
+            progress.update(|| format!("{}: {opened} of {connections} connections open", phase.name));
+        }
+        Event::Started { segment, .. } => {
+            progress
+                .step(format!("{}: {connections} connections open, the load begins", plan[*segment].name));
+        }
+        Event::Second(second) => {
+            let segment = &plan[segment];
+            progress.second(second, segment.warmup.saturating_add(segment.duration));
+        }
+        Event::Note(text) => progress.step(text.clone()),
+        Event::Tick => {}
+    }
+}

@@ -1,0 +1,75 @@
+//! A server for several generator processes. The first process starts it and gives the others its address.
+
+use serde_json::Value;
+
+use super::command_line::configuration;
+use super::driver::Driver;
+use super::drivers::driver;
+use crate::error::{Error, Result};
+use crate::options::Context;
+use crate::progress::Progress;
+use crate::result::{Bundle, Fault, Target};
+use crate::scenario::Scenario;
+
+/// The driver that started the server, and the description of the server.
+pub(crate) struct SelfHosted {
+    driver: Box<dyn Driver>,
+    target: Target,
+    /// The scenario with the server's address.
+    scenario: Scenario,
+    /// The configuration before the address was set.
+    configuration: Value,
+}
+
+impl SelfHosted {
+    /// Refuses a scenario that starts its own server: generators on other hosts cannot reach it.
+    pub(crate) fn refuse(scenario: &Scenario) -> Result<()> {
+        if !shared_driver(scenario)?.starts_server() {
+            return Ok(());
+        }
+        let what = "a server that the run starts listens on this host alone: with --worker-command name one with --target";
+        Err(Error::Options(what.to_owned()))
+    }
+
+    /// Starts the server of a scenario that names none. Returns `None` if the scenario names one or needs none.
+    pub(crate) fn start(scenario: &Scenario, context: &Context, quiet: bool) -> Result<Option<Self>> {
+        let wrong = |what: String| Error::Scenario { path: (&scenario.head.name).into(), what };
+        let mut driver = shared_driver(scenario)?;
+        if !driver.starts_server() {
+            return Ok(None);
+        }
+        let configuration = configuration(scenario);
+        let target = driver.open(context, &Progress::new(quiet))?;
+        let mut effective = scenario.effective.clone();
+        effective.insert("target".to_owned(), toml::Value::Table(driver.target_overrides()));
+        let text = toml::to_string(&effective).expect("BUG: it was read from TOML");
+        let mut shared = Scenario::parse(&text, &[]).map_err(wrong)?;
+        shared.origin = scenario.origin.clone();
+        Ok(Some(Self { driver, target, scenario: shared, configuration }))
+    }
+
+    /// The scenario with the server's address.
+    pub(crate) fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Stops the server. The result gets the way in which it ended, and the original configuration instead of the
+    /// temporary address.
+    pub(crate) fn stop(mut self, bundle: &mut Bundle) {
+        let result = &mut bundle.result;
+        result.target = self.target;
+        result.scenario.configuration = self.configuration;
+        if let Err(error) = self.driver.close() {
+            result.faults.push(Fault { at_s: result.took_s, what: error.to_string() });
+            result.settle();
+        }
+    }
+}
+
+/// Creates the driver of a scenario that several processes can share.
+fn shared_driver(scenario: &Scenario) -> Result<Box<dyn Driver>> {
+    let driver =
+        driver(scenario).map_err(|what| Error::Scenario { path: (&scenario.head.name).into(), what })?;
+    driver.several_processes().map_err(Error::Options)?;
+    Ok(driver)
+}
