@@ -76,14 +76,14 @@ pub(crate) const IMPORT_HELD_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// How often a request of an import is sent when the server is busy or does not answer.
 pub(crate) const IMPORT_ATTEMPTS_MAX: u32 = 20;
 /// Pause before a request is repeated when the server names none.
-pub(crate) const IMPORT_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause that a server may ask for.
-pub(crate) const IMPORT_PAUSE_MAX: Duration = Duration::from_secs(30);
+pub(crate) const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Files of a demo that are no connection of the fleet: the server's own, readers, the page.
 pub(crate) const DEMO_OTHER_FILES: u64 = 300;
-/// Readiness events that the simulated fleet takes per turn of its loop.
-pub(crate) const FLEET_EVENTS_PER_TURN: usize = 1_024;
+/// Readiness events that the simulated fleet takes per poll.
+pub(crate) const FLEET_EVENTS_PER_POLL: usize = 1_024;
 /// New connections of the fleet per [`FLEET_CONNECT_INTERVAL`], so that it does not overrun the accept backlog.
 pub(crate) const FLEET_CONNECTS: usize = 64;
 /// How often the fleet looks for vehicles that want to connect.

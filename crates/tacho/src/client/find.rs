@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use super::Api;
-use crate::cli::program::path_word;
+use super::api::Api;
 use crate::config::Config;
+use crate::program::path_word;
 
 /// Written by a running server into its data directory, removed at its end.
 const RUNTIME_FILE: &str = "server.json";

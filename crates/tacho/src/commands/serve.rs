@@ -1,0 +1,47 @@
+//! `tacho serve`: the platform.
+
+use clap::Args;
+
+use crate::data_args::DataArgs;
+use crate::listen_args::ListenArgs;
+use crate::logging;
+use crate::output::Audience;
+use crate::server::Server;
+
+/// Runs the server
+///
+/// Devices write over MQTT 3.1.1 and 5 and over HTTP; what is acknowledged is on the disk. Readers use HTTP, WebSocket,
+/// SQL and, where it is switched on, PostgreSQL's protocol. One line per door is printed when it listens, then `ready`.
+///
+/// The first start creates the data directory and an administrator, prints the administrator's random password once and
+/// keeps it in the file admin-password there. SIGTERM (or Ctrl-C) ends the server cleanly: it sends the last
+/// acknowledgements and syncs. A second signal ends it at once; nothing acknowledged is lost then either.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho serve
+  tacho serve --data /var/lib/tacho --config /etc/tacho.toml
+  TACHO_MQTT_LISTEN=0.0.0.0:1883 tacho serve --data /var/lib/tacho
+  TACHO_LOG=debug tacho serve
+  tacho serve --http 127.0.0.1:0 --mqtt 127.0.0.1:0 --json    for scripts: which ports it took")]
+pub(crate) struct ServeArgs {
+    /// Prints one line of JSON when the server is ready: addresses, data directory, login and the file with its password.
+    /// What else would be printed goes to standard error
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    listen: ListenArgs,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+/// Runs the command until a signal ends it.
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let mut config = args.data.load()?;
+    args.listen.apply(&mut config);
+    logging::start(&config)?;
+    let mut server = Server::start(&config, Audience::of(args.json))?;
+    server.announce(&[]);
+    server.wait_for_signal()?;
+    server.stop()
+}
