@@ -53,7 +53,7 @@ pub enum Action {
     /// Import and export whole tables.
     MoveData,
     /// Check and back up the store.
-    Upkeep,
+    Maintenance,
     /// Add, change and delete users, and end their sessions.
     ManageUsers,
 }
@@ -68,7 +68,7 @@ impl Action {
             | Self::SeeCredentials
             | Self::ManageTables
             | Self::MoveData
-            | Self::Upkeep
+            | Self::Maintenance
             | Self::ManageUsers => Role::Administrator,
         }
     }
@@ -82,7 +82,7 @@ impl Action {
             Self::SeeCredentials => "see or change credentials of devices",
             Self::ManageTables => "look after tables",
             Self::MoveData => "import or export tables",
-            Self::Upkeep => "check or back up the store",
+            Self::Maintenance => "check or back up the store",
             Self::ManageUsers => "manage users",
         }
     }

@@ -10,6 +10,7 @@ pub mod history;
 pub mod ingest;
 pub mod live;
 pub mod logins;
+pub mod maintenance;
 pub mod message;
 pub mod metrics;
 mod new_columns;
@@ -18,7 +19,6 @@ pub mod registry;
 pub mod retention;
 pub mod session_token;
 pub mod sql;
-pub mod upkeep;
 mod users;
 
 use std::sync::{Arc, OnceLock};

@@ -148,7 +148,7 @@ pub(crate) async fn export(
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
     let request = body.parse().map_err(ApiError::argument)?;
-    let turn = door.upkeep_turn()?;
+    let turn = door.maintenance_permit()?;
     let kind = match request.format {
         ExportFormat::Csv => "text/csv; charset=utf-8",
         ExportFormat::Parquet => "application/vnd.apache.parquet",

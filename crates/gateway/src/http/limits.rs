@@ -62,9 +62,9 @@ pub(crate) const CHANGES_AT_ONCE: usize = 1;
 /// Changes of the registry that wait for their turn; above it they get 429.
 pub(crate) const CHANGES_WAITING_MAX: usize = 128;
 /// Checks, backups and exports at once; each reads all files and keeps parts from being removed.
-pub(crate) const UPKEEP_AT_ONCE: usize = 1;
+pub(crate) const MAINTENANCE_AT_ONCE: usize = 1;
 /// Bytes of an earlier backup's list: about 170 for each part.
-pub(crate) const UPKEEP_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub(crate) const MAINTENANCE_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of one piece of an import.
 pub(crate) const IMPORT_BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Unpacked bytes that are held at once of it: some kilobytes of Parquet can be gigabytes.

@@ -25,6 +25,7 @@ mod history_text;
 mod json;
 pub(crate) mod lane;
 pub mod limits;
+mod maintenance;
 mod pieces;
 mod request;
 mod server;
@@ -32,7 +33,6 @@ mod sql;
 mod stream;
 mod telemetry;
 mod time_text;
-mod upkeep;
 mod users;
 mod websocket;
 
@@ -55,8 +55,8 @@ use crate::seats::Stop;
 use bodies::{Bodies, BodyLimits};
 use error::{ApiError, ErrorCode, RefusalLabel};
 use lane::Lane;
+pub use maintenance::report_json;
 pub use server::serve;
-pub use upkeep::report_json;
 
 /// What an operator may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,7 @@ struct Door {
     /// What subscriptions and watches of WebSockets hold.
     subscriptions: Arc<Budget>,
     /// For checks and backups.
-    upkeep: Arc<Semaphore>,
+    maintenance: Arc<Semaphore>,
     stop: watch::Receiver<Stop>,
 }
 
@@ -134,7 +134,7 @@ impl Door {
             bodies: Bodies::new(bodies),
             answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
             subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),
-            upkeep: Arc::new(Semaphore::new(limits::UPKEEP_AT_ONCE)),
+            maintenance: Arc::new(Semaphore::new(limits::MAINTENANCE_AT_ONCE)),
             options,
             stop,
         }
@@ -172,8 +172,8 @@ fn router(door: Arc<Door>) -> Router {
         .route("/api/tacho/export", post(bulk::export))
         .route("/api/tacho/import", post(bulk::import))
         .route("/api/tacho/import/device", get(bulk::table_of_device))
-        .route("/api/tacho/check", post(upkeep::check))
-        .route("/api/tacho/backup", post(upkeep::backup))
+        .route("/api/tacho/check", post(maintenance::check))
+        .route("/api/tacho/backup", post(maintenance::backup))
         .route("/api/tacho/users", get(users::list).post(users::add))
         .route("/api/tacho/users/{login}", delete(users::delete))
         .route("/api/tacho/users/{login}/password", post(users::set_password))

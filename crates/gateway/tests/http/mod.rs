@@ -4,10 +4,10 @@ mod auth;
 mod device_api;
 mod devices;
 mod errors;
+mod maintenance;
 mod server;
 mod sql;
 mod telemetry;
-mod upkeep;
 mod websocket;
 
 use std::collections::HashMap;

@@ -17,12 +17,12 @@ mod error;
 mod file;
 mod first_start;
 mod index;
+mod maintenance;
 mod password;
 mod profiles;
 mod random;
 #[cfg(test)]
 mod tests;
-mod upkeep;
 mod users;
 
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub use entity::{
 };
 pub use error::RegistryError;
 pub use first_start::{ADMIN_PASSWORD_FILE, FirstStart};
-pub use upkeep::{copy_for_backup, problems_of};
+pub use maintenance::{copy_for_backup, problems_of};
 
 use crate::session_token::SessionTokens;
 use index::Index;

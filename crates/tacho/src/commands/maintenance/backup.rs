@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use hub::upkeep::{BackupStream, stopped_registry};
+use hub::maintenance::{BackupStream, stopped_registry};
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use store::backup::BackupList;
@@ -23,17 +23,17 @@ use crate::data_directory::{Access, REGISTRY_FILE, create_directory, directory_o
 use crate::output::say;
 use crate::progress::Progress;
 
-/// Copies a data directory, running or stopped, in a state that can be restored
+/// Makes a backup of a data directory, with or without a running server
 ///
 /// The backup has every row that was acknowledged before it began, the devices and users, and the tacho.toml of the data
-/// directory. Every part's checksums are compared on the way. The list that makes it a backup is written last: one that
-/// was interrupted is refused by `tacho restore`, and an earlier backup in the same directory stays good until then.
+/// directory. The command verifies the checksums of all parts while it copies them. It writes the list of files last, so
+/// `tacho restore` refuses an interrupted backup, and an earlier backup in the same directory stays valid until then.
 ///
-/// Into the same directory again only new parts are copied. A running server sends its files and goes on serving; it
-/// writes none anywhere for this. The backup holds access tokens: keep it as you keep the data directory.
+/// Another backup into the same directory copies only new parts. A running server sends its files, continues to serve, and
+/// writes no files for the backup. The backup contains access tokens: protect it like the data directory.
 ///
-/// The digest that is printed is the SHA-256 of the list, which has one of every file. Kept elsewhere, it lets
-/// `tacho restore --digest` refuse a backup that somebody has changed.
+/// The command prints the SHA-256 of the list, which contains the SHA-256 of every file. Keep this digest elsewhere: with it,
+/// `tacho restore --digest` refuses a backup that was changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -41,19 +41,19 @@ Examples:
   tacho backup --data /var/lib/tacho --base /mnt/backup/monday /mnt/backup/tuesday
   tacho backup --data /var/lib/tacho --to tacho.tar")]
 pub(crate) struct BackupArgs {
-    /// Directory for the backup: empty, not there yet, or with an earlier backup of the same data
+    /// Directory for the backup: empty, missing, or with an earlier backup of the same data
     #[arg(required_unless_present = "to", conflicts_with = "to")]
     dir: Option<PathBuf>,
-    /// Writes one tar file instead. It unpacks to a data directory
+    /// Writes one tar file instead, which unpacks to a data directory
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// An earlier backup in another directory; parts that it has are linked, or copied from there
+    /// Earlier backup in another directory, whose parts are linked or copied from there
     #[arg(long, value_name = "DIR", conflicts_with = "to")]
     base: Option<PathBuf>,
-    /// Leaves out parts that are damaged, and says which. Without this a damaged part ends the backup
+    /// Leaves out damaged parts, and names them. Without this a damaged part ends the backup
     #[arg(long, conflicts_with = "to")]
     leave_out_damaged: bool,
-    /// Prints what was copied as JSON
+    /// Prints a summary as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use hub::maintenance::registry_findings;
 use hub::registry::problems_of;
-use hub::upkeep::registry_findings;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::Value;
 use store::backup::Digest;
@@ -24,21 +24,21 @@ use crate::output::say;
 use crate::program;
 use crate::progress::Progress;
 
-/// Verifies everything that is on disk, and changes nothing
+/// Verifies all files on disk, and changes nothing
 ///
-/// Reads every file: the manifest, series, every frame of the log, every block and every row of every part, the registry
-/// of devices. What is damaged is named with its file and place, the rows that it concerns, whether anything acknowledged
-/// is lost, and what to do. Exit code 1 says that there is damage.
+/// The command reads the manifest, the series, every frame of the log, every block and every row of every part, and the
+/// registry of devices. For each damage it names the file and the offset, the rows concerned, whether acknowledged data is
+/// lost, and what to do. Exit code 1 means that there is damage.
 ///
-/// A stopped server's directory is read as it is: nothing is recovered or removed. A running server is asked to check its
-/// own files while it serves.
+/// Without a server the command reads the directory as it is, and recovers or removes nothing. A running server checks its own
+/// files while it serves.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tacho check --data /var/lib/tacho
   tacho check --backup /mnt/backup/tacho")]
 pub(crate) struct CheckArgs {
-    /// Checks a backup's directory instead (`tacho backup`)
+    /// Checks the directory of a backup instead (`tacho backup`)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "config", "url", "user"])]
     backup: Option<PathBuf>,
     /// Refuses a backup whose list does not have this SHA-256 (`tacho backup` prints it)

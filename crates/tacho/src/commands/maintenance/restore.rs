@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use hub::maintenance::SMALL_FILES;
 use hub::registry::problems_of;
-use hub::upkeep::SMALL_FILES;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use store::backup::Digest;
@@ -23,14 +23,14 @@ use crate::time_format::WHOLE_SECONDS;
 /// Files beside the store that may be in a backup.
 const FILES_BESIDE: [&str; 3] = [REGISTRY_FILE, SMALL_FILES[0], SMALL_FILES[1]];
 
-/// Makes a data directory out of a backup
+/// Restores a data directory from a backup
 ///
-/// The directory must be empty or not there yet. Every file's checksum is compared while it is copied, and the result is
-/// checked as a whole (as `tacho check` does) before the command says that it is done. Until then the directory holds
-/// the file restore.unfinished, and no server starts on it.
+/// The directory must be empty or missing. The command verifies the checksum of each file while it copies it, and then checks
+/// the whole result as `tacho check` does. Until the command succeeds, the directory contains the file restore.unfinished, and
+/// no server starts on it.
 ///
-/// A backup that somebody else may have written to is restored with --digest: its list must have the SHA-256 that
-/// `tacho backup` printed. A list that was changed, and any file that is not as it was backed up, is then refused.
+/// If others could have changed the backup, use --digest with the SHA-256 that `tacho backup` printed. The command then
+/// refuses a changed list and changed files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,12 +38,12 @@ Examples:
   tacho restore tacho.tar --data /var/lib/tacho
   tacho restore tacho.tar --data /var/lib/tacho --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
 pub(crate) struct RestoreArgs {
-    /// A backup's directory, or its tar file
+    /// Directory of a backup, or its tar file
     backup: PathBuf,
     /// Refuses a backup whose list does not have this SHA-256 (`tacho backup` prints it)
     #[arg(long, value_name = "SHA256")]
     digest: Option<Digest>,
-    /// Prints what was restored as JSON
+    /// Prints a summary as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hub::caller::Action;
-use hub::upkeep::UpkeepError;
+use hub::maintenance::MaintenanceError;
 use hub::{BackupList, CheckReport, Finding, Severity};
 use serde_json::{Value as JsonValue, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,7 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Door;
 use super::auth::Session;
 use super::error::ApiError;
-use super::limits::UPKEEP_BODY_BYTES_MAX;
+use super::limits::MAINTENANCE_BODY_BYTES_MAX;
 use super::request::read_body;
 use super::stream::{StreamWriter, streamed};
 
@@ -30,8 +30,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Door {
     /// The right to read all files; they are read by one at a time.
-    pub(crate) fn upkeep_turn(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        let turn = Arc::clone(&self.upkeep).try_acquire_owned();
+    pub(crate) fn maintenance_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let turn = Arc::clone(&self.maintenance).try_acquire_owned();
         turn.map_err(|_| {
             ApiError::busy("a check, a backup or an export is under way; try again when it is done")
         })
@@ -40,8 +40,8 @@ impl Door {
 
 /// `POST /api/tacho/check`: lines of JSON, `{"done":..,"total":..}` in bytes and at last `{"report":..}`.
 pub(crate) async fn check(State(door): State<Arc<Door>>, session: Session) -> Result<Response, ApiError> {
-    session.check(Action::Upkeep)?;
-    let turn = door.upkeep_turn()?;
+    session.check(Action::Maintenance)?;
+    let turn = door.maintenance_permit()?;
     let (writer, body) = streamed();
     let hub = Arc::clone(&door.hub);
     tokio::task::spawn_blocking(move || {
@@ -111,8 +111,8 @@ pub(crate) async fn backup(
     session: Session,
     request: Request,
 ) -> Result<Response, ApiError> {
-    session.check(Action::Upkeep)?;
-    let body = read_body(request, UPKEEP_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
+    session.check(Action::Maintenance)?;
+    let body = read_body(request, MAINTENANCE_BODY_BYTES_MAX, "", session.body_account(&door)).await?;
     let have = match body.bytes.is_empty() {
         true => BackupList::default(),
         false => std::str::from_utf8(&body.bytes)
@@ -123,14 +123,14 @@ pub(crate) async fn backup(
             })?,
     };
     drop(body);
-    let turn = door.upkeep_turn()?;
+    let turn = door.maintenance_permit()?;
     let hub = Arc::clone(&door.hub);
     let begun = tokio::task::spawn_blocking(move || hub.backup(have)).await;
     let stream = begun
         .map_err(|_| ApiError::internal("the server failed at this request; its log says why"))?
         .map_err(|error| match error {
-            UpkeepError::Store(error) => ApiError::from(error),
-            UpkeepError::Registry(error) => ApiError::from(error),
+            MaintenanceError::Store(error) => ApiError::from(error),
+            MaintenanceError::Registry(error) => ApiError::from(error),
         })?;
     let bytes = stream.bytes();
     let (mut writer, body) = streamed();

@@ -22,7 +22,7 @@ pub const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
 
 /// Why a backup could not be begun.
 #[derive(Debug, thiserror::Error)]
-pub enum UpkeepError {
+pub enum MaintenanceError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,7 +116,7 @@ impl Hub {
     ///
     /// # Errors
     /// When the store takes no writes, and when a file cannot be read.
-    pub fn backup(&self, have: BackupList) -> Result<BackupStream, UpkeepError> {
+    pub fn backup(&self, have: BackupList) -> Result<BackupStream, MaintenanceError> {
         let registry = self.registry();
         let data = registry.path().parent().unwrap_or(Path::new("."));
         let copy = registry.copy()?;
