@@ -9,7 +9,7 @@ use crate::commands::{
 };
 use crate::{output, program};
 
-/// Tachograph records what a fleet of devices reports and serves it while it is still warm.
+/// Tachograph is a telemetry platform: it stores the data that a fleet of devices reports, and serves it live, by time and by SQL.
 #[derive(Debug, Parser)]
 #[command(name = "tacho", version = VERSION, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -22,17 +22,17 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TACHO_COMMIT
 
 const EXAMPLES: &str = "\
 Examples:
-  tacho demo                              a server with a simulated fleet, to look at
-  tacho serve --data /var/lib/tacho       the server
-  tacho device add \"truck 7\"              a device that may connect, and how it does
-  tacho user add bi@example.org           a login that only reads
+  tacho demo                              runs a server with a simulated fleet
+  tacho serve --data /var/lib/tacho       runs the server
+  tacho device add \"truck 7\"              adds a device, and prints how it connects
+  tacho user add bi@example.org           adds a login that can only read
   tacho sql \"SELECT count(*) FROM telemetry\"
-  tacho import --device car drive1.csv    a recorded drive as that device's data
-  tacho status                            whether a server runs here, and how it is
-  tacho check --data /var/lib/tacho       verifies everything on disk
-  tacho backup /mnt/backup/tacho          a copy that `tacho restore` makes a data directory of
+  tacho import --device car drive1.csv    imports a recorded drive as data of a device
+  tacho status                            shows whether a server runs here, and its state
+  tacho check --data /var/lib/tacho       verifies all files on disk
+  tacho backup /mnt/backup/tacho          makes a copy for `tacho restore`
 
-Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong.";
+Exit codes: 0 success, 1 failure, 2 wrong command line or configuration.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -42,19 +42,19 @@ enum Command {
     /// Adds, shows, renames and deletes devices, and replaces their access tokens
     #[command(subcommand)]
     Device(device::DeviceCommand),
-    /// Users, their roles and passwords, and the key of session tokens
+    /// Manages users with their roles and passwords, and the key of session tokens
     #[command(subcommand)]
     User(user::UserCommand),
     Sql(sql::SqlArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
-    /// Lists tables and their columns, and says how long rows are kept
+    /// Lists tables and their columns, and sets how long a table keeps its rows
     #[command(subcommand)]
     Table(table::TableCommand),
     Check(maintenance::CheckArgs),
     Backup(maintenance::BackupArgs),
     Restore(maintenance::RestoreArgs),
-    /// Load tests, and the ledger that kills the server and counts what is missing
+    /// Runs load tests, among them one that kills the server and looks for lost points
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     Config(config::ConfigArgs),

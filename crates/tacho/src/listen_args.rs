@@ -9,13 +9,14 @@ use crate::config::Config;
 /// The addresses on which the doors listen.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ListenArgs {
-    /// Address of the MQTT door; port 0 takes a free one [default: 127.0.0.1:1883]
+    /// Address on which to listen for MQTT; port 0 takes a free port [default: 127.0.0.1:1883]
     #[arg(long, value_name = "ADDRESS:PORT")]
     mqtt: Option<SocketAddr>,
-    /// Address of the HTTP door; port 0 takes a free one [default: 127.0.0.1:8080]
+    /// Address on which to listen for HTTP; port 0 takes a free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
-    /// Address of the PostgreSQL door; port 0 takes a free one [default: none; `tacho demo`: 127.0.0.1:5432]
+    /// Address on which to listen for PostgreSQL's protocol; port 0 takes a free port [default: none; `tacho demo`:
+    /// 127.0.0.1:5432]
     #[arg(long, value_name = "ADDRESS:PORT")]
     postgres: Option<SocketAddr>,
 }

@@ -1,14 +1,15 @@
-//! How this program is called, so that the commands which it prints can be typed as they stand.
+//! The name under which the user's shell finds this program. Commands in printed texts use it, so that the user can copy
+//! them.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The name under which the commands of the documentation know the program.
+/// The name of the program in the documentation.
 pub(crate) const NAME: &str = "tacho";
 
-/// What a shell takes for this program: its name where the shell finds this very file by it, else its path.
+/// The word that runs this program in a shell: its name if `PATH` leads to this file, otherwise its path.
 pub(crate) fn name() -> &'static str {
     static CALLED: OnceLock<String> = OnceLock::new();
     CALLED.get_or_init(|| called(std::env::current_exe().ok(), std::env::var_os("PATH").as_deref()))
@@ -16,8 +17,9 @@ pub(crate) fn name() -> &'static str {
 
 fn called(program: Option<PathBuf>, path: Option<&OsStr>) -> String {
     let Some(program) = program else { return NAME.to_owned() };
-    let found = path
-        .and_then(|path| std::env::split_paths(path).map(|place| place.join(NAME)).find(|it| it.is_file()));
+    let found = path.and_then(|path| {
+        std::env::split_paths(path).map(|directory| directory.join(NAME)).find(|it| it.is_file())
+    });
     let same = found.is_some_and(|found| match (found.canonicalize(), program.canonicalize()) {
         (Ok(found), Ok(program)) => found == program,
         _ => false,
@@ -28,42 +30,42 @@ fn called(program: Option<PathBuf>, path: Option<&OsStr>) -> String {
     }
 }
 
-/// A text in which commands stand in backquotes, with those of this program as they can be typed: for the data directory or
-/// the server that this process was called for.
+/// Rewrites the commands of this program in a text, which stand in backquotes: they get the word that runs the program, and
+/// the options for the data directory and the server with which this process runs.
 pub(crate) fn runnable(text: &str) -> Cow<'_, str> {
-    with_name(text, name(), &Place::of(std::env::args().skip(1)))
+    with_name(text, name(), &DataOptions::of(std::env::args().skip(1)))
 }
 
-/// What a command line says about where the data is, as words for the shell.
+/// The options of a command line that select the data directory and the server, as words for the shell.
 #[derive(Debug, Default)]
-struct Place {
-    /// `--data` and `--config`, which every command on data has.
+struct DataOptions {
+    /// `--data` and `--config`, which all commands on data have.
     directory: Vec<String>,
-    /// `--url` and `--user`, which commands have that may ask a server.
+    /// `--url` and `--user`, which commands have that can use a server.
     server: Vec<String>,
 }
 
-impl Place {
+impl DataOptions {
     fn of(arguments: impl Iterator<Item = String>) -> Self {
-        let (mut place, mut arguments) = (Self::default(), arguments);
+        let (mut options, mut arguments) = (Self::default(), arguments);
         while let Some(argument) = arguments.next() {
             let (flag, value) = match argument.split_once('=') {
                 Some((flag, value)) => (flag, Some(value.to_owned())),
                 None => (argument.as_str(), None),
             };
             let to = match flag {
-                "--data" | "--config" => &mut place.directory,
-                "--url" | "--user" => &mut place.server,
+                "--data" | "--config" => &mut options.directory,
+                "--url" | "--user" => &mut options.server,
                 _ => continue,
             };
             if let Some(value) = value.or_else(|| arguments.next()) {
                 to.extend([flag.to_owned(), word(&value)]);
             }
         }
-        place
+        options
     }
 
-    /// What a command of ours needs besides what it has.
+    /// The options that a command of this program lacks.
     fn words_for(&self, command: &str) -> impl Iterator<Item = &String> {
         let has = |flag: &str| command.split(' ').any(|word| word == flag);
         let first = command.split(' ').next().unwrap_or_default();
@@ -76,7 +78,7 @@ impl Place {
     }
 }
 
-fn with_name<'a>(text: &'a str, name: &str, place: &Place) -> Cow<'a, str> {
+fn with_name<'a>(text: &'a str, name: &str, options: &DataOptions) -> Cow<'a, str> {
     if !text.contains(&format!("`{NAME} ")) {
         return Cow::Borrowed(text);
     }
@@ -84,14 +86,14 @@ fn with_name<'a>(text: &'a str, name: &str, place: &Place) -> Cow<'a, str> {
     let last = parts.len() - 1;
     for part in &mut parts[1..last] {
         if let Some(command) = part.strip_prefix(&format!("{NAME} ")) {
-            let more: String = place.words_for(command).map(|word| format!(" {word}")).collect();
+            let more: String = options.words_for(command).map(|word| format!(" {word}")).collect();
             *part = Cow::Owned(format!("{name} {command}{more}"));
         }
     }
     Cow::Owned(parts.join("`"))
 }
 
-/// Examples as they stand below a help text, one a line after two blanks, with the program as it can be typed.
+/// Rewrites the examples below a help text, which stand on lines with two leading blanks.
 pub(crate) fn runnable_examples(text: &str) -> String {
     examples_with_name(text, name())
 }
@@ -102,24 +104,25 @@ fn examples_with_name(text: &str, name: &str) -> String {
         Some((before, after)) => format!("{before}{name} {after}"),
         None => line.replace(&written, &typed),
     };
-    with_name(&text.lines().map(line).collect::<Vec<_>>().join("\n"), name, &Place::default()).into_owned()
+    with_name(&text.lines().map(line).collect::<Vec<_>>().join("\n"), name, &DataOptions::default())
+        .into_owned()
 }
 
-/// What stands before and after the program's name in a line that is an example: blanks and settings come before it.
+/// The text before and after the program's name in the line of an example. Blanks and variables may stand before it.
 fn example(line: &str) -> Option<(&str, &str)> {
     let (before, after) = line.strip_prefix("  ")?.split_once("tacho ")?;
     let settings = before.split_terminator(' ').all(|word| word.contains('='));
     settings.then(|| (&line[..2 + before.len()], after))
 }
 
-/// The command of a line that is an example, without what explains it behind a row of blanks.
+/// The command in the line of an example, without the explanation after it.
 #[cfg(test)]
 pub(crate) fn example_of(line: &str) -> Option<&str> {
     let at = line.len() - example(line)?.1.len() - NAME.len() - 1;
     line[at..].split("  ").next()
 }
 
-/// The words of a command line, as far as our examples use a shell's grammar: quotes, and an end at a pipe or an arrow.
+/// Splits a command line into words, with quotes, up to a pipe or a redirection.
 #[cfg(test)]
 pub(crate) fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
@@ -139,7 +142,7 @@ pub(crate) fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// A word for the shell: as it is, or in single quotes.
+/// A word for the shell, in single quotes if necessary.
 pub(crate) fn word(text: &str) -> String {
     if text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@".contains(c)) && !text.is_empty() {
         return text.into();
@@ -147,7 +150,7 @@ pub(crate) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A text for the shell in double quotes, which read better around a text with single ones.
+/// A word for the shell in double quotes, for texts that contain single quotes.
 pub(crate) fn double_quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -160,7 +163,7 @@ pub(crate) fn double_quoted(text: &str) -> String {
     quoted
 }
 
-/// A path for the shell that is right in every directory.
+/// An absolute path as a word for the shell.
 pub(crate) fn path_word(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
     word(&absolute.to_string_lossy())
@@ -175,16 +178,16 @@ mod tests {
     #[test]
     fn the_name_is_printed_where_the_shell_finds_this_program_by_it() {
         let directory = tempfile::tempdir().unwrap();
-        let place = |name: &str| directory.path().join(name);
+        let at = |name: &str| directory.path().join(name);
         for name in ["build here", "bin", "other"] {
-            std::fs::create_dir(place(name)).unwrap();
+            std::fs::create_dir(at(name)).unwrap();
         }
-        let program = place("build here").join("tacho");
+        let program = at("build here").join("tacho");
         std::fs::write(&program, "").unwrap();
-        std::fs::write(place("other").join("tacho"), "").unwrap();
-        symlink(&program, place("bin").join("tacho")).unwrap();
-        let called = |places: &[&str]| {
-            let path = std::env::join_paths(places.iter().map(|name| place(name))).unwrap();
+        std::fs::write(at("other").join("tacho"), "").unwrap();
+        symlink(&program, at("bin").join("tacho")).unwrap();
+        let called = |directories: &[&str]| {
+            let path = std::env::join_paths(directories.iter().map(|name| at(name))).unwrap();
             called(Some(program.clone()), Some(&path))
         };
         let quoted = format!("'{}'", program.display());
@@ -198,7 +201,7 @@ mod tests {
 
     #[test]
     fn commands_in_texts_and_examples_get_the_name() {
-        let none = Place::default();
+        let none = DataOptions::default();
         let text = "start one with `tacho serve --data d`; tacho is the program, `tacho";
         let expected = "start one with `/x/tacho serve --data d`; tacho is the program, `tacho";
         assert_eq!(with_name(text, "/x/tacho", &none), expected);
@@ -209,10 +212,10 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_for_the_place_that_the_user_named() {
+    fn hints_are_for_the_directory_that_the_user_named() {
         let arguments = ["sql", "--data", "my data", "--config=c.toml", "--url", "http://x", "SELECT 1"];
-        let place = Place::of(arguments.map(str::to_owned).into_iter());
-        let hint = |command: &str| with_name(&format!("try `tacho {command}`."), "t", &place).into_owned();
+        let options = DataOptions::of(arguments.map(str::to_owned).into_iter());
+        let hint = |command: &str| with_name(&format!("try `tacho {command}`."), "t", &options).into_owned();
         let directory = "--data 'my data' --config c.toml";
         assert_eq!(hint("table list"), format!("try `t table list {directory} --url http://x`."));
         assert_eq!(hint("serve --data other"), "try `t serve --data other`.");

@@ -1,4 +1,4 @@
-//! `tacho config`: what the settings are, after all sources.
+//! `tacho config`: prints the settings that result from all sources.
 
 use clap::Args;
 use serde::Serialize;
@@ -9,9 +9,8 @@ use crate::output::say;
 
 /// Prints the configuration that results from defaults, file, environment and flags
 ///
-/// What is printed can be used as a configuration file. Values are checked as a server would check them. The first line says
-/// how much memory there is and which limits follow from it because nobody has set them; a file that holds these values sets
-/// them.
+/// The output is a valid configuration file. The command checks values as a server does. The first line shows the available
+/// memory, and the limits that are derived from it because they are not set. In a file with this output they are set.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// Prints JSON
@@ -21,12 +20,12 @@ pub(crate) struct ConfigArgs {
     data: DataArgs,
 }
 
-/// The settings for programs.
+/// The settings as JSON.
 #[derive(Serialize)]
 struct Described<'a> {
     #[serde(flatten)]
     settings: &'a RawConfig,
-    /// How much memory there is, and what follows from it.
+    /// The available memory and the limits that are derived from it.
     memory: String,
 }
 

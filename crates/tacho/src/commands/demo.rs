@@ -18,37 +18,38 @@ use crate::server::{OpenFiles, Server};
 use crate::simulator::{Credentials, Plan, Simulator};
 use crate::{fleet, logging, program};
 
-/// Where PostgreSQL's clients look for it.
+/// The default port of PostgreSQL clients.
 const POSTGRES_PORT: u16 = 5432;
-/// What the demo's devices are called.
+/// The prefix of the device names.
 const PREFIX: &str = "vehicle-";
 
-/// Runs a server with a simulated fleet, to look at
+/// Runs a server with a simulated fleet
 ///
-/// Vehicles drive through the country around a few towns and report over real MQTT connections: position, speed, gear,
-/// engine, fuel, temperatures and now and then a fault code. The page shows them live and is readable without a login.
-/// Without --data everything is in a temporary directory that is removed at the end (Ctrl-C).
+/// Vehicles drive around a few towns and report over real MQTT connections: position, speed, gear, engine, fuel,
+/// temperatures and sometimes a fault code. The dashboard shows them live and needs no login. Without --data the command
+/// uses a temporary directory and removes it at the end (Ctrl-C).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tacho demo
   tacho demo --devices 50 --rate 2 --seed 7
   tacho demo --http 127.0.0.1:9090 --mqtt 127.0.0.1:0
-  tacho demo --data ./demo-data        keeps the data; the next demo there goes on with it")]
+  tacho demo --data ./demo-data        keeps the data for the next demo")]
 pub(crate) struct DemoArgs {
-    /// Vehicles
+    /// Number of vehicles
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     devices: u32,
-    /// Reports of each vehicle per second
+    /// Reports per second of each vehicle
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = parse_rate)]
     rate: f64,
-    /// Another number gives another fleet; the same number the same one
+    /// Seed of the simulation: the same number gives the same fleet
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Prints one line of JSON when the demo is ready, as `tacho serve --json` does, with devices and reports a second
+    /// Prints one line of JSON when the demo is ready, as `tacho serve --json` does, with the number of devices and reports
+    /// per second
     #[arg(long)]
     json: bool,
-    /// Opens the page in the browser
+    /// Opens the dashboard in the browser
     #[arg(long)]
     open: bool,
     /// Data directory [default: a temporary one]
@@ -96,7 +97,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     ran.and(stopped)
 }
 
-/// PostgreSQL's own port; any other where a PostgreSQL runs already.
+/// The default port of PostgreSQL, or any free port if that one is taken.
 fn free_postgres_address() -> SocketAddr {
     let usual = SocketAddr::from(([127, 0, 0, 1], POSTGRES_PORT));
     match TcpListener::bind(usual) {
@@ -105,7 +106,7 @@ fn free_postgres_address() -> SocketAddr {
     }
 }
 
-/// Both ends of every connection are in this process.
+/// Checks the open-file limit: both ends of each connection are in this process.
 fn check_open_files(devices: u32) -> anyhow::Result<()> {
     let cap = OpenFiles::raise().cap;
     let possible = cap.saturating_sub(DEMO_OTHER_FILES) / 2;
@@ -138,7 +139,7 @@ fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Resul
     waited
 }
 
-/// Reports of the whole fleet per second.
+/// Reports per second of the whole fleet.
 fn reports(args: &DemoArgs) -> f64 {
     f64::from(args.devices) * args.rate
 }
@@ -189,7 +190,7 @@ Ctrl-C ends the demo{}.",
     }
 }
 
-/// The password itself where it is worth nothing after the demo; else where it is, if it is still there.
+/// The text about the password: the password itself if its directory is temporary, otherwise the place of its file.
 fn password(args: &DemoArgs, config: &Config) -> String {
     let file = config.data.join(hub::registry::ADMIN_PASSWORD_FILE);
     match std::fs::read_to_string(&file) {

@@ -22,10 +22,10 @@ use crate::progress::Progress;
 
 /// Writes a table as CSV or Parquet
 ///
-/// All rows as they are at this moment, sorted by series and time, with a column for each tag, `ts` and each field. Parquet
-/// keeps types and names exactly, and `tacho import --table` reads it without flags. In CSV an empty cell is no value, `""`
-/// is an empty text, and times are RFC 3339 in UTC. A key that came as integers and as floats is one column; in Parquet its
-/// integers stand beside it as they came, as `speed:i64` beside `speed`.
+/// The export has all rows of this moment, sorted by series and time, with a column for each tag, `ts` and each field. Parquet
+/// keeps types and names exactly, and `tacho import --table` reads it without further options. In CSV an empty cell is a
+/// missing value, `""` is an empty text, and times are RFC 3339 in UTC. A key with integers and floating-point numbers is one
+/// column; Parquet has a second column with the exact integers, such as `speed:i64` beside `speed`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ pub(crate) struct ExportArgs {
     /// The table (`tacho table list`)
     #[arg(long, value_name = "NAME")]
     table: String,
-    /// Only series whose tag is that: TAG=VALUE, TAG!=VALUE, TAG~PATTERN, TAG!~PATTERN. Of several all must hold
+    /// Only series with this tag: TAG=VALUE, TAG!=VALUE, TAG~PATTERN, TAG!~PATTERN. If repeated, all conditions must hold
     #[arg(long = "where", value_name = "CONDITION", value_parser = condition)]
     conditions: Vec<(String, TagMatcher)>,
     /// Only rows at or after this time, such as 2024-05-01T00:00:00Z
@@ -45,13 +45,13 @@ pub(crate) struct ExportArgs {
     /// Only rows before this time
     #[arg(long, value_name = "TIME")]
     to: Option<jiff::Timestamp>,
-    /// csv or parquet [default: what the ending of --out says, csv without --out]
+    /// csv or parquet [default: the format that the extension of --out names; csv without --out]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ExportFormat>,
-    /// The file, which must not be there yet [default: standard output]
+    /// The file, which must not exist [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Prints what was exported as JSON; needs --out
+    /// Prints a summary as JSON; needs --out
     #[arg(long, requires = "out")]
     json: bool,
     #[command(flatten)]

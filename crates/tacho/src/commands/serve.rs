@@ -1,4 +1,4 @@
-//! `tacho serve`: the platform.
+//! `tacho serve`: the server.
 
 use clap::Args;
 
@@ -10,12 +10,13 @@ use crate::server::Server;
 
 /// Runs the server
 ///
-/// Devices write over MQTT 3.1.1 and 5 and over HTTP; what is acknowledged is on the disk. Readers use HTTP, WebSocket,
-/// SQL and, where it is switched on, PostgreSQL's protocol. One line per door is printed when it listens, then `ready`.
+/// Devices write over MQTT 3.1.1 and 5 and over HTTP. By default the server acknowledges data when it is on the disk.
+/// Readers use HTTP, WebSocket, SQL and, if it is enabled, PostgreSQL's protocol. The server prints a line for each address
+/// on which it listens, then `ready`.
 ///
-/// The first start creates the data directory and an administrator, prints the administrator's random password once and
-/// keeps it in the file admin-password there. SIGTERM (or Ctrl-C) ends the server cleanly: it sends the last
-/// acknowledgements and syncs. A second signal ends it at once; nothing acknowledged is lost then either.
+/// The first start creates the data directory and an administrator. It prints the administrator's random password once and
+/// keeps it in the file admin-password of the data directory. SIGTERM (or Ctrl-C) stops the server cleanly: it sends the last
+/// acknowledgements and syncs. A second signal stops it at once. Acknowledged data is safe in both cases.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,10 +24,10 @@ Examples:
   tacho serve --data /var/lib/tacho --config /etc/tacho.toml
   TACHO_MQTT_LISTEN=0.0.0.0:1883 tacho serve --data /var/lib/tacho
   TACHO_LOG=debug tacho serve
-  tacho serve --http 127.0.0.1:0 --mqtt 127.0.0.1:0 --json    for scripts: which ports it took")]
+  tacho serve --http 127.0.0.1:0 --mqtt 127.0.0.1:0 --json    for scripts: prints the ports in use")]
 pub(crate) struct ServeArgs {
     /// Prints one line of JSON when the server is ready: addresses, data directory, login and the file with its password.
-    /// What else would be printed goes to standard error
+    /// All other lines go to standard error
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What shells and `man` know about the commands, made from the same definitions that read the command line.
+//! `tacho completions` and `tacho man`: completions of shells and manual pages, made from the definition of the command line.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use clap_mangen::Man;
 
 use crate::program::NAME;
 
-/// Prints the completion of commands and options for a shell
+/// Prints the script with which a shell completes commands and options
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   tacho completions bash > ~/.local/share/bash-completion/completions/tacho
-  tacho completions zsh > ~/.zfunc/_tacho        with ~/.zfunc in fpath before compinit
+  tacho completions zsh > ~/.zfunc/_tacho        needs ~/.zfunc in fpath before compinit
   tacho completions fish > ~/.config/fish/completions/tacho.fish")]
 pub(crate) struct CompletionsArgs {
     /// The shell
@@ -23,7 +23,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the manual page of a command, or writes those of all commands
+/// Prints the manual page of a command, or writes the pages of all commands
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ pub(crate) struct ManArgs {
     /// The command, such as `sql` or `device add` [default: the page of tacho itself]
     #[arg(conflicts_with = "out")]
     command: Vec<String>,
-    /// Writes the pages of all commands into DIR, which is made if it is not there
+    /// Writes the pages of all commands into DIR, and creates DIR if necessary
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> anyhow::Result<()> {
 /// The command of that name.
 fn found(command: Command, names: &[String]) -> anyhow::Result<Command> {
     let mut found = command.version(env!("CARGO_PKG_VERSION"));
-    // Gives every command below its full name.
+    // Gives every subcommand its full name.
     found.build();
     for name in names {
         let known: Vec<_> = found.get_subcommands().map(|below| below.get_name().to_owned()).collect();

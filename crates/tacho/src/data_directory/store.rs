@@ -115,7 +115,7 @@ impl Observer for StoreMetrics {
 
     fn clock_ahead(&self, ahead: Duration) {
         let days = ahead.as_secs() / 86_400;
-        // The store asks each minute and catches up by a day in an hour.
+        // The store reports this each minute, and catches up by one day per hour.
         if self.days_ahead.swap(days, Ordering::Relaxed) != days {
             tracing::warn!(
                 days,

@@ -48,7 +48,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Opens everything and serves. On the first start it prints the administrator's password.
+    /// Starts a server. The first start prints the administrator's password.
     pub(crate) fn start(config: &Config, audience: Audience) -> anyhow::Result<Self> {
         let runtime =
             Builder::new_multi_thread().worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
@@ -61,7 +61,7 @@ impl Server {
         let files = OpenFiles::raise();
         create_directory(&config.data)?;
         let metrics = Arc::new(Metrics::new());
-        // The store comes first: its lock says whether another server has the directory.
+        // The store comes first: its lock fails if another server has the directory.
         let store = open_store_with(config, &metrics)?;
         let registry = open_registry(&config.data, audience)?;
         let hub = Hub::start_on(config.memory.doors, store, registry, config.ingest.clone(), metrics);
@@ -87,7 +87,7 @@ impl Server {
         hub: &Arc<Hub>,
         runtime: &Runtime,
     ) -> anyhow::Result<(MqttDoor, DoorTask, Option<DoorTask>)> {
-        // All ports are taken before anything is served.
+        // The server opens all ports before it serves any.
         let mqtt = listener::bind("MQTT", "mqtt", config.mqtt.listen)?;
         let http = listener::bind("HTTP", "http", config.http.listen)?;
         let postgres = config
@@ -114,27 +114,27 @@ impl Server {
         Ok((mqtt, http, postgres))
     }
 
-    /// Tenants, users, devices.
+    /// The registry of tenants, users and devices.
     pub(crate) fn registry(&self) -> &Registry {
         self.hub.registry()
     }
 
-    /// Where the MQTT door listens.
+    /// The address of the MQTT door.
     pub(crate) fn mqtt_address(&self) -> SocketAddr {
         self.mqtt.local_address()
     }
 
-    /// Where the HTTP door listens.
+    /// The address of the HTTP door.
     pub(crate) fn http_address(&self) -> SocketAddr {
         self.http.address
     }
 
-    /// Where the PostgreSQL door listens, if it is open.
+    /// The address of the PostgreSQL door, if it is open.
     pub(crate) fn postgres_address(&self) -> Option<SocketAddr> {
         self.postgres.as_ref().map(|door| door.address)
     }
 
-    /// Prints where the doors listen, and that they do. Programs are told `more` as well.
+    /// Prints the addresses of the doors, and that the server is ready. The JSON for programs also has `more`.
     pub(crate) fn announce(&self, more: &[(&str, Value)]) {
         if self.audience == Audience::Programs {
             return tell(self.described(more));
@@ -147,7 +147,7 @@ impl Server {
         tell("ready");
     }
 
-    /// How the server is reached, for programs.
+    /// The JSON for programs: how to reach the server.
     fn described(&self, more: &[(&str, Value)]) -> Value {
         let password = self.data.join(ADMIN_PASSWORD_FILE);
         let password = password.exists().then(|| password.to_string_lossy().into_owned());
@@ -169,14 +169,14 @@ impl Server {
         described
     }
 
-    /// Waits for SIGTERM or SIGINT. A second one ends the process at once.
+    /// Waits for SIGTERM or SIGINT. A second signal ends the process at once.
     pub(crate) fn wait_for_signal(&mut self) -> anyhow::Result<()> {
         let signal = self.runtime.block_on(self.signals.first())?;
         tracing::info!(signal, "stopping: no new connections, then the last acks, then the log's last sync");
         Ok(())
     }
 
-    /// Stops accepting, lets the doors send the acks of what they have read, makes everything durable.
+    /// Stops the server: the doors accept no more connections and send the last acks, then the store makes all data durable.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
         let Self { hub, runtime, mqtt, http, postgres, signals: _signals, runtime_file, .. } = self;
         let ending: Vec<_> = postgres.into_iter().chain([http]).map(DoorTask::stop).collect();

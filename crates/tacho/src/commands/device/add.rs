@@ -17,8 +17,8 @@ use crate::program;
 
 /// Adds one device, or many at once
 ///
-/// A device is known by its name and proves itself with its access token: over MQTT as the user name, over HTTP in the
-/// address. The command works on a running server and on a stopped one's data directory.
+/// A device has a unique name and logs in with its access token: over MQTT as the user name, over HTTP in the path. The
+/// command works with a running server, or on a data directory without one.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,22 +33,22 @@ pub(crate) struct AddArgs {
     /// Access token [default: a random one]
     #[arg(long, conflicts_with = "count")]
     token: Option<String>,
-    /// Profile (type) of the device: it decides the table and what an acknowledgement promises
+    /// Profile (type) of the device: it determines the table and the durability of acknowledged data
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Adds this many devices, named PREFIX0, PREFIX1, ...: all of them or none
+    /// Adds this many devices with the names PREFIX0, PREFIX1, ...: all of them or none
     #[arg(long, value_name = "N", requires = "prefix")]
     count: Option<u32>,
-    /// What stands before the number in the names
+    /// Text before the number in the names
     #[arg(long, value_name = "TEXT", requires = "count")]
     prefix: Option<String>,
-    /// Makes the access tokens TEXT0, TEXT1, ... instead of random ones. They can be guessed: for load tests
+    /// Makes access tokens TEXT0, TEXT1, ... instead of random ones. They can be guessed, so use this for load tests only
     #[arg(long, value_name = "TEXT", requires = "count")]
     token_prefix: Option<String>,
     /// Writes a line `name,token` per device into FILE (mode 0600)
     #[arg(long, value_name = "FILE", requires = "count")]
     tokens: Option<PathBuf>,
-    /// Keeps devices that are there already with the wanted token and profile, instead of refusing
+    /// Keeps existing devices that have the requested token and profile. Without this they are an error
     #[arg(long, requires = "count")]
     existing_ok: bool,
     #[command(flatten)]
@@ -86,7 +86,7 @@ fn add_one(args: &AddArgs, name: &str, config: &Config, registrar: &mut dyn Regi
 }
 
 fn add_many(args: &AddArgs, count: u32, registrar: &mut dyn Registrar) -> anyhow::Result<()> {
-    // The file comes first: what cannot be written down must not be created.
+    // The file comes first: without it the tokens of the new devices would be lost.
     let file = args.tokens.as_deref().map(private_file).transpose()?;
     let many = Many {
         count,
@@ -127,7 +127,7 @@ fn private_file(path: &Path) -> anyhow::Result<std::fs::File> {
     })
 }
 
-/// A cell of a CSV file: quoted where it has to be.
+/// A cell of a CSV file, quoted if necessary.
 fn csv_cell(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -8,7 +8,7 @@ use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
 use crate::output::{columns, say};
 
-/// Lists devices: name, profile, time of creation
+/// Lists devices with their profiles and times of creation
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -16,10 +16,10 @@ Examples:
   tacho device list --filter truck --show-tokens
   tacho device list --json")]
 pub(crate) struct ListArgs {
-    /// Only devices whose name holds this text, in whatever case
+    /// Only devices whose name contains this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Shows the access tokens too. They are secrets
+    /// Shows the access tokens, which are secrets
     #[arg(long)]
     show_tokens: bool,
     /// Prints a JSON array

@@ -28,10 +28,10 @@ impl OneDevice {
     }
 }
 
-/// Shows a device: where its rows go, when it reported last, and what was refused of it
+/// Shows a device: its table, the time of its last report, and its refused messages
 ///
-/// A device that speaks MQTT 3.1.1 gets a plain acknowledgement for a message that cannot be taken; here is how many
-/// there were, when, and why. The messages themselves are in the table dead_letter.
+/// MQTT 3.1.1 has no negative acknowledgement, so the server acknowledges a message that it refuses. This command shows the
+/// number of refused messages, and the time and the reason of the last one. The table dead_letter has the messages.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,11 +46,11 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// Deletes a device and its access token; what it reported stays
+/// Deletes a device and its access token, and keeps its rows
 ///
-/// The device can no longer connect, and the REST interface and the page no longer list it. Its rows stay in their table
-/// until the table's retention removes them, and SQL reads them. A device that is added later under the same name
-/// continues them: series go by names.
+/// The device can no longer connect, and the REST API and the dashboard no longer list it. Its rows stay in their table until
+/// their time to live ends, and SQL can read them. A device that is added later with the same name continues them, because
+/// the name identifies the series.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -60,10 +60,10 @@ pub(crate) struct DeleteArgs {
     device: OneDevice,
 }
 
-/// Gives a device another name; its access token stays
+/// Renames a device and keeps its access token
 ///
-/// Series go by names: what the device reports from now on is that of the new name, and what it reported before stays
-/// under the old one, where SQL finds it.
+/// The name identifies the series. So new reports of the device belong to the new name, and its earlier rows stay under the
+/// old name, where SQL can read them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -72,13 +72,13 @@ Examples:
 pub(crate) struct RenameArgs {
     #[command(flatten)]
     device: OneDevice,
-    /// Its new name, unique on the server
+    /// New name, unique on the server
     new_name: String,
 }
 
 /// Prints the access token of a device, or replaces it
 ///
-/// The old token opens nothing from then on, and a connection that it opened is closed within a second or two.
+/// The old token is invalid at once, and the server closes its connections within two seconds.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -88,10 +88,10 @@ Examples:
 pub(crate) struct TokenArgs {
     #[command(flatten)]
     device: OneDevice,
-    /// Replaces the token by a random one
+    /// Replaces the token with a random one
     #[arg(long, conflicts_with = "set")]
     new: bool,
-    /// Replaces the token by this one
+    /// Replaces the token with this one
     #[arg(long, value_name = "TOKEN")]
     set: Option<String>,
 }

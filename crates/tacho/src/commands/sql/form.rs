@@ -6,7 +6,7 @@ use gateway::answer::Format;
 /// Forms of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// For people
+    /// A table for people
     Table,
     /// Comma-separated values with a header
     Csv,

@@ -27,17 +27,18 @@ use output::Output;
 use source::Source;
 use table::Expanded;
 
-/// Asks in SQL
+/// Runs SQL queries
 ///
-/// Without a query, a prompt: statements end with a semicolon and may take several lines, \? shows what else there is,
-/// Ctrl-C ends a running query. When the input is no terminal, the queries are read from it.
+/// Without a query the command opens a prompt. Statements end with a semicolon and may take several lines, \? shows the
+/// commands of the prompt, and Ctrl-C ends a running query. If standard input is no terminal, the command reads the queries
+/// from it.
 ///
-/// On a terminal, a table that is too wide for it is shown row by row, and an answer that is too long goes through $PAGER
-/// (`less -S` where that is not set, nothing where it is empty).
+/// On a terminal, a table that is too wide is shown row by row, and a long answer is shown in $PAGER (`less -S` if it is not
+/// set, no pager if it is empty).
 ///
-/// The command asks the server that runs on the data directory (or the one named with --url), and opens the store itself
-/// when no server runs there. Tables are those of the device profiles (`telemetry` is the default one) and `dead_letter`, which holds what was
-/// refused, with the reason.
+/// The command sends the queries to the server that runs on the data directory, or to the server of --url. Without a server it
+/// opens the store itself. Each device profile has a table (`telemetry` is that of the default profile), and `dead_letter` has
+/// the refused messages with the reasons.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,21 +49,21 @@ Examples:
   tacho sql \"SELECT ts, device, reason, payload FROM dead_letter ORDER BY ts DESC LIMIT 5\"
   echo \"SELECT count(*) FROM telemetry\" | tacho sql")]
 pub(crate) struct SqlArgs {
-    /// The query, or several with semicolons between them
+    /// The query, or several queries with semicolons between them
     query: Option<String>,
-    /// Form of the answer [default: table, or what the ending of --out says]
+    /// Form of the answer [default: table, or the form that the extension of --out names]
     #[arg(long, value_enum, value_name = "FORM")]
     format: Option<Form>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// When a table is shown row by row, a line for each column
+    /// When to show a table row by row, with a line for each column
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     expanded: Expanded,
     /// Does not use a pager
     #[arg(long)]
     no_pager: bool,
-    /// Writes the answer into FILE, which must not be there yet
+    /// Writes the answer into FILE, which must not exist
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Answers as tables for people.
+//! Shows answers as tables.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::limits::TABLE_BYTES_MAX;
 /// Length of the line above a record without a terminal.
 const RECORD_HEAD_COLUMNS: u16 = 40;
 
-/// When rows are shown one below the other, a line for each column.
+/// When rows are shown one below the other, with a line for each column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Expanded {
     /// Always

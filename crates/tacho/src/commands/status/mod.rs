@@ -19,12 +19,12 @@ use crate::limits::{STATUS_RATE_SPAN, STATUS_TIMEOUT};
 use crate::output::{fail, say};
 use report::{Disk, Report, State};
 
-/// Says whether a server runs, whether it takes data, and how it is
+/// Shows whether a server runs, whether it accepts data, and its state
 ///
-/// The command asks the server that runs on the data directory, or the one named with --url. Points per second are counted
-/// for a second. The list of tables needs the administrator's login; without it the rest is shown.
+/// The command asks the server that runs on the data directory, or the server of --url. It counts the points of one second.
+/// The list of tables needs the administrator's login and is left out without it.
 ///
-/// Exit codes: 0 the server is ready; 1 it is not: it takes no writes at present, does not answer, or does not run.
+/// Exit codes: 0 the server is ready; 1 the server accepts no writes at present, does not answer, or does not run.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

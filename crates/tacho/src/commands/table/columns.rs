@@ -12,9 +12,9 @@ use crate::output::{columns, say};
 
 /// Lists the columns of a table
 ///
-/// A column is a key with one type; TYPE says which, or that the column is a tag or the time. KEY is the name under which
-/// devices report the values. A table has 20,000 columns at most, and all its devices share them; how many one device may
-/// add is said by columns_per_device_max and new_columns_per_minute_max in the section "ingest" of the configuration.
+/// A column is a key with one type. TYPE is that type, or says that the column is a tag or the time. KEY is the name under
+/// which devices report the values. A table has at most 20,000 columns, which all its devices share. The settings
+/// columns_per_device_max and new_columns_per_minute_max of the section "ingest" limit the columns that one device may add.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -12,10 +12,10 @@ use crate::data_directory::{Access, directory_or_server, open_store};
 use crate::output::{columns, say};
 use crate::time_format::seconds_of_micros;
 
-/// Lists tables: rows, series, bytes, times, how long rows are kept
+/// Lists tables with their rows, series, bytes, times and time to live
 ///
-/// RAW is what the values would take as plain columns, RATIO how many times less they take on disk. Rows that were
-/// written more than once may count more than once.
+/// RAW is the size of the values as plain columns. RATIO is RAW divided by the size on disk. A row that was written more than
+/// once may count more than once.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

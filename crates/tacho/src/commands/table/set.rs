@@ -15,35 +15,35 @@ use crate::data_args::DataArgs;
 use crate::data_directory::{Access, directory_or_server, open_store};
 use crate::output::say;
 
-/// Says how long a table keeps its rows
+/// Sets how long a table keeps its rows
 ///
-/// Rows are dropped by the day (UTC): a day goes within a minute after all of it is older. A row that is older when it
-/// comes is refused and kept in the table dead_letter with the reason.
+/// The server drops whole days (UTC), within a minute after all of a day is older. A row that is older when it arrives is
+/// refused and kept in the table dead_letter with the reason.
 ///
-/// Where rows would be dropped, the command says how many and of which days, and asks. Without a terminal to ask at it
-/// changes nothing unless --yes is given. What was dropped is gone.
+/// If the new time would drop rows, the command shows their number and days, and asks for confirmation. Without a terminal
+/// it changes nothing unless --yes is given. Dropped rows cannot be restored.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tacho table set telemetry --ttl 90d --dry-run    which rows would go
+  tacho table set telemetry --ttl 90d --dry-run    shows which rows would be dropped
   tacho table set telemetry --ttl 90d
-  tacho table set telemetry --ttl 0       for good")]
+  tacho table set telemetry --ttl 0       keeps rows forever")]
 pub(crate) struct SetArgs {
     /// The table
     table: String,
-    /// Days or hours, such as 90d or 36h; 0 keeps rows for good
+    /// Days or hours, such as 90d or 36h; 0 keeps rows forever
     #[arg(long, value_name = "TIME", value_parser = Ttl::parse)]
     ttl: Ttl,
-    /// Make the table if there is none yet
+    /// Creates the table if it does not exist
     #[arg(long)]
     create: bool,
-    /// Only says which rows would go
+    /// Only shows which rows would be dropped
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     /// Drops rows without asking
     #[arg(long)]
     yes: bool,
-    /// Prints what was done as JSON
+    /// Prints the result as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -88,7 +88,7 @@ fn body(args: &SetArgs, dry_run: bool) -> Value {
     json!({ "table": args.table, "ttlS": ttl_s, "create": args.create, "dryRun": dry_run })
 }
 
-/// The days whose rows would go.
+/// The days whose rows would be dropped.
 fn expiring(args: &SetArgs, config: &Config) -> anyhow::Result<Vec<Day>> {
     let stopped = || {
         let store = open_store(config)?;

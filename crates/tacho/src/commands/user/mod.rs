@@ -45,7 +45,7 @@ impl UsersArgs {
     }
 }
 
-/// Lists users: login, role, when the password was set last
+/// Lists users with their roles and the times when their passwords were set
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -61,9 +61,9 @@ pub(crate) struct ListArgs {
 
 /// Adds a user
 ///
-/// A viewer reads devices, values and history, gets live updates, and asks SQL over HTTP and PostgreSQL's protocol. It
-/// changes nothing, and sees neither the devices' access tokens nor refused messages. An administrator may do everything.
-/// The password is asked twice at the terminal, or is the only line of a file or of standard input.
+/// A viewer can read devices, values and history, receive live updates, and use SQL over HTTP and PostgreSQL's protocol. A
+/// viewer cannot change anything, and cannot see access tokens of devices or refused messages. An administrator can do
+/// everything. The command asks for the password twice at the terminal, or reads the only line of a file or of standard input.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -74,7 +74,7 @@ Examples:
 pub(crate) struct AddArgs {
     /// Login of the user, such as name@example.org
     login: String,
-    /// What the user may do
+    /// Role of the user
     #[arg(long, value_name = "ROLE", value_parser = ROLES, default_value = ROLES[1])]
     role: String,
     #[command(flatten)]
@@ -83,10 +83,10 @@ pub(crate) struct AddArgs {
     users: UsersArgs,
 }
 
-/// Gives a user another password and ends the user's sessions
+/// Sets the password of a user and ends the user's sessions
 ///
-/// Session tokens of the user open nothing from then on; WebSockets and PostgreSQL connections of the user end. Without a
-/// running server this works without a password: whoever has the data directory may do it.
+/// The user's session tokens become invalid, and the user's WebSockets and PostgreSQL connections end. Without a running
+/// server the command needs no login: access to the data directory is enough.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -101,7 +101,7 @@ pub(crate) struct PasswordArgs {
     users: UsersArgs,
 }
 
-/// Gives a user another role and ends the user's sessions
+/// Sets the role of a user and ends the user's sessions
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -109,14 +109,14 @@ Example:
 pub(crate) struct RoleArgs {
     /// Login of the user
     login: String,
-    /// What the user may do
+    /// Role of the user
     #[arg(value_name = "ROLE", value_parser = ROLES)]
     role: String,
     #[command(flatten)]
     users: UsersArgs,
 }
 
-/// Deletes a user and ends the user's sessions; the last administrator stays
+/// Deletes a user and ends the user's sessions. The last administrator cannot be deleted
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -128,10 +128,11 @@ pub(crate) struct DeleteArgs {
     users: UsersArgs,
 }
 
-/// Replaces the key that signs session tokens: all sessions of all users end
+/// Replaces the key that signs session tokens, which ends all sessions of all users
 ///
-/// For a key that others may know, such as that of a copied data directory or backup: who has it can make tokens of any
-/// user. Passwords and access tokens of devices stay as they are. PostgreSQL connections have no session token and stay.
+/// Use this when others may know the key, for example from a copied data directory or backup: with the key they can make
+/// session tokens for any user. Passwords and access tokens of devices stay valid. PostgreSQL connections use no session token
+/// and stay open.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

@@ -1,5 +1,5 @@
-//! A new password: asked twice at a terminal, else one line of a file or of standard input. Never an argument, which other
-//! users of the machine see.
+//! Reads a new password: twice at a terminal, otherwise one line of a file or of standard input. It is never an argument,
+//! because other users of the machine can see arguments.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
@@ -10,11 +10,11 @@ use clap::Args;
 use model::limits::PASSWORD_BYTES_MAX;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Where the new password comes from.
+/// The source of the new password.
 #[derive(Debug, Args)]
 pub(super) struct NewPasswordArgs {
-    /// File whose only line is the user's new password; - is standard input [default: asked twice at the terminal, else
-    /// read from standard input]
+    /// File whose only line is the new password; - is standard input [default: asks twice at the terminal, otherwise reads
+    /// standard input]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }
@@ -33,7 +33,7 @@ impl NewPasswordArgs {
     }
 }
 
-/// The only line of a text, without its end.
+/// The only line of a text, without its line end.
 fn only_line(text: impl Read, whence: &str) -> anyhow::Result<String> {
     // The longest password, the end of its line, and a byte that shows that there is more.
     let bound = PASSWORD_BYTES_MAX as u64 + 3;
@@ -59,12 +59,12 @@ fn at_terminal(login: &str) -> anyhow::Result<String> {
     Ok(first)
 }
 
-/// A line that is typed and not shown.
+/// Reads a line from the terminal without showing it.
 fn hidden(prompt: &str) -> anyhow::Result<String> {
     let mut err = io::stderr();
     let mut line = String::new();
     let read = {
-        // Before it asks: what is typed at once is not shown either.
+        // The terminal hides keys before the prompt appears, so that early keys are hidden too.
         let _hidden = Hidden::begin()?;
         write!(err, "{prompt}").and_then(|()| err.flush()).context("cannot ask for the password")?;
         io::stdin().lock().read_line(&mut line)
@@ -77,13 +77,13 @@ fn hidden(prompt: &str) -> anyhow::Result<String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// As long as this lives, the terminal does not show what is typed.
+/// The terminal does not show typed keys until this is dropped.
 struct Hidden {
     before: Termios,
 }
 
 impl Hidden {
-    /// Fails where the terminal would go on showing it.
+    /// Fails if the terminal cannot hide typed keys.
     fn begin() -> anyhow::Result<Self> {
         let input = io::stdin();
         let before = tcgetattr(&input).context("cannot ask the terminal how it is set")?;
