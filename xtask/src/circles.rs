@@ -1,30 +1,29 @@
-//! Circles: files of one crate that import each other in a loop. A reader of one of them has to read them all, so a
-//! crate has none: each file stands above all that it imports.
+//! Refuses circles: files of one crate that import each other. To understand one of them, a reader has to read them all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::Finding;
 use crate::imports::{self, Arrows, Source};
 
-/// Circles that stay, because a library's trait or the language forces them.
+/// The allowed circles. A library's trait or the language forces them.
 const FORCED: [Forced; 0] = [];
 
-/// A circle that stays.
+/// An allowed circle.
 struct Forced {
-    /// All its files.
+    /// All files of the circle.
     files: &'static [&'static str],
 }
 
 const REMEDY: &str = "move what both need into a file below them, or hand it over as an argument";
 
-/// Whether a file is looked at, and the folder of its crate's sources.
+/// The source folder of a file's crate; `None` if the file is not checked.
 pub(crate) fn root(file: &str) -> Option<&str> {
     let (before, below) = file.split_once("/src/")?;
     let is_source = below.ends_with(".rs") && !below.starts_with("bin/");
     is_source.then(|| &file[..before.len() + "/src/".len()])
 }
 
-/// Findings for all crates, by the files of each.
+/// Checks all crates. `files` are paths and texts.
 pub(crate) fn check(files: &[(String, String)]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
     for (path, text) in files {
@@ -60,7 +59,7 @@ fn finding(circle: &BTreeSet<&str>, arrows: &Arrows) -> Finding {
     Finding::new(circle.first().expect("BUG: a circle has files"), 0, problem, REMEDY)
 }
 
-/// The sets of two or more files each of which reaches each other one.
+/// The sets of two or more files in which each file reaches each other file.
 fn circles(arrows: &Arrows) -> Vec<BTreeSet<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> =
         arrows.keys().map(|from| (from.as_str(), reached(arrows, from))).collect();

@@ -9,7 +9,8 @@ const FILE_ENDINGS: [&str; 8] = [".md", ".rs", ".toml", ".ts", ".py", ".json", "
 
 /// Whether a file is a page whose paths are checked.
 pub(crate) fn is_checked(file: &str) -> bool {
-    matches!(file, "README.md" | "ARCHITECTURE.md") || (file.starts_with("docs/") && file.ends_with(".md"))
+    matches!(file, "README.md" | "ARCHITECTURE.md" | "CONTRIBUTING.md")
+        || (file.starts_with("docs/") && file.ends_with(".md"))
 }
 
 /// Findings for one page. `top_level` are the first components of the repository's paths; `missing` says whether a

@@ -1,11 +1,14 @@
-//! Which files of a crate import which: the arrows of the picture that `circles.rs` looks at.
+//! Finds which files of a crate import which: the arrows that `circles.rs` checks.
 //!
-//! An arrow runs from a file to the file that defines the name it uses, whichever modules re-export that name on the
-//! way. So a `mod.rs` that only hands on the names of its files ties nothing. Test code has no arrows.
-//! Names inside macro calls are not seen.
+//! An arrow runs from a file to the file that defines a name, also if other modules re-export the name. So a `mod.rs` that
+//! only declares and re-exports has no arrows. Test code has none either.
+//!
+//! Method calls have no arrows, because types are not inferred. So the files that share the `impl` of one type may call each
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemUse, Path, UseTree, Visibility};
 
@@ -15,10 +18,10 @@ pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
 }
 
-/// For each file, the files it imports with the names it takes from each.
+/// For each file, the files that it imports with the names from each.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// Re-exports of re-exports that are followed.
+/// Limit on re-exports of re-exports.
 const HOPS_MAX: usize = 16;
 
 /// The arrows of one crate whose sources lie below `root` (`crates/x/src/`).
@@ -122,7 +125,7 @@ impl Module {
     }
 }
 
-/// Takes away the files that only tests have, with all below them.
+/// Removes the modules that only tests have, with all modules below them.
 fn forget_tests(modules: &mut BTreeMap<Vec<String>, Module>) {
     let tests: Vec<Vec<String>> = modules
         .iter()
@@ -171,24 +174,65 @@ fn leaves(tree: &UseTree) -> Vec<(Vec<String>, Option<String>)> {
     .collect()
 }
 
-/// Finds what one file uses.
+/// A name and the file that defines it.
+type Definition = (String, String);
+
+/// Finds the names that one file uses.
 struct Finder<'a> {
     modules: &'a BTreeMap<Vec<String>, Module>,
     module: Vec<String>,
-    /// The defining file and the name.
-    used: BTreeSet<(String, String)>,
+    used: BTreeSet<Definition>,
 }
 
 impl Finder<'_> {
     fn add(&mut self, path: &[String]) {
-        let module = self.module.clone();
-        if let Some(found) = self.resolve(&module, path, 0) {
-            self.used.insert(found);
+        self.used.extend(self.definition(path));
+    }
+
+    /// Adds the paths in the tokens of a macro call or of an attribute. A single word there may be anything, so only paths
+    /// of two and more segments count.
+    fn add_tokens(&mut self, tokens: TokenStream) {
+        let (mut path, mut colons) = (Vec::new(), 0);
+        for token in tokens {
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == ':' => {
+                    colons += 1;
+                    continue;
+                }
+                TokenTree::Ident(name) if colons == 2 => path.push(name.to_string()),
+                TokenTree::Ident(name) => self.next_path(&mut path, Some(name.to_string())),
+                TokenTree::Group(group) => {
+                    self.next_path(&mut path, None);
+                    self.add_tokens(group.stream());
+                }
+                TokenTree::Punct(_) | TokenTree::Literal(_) => self.next_path(&mut path, None),
+            }
+            colons = 0;
+        }
+        self.next_path(&mut path, None);
+    }
+
+    /// Adds a path of tokens, and begins the next one.
+    fn next_path(&mut self, path: &mut Vec<String>, first: Option<String>) {
+        if path.len() > 1 {
+            self.add(path);
+        }
+        path.clear();
+        path.extend(first);
+    }
+
+    /// The definition of a path in the current module. A single word names no module: a variable may have the same name.
+    fn definition(&self, path: &[String]) -> Option<Definition> {
+        match path {
+            [word] if !matches!(word.as_str(), "crate" | "self" | "super") => {
+                self.find(&self.module, path, false, 0)
+            }
+            _ => self.resolve(&self.module, path, 0),
         }
     }
 
-    /// The file that defines what `path` names, seen from a module; `None` when that is not in this crate.
-    fn resolve(&self, from: &[String], path: &[String], hops: usize) -> Option<(String, String)> {
+    /// The definition of `path`, seen from a module; `None` if it is not in this crate.
+    fn resolve(&self, from: &[String], path: &[String], hops: usize) -> Option<Definition> {
         if hops > HOPS_MAX {
             return None;
         }
@@ -210,23 +254,32 @@ impl Finder<'_> {
             }
             rest = &rest[1..];
         }
-        let module = self.modules.get(&at)?;
-        let Some(name) = rest.first() else {
-            return Some((module.path.clone(), "*".to_owned()));
-        };
+        if rest.is_empty() {
+            return Some((self.modules.get(&at)?.path.clone(), "*".to_owned()));
+        }
+        self.find(&at, rest, is_local || at != from, hops)
+    }
+
+    /// The definition of the first name of `path` in a module. `is_certain` says that the module must have the name.
+    fn find(&self, at: &[String], path: &[String], is_certain: bool, hops: usize) -> Option<Definition> {
+        let (module, name) = (self.modules.get(at)?, path.first()?);
         if module.defined.contains(name) {
             return Some((module.path.clone(), name.clone()));
         }
         if let Some(bound) = module.bound.get(name).filter(|bound| **bound != path) {
-            let whole = [bound.as_slice(), &rest[1..]].concat();
-            return self.resolve(&at, &whole, hops + 1);
+            let whole = [bound.as_slice(), &path[1..]].concat();
+            return self.resolve(at, &whole, hops + 1);
         }
         let globbed = module.globs.iter().find_map(|glob| {
-            let found = self.resolve(&at, &[glob.as_slice(), rest].concat(), hops + 1)?;
-            (found.1 == *name).then_some(found)
+            let found = self.resolve(at, &[glob.as_slice(), path].concat(), hops + 1)?;
+            self.defines(&found).then_some(found)
         });
-        // Seen from the module itself an unknown first name is another crate's, or the language's.
-        globbed.or_else(|| (is_local || at != from).then(|| (module.path.clone(), name.clone())))
+        // A name that no item defines comes from a macro, or from outside of the crate.
+        globbed.or_else(|| is_certain.then(|| (module.path.clone(), name.clone())))
+    }
+
+    fn defines(&self, (path, name): &Definition) -> bool {
+        self.modules.values().any(|module| module.path == *path && module.defined.contains(name))
     }
 }
 
@@ -256,24 +309,41 @@ impl<'a> Visit<'a> for Finder<'_> {
         self.module.pop();
     }
 
+    fn visit_impl_item_fn(&mut self, function: &'a syn::ImplItemFn) {
+        if !is_test(&function.attrs) {
+            visit::visit_impl_item_fn(self, function);
+        }
+    }
+
     fn visit_item_use(&mut self, item: &'a ItemUse) {
-        // A re-export hands a name on; whoever uses the name has the arrow.
+        // A re-export is no use. The file that uses the name has the arrow.
         if matches!(item.vis, Visibility::Inherited) {
             for (path, _) in leaves(&item.tree) {
-                self.add(&path);
+                self.used.extend(self.resolve(&self.module, &path, 0));
             }
         }
     }
 
-    /// The path in `pub(in path)` uses nothing.
+    /// The path in `pub(in path)` is no use.
     fn visit_visibility(&mut self, _: &'a Visibility) {}
 
     fn visit_path(&mut self, path: &'a Path) {
-        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if path.leading_colon.is_none() {
+            let segments: Vec<String> =
+                path.segments.iter().map(|segment| segment.ident.to_string()).collect();
             self.add(&segments);
         }
         visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'a syn::Macro) {
+        self.add_tokens(call.tokens.clone());
+        visit::visit_macro(self, call);
+    }
+
+    fn visit_meta_list(&mut self, attribute: &'a syn::MetaList) {
+        self.add_tokens(attribute.tokens.clone());
+        visit::visit_meta_list(self, attribute);
     }
 }
 
@@ -331,7 +401,10 @@ mod tests {
                 "src/a.rs",
                 "#[cfg(test)] mod tests { use crate::b::B; }\nmod inner { use super::super::b::B; }",
             ),
-            ("src/b.rs", "pub(crate) struct B;\n#[cfg(test)] fn f() { crate::a::g() }"),
+            (
+                "src/b.rs",
+                "pub(crate) struct B;\n#[cfg(test)] fn f() { crate::a::g() }\nimpl B { #[cfg(test)] fn h() { crate::a::g() } }",
+            ),
             ("src/only_tests.rs", "use crate::b::B;"),
         ];
         assert_eq!(found(&sources), ["src/a.rs -> src/b.rs: B"]);
@@ -346,5 +419,39 @@ mod tests {
             ("src/c.rs", "use crate::a::LIMIT;"),
         ];
         assert_eq!(found(&sources), ["src/c.rs -> src/b.rs: LIMIT"]);
+    }
+
+    #[test]
+    fn a_variable_with_the_name_of_a_module_is_no_arrow() {
+        let sources = [
+            ("src/lib.rs", "mod a;\nfn f() { let a = 1; g(a); a::make(); }"),
+            ("src/a.rs", "pub(crate) fn make() {}"),
+            ("src/b/mod.rs", "mod a;\nuse crate::a::make as a;\nfn f() { a() }"),
+            ("src/b/a.rs", ""),
+        ];
+        assert_eq!(found(&sources), ["src/b/mod.rs -> src/a.rs: make", "src/lib.rs -> src/a.rs: make"]);
+    }
+
+    #[test]
+    fn paths_in_macro_calls_and_attributes_are_arrows() {
+        let sources = [
+            ("src/lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("src/a.rs", "fn f() { let key = 1; show!(key: \"b::B\", if x { crate::b::make() }) }"),
+            ("src/b.rs", "pub(crate) fn make() {}\npub(crate) fn parse() {}"),
+            ("src/c.rs", "use crate::b;\nstruct C { #[arg(value_parser = b::parse)] c: u8 }"),
+        ];
+        assert_eq!(found(&sources), ["src/a.rs -> src/b.rs: make", "src/c.rs -> src/b.rs: * parse"]);
+    }
+
+    #[test]
+    fn a_glob_gives_only_names_that_it_has() {
+        let sources = [
+            ("src/lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("src/a.rs", "pub(crate) use crate::b::*;\npub(crate) use crate::c::C;"),
+            ("src/b.rs", "pub(crate) struct B;"),
+            ("src/c.rs", "pub(crate) struct C;"),
+            ("src/d.rs", "use crate::a::*;\nfn f(_: C, _: Vec<u8>) {}"),
+        ];
+        assert_eq!(found(&sources), ["src/d.rs -> src/a.rs: *", "src/d.rs -> src/c.rs: C"]);
     }
 }

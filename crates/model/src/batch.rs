@@ -1,9 +1,9 @@
-//! Rows on their way into a store.
+//! A batch of rows that a store appends.
 //!
 //! A [`Batch`] holds rows of any number of series in flat vectors (rows, fields, keys, text), so that a session can
 //! reuse one batch for millions of messages without an allocation per point. A field refers to its key by the key's
-//! number in the batch, so that a store looks a key up once for each batch and not once for each point. It is written
-//! through a [`BatchBuilder`], which can take back a half-built message: a payload enters whole or not at all.
+//! number in the batch, so that a store looks a key up once per batch and not once per point. A [`BatchBuilder`] adds rows and
+//! can undo an incomplete message: a payload enters completely or not at all.
 
 use crate::{SeriesId, Timestamp, ValueRef, limits};
 
@@ -12,14 +12,14 @@ use crate::{SeriesId, Timestamp, ValueRef, limits};
 pub struct Batch {
     rows: Vec<RowHead>,
     fields: Vec<Field>,
-    /// Nearly distinct: a key that was not found among its neighbours gets another number.
+    /// The keys, with few duplicates: a key that is not found among the last ones gets a new number.
     keys: Vec<Span>,
     text: String,
-    /// Bytes of the keys that `text` does not hold once more.
+    /// Bytes of repeated keys, which `text` holds only once.
     repeated_key_bytes: usize,
 }
 
-/// Keys that are compared with a new field's before it gets another number.
+/// Keys with which the key of a new field is compared before it gets a new number.
 const KEYS_COMPARED_MAX: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ impl Batch {
         self.rows.len()
     }
 
-    /// Whether there is no row.
+    /// Whether the batch has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -71,7 +71,7 @@ impl Batch {
         self.fields.len()
     }
 
-    /// Bytes of keys and text values, each key counted as often as it is used.
+    /// Bytes of keys and text values. A key counts as often as it is used.
     pub fn text_bytes(&self) -> usize {
         self.text.len() + self.repeated_key_bytes
     }
@@ -81,7 +81,7 @@ impl Batch {
         self.keys.len()
     }
 
-    /// Whether the batch has reached a size at which it should be appended before more is added.
+    /// Whether the batch is so large that it should be appended before more rows are added.
     pub fn is_full(&self) -> bool {
         self.rows.len() >= limits::BATCH_ROWS_MAX / 2 || self.text_bytes() >= limits::BATCH_TEXT_BYTES_MAX / 2
     }
@@ -131,17 +131,17 @@ impl Batch {
     }
 }
 
-/// Adds rows to a batch, all or none: dropped without [`finish`](Self::finish) it removes what it added.
+/// Adds rows to a batch, all or none: if it is dropped without [`finish`](Self::finish), it removes the rows that it added.
 #[derive(Debug)]
 pub struct BatchBuilder<'a> {
     batch: &'a mut Batch,
     mark: Mark,
-    /// Number of the key that the next field probably has: rows repeat the keys of the rows before.
+    /// The probable key number of the next field, because rows repeat the keys of earlier rows.
     next_key: usize,
     finished: bool,
 }
 
-/// Sizes of a batch to go back to.
+/// Sizes of a batch, to which a builder can go back.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     rows: usize,
@@ -194,12 +194,12 @@ impl BatchBuilder<'_> {
         self.batch.rows.len() - self.mark.rows
     }
 
-    /// Rows after the current batch's end may hold at most this many more bytes of text.
+    /// Bytes of text that still fit into the batch.
     pub fn text_room_bytes(&self) -> usize {
         limits::BATCH_TEXT_BYTES_MAX.saturating_sub(self.batch.text_bytes())
     }
 
-    /// Keeps what was added. Fields of a row that was never completed are dropped.
+    /// Keeps the added rows. The fields of an incomplete row are removed.
     pub fn finish(mut self) {
         let open = self.open_fields();
         let keep = self.batch.fields.len() - open;
@@ -207,7 +207,7 @@ impl BatchBuilder<'_> {
         self.finished = true;
     }
 
-    /// The number of a key, a new one if the key was not met lately.
+    /// The number of a key, a new one if the key was not used lately.
     fn key(&mut self, key: &str) -> u32 {
         let keys = self.batch.keys.len();
         let expected = if self.next_key < keys { self.next_key } else { 0 };
@@ -274,7 +274,7 @@ impl<'a> RowRef<'a> {
         self.batch.rows[self.index].ts
     }
 
-    /// The row's fields in the order they were added. A repeated key means the last one wins.
+    /// The row's fields in the order they were added. If a key is repeated, the last value wins.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = FieldRef<'a>> + use<'a> {
         let batch = self.batch;
         batch.fields[self.fields_begin()..self.fields_end()].iter().map(move |field| FieldRef {
@@ -284,7 +284,7 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// As [`fields`](Self::fields), but without looking up the keys' text: key numbers and values.
+    /// Key numbers and values: like [`fields`](Self::fields), without looking up the text of the keys.
     #[inline]
     pub fn numbered_fields(&self) -> impl ExactSizeIterator<Item = (u32, ValueRef<'a>)> + use<'a> {
         let batch = self.batch;
@@ -321,7 +321,7 @@ impl<'a> RowRef<'a> {
 pub struct FieldRef<'a> {
     /// The name under which the value was reported.
     pub key: &'a str,
-    /// Which of the batch's keys that is. Equal numbers are equal keys; a key may have several numbers.
+    /// The number of the key in the batch. Equal numbers mean equal keys; a key may have several numbers.
     pub key_number: u32,
     /// The value.
     pub value: ValueRef<'a>,

@@ -11,23 +11,23 @@ const MARCH_0_DAYS: i64 = 719_468;
 const ERA_YEARS: i64 = 400;
 const ERA_DAYS: i64 = 146_097;
 
-/// A day of the Gregorian calendar, which is taken to have been in use always. Its text is `2000-02-29`; years after 9999 have more
-/// digits, those before 0000 a minus sign.
+/// A day of the proleptic Gregorian calendar. Its text is `2000-02-29`; years after 9999 have more digits, years before 0000 a
+/// minus sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date {
-    /// The year; 0 is the one before 1.
+    /// The year; 0 is the year before 1.
     pub year: i32,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     pub month: u8,
-    /// 1 to 31.
+    /// The day of the month, 1 to 31.
     pub day: u8,
 }
 
 impl Timestamp {
-    /// The day on which this time lies, UTC.
+    /// The day of a time, in UTC.
     ///
-    /// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: in years that begin in March the leap
-    /// day is the last of its year, and months follow from a line.
+    /// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: in a year that begins in March
+    /// the leap day is the last day, and a linear function gives the month.
     pub const fn date(self) -> Date {
         let days = self.micros().div_euclid(DAY_US) + MARCH_0_DAYS;
         let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
@@ -37,7 +37,7 @@ impl Timestamp {
         let day = of_year - (153 * month_from_march + 2) / 5 + 1;
         let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
         let year = year_of_era + era * ERA_YEARS + (month <= 2) as i64;
-        // All of time is within 300,000 years of 1970.
+        // Every timestamp is within 300,000 years of 1970.
         Date { year: year as i32, month: month as u8, day: day as u8 }
     }
 }

@@ -1,4 +1,4 @@
-//! Intervals as PostgreSQL has them: months, days and microseconds, which it never mixes by itself.
+//! Intervals like those of PostgreSQL: months, days and microseconds, which are not converted into each other.
 
 use std::fmt;
 
@@ -6,34 +6,34 @@ use std::fmt;
 pub const HOUR_US: i64 = 3_600_000_000;
 /// Microseconds of a day.
 pub const DAY_US: i64 = 24 * HOUR_US;
-/// A month's days where one has to be made of days.
+/// Days of a month, for conversions.
 const MONTH_DAYS: i64 = 30;
 
-/// An interval. Its parts may have different signs.
+/// An interval. Its fields may have different signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interval {
     /// Months; a year is twelve of them.
     pub months: i32,
-    /// Days, whatever their length.
+    /// Days of any length.
     pub days: i32,
     /// Microseconds.
     pub micros: i64,
 }
 
 impl Interval {
-    /// What lies between two times: whole days of 24 hours, and the rest.
+    /// The interval between two times: whole days of 24 hours, and the rest.
     pub fn of_difference(micros: i64) -> Self {
-        // The days of all microseconds that there are fit.
+        // The days of any number of microseconds fit.
         Self { months: 0, days: (micros / DAY_US) as i32, micros: micros % DAY_US }
     }
 
-    /// Its length in microseconds, if months have 30 days and days 24 hours.
+    /// The length in microseconds, with months of 30 days and days of 24 hours.
     pub fn length_us(self) -> i128 {
         let days = i128::from(self.months) * i128::from(MONTH_DAYS) + i128::from(self.days);
         days * i128::from(DAY_US) + i128::from(self.micros)
     }
 
-    /// `justify_hours`: 24 hours become a day. `None` if there are too many.
+    /// `justify_hours`: 24 hours become a day. `None` if the days overflow.
     pub fn justify_hours(mut self) -> Option<Self> {
         self.days = self.days.checked_add((self.micros / DAY_US) as i32)?;
         self.micros %= DAY_US;
@@ -47,7 +47,7 @@ impl Interval {
         Some(self)
     }
 
-    /// `justify_days`: 30 days become a month. `None` if there are too many.
+    /// `justify_days`: 30 days become a month. `None` if the months overflow.
     pub fn justify_days(mut self) -> Option<Self> {
         let month = MONTH_DAYS as i32;
         self.months = self.months.checked_add(self.days / month)?;
@@ -62,7 +62,7 @@ impl Interval {
         Some(self)
     }
 
-    /// `justify_interval`: both, so that all parts have one sign. `None` if a part is too large.
+    /// `justify_interval`: both, so that all fields have one sign. `None` if a field overflows.
     pub fn justify(mut self) -> Option<Self> {
         let month = MONTH_DAYS as i32;
         if (self.days > 0 && self.micros > 0) || (self.days < 0 && self.micros < 0) {
@@ -132,7 +132,7 @@ mod tests {
         Interval { months, days, micros }
     }
 
-    /// Made by PostgreSQL 15: `SELECT make_interval(...)::text`.
+    /// The expected texts are from PostgreSQL 15: `SELECT make_interval(...)::text`.
     #[test]
     fn intervals_are_what_postgresql_writes() {
         for (interval, text) in [

@@ -1,7 +1,7 @@
-//! The vocabulary of Tachograph: values, timestamps, series, rows, batches and limits; and what a panic may end.
+//! The data types of Tachograph: values, timestamps, series, rows, batches and limits; and the policy of panics.
 //!
-//! Everything here is a plain value with its invariants. There is no I/O, no clock and no async runtime in this
-//! crate; whoever needs the time passes a [`Timestamp`].
+//! The types are plain values with invariants. The crate has no I/O, no clock and no async runtime; a caller passes the present
+//! time as a [`Timestamp`].
 
 pub mod batch;
 pub mod date;

@@ -2,43 +2,43 @@
 
 use crate::limits;
 
-/// Why a name is refused.
+/// The reason why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing was given.
+    /// The name is empty.
     #[error("the {what} is empty; give it at least one character")]
     Empty {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
     },
-    /// More bytes than the limit.
+    /// The name is longer than the limit.
     #[error("the {what} has {bytes} bytes, the limit is {limit}")]
     TooLong {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
-        /// Its length.
+        /// The length of the name.
         bytes: usize,
-        /// The limit it passed.
+        /// The limit.
         limit: usize,
     },
-    /// A control character, which no name may hold.
+    /// The name contains a control character.
     #[error(
         "the {what} holds the control character U+{code:04X} at byte {offset}; names hold printable text"
     )]
     Control {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
         /// The character's code point.
         code: u32,
-        /// Where it stands.
+        /// The position of the character.
         offset: usize,
     },
-    /// A series has too many tags.
+    /// The series has too many tags.
     #[error("the series has {tags} tags, the limit is {limit}")]
     TooManyTags {
-        /// How many it has.
+        /// The number of its tags.
         tags: usize,
-        /// The limit it passed.
+        /// The limit.
         limit: usize,
     },
 }

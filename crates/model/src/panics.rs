@@ -1,4 +1,4 @@
-//! What a panic ends.
+//! The policy of panics: whether a panic ends the process, some work, or its thread.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -8,24 +8,24 @@ use std::process::abort;
 use std::thread::panicking;
 
 thread_local! {
-    /// Guards that live on this thread.
+    /// Number of [`PanicEndsProcess`] guards on this thread.
     static GUARDS: Cell<u32> = const { Cell::new(0) };
-    /// Contained work that this thread is amid, one in the other.
+    /// Nesting depth of [`contain_panic`] on this thread.
     static CONTAINED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What a panic ends.
+/// The consequence of a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// Everything: it is amid a [`PanicEndsProcess`].
+    /// The panic ends the process: the thread has a [`PanicEndsProcess`].
     Process,
-    /// Some work: it is amid [`contain_panic`], and whoever called that goes on.
+    /// The panic ends the work of a [`contain_panic`], whose caller goes on.
     Work,
-    /// The thread, or the task that it is amid.
+    /// The panic ends the thread or the task.
     Thread,
 }
 
-/// What a panic of the calling thread would end.
+/// The consequence that a panic of the calling thread would have.
 pub fn panic_ends() -> Ends {
     match (GUARDS.get(), CONTAINED.get()) {
         (0, 0) => Ends::Thread,
@@ -34,25 +34,25 @@ pub fn panic_ends() -> Ends {
     }
 }
 
-/// A panic on this thread while the value lives ends the process (SIGABRT), where it would otherwise end one thread.
+/// While this value lives, a panic on its thread ends the process (SIGABRT) instead of the thread.
 ///
-/// For threads that the others rely on, and for changes of what threads share: a server whose acknowledgements never
-/// leave, or that serves half a change, is worse than one that starts anew and reads from the disk what it has
-/// acknowledged. Work for one client alone does not need it: its panic ends that client's answer.
+/// It guards threads on which other threads rely, and changes of shared data. A server that sends no acknowledgements, or that
+/// serves a half-done change, is worse than one that restarts and reads the acknowledged data from the disk. Work for a single
+/// client does not need the guard: its panic ends the answer to that client.
 ///
-/// A panic hook that asks [`panic_ends`] can end the process before anything is unwound, and say so; without
-/// one it ends when the guard is dropped.
+/// A panic hook that calls [`panic_ends`] can log the panic and end the process before the stack is unwound. Without such a
+/// hook the process ends when the guard is dropped.
 #[derive(Debug)]
 #[must_use = "it guards as long as it lives"]
 pub struct PanicEndsProcess {
-    /// Begun while a panic unwinds, which is not for it to judge.
+    /// The guard was created while a panic unwinds. It ignores that panic.
     amid_panic: bool,
-    /// It counts on its thread, so it stays there.
+    /// Not `Send`: the guard is counted on its thread.
     _stays: PhantomData<*const ()>,
 }
 
 impl PanicEndsProcess {
-    /// Guards until it is dropped.
+    /// Starts to guard, until the value is dropped.
     pub fn begin() -> Self {
         GUARDS.set(GUARDS.get() + 1);
         Self { amid_panic: panicking(), _stays: PhantomData }
@@ -68,14 +68,14 @@ impl Drop for PanicEndsProcess {
     }
 }
 
-/// Runs work whose panic ends nothing but the work, whatever guards it is within: it changes nothing that others see.
+/// Runs work whose panic ends only the work, also within guards. The work must not change shared data.
 ///
 /// # Errors
-/// What the panic said.
+/// The message of the panic.
 pub fn contain_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let guards = GUARDS.replace(0);
     CONTAINED.set(CONTAINED.get() + 1);
-    // Whoever calls this says that nothing torn is seen.
+    // The caller promises that the work changes no shared data.
     let done = catch_unwind(AssertUnwindSafe(work));
     CONTAINED.set(CONTAINED.get() - 1);
     GUARDS.set(guards);

@@ -4,11 +4,11 @@ use std::fmt;
 
 use crate::{NameError, limits, name};
 
-/// The number by which a store knows a series. It has no meaning outside the store that gave it.
+/// The number of a series in a store. It has no meaning outside of that store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesId(pub u64);
 
-/// A table and its tags, sorted by tag name without doubles: two equal keys are the same series.
+/// A table and tags, sorted by name without duplicates. Equal keys are the same series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesKey {
     table: String,
@@ -16,7 +16,7 @@ pub struct SeriesKey {
 }
 
 impl SeriesKey {
-    /// Builds a key; sorts the tags, and of a repeated tag name keeps the last value.
+    /// Builds a key. Sorts the tags; if a tag name is repeated, the last value wins.
     pub fn new(table: &str, tags: &[(&str, &str)]) -> Result<Self, NameError> {
         name::check_table(table)?;
         if tags.len() > limits::TAGS_PER_SERIES_MAX {

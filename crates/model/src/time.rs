@@ -37,7 +37,7 @@ impl Timestamp {
         self.0.div_euclid(1_000)
     }
 
-    /// This time moved by `micros`, stopping at the ends of the representable range.
+    /// This time moved by `micros`, saturating at the ends of the range.
     pub const fn saturating_add_micros(self, micros: i64) -> Self {
         Self(self.0.saturating_add(micros))
     }
@@ -52,17 +52,17 @@ impl fmt::Display for Timestamp {
 /// A half-open range of time: `start <= ts < end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimeRange {
-    /// First time inside.
+    /// The first time inside.
     pub start: Timestamp,
-    /// First time outside.
+    /// The first time after the range.
     pub end: Timestamp,
 }
 
 impl TimeRange {
-    /// All of time, but for the very last microsecond.
+    /// All times except the last microsecond.
     pub const ALL: Self = Self { start: Timestamp::MIN, end: Timestamp::MAX };
 
-    /// A range; empty when `end <= start`.
+    /// A range; it is empty if `end <= start`.
     pub const fn new(start: Timestamp, end: Timestamp) -> Self {
         Self { start, end }
     }
@@ -72,19 +72,19 @@ impl TimeRange {
         self.start <= ts && ts < self.end
     }
 
-    /// Whether nothing lies inside.
+    /// Whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.end <= self.start
     }
 
-    /// Whether any instant lies in both.
+    /// Whether the ranges have a time in common.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end && other.start < self.end && !self.is_empty() && !other.is_empty()
     }
 }
 
-/// A duration in the largest unit of which it is a whole number: `90d`, `36h`, `90s`, `250ms`, `7us`. What is finer than a
-/// microsecond is left out.
+/// A duration as a whole number of the largest possible unit: `90d`, `36h`, `90s`, `250ms`, `7us`. Fractions of a microsecond
+/// are cut off.
 pub fn shown_duration(duration: Duration) -> String {
     const UNITS: [(u128, &str); 5] =
         [(86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "m"), (1_000_000, "s"), (1_000, "ms")];

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The type of a column. The first type seen under a name owns the plain column; others go to `name:type`.
+/// The type of a column. The first type under a name has the column of that name; other types have columns `name:type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum FieldType {
@@ -14,7 +14,7 @@ pub enum FieldType {
     F64 = 3,
     /// UTF-8 text.
     String = 4,
-    /// A JSON document kept as its text; also numbers that neither `i64` nor `f64` can hold exactly.
+    /// A JSON document as text; also a number that neither `i64` nor `f64` can hold exactly.
     Json = 5,
 }
 
@@ -38,7 +38,7 @@ impl FieldType {
         self as u8
     }
 
-    /// The type with this file code.
+    /// The type with a code from a file.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|field_type| field_type.code() == code)
     }
@@ -83,7 +83,7 @@ impl Value {
     }
 }
 
-/// A value that borrows its text; what the way of a point carries.
+/// A value that borrows its text. Batches contain values of this type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueRef<'a> {
     /// See [`FieldType::Bool`].

@@ -1,4 +1,4 @@
-//! Log lines on standard error.
+//! Writes log lines to standard error.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Config, ConfigError, LogFormat};
 
-/// Overrides the configured filter for one run.
+/// The variable that overrides the configured filter for one run.
 const VARIABLE: &str = "TACHO_LOG";
 
-/// Starts logging as configured, panics included. Once per process.
+/// Starts logging as configured, and the logging of panics. Call it once per process.
 pub(crate) fn start(config: &Config) -> Result<(), ConfigError> {
     let filter = match std::env::var(VARIABLE) {
         Ok(text) if crate::config::is_filter(&text) => text,
@@ -30,6 +30,6 @@ pub(crate) fn start(config: &Config) -> Result<(), ConfigError> {
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
-    crate::panics::tell_in_log();
+    crate::panics::log_panics();
     Ok(())
 }

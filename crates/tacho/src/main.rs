@@ -1,29 +1,27 @@
-//! The `tacho` binary: reads the command line and hands over.
+//! The `tacho` binary.
+//!
+//! From top to bottom: `cli` parses the command line, `commands` has one module per command, the other modules are shared
+//! by commands. No command imports another.
 
-mod bench_command;
-mod bulk;
 mod cli;
 mod client;
+mod commands;
 mod config;
-mod config_command;
-mod demo;
-mod device;
+mod data_args;
+mod data_directory;
 mod fleet;
-mod import;
 mod limits;
+mod listen_args;
 mod logging;
+mod output;
 mod panics;
+mod program;
 mod progress;
-mod registry;
-mod serve;
 mod server;
 mod simulator;
-mod sql;
-mod status;
-mod upkeep;
-mod user;
+mod time_format;
 
-/// Counts what SQL statements allocate, so that none takes the memory of the others.
+/// Counts the memory that each SQL statement allocates, so that statements can be limited.
 #[global_allocator]
 static ALLOCATOR: query::CountingAllocator = query::CountingAllocator;
 

@@ -1,4 +1,4 @@
-//! Panics of the server, which are bugs of ours: told in the log, with what they end.
+//! Logs panics of the server, which are bugs, and ends the process after those that could damage data.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
@@ -8,29 +8,29 @@ use std::task::{Context, Poll};
 use model::PanicEndsProcess;
 use model::panics::{Ends, panic_ends};
 
-/// From now on every panic of this process is an error in its log, and ends the process at once if it is one of those
-/// that do. Call it when logging has started.
-pub(crate) fn tell_in_log() {
+/// Installs a hook that logs each panic, and that aborts the process if the panic has to end it. Call it after logging has
+/// started.
+pub(crate) fn log_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if tracing::enabled!(tracing::Level::ERROR) {
-            tell(panic);
+            log(panic);
         } else {
             default(panic);
         }
         if panic_ends() == Ends::Process {
-            // Before anything is unwound: nobody is to see what is half done.
+            // The process ends before the stack is unwound, so that no other thread sees a half-done change.
             std::process::abort();
         }
     }));
 }
 
-fn tell(panic: &PanicHookInfo<'_>) {
+fn log(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("a panic without words");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("without a name");
-    // Taken only if RUST_BACKTRACE asks for it.
+    // Captured only if RUST_BACKTRACE is set.
     let backtrace = Backtrace::capture();
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then_some(&backtrace);
     let consequence = match panic_ends() {
@@ -44,7 +44,7 @@ fn tell(panic: &PanicHookInfo<'_>) {
     tracing::error!(panic = message, place, thread, backtrace, "BUG: a panic; {consequence}");
 }
 
-/// A task that the server cannot do without: its panic ends the process.
+/// A task without which the server cannot run. Its panic ends the process.
 pub(crate) struct Essential<F>(Pin<Box<F>>);
 
 impl<F> Essential<F> {

@@ -1,4 +1,4 @@
-//! Progress of commands that take longer than a second: a bar on a terminal, now and then a line elsewhere.
+//! Shows the progress of commands that take longer than a second: a bar on a terminal, otherwise a line every ten seconds.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -8,7 +8,7 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use crate::limits::{PROGRESS_AFTER, PROGRESS_LINE_INTERVAL, PROGRESS_TICK};
 
-/// Counts bytes for whoever watches.
+/// The progress of one command, in bytes or rows.
 #[derive(Debug)]
 pub(crate) struct Progress {
     what: &'static str,
@@ -16,11 +16,11 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     told: Duration,
     terminal: bool,
-    /// Rows are counted, not bytes.
+    /// Whether rows are counted instead of bytes.
     rows: bool,
 }
 
-/// What there is to show at a moment.
+/// The output of a moment.
 #[derive(Debug, PartialEq, Eq)]
 enum Shown {
     Nothing,
@@ -29,13 +29,13 @@ enum Shown {
 }
 
 impl Progress {
-    /// Nothing is shown yet. `what` is a verb such as "checking".
+    /// Counts bytes. `what` is a verb such as "checking".
     pub(crate) fn new(what: &'static str) -> Self {
         let terminal = io::stderr().is_terminal();
         Self { what, began: Instant::now(), bar: None, told: Duration::ZERO, terminal, rows: false }
     }
 
-    /// The same for rows.
+    /// Counts rows.
     pub(crate) fn rows(what: &'static str) -> Self {
         let mut progress = Self::new(what);
         progress.rows = true;
@@ -47,12 +47,12 @@ impl Progress {
         self.show(done, Some(total));
     }
 
-    /// So many are done, and nobody knows of how many.
+    /// `done` are done, of an unknown total.
     pub(crate) fn at_least(&mut self, done: u64) {
         self.show(done, None);
     }
 
-    /// Waits for something of which so much has come before, and says so while it takes long.
+    /// Waits for a future, and shows `done` if that takes long.
     pub(crate) async fn while_waiting<T>(
         &mut self,
         done: u64,
@@ -78,7 +78,7 @@ impl Progress {
                 bar.set_position(done);
                 bar.tick();
             }
-            // Nobody is left to tell when standard error is gone.
+            // A closed standard error cannot be reported anywhere.
             Shown::Line(line) => drop(writeln!(io::stderr(), "{line}")),
         }
     }
@@ -109,7 +109,7 @@ impl Progress {
         })
     }
 
-    /// As [`at`](Self::at), for work that can be ended: Ctrl-C ends the process, so it goes on here.
+    /// A callback for [`at`](Self::at). It never asks the work to stop, because Ctrl-C ends the process.
     pub(crate) fn watch(&mut self) -> impl FnMut(u64, u64) -> ControlFlow<()> {
         |done, total| {
             self.at(done, total);

@@ -35,7 +35,7 @@ const TABLE: &[Refusal] = &[
     ("table list t", 2, "unexpected argument"),
 ];
 
-const UPKEEP: &[Refusal] = &[
+const MAINTENANCE: &[Refusal] = &[
     ("check --backup NEW --url http://127.0.0.1:1", 2, "cannot be used with"),
     ("check --backup NEW --user somebody", 2, "cannot be used with"),
     ("check --backup NEW --config NEW", 2, "cannot be used with"),
@@ -91,7 +91,7 @@ fn options_of_table_that_do_not_apply_are_refused() {
 
 #[test]
 fn options_of_check_backup_and_restore_that_do_not_apply_are_refused() {
-    check(UPKEEP);
+    check(MAINTENANCE);
 }
 
 #[test]

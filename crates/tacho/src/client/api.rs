@@ -1,4 +1,4 @@
-//! Requests to the REST interface, blocking and with keep-alive.
+//! A blocking client of the REST API, with keep-alive.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ pub(crate) struct Api {
     bearer: Option<String>,
 }
 
-/// An answer that is read as it comes.
+/// An answer whose body is read as a stream.
 pub(crate) struct Streamed {
-    /// How many bytes of payload the server announced.
+    /// The size of the payload that the server announced.
     pub bytes: Option<u64>,
-    /// The answer's body. An error says that it is not whole.
+    /// The body. A read error means that it is incomplete.
     pub body: Box<dyn std::io::Read + Send>,
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApiError {
-    /// No answer.
+    /// There was no answer.
     #[error("no answer from {url}; check that the server runs and that this is the address of its HTTP door")]
     Transport {
-        /// Which address.
+        /// The address.
         url: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<ureq::Error>,
     },
-    /// An answer that says no.
+    /// The answer has an error status.
     #[error("{method} {url}: status {status}: {message}")]
     Status {
         /// The method.
@@ -43,30 +43,30 @@ pub(crate) enum ApiError {
         url: String,
         /// The status code.
         status: u16,
-        /// What the server says.
+        /// The server's message.
         message: String,
-        /// When to try again, if the server says so.
+        /// The pause before a retry that the server asks for.
         retry_after: Option<Duration>,
     },
-    /// An answer that is not what it should be.
+    /// The answer has an unexpected form.
     #[error("{method} {url}: {what}; is this a tacho server?")]
     Answer {
         /// The method.
         method: &'static str,
         /// The address.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
 }
 
 impl Api {
-    /// A client of the server at `base`, such as `http://127.0.0.1:8080`. Nothing is sent yet.
+    /// A client of the server at `base`, such as `http://127.0.0.1:8080`. It sends nothing yet.
     pub(crate) fn new(base: &str) -> Self {
         Self::with_timeout(base, REQUEST_TIMEOUT)
     }
 
-    /// The same, with another longest time of a request.
+    /// The same, with another timeout of requests.
     pub(crate) fn with_timeout(base: &str, timeout: Duration) -> Self {
         let config = ureq::Agent::config_builder().timeout_global(Some(timeout)).http_status_as_error(false);
         Self { agent: config.build().new_agent(), base: base.trim_end_matches('/').into(), bearer: None }
@@ -77,17 +77,17 @@ impl Api {
         &self.base
     }
 
-    /// The header that carries the login, if there is one.
+    /// The value of the login header, if the client is logged in.
     pub(crate) fn bearer(&self) -> Option<&str> {
         self.bearer.as_deref()
     }
 
-    /// Whether requests carry a login.
+    /// Whether the client is logged in.
     pub(crate) fn is_logged_in(&self) -> bool {
         self.bearer.is_some()
     }
 
-    /// Logs in; all later requests carry the session.
+    /// Logs in. All later requests belong to the session.
     pub(crate) fn log_in(&mut self, user: &str, password: &str) -> Result<(), ApiError> {
         let path = "/api/auth/login";
         let answer = self.post(path, &json!({ "username": user, "password": password }))?;
@@ -98,7 +98,7 @@ impl Api {
         Ok(())
     }
 
-    /// GET, decoded.
+    /// Sends a GET request and decodes the answer.
     pub(crate) fn get(&self, path: &str) -> Result<Value, ApiError> {
         let request = self.agent.get(format!("{}{path}", self.base));
         let request = match &self.bearer {
@@ -108,7 +108,7 @@ impl Api {
         self.answer("GET", path, request.call())
     }
 
-    /// DELETE; the answer decoded, null when it is empty.
+    /// Sends a DELETE request and decodes the answer; an empty answer is null.
     pub(crate) fn delete(&self, path: &str) -> Result<Value, ApiError> {
         let request = self.agent.delete(format!("{}{path}", self.base));
         let request = match &self.bearer {
@@ -118,12 +118,12 @@ impl Api {
         self.answer("DELETE", path, request.call())
     }
 
-    /// POST of a JSON value; the answer decoded, null when it is empty.
+    /// Sends a POST request with a JSON value and decodes the answer; an empty answer is null.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
         self.post_text(path, &body.to_string())
     }
 
-    /// POST of a JSON text.
+    /// Sends a POST request with a JSON text and decodes the answer.
     pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<Value, ApiError> {
         let request =
             self.agent.post(format!("{}{path}", self.base)).header("Content-Type", "application/json");
@@ -134,7 +134,7 @@ impl Api {
         self.answer("POST", path, request.send(body))
     }
 
-    /// POST of any bytes; the answer as it comes, without a bound on its length or on the time that it takes.
+    /// Sends a POST request with any bytes. The answer is a stream of any length and duration.
     pub(crate) fn post_for_stream(&self, path: &str, body: &[u8]) -> Result<Streamed, ApiError> {
         let config = ureq::Agent::config_builder()
             .timeout_connect(Some(REQUEST_TIMEOUT))
@@ -180,12 +180,12 @@ impl Api {
             .map_err(|error| self.unexpected(method, path, &format!("no JSON: {error}")))
     }
 
-    /// An error about an answer that has not the shape it should have.
+    /// The error for an answer of an unexpected form.
     pub(crate) fn unexpected(&self, method: &'static str, path: &str, what: &str) -> ApiError {
         ApiError::Answer { method, url: self.url(path), what: what.into() }
     }
 
-    /// The address without what may hold a device's token.
+    /// The address without the parts that may contain a device's token.
     fn url(&self, path: &str) -> String {
         match path.strip_prefix("/api/v1/").and_then(|rest| rest.split_once('/')) {
             Some((_, rest)) => format!("{}/api/v1/TOKEN/{rest}", self.base),
@@ -194,14 +194,14 @@ impl Api {
     }
 }
 
-/// What an error body says: its `message`, or its beginning.
+/// The message of an error body: its `message`, or its beginning.
 pub(crate) fn message_of(body: &str) -> String {
     let message =
         serde_json::from_str::<Value>(body).ok().and_then(|body| Some(body["message"].as_str()?.to_owned()));
     message.unwrap_or_else(|| body.chars().take(QUOTE_CHARS).collect())
 }
 
-/// A text as a part of a URL's path or query.
+/// Percent-encodes a text for the path or the query of a URL.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

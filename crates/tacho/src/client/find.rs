@@ -1,4 +1,4 @@
-//! How a command finds the running server of a data directory and proves who it is.
+//! Finds the running server of a data directory and logs in.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -8,38 +8,38 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use super::Api;
-use crate::cli::program::path_word;
+use super::api::Api;
 use crate::config::Config;
+use crate::program::path_word;
 
-/// Written by a running server into its data directory, removed at its end.
+/// A running server writes this file into its data directory and removes it at its end.
 const RUNTIME_FILE: &str = "server.json";
-/// Written by the first start (see `hub::registry::FirstStart`).
+/// The first start of a server writes this file (see `hub::registry::FirstStart`).
 const PASSWORD_FILE: &str = hub::registry::ADMIN_PASSWORD_FILE;
 
-/// What a running server tells other processes of the same user.
+/// What a running server tells other processes of the same user: the content of its runtime file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RuntimeFile {
-    /// The server's process.
+    /// The server's process id.
     pub pid: u32,
-    /// Where its HTTP door listens.
+    /// The address of its HTTP door.
     pub http: SocketAddr,
-    /// Where its MQTT door listens.
+    /// The address of its MQTT door.
     pub mqtt: SocketAddr,
 }
 
 impl RuntimeFile {
-    /// What this process tells as a server with these doors.
+    /// The content for a server in this process.
     pub(crate) fn of(http: SocketAddr, mqtt: SocketAddr) -> Self {
         Self { pid: std::process::id(), http, mqtt }
     }
 
-    /// The file's place in a data directory.
+    /// The path of the file in a data directory.
     pub(crate) fn path(data: &Path) -> PathBuf {
         data.join(RUNTIME_FILE)
     }
 
-    /// Writes the file, readable by its owner only. The rename makes it appear whole.
+    /// Writes the file, readable by its owner only. A rename puts the complete file in place.
     pub(crate) fn write(&self, data: &Path) -> io::Result<()> {
         let path = Self::path(data);
         let unfinished = path.with_extension("tmp");
@@ -53,7 +53,7 @@ impl RuntimeFile {
         std::fs::rename(&unfinished, &path)
     }
 
-    /// Reads the file; `None` when there is none.
+    /// Reads the file; `None` if it does not exist.
     pub(crate) fn read(data: &Path) -> anyhow::Result<Option<Self>> {
         let path = Self::path(data);
         match std::fs::read_to_string(&path) {
@@ -66,7 +66,7 @@ impl RuntimeFile {
         }
     }
 
-    /// The address for HTTP clients on this machine: a server that listens on all addresses is reached on loopback.
+    /// The URL for clients on this machine: loopback if the server listens on all addresses.
     pub(crate) fn url(&self) -> String {
         let mut address = self.http;
         if address.ip().is_unspecified() {
@@ -78,24 +78,23 @@ impl RuntimeFile {
     }
 }
 
-/// Which server, and as whom.
+/// The arguments that select a server and a login.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Address of the server's HTTP door, such as http://127.0.0.1:8080 [default: the server that runs on the data
-    /// directory]
+    /// HTTP address of the server, such as http://127.0.0.1:8080 [default: the server that runs on the data directory]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Login name
     #[arg(long, value_name = "LOGIN", default_value = hub::registry::ADMIN_LOGIN)]
     pub user: String,
-    /// Password; better given in TACHO_PASSWORD, where other users of the machine do not see it [default: the file
+    /// Password. Other users of the machine can see this option, so prefer the variable TACHO_PASSWORD [default: the file
     /// admin-password of the data directory]
     #[arg(long, env = "TACHO_PASSWORD", hide_env = true, hide_env_values = true)]
     pub password: Option<String>,
 }
 
 impl ServerArgs {
-    /// A client of the named server or else of the one that runs on the data directory; not logged in.
+    /// A client of the server of `--url`, or of the server that runs on the data directory. It is not logged in.
     pub(crate) fn find(&self, config: &Config) -> anyhow::Result<Api> {
         if let Some(url) = &self.url {
             if !url.starts_with("http://") {

@@ -1,7 +1,9 @@
-//! The HTTP side of the commands: a small blocking client of a running server, and how that server is found.
+//! The HTTP client of the commands: finds a running server, logs in and sends requests.
 
 mod api;
 mod find;
+mod retry;
 
 pub(crate) use api::{Api, ApiError, escaped, message_of};
 pub(crate) use find::{RuntimeFile, ServerArgs};
+pub(crate) use retry::pause_before_retry;

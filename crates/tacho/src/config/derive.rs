@@ -1,7 +1,7 @@
-//! Limits that follow from the memory there is, where nobody has set them. docs/ops/limits.md shows the same table.
+//! Derives limits that are not set from the available memory. docs/ops/limits.md shows the same table.
 //!
-//! From [`WHOLE_BYTES`] on they are the defaults. At [`SMALL_BYTES`] they are those of a machine on which the server is slow
-//! and serves; in between they lie on a line. The sum is below the memory at both ends, and so everywhere.
+//! With [`WHOLE_BYTES`] and more, the limits are the defaults. With [`SMALL_BYTES`] they are those of the smallest supported
+//! machine. In between they are interpolated linearly. Their sum is below the memory at both ends, and so everywhere.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::memory::Memory;
 use super::raw::RawConfig;
 
 const MIB: usize = 1024 * 1024;
-/// From so much memory on the defaults hold: their sum is 3.9 GiB with one worker of MQTT.
+/// With at least this much memory the defaults apply: their sum is 3.9 GiB with one MQTT worker.
 const WHOLE_BYTES: u64 = 4096 * MIB as u64;
-/// The least that the server is made for.
+/// The smallest supported memory.
 const SMALL_BYTES: u64 = 256 * MIB as u64;
-/// Least value of a limit of bytes, however little memory there is.
+/// Smallest value of a limit in bytes.
 const FLOOR_BYTES: usize = MIB;
 
-/// A limit at [`SMALL_BYTES`] and from [`WHOLE_BYTES`] on.
+/// The values of a limit at [`SMALL_BYTES`] and at [`WHOLE_BYTES`].
 #[derive(Debug, Clone, Copy)]
 struct Share {
     small: usize,
@@ -29,19 +29,19 @@ const MEMTABLE: Share = Share { small: 24 * MIB, whole: limits::MEMTABLE_BYTES_M
 const FLUSH: Share = Share { small: 10 * MIB, whole: limits::MEMTABLE_FLUSH_BYTES };
 const LATEST: Share = Share { small: 8 * MIB, whole: limits::LATEST_BYTES_MAX };
 const READ_CACHE: Share = Share { small: 8 * MIB, whole: limits::ARRAY_CACHE_BYTES_MAX };
-/// A row group that is written, beside the memtable that it comes from.
+/// Bytes of a row group, which is in memory beside its memtable.
 const ROW_GROUP: Share = Share { small: 4 * MIB, whole: limits::PART_ROW_GROUP_BYTES };
 const MERGE_WINDOW: Share = Share { small: MIB / 2, whole: limits::PART_WINDOW_BYTES };
 const MERGE_INPUTS: Share = Share { small: limits::COMPACTION_FAN_IN, whole: limits::COMPACTION_INPUTS_MAX };
-/// Thousandths of the doors' bounds: answers, bodies, subscriptions, statements, half packets, live updates.
+/// Thousandths of the doors' limits: answers, bodies, subscriptions, statements, partial packets, live updates.
 const DOORS: Share = Share { small: 31, whole: 1_000 };
-/// Rows of a batch that is read: those of some kilobytes make it large.
+/// Rows of a batch of a read. Rows of some kilobytes make a large batch.
 const SMALL_BATCH_ROWS: usize = 512;
 const SMALL_QUERY_BYTES: usize = 16 * MIB;
 const SMALL_QUERIES_BYTES: usize = 20 * MIB;
 
 impl Share {
-    /// The limit with so much memory.
+    /// The limit for an amount of memory.
     fn at(self, memory: u64) -> usize {
         let Self { small, whole } = self;
         if memory >= WHOLE_BYTES {
@@ -54,13 +54,13 @@ impl Share {
         }
     }
 
-    /// The same for bytes of which there must be some.
+    /// The same for a limit in bytes, which must not be zero.
     fn bytes_at(self, memory: u64) -> usize {
         self.at(memory).max(FLOOR_BYTES)
     }
 }
 
-/// The settings that a file or the environment names, such as `store.memtable_bytes_max`.
+/// The names of the settings in the file and the environment, such as `store.memtable_bytes_max`.
 #[derive(Debug, Default)]
 pub(super) struct Said(BTreeSet<String>);
 
@@ -79,29 +79,29 @@ impl Said {
     }
 }
 
-/// What the memory allows.
+/// The limits that the memory allows.
 #[derive(Debug, Clone)]
 pub(crate) struct Allowed {
-    /// How much there is; `None` where nothing says so, and then the defaults hold.
+    /// The available memory; `None` if it is unknown, and then the defaults apply.
     pub memory: Option<Memory>,
-    /// The settings that nobody has set and that are smaller than their defaults because of it.
+    /// The settings that are not set and have smaller values than their defaults.
     pub derived: Vec<(&'static str, usize)>,
-    /// The doors' bounds.
+    /// The limits of the doors.
     pub doors: Portion,
-    /// Rows of a batch that is read.
+    /// Rows of a batch of a read.
     pub batch_rows: usize,
-    /// Bytes at which a row group of a part ends.
+    /// Bytes of a row group of a part.
     pub row_group_bytes: usize,
-    /// Bytes of each input that a merge decodes at once.
+    /// Bytes of each input that a merge decodes at a time.
     pub merge_window_bytes: usize,
-    /// Parts that one merge reads.
+    /// Inputs of one merge.
     pub merge_inputs: usize,
-    /// What rows in memory, queries, latest values and the read cache may take together.
+    /// Bytes of rows in memory, queries, latest values and the read cache together.
     large_bytes: u64,
 }
 
 impl Allowed {
-    /// Fills in what nobody has said. What somebody has said stays as it is; what belongs to it fits it if it can.
+    /// Fills in the settings that are not set. A related setting adapts to one that is set, if possible.
     pub(super) fn derive(memory: Option<Memory>, said: &Said, raw: &mut RawConfig) -> Self {
         let bytes = memory.as_ref().map_or(WHOLE_BYTES, |memory| memory.bytes);
         let query = QueryLimits::default();
@@ -117,7 +117,7 @@ impl Allowed {
             }
         };
         let (store, queries) = (&mut raw.store, &mut raw.query);
-        // A setting that belongs to one that was set fits it, up to its default.
+        // A setting that depends on one that is set adapts to it, up to its default.
         let at_least = |key, needed: usize| if said.has(key) { needed } else { 0 };
         let memtable = at_least("store.memtable_flush_bytes", store.memtable_flush_bytes.saturating_mul(2));
         fill(
@@ -137,7 +137,7 @@ impl Allowed {
             store.memtable_bytes_max,
             store.latest_bytes_max,
             store.read_cache_bytes_max,
-            // Statements may allocate twice what their operators may hold.
+            // A statement may allocate twice the memory of its operators.
             queries.memory_bytes_total_max.saturating_mul(2),
         ];
         Self {
@@ -152,12 +152,12 @@ impl Allowed {
         }
     }
 
-    /// Whether limits are smaller than their defaults because of it.
+    /// Whether limits are smaller than their defaults.
     pub(crate) fn is_small(&self) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.bytes < WHOLE_BYTES)
     }
 
-    /// What follows from the memory, in one line.
+    /// Describes the memory and the derived limits in one line.
     pub(crate) fn describe(&self) -> String {
         let Some(memory) = &self.memory else {
             return "memory: unknown; limits are the defaults".to_owned();
@@ -173,7 +173,7 @@ impl Allowed {
         format!("memory: {memory}; derived from it: {}", settings.collect::<Vec<_>>().join(", "))
     }
 
-    /// Puts that line into the log, and warns where memory may not be enough.
+    /// Logs this line, and warns if the memory may be too small.
     pub(crate) fn tell(&self) {
         tracing::info!("{}", self.describe());
         let Some(memory) = &self.memory else { return };

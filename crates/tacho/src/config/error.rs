@@ -1,73 +1,73 @@
-//! What can be wrong with a configuration, and what to do about it.
+//! Errors of the configuration. Each says what to do.
 
 use std::path::{Path, PathBuf};
 
-/// An error of the configuration. Always the operator's turn; the exit code is 2.
+/// An error of the configuration, which the operator has to correct. The exit code is 2.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration {}: {source}", .path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// The file is not TOML, or a value has the wrong type.
     #[error("{}:{line}: {reason}", .path.display())]
     Syntax {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where, counted from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem.
         reason: String,
     },
-    /// The file holds a key that nothing reads.
+    /// The file has an unknown key.
     #[error("{}:{line}: unknown key \"{key}\"; {hint}", .path.display())]
     UnknownKey {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where, counted from 1.
+        /// The line, counted from 1.
         line: usize,
         /// The key with its section.
         key: String,
-        /// What was meant, perhaps.
+        /// A suggestion.
         hint: String,
     },
-    /// The environment holds a setting that nothing reads.
+    /// The environment has an unknown setting.
     #[error("environment variable {name}: unknown setting; {hint}")]
     UnknownVariable {
         /// Its name.
         name: String,
-        /// What was meant, perhaps.
+        /// A suggestion.
         hint: String,
     },
-    /// A variable's text is not a value of the setting's type.
+    /// The text of a variable does not fit the type of the setting.
     #[error("environment variable {name} is \"{value}\"; {expected} is expected")]
     Variable {
         /// Its name.
         name: String,
         /// Its text.
         value: String,
-        /// What it should be.
+        /// The expected form.
         expected: &'static str,
     },
-    /// A value is of the right type and still cannot be used.
+    /// A value has the right type and is not allowed.
     #[error("setting {key} is {value}: {reason}")]
     Value {
         /// The key with its section.
         key: &'static str,
-        /// What it is set to.
+        /// The value.
         value: String,
-        /// Why not, and what would do.
+        /// The reason, and the allowed values.
         reason: String,
     },
 }
 
 impl ConfigError {
-    /// An error of the TOML reader at the line it names.
+    /// Converts an error of the TOML parser.
     pub(super) fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = line_of(text, error.span().map_or(0, |span| span.start));
         Self::Syntax { path: path.into(), line, reason: error.message().to_owned() }
@@ -83,7 +83,7 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count()
 }
 
-/// "did you mean ..." for the nearest of `known`, or the list of them when none is near.
+/// "did you mean ..." for the most similar name in `known`, or the list of all names if none is similar.
 pub(super) fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let near = known
         .clone()

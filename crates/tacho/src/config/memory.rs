@@ -1,4 +1,4 @@
-//! The memory there is: the smallest of what the control groups, the resource limits and the machine say.
+//! Finds the available memory: the smallest of the limits of control groups, the resource limits and the machine's memory.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use rustix::process::{Resource, getrlimit};
 
 use super::raw::RawQuery;
 
-/// Where control groups are mounted.
+/// The mount point of control groups.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// An amount of memory, and who says so.
+/// An amount of memory and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// How much.
+    /// The amount.
     pub bytes: u64,
-    /// Whose limit it is: a file, or the name of a resource limit.
+    /// The source: a file, or the name of a resource limit.
     pub from: String,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Memory {
 }
 
 impl Memory {
-    /// Looks for it. `None` where nothing says how much there is.
+    /// Finds the available memory; `None` if no source is known.
     pub(crate) fn find(query: &RawQuery) -> Option<Self> {
         let limit = |name, resource| getrlimit(resource).current.map(|bytes| (name, bytes));
         let limits = [limit("RLIMIT_DATA", Resource::Data), limit("RLIMIT_AS", Resource::As)];
@@ -35,15 +35,15 @@ impl Memory {
     }
 }
 
-/// What the stacks of the threads of queries count for resource limits, used or not: as many threads read as compute, and two
-/// look at the clock.
+/// The bytes that the stacks of query threads count for resource limits, used or not. As many threads read as compute, and two
+/// watch the clock.
 fn stack_bytes(query: &RawQuery) -> u64 {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if query.threads == 0 { cores() } else { query.threads };
     (2 * threads as u64 + 2) * QUERY_STACK_BYTES as u64
 }
 
-/// The smallest of all that `read` finds in files and of the resource limits less `stacks`.
+/// The smallest of the values that `read` finds in files and of the resource limits minus `stacks`.
 fn smallest(
     read: impl Fn(&str) -> Option<String>,
     limits: impl Iterator<Item = (&'static str, u64)>,
@@ -55,7 +55,7 @@ fn smallest(
     of_cgroups(&read).into_iter().chain(limits).chain(of_machine(&read)).min_by_key(|memory| memory.bytes)
 }
 
-/// What the control groups of this process and those above them say.
+/// The limits of the control groups of this process and of their parents.
 fn of_cgroups(read: &impl Fn(&str) -> Option<String>) -> Vec<Memory> {
     let mut found = Vec::new();
     for line in read("/proc/self/cgroup").unwrap_or_default().lines() {
@@ -72,7 +72,7 @@ fn of_cgroups(read: &impl Fn(&str) -> Option<String>) -> Vec<Memory> {
         for root in roots {
             for group in with_parents(path) {
                 let from = format!("{CGROUPS}{root}{group}/{file}");
-                // "max" is no number.
+                // "max" means no limit.
                 if let Some(bytes) = read(&from).and_then(|text| text.trim().parse().ok()) {
                     found.push(Memory { bytes, from });
                 }
@@ -82,7 +82,7 @@ fn of_cgroups(read: &impl Fn(&str) -> Option<String>) -> Vec<Memory> {
     found
 }
 
-/// A path and all above it, the root as the empty one.
+/// A path and all its parents; the root is the empty path.
 fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     let path = path.trim_end_matches('/');
     std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(parent, _)| parent))

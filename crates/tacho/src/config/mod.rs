@@ -1,8 +1,8 @@
-//! Configuration: what was written ([`RawConfig`]), then what it means ([`Config`]).
+//! The configuration: as written ([`RawConfig`]), then resolved ([`Config`]).
 //!
-//! Sources, each overriding the one before: the defaults in this code, a file (`--config FILE`, or `tacho.toml` in the
-//! data directory), the environment (`TACHO_<SECTION>_<KEY>`), flags. What no source knows is an error that names the
-//! nearest known name; nothing is ignored. What is left out follows from the memory there is (`derive.rs`), where that is little.
+//! Each source overrides the ones before: the defaults in this code, a file (`--config FILE`, or `tacho.toml` in the data
+//! directory), the environment (`TACHO_<SECTION>_<KEY>`), flags. An unknown name is an error that suggests the nearest known
+//! name. On small machines, settings that are left out are derived from the memory (`derive.rs`).
 
 mod derive;
 mod error;

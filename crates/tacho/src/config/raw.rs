@@ -1,4 +1,4 @@
-//! The configuration as it is written. `config/tacho.toml` explains every key; a test compares it with these defaults.
+//! The configuration as it is written. `config/tacho.toml` explains every key; a test compares its values with these defaults.
 
 use std::path::PathBuf;
 
@@ -18,11 +18,11 @@ pub(crate) struct RawConfig {
     pub http: RawHttp,
     /// The PostgreSQL door.
     pub postgres: RawPostgres,
-    /// SQL queries through all doors.
+    /// SQL queries of all doors.
     pub query: RawQuery,
     /// The embedded store.
     pub store: RawStore,
-    /// Bounds on payloads.
+    /// Limits on payloads.
     pub ingest: RawIngest,
     /// Log lines.
     pub log: RawLog,
@@ -34,17 +34,17 @@ pub(crate) struct RawConfig {
 pub(crate) struct RawMqtt {
     /// Address and port.
     pub listen: String,
-    /// Threads; 0 for one for every two cores.
+    /// Threads; 0 means one per two cores.
     pub workers: usize,
     /// Largest packet in bytes.
     pub packet_bytes_max: usize,
     /// Longest time from the TCP connect to CONNECT.
     pub connect_timeout_s: u32,
-    /// Longest keep-alive; 0 for no bound.
+    /// Longest keep-alive; 0 means no limit.
     pub keep_alive_max_s: u16,
     /// Messages of one MQTT 5 client that may wait for their ack.
     pub receive_maximum: u16,
-    /// Open connections; 0 for what the open-file limit allows.
+    /// Open connections; 0 means as many as the open-file limit allows.
     pub connections_max: usize,
 }
 
@@ -56,9 +56,9 @@ pub(crate) struct RawHttp {
     pub listen: String,
     /// Largest request body in bytes.
     pub body_bytes_max: usize,
-    /// Open connections; 0 for a quarter of the open-file limit, at most the door's own bound.
+    /// Open connections; 0 means a quarter of the open-file limit, at most 1024.
     pub connections_max: usize,
-    /// Open connections of one address; 0 for three quarters of all.
+    /// Open connections of one address; 0 means three quarters of all.
     pub connections_per_address_max: usize,
     /// Whether reading needs no login.
     pub public_read: bool,
@@ -68,13 +68,13 @@ pub(crate) struct RawHttp {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawPostgres {
-    /// Address and port; empty for no such door.
+    /// Address and port; empty means that the door is closed.
     pub listen: String,
     /// Open connections.
     pub connections_max: usize,
-    /// Open connections of one address; 0 for three quarters of all.
+    /// Open connections of one address; 0 means three quarters of all.
     pub connections_per_address_max: usize,
-    /// Seconds after which a silent connection is closed; 0 for never.
+    /// Seconds after which a silent connection is closed; 0 means never.
     pub idle_timeout_s: u32,
 }
 
@@ -90,9 +90,9 @@ pub(crate) struct RawQuery {
     pub memory_bytes_total_max: usize,
     /// Queries that run at the same time.
     pub concurrent_max: usize,
-    /// Queries that wait for their turn.
+    /// Queries that wait in the queue.
     pub waiting_max: usize,
-    /// Threads; 0 for one per core.
+    /// Threads; 0 means one per core.
     pub threads: usize,
 }
 
@@ -110,13 +110,13 @@ pub(crate) struct RawStore {
     pub log_segment_bytes: u64,
     /// Series whose latest values stay in memory.
     pub latest_series_max: usize,
-    /// Bytes that the latest values take in memory.
+    /// Bytes of the latest values in memory.
     pub latest_bytes_max: usize,
     /// Bytes of decoded columns that stay in memory for the next read.
     pub read_cache_bytes_max: usize,
     /// Level of zstd for parts.
     pub zstd_level: usize,
-    /// How long rows are kept unless their table has a time of its own; "0" for good.
+    /// Time to live of rows in tables without their own; "0" keeps them forever.
     pub ttl_default: String,
 }
 

@@ -1,4 +1,4 @@
-//! From what was written to what it means: addresses parsed, durations typed, values checked against each other.
+//! Resolves the raw configuration: parses addresses and durations, and checks values against each other.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::limits::{
     HTTP_CONNECTIONS_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
 };
 
-/// All settings, checked.
+/// All settings, resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     /// The data directory.
@@ -25,22 +25,22 @@ pub(crate) struct Config {
     pub mqtt: MqttConfig,
     /// The HTTP door.
     pub http: HttpConfig,
-    /// The PostgreSQL door; `None` for no such door.
+    /// The PostgreSQL door; `None` if it is closed.
     pub postgres: Option<PostgresConfig>,
-    /// SQL queries through all doors.
+    /// SQL queries of all doors.
     pub query: QueryLimits,
     /// The embedded store.
     pub store: StoreConfig,
-    /// Bounds on payloads.
+    /// Limits on payloads.
     pub ingest: IngestLimits,
     /// Log lines.
     pub log: LogConfig,
-    /// What the memory allows.
+    /// The limits that the memory allows.
     pub memory: Allowed,
 }
 
 impl Config {
-    /// Opens the PostgreSQL door at an address, with what else is configured for it.
+    /// Opens the PostgreSQL door at an address, with its other settings.
     pub(crate) fn open_postgres(&mut self, listen: SocketAddr) {
         let RawPostgres { connections_max, idle_timeout_s, .. } = RawPostgres::default();
         let postgres = self.postgres.get_or_insert(PostgresConfig {
@@ -62,7 +62,7 @@ pub(crate) struct MqttConfig {
     pub connect_timeout_s: u32,
     pub keep_alive_max_s: u16,
     pub receive_maximum: u16,
-    /// `None` for what the open-file limit allows.
+    /// `None` means as many as the open-file limit allows.
     pub connections_max: Option<usize>,
 }
 
@@ -71,9 +71,9 @@ pub(crate) struct MqttConfig {
 pub(crate) struct HttpConfig {
     pub listen: SocketAddr,
     pub body_bytes_max: usize,
-    /// `None` for what the open-file limit allows.
+    /// `None` means as many as the open-file limit allows.
     pub connections_max: Option<usize>,
-    /// `None` for the door's share.
+    /// `None` means three quarters of all.
     pub connections_per_address_max: Option<usize>,
     pub public_read: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) struct HttpConfig {
 pub(crate) struct PostgresConfig {
     pub listen: SocketAddr,
     pub connections_max: usize,
-    /// `None` for the door's share.
+    /// `None` means three quarters of all.
     pub connections_per_address_max: Option<usize>,
     pub idle_timeout: Option<Duration>,
 }
@@ -99,15 +99,15 @@ pub(crate) struct StoreConfig {
     pub latest_bytes_max: usize,
     pub read_cache_bytes_max: usize,
     pub zstd_level: i32,
-    /// Bytes of values at which a row group of a part ends.
+    /// Bytes of values in a row group of a part.
     pub part_row_group_bytes: usize,
-    /// Bytes of each of its inputs that a merge decodes at once.
+    /// Bytes of each input that a merge decodes at a time.
     pub merge_window_bytes: usize,
-    /// Most parts that one merge reads.
+    /// Most inputs of one merge.
     pub merge_inputs_max: usize,
-    /// Most rows that a read of one series decodes at once.
+    /// Most rows that a read of one series decodes at a time.
     pub read_batch_rows: usize,
-    /// How long rows of tables are kept of which nobody has said it; for good when `None`.
+    /// Time to live of rows in tables without their own; `None` keeps them forever.
     pub ttl_default: Option<Duration>,
 }
 
@@ -119,14 +119,14 @@ pub(crate) struct LogConfig {
     pub format: LogFormat,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
-/// Checks every value and gives it its type.
+/// Checks and converts every value.
 pub(super) fn resolve(raw: RawConfig, memory: Allowed) -> Result<Config, ConfigError> {
     if raw.data.as_os_str().is_empty() {
         return Err(ConfigError::value("data", "empty", "name a directory, such as ./data"));
@@ -245,7 +245,7 @@ fn store(raw: &RawStore, memory: &Allowed) -> Result<StoreConfig, ConfigError> {
     })
 }
 
-/// How long rows are kept, such as `90d`; none, so for good, for `0`.
+/// Reads a time to live such as `90d`; `0` is `None`, which keeps rows forever.
 pub(crate) fn parse_ttl(text: &str) -> Result<Option<Duration>, &'static str> {
     let unit_s = |unit| match unit {
         "d" => Some(86_400),
@@ -291,7 +291,7 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
         new_columns_per_minute_max: raw.new_columns_per_minute_max,
         future_max_s: raw.future_max_s,
         oldest: Timestamp::from_micros(oldest.as_microsecond()),
-        // Known by table; the hub fills it in.
+        // Depends on the table; the hub fills it in.
         ttl: None,
     })
 }
@@ -310,8 +310,8 @@ fn log(raw: RawLog) -> Result<LogConfig, ConfigError> {
     Ok(LogConfig { level: raw.level, format })
 }
 
-/// Whether a text is a level, or levels of modules. The filter's own parser takes any word for a module's name, so that a
-/// misspelt level would silence everything.
+/// Whether a text is a log level, or levels of modules. The parser of the filter takes any word for a module, so a misspelt
+/// level would turn off all log lines.
 pub(crate) fn is_filter(text: &str) -> bool {
     let is_level = |text: &str| text.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     text.split(',').all(|part| is_level(part.rsplit('=').next().unwrap_or_default()))
@@ -325,7 +325,7 @@ fn address(key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
     })
 }
 
-/// A number for which 0 stands for none given.
+/// A number; `None` for 0.
 fn given(value: usize) -> Option<usize> {
     (value > 0).then_some(value)
 }

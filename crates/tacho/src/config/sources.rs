@@ -1,4 +1,4 @@
-//! Where settings come from, and in which order they win.
+//! Reads the sources of settings, in their order of precedence.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use super::memory::Memory;
 use super::resolve::Config;
 use super::{RawConfig, resolve};
 
-/// The file in the data directory that is read when no other is named.
+/// The default configuration file in the data directory.
 const FILE_NAME: &str = "tacho.toml";
-/// What every variable of ours begins with.
+/// The prefix of the variables.
 const PREFIX: &str = "TACHO_";
-/// Variables with that beginning that are no settings: the log filter, the password of commands, and two of the tests.
+/// Variables with this prefix that are no settings: the log filter, the password of commands, and two of the tests.
 const NO_SETTINGS: [&str; 4] = ["TACHO_LOG", "TACHO_PASSWORD", "TACHO_BIN", "TACHO_OBD_DIR"];
 
-/// What the command line and the environment say about configuration.
+/// The sources of the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// `--config`.
     pub config: Option<PathBuf>,
     /// `--data`.
     pub data: Option<PathBuf>,
-    /// All environment variables; ours are picked from them.
+    /// All environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// The memory there is; looked for when `None`.
+    /// The available memory; `None` looks for it.
     pub memory: Option<Memory>,
 }
 
@@ -39,8 +39,8 @@ impl Sources {
         resolve::resolve(raw, allowed)
     }
 
-    /// Reads all sources without checking values against each other. What none of them says follows from the memory there
-    /// is, where that is little.
+    /// Reads all sources without checking values against each other. Some settings that no source has are derived from the
+    /// memory, if that is small.
     pub(crate) fn settings(&self) -> Result<(RawConfig, Allowed), ConfigError> {
         let variables = self.variables()?;
         let mut table = match self.file(&variables)? {
@@ -55,7 +55,7 @@ impl Sources {
         if let Some(data) = &self.data {
             raw.data.clone_from(data);
         } else if self.config.is_none() {
-            // A data directory's own file does not lead to another one.
+            // The file in a data directory cannot name another directory.
             raw.data = self.searched(&variables);
         }
         let memory = self.memory.clone().or_else(|| Memory::find(&raw.query));
@@ -63,7 +63,7 @@ impl Sources {
         Ok((raw, allowed))
     }
 
-    /// The configuration file, if there is one. A file named on the command line must exist.
+    /// The configuration file, if it exists. A file of `--config` must exist.
     fn file(&self, variables: &[Variable]) -> Result<Option<PathBuf>, ConfigError> {
         if let Some(path) = &self.config {
             return Ok(Some(path.clone()));
@@ -72,7 +72,7 @@ impl Sources {
         Ok(path.exists().then_some(path))
     }
 
-    /// The data directory as far as it is known without a file.
+    /// The data directory that results without a file.
     fn searched(&self, variables: &[Variable]) -> PathBuf {
         let from_variable =
             variables.iter().find(|variable| variable.section.is_none() && variable.key == "data");
@@ -83,7 +83,7 @@ impl Sources {
         }
     }
 
-    /// Our variables with their values in the types of the settings.
+    /// The variables of settings, with their values in the types of the settings.
     fn variables(&self) -> Result<Vec<Variable>, ConfigError> {
         let known = known_settings();
         self.environment
@@ -95,7 +95,7 @@ impl Sources {
     }
 }
 
-/// A setting and the value it has by default.
+/// A setting and its default.
 struct Setting {
     section: Option<String>,
     key: String,
@@ -109,7 +109,7 @@ impl Setting {
     }
 }
 
-/// All settings, taken from the defaults so that there is one list of them.
+/// All settings, taken from the defaults.
 fn known_settings() -> Vec<Setting> {
     let table = Table::try_from(RawConfig::default()).expect("BUG: the defaults are plain TOML");
     let mut settings = Vec::new();
@@ -152,7 +152,7 @@ impl Variable {
         variable.fits().then_some(variable).ok_or_else(|| wrong("a smaller number"))
     }
 
-    /// Whether the setting's own type can hold the value.
+    /// Whether the type of the setting can hold the value.
     fn fits(&self) -> bool {
         let mut table = Table::new();
         put(&mut table, self.section.clone(), &self.key, self.value.clone());
@@ -168,7 +168,7 @@ fn put(table: &mut Table, section: Option<String>, key: &str, value: Value) {
     keys.expect("BUG: sections are tables in the defaults and in checked files").insert(key.into(), value);
 }
 
-/// Reads a file and checks keys and types, so that every error can name its line.
+/// Reads a file and checks keys and types. Errors name the line.
 fn read_file(path: &Path) -> Result<Table, ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;

@@ -1,11 +1,11 @@
-//! What a driver wants: trips of legs, each with a speed, a length and what happens at its end.
+//! The driver: makes trips of legs, each with a speed, a length and an end.
 
 use super::models::{BRAKING_MAX, Model};
 use super::position::{Position, turn_between};
 use super::random::{Random, Wander};
 
 const KMH: f64 = 1.0 / 3.6;
-/// Braking that passengers do not mind; stops are planned with it.
+/// Comfortable braking, with which stops are planned.
 const BRAKING_CALM: f64 = 1.8;
 /// How quickly a driver corrects the speed.
 const REACTION_S: f64 = 1.2;
@@ -14,19 +14,19 @@ const CORNER_ACCELERATION: f64 = 3.0;
 const BEND_ACCELERATION: f64 = 0.25;
 /// Sharpest turn of a vehicle, in degrees per second.
 const TURN_RATE_MAX: f64 = 35.0;
-/// Further from home than this every corner leads back.
+/// Beyond this distance from home each corner leads back.
 const HOME_RADIUS_M: f64 = 20_000.0;
 /// A stop counts as reached within this distance.
 const STOP_M: f64 = 0.3;
-/// A wish of moving below this speed is standing.
+/// Below this speed the vehicle stands.
 const STANDING_MPS: f64 = 0.05;
 
-/// What is happening.
+/// The activity of the driver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Activity {
     /// Engine off.
     Parked { left_s: f64 },
-    /// Engine off, fuel running in; the vehicle ends it.
+    /// Engine off, at the pump. The vehicle ends it.
     Refuelling,
     /// Engine on at a light.
     Waiting { left_s: f64 },
@@ -75,10 +75,10 @@ pub(super) struct Driver {
     bend: Wander,
 }
 
-/// What the driver does in one step.
+/// The control of the driver in one step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Control {
-    /// Wanted, before the engine has its say.
+    /// The wanted acceleration, which the engine may limit.
     pub acceleration: f64,
     /// Degrees per second, positive to the right.
     pub turn_rate: f64,
@@ -99,7 +99,7 @@ impl Driver {
         matches!(self.activity, Activity::Waiting { .. } | Activity::Driving)
     }
 
-    /// What to do now. Standing activities end by themselves, except refuelling.
+    /// The control for the next step. Activities other than refuelling end by themselves.
     pub(super) fn control(&mut self, situation: &Situation<'_>, random: &mut Random, dt_s: f64) -> Control {
         match &mut self.activity {
             Activity::Parked { left_s } | Activity::Waiting { left_s } => {
@@ -119,7 +119,7 @@ impl Driver {
         self.activity = Activity::Parked { left_s: random.between(20.0, 60.0) };
     }
 
-    /// Tells how far the vehicle came, and whether it stands now.
+    /// Takes the distance of the last step, and ends the leg if its end is reached.
     pub(super) fn moved(&mut self, distance_m: f64, situation: &Situation<'_>, random: &mut Random) {
         if self.activity != Activity::Driving {
             return;
@@ -145,7 +145,7 @@ impl Driver {
         self.next_leg(situation, random);
     }
 
-    /// Stands at the end of a leg: for a light, at the pump, or because the trip is over.
+    /// Stands at the end of a leg: at a light, at the pump, or at the end of the trip.
     fn halt(&mut self, situation: &Situation<'_>, random: &mut Random) {
         self.activity = if situation.needs_fuel {
             Activity::Refuelling
@@ -233,7 +233,7 @@ impl Driver {
     }
 }
 
-/// What the driver sees.
+/// The situation that the driver sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Situation<'a> {
     pub model: &'a Model,

@@ -1,4 +1,4 @@
-//! From wanted motion to gear, revolutions, load and fuel.
+//! The engine and gearbox: computes gear, revolutions, load and fuel from the motion.
 
 use super::models::Model;
 
@@ -66,7 +66,7 @@ impl Engine {
     fn shift(&mut self, model: &Model, speed_mps: f64, dt_s: f64) {
         self.since_shift_s += dt_s;
         let wanted = self.wanted_gear(model, speed_mps);
-        // Into neutral and out of it there is nothing to wait for.
+        // Changes into neutral and out of it need no pause.
         if wanted != self.gear && (self.since_shift_s >= SHIFT_S || wanted == 0 || self.gear == 0) {
             (self.gear, self.since_shift_s) = (wanted, 0.0);
         }
@@ -78,7 +78,7 @@ impl Engine {
         }
         let gear = self.gear.max(1);
         let rpm = model.rpm_at(speed_mps, gear);
-        // Who accelerates hard lets the engine turn higher.
+        // With hard acceleration the gearbox changes up later.
         let shift_up =
             model.shift_up_rpm + (0.85 * model.rpm_max - model.shift_up_rpm).max(0.0) * self.load.powi(2);
         if gear < model.top_gear()
@@ -95,7 +95,7 @@ impl Engine {
         gear
     }
 
-    /// Whether the next gear is of use: the engine neither labours in it nor would it have to change down again at once.
+    /// Whether the next gear makes sense: its revolutions are high enough, and its load needs no change down at once.
     fn can_pull(&self, model: &Model, rpm: f64, next_rpm: f64) -> bool {
         let next_load = self.load * model.power_available_w(rpm) / model.power_available_w(next_rpm);
         next_rpm > model.shift_down_rpm && (next_load < 0.9 * KICK_DOWN_LOAD || rpm > 0.8 * model.rpm_max)

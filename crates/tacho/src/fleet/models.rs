@@ -1,6 +1,6 @@
 //! Kinds of vehicles, with round numbers of real ones.
 
-/// What does not change while driving. SI units unless the name says otherwise.
+/// The constants of a vehicle, in SI units unless the name has a unit.
 #[derive(Debug)]
 pub(super) struct Model {
     /// Share of the fleet, relative to the others.
@@ -12,18 +12,18 @@ pub(super) struct Model {
     pub rolling_resistance: f64,
     pub wheel_radius_m: f64,
     pub final_ratio: f64,
-    /// From first gear on.
+    /// The ratios, from first gear on.
     pub gear_ratios: &'static [f64],
     pub idle_rpm: f64,
     pub rpm_max: f64,
-    /// Where a calm driver shifts up, and down.
+    /// Revolutions at which a calm driver changes up and down.
     pub shift_up_rpm: f64,
     pub shift_down_rpm: f64,
     pub speed_max_mps: f64,
     pub acceleration_max: f64,
     pub tank_l: f64,
     pub idle_fuel_l_per_h: f64,
-    /// How fast a pump fills the tank.
+    /// The rate at which a pump fills the tank.
     pub refuel_l_per_s: f64,
 }
 

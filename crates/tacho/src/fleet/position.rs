@@ -1,4 +1,4 @@
-//! A place on the globe and the way over it.
+//! A position on the globe, with distances and headings.
 
 /// Mean radius of the earth.
 const EARTH_RADIUS_M: f64 = 6_371_008.8;
@@ -11,7 +11,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Where one arrives after a way along a great circle; `heading` in degrees from north over east.
+    /// The position after a distance along a great circle; `heading` in degrees from north over east.
     pub(super) fn ahead(self, heading: f64, distance_m: f64) -> Self {
         let angle = distance_m / EARTH_RADIUS_M;
         let (latitude, heading) = (self.latitude.to_radians(), heading.to_radians());
@@ -22,7 +22,7 @@ impl Position {
         Self { latitude: there.to_degrees(), longitude: (longitude + 540.0).rem_euclid(360.0) - 180.0 }
     }
 
-    /// Metres to another place (haversine).
+    /// Metres to another position (haversine).
     pub(super) fn distance_m(self, other: Self) -> f64 {
         let half = |a: f64, b: f64| ((a - b).to_radians() / 2.0).sin().powi(2);
         let (a, b) = (self.latitude.to_radians().cos(), other.latitude.to_radians().cos());
@@ -30,7 +30,7 @@ impl Position {
         2.0 * EARTH_RADIUS_M * h.sqrt().min(1.0).asin()
     }
 
-    /// The heading at which the shortest way to another place begins, in degrees from 0 to 360.
+    /// The heading at the beginning of the shortest way to another position, in degrees from 0 to 360.
     pub(super) fn heading_to(self, other: Self) -> f64 {
         let (a, b) = (self.latitude.to_radians(), other.latitude.to_radians());
         let east = (other.longitude - self.longitude).to_radians();

@@ -1,4 +1,4 @@
-//! Randomness of one vehicle: all from its seed, so that a fleet can be driven again.
+//! The random numbers of one vehicle, from its seed, so that a fleet can be repeated.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -15,7 +15,7 @@ impl Random {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(index.wrapping_mul(SPREAD))))
     }
 
-    /// Between the two, all equally likely.
+    /// A uniform number between the two.
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.0.random::<f64>()
     }
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// A slow wandering around zero that forgets itself after `memory_s` (an Ornstein-Uhlenbeck process).
+/// A slow random walk around zero with the correlation time `memory_s` (an Ornstein-Uhlenbeck process).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wander {
     value: f64,

@@ -1,8 +1,8 @@
-//! Coolant, oil and the air outside.
+//! The temperatures of coolant, oil and the air outside.
 
 use super::random::{Random, Wander};
 
-/// Where the thermostat opens.
+/// The temperature at which the thermostat opens.
 const THERMOSTAT_C: f64 = 88.0;
 const DAY_S: f64 = 86_400.0;
 
@@ -35,7 +35,7 @@ impl Thermal {
         match engine_load {
             Some(load) => {
                 let target = THERMOSTAT_C + 7.0 * load;
-                // Cold coolant takes all the heat there is; near the target the thermostat lets it go.
+                // Cold coolant keeps all heat; near the target the thermostat opens.
                 let heating = (0.06 + 0.35 * load).min((target - self.coolant_c) / 40.0);
                 self.coolant_c += heating * dt_s;
                 self.oil_c += (self.coolant_c + 14.0 * load - self.oil_c) * (dt_s / 240.0).min(1.0);

@@ -1,4 +1,4 @@
-//! One vehicle: driver, engine, temperatures and place in one step.
+//! One vehicle: advances driver, engine, temperatures and position by a step.
 
 use serde::Serialize;
 
@@ -10,12 +10,12 @@ use super::position::Position;
 use super::random::{Random, Wander};
 use super::thermal::Thermal;
 
-/// Longest step of the model; longer ones are taken in parts.
+/// Longest step of the model. Longer steps are divided.
 const STEP_MAX_S: f64 = 0.2;
 /// The driver looks for a pump below this share of the tank.
 const FUEL_LOW: f64 = 0.12;
 
-/// Where fleets live, with the mean temperature: inland towns with room around them.
+/// The towns of the fleet with their mean temperatures. They are inland, with country around them.
 const TOWNS: [(f64, f64, f64); 6] = [
     (52.520, 13.405, 10.0), // Berlin
     (48.137, 11.575, 9.0),  // Munich
@@ -42,7 +42,7 @@ pub(crate) struct Vehicle {
     roughness: Wander,
 }
 
-/// What a vehicle sends: units are km/h, degrees, degrees Celsius, percent and km.
+/// The report of a vehicle, in km/h, degrees, degrees Celsius, percent and km.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
     pub latitude: f64,
@@ -63,7 +63,7 @@ pub(crate) struct Report {
 }
 
 impl Vehicle {
-    /// A vehicle some minutes into its day.
+    /// A vehicle after some minutes of driving.
     pub(super) fn new(mut random: Random) -> Self {
         let model = pick_model(&mut random);
         let &(latitude, longitude, climate_c) = random.pick(&TOWNS);
@@ -87,7 +87,7 @@ impl Vehicle {
         vehicle
     }
 
-    /// Lives for some seconds.
+    /// Advances the vehicle by some seconds.
     pub(crate) fn step(&mut self, seconds: f64) {
         let steps = (seconds / STEP_MAX_S).ceil().max(1.0);
         for _ in 0..steps as u64 {
@@ -151,7 +151,7 @@ impl Vehicle {
         }
     }
 
-    /// What the vehicle would send now.
+    /// The present report.
     pub(crate) fn report(&self) -> Report {
         Report {
             latitude: rounded(self.position.latitude, 6),

@@ -1,4 +1,4 @@
-//! Listening sockets.
+//! Opens listening sockets.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::BACKLOG;
 
-/// Listens on an address. `door` and `flag` name it for people.
+/// Listens on an address. Errors name `door` and `flag`.
 pub(super) fn bind(door: &str, flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     if !address.ip().is_loopback() {
         tracing::warn!(door, %address, "reachable from other machines, without TLS: tokens and passwords can be read on the way");
@@ -26,7 +26,7 @@ pub(super) fn bind(door: &str, flag: &str, address: SocketAddr) -> anyhow::Resul
 
 fn try_bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restart must not wait for the old connections' TIME_WAIT.
+    // A restart does not have to wait for old connections in TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

@@ -1,10 +1,10 @@
-//! The open-file limit: every connection is a file.
+//! The open-file limit. Each connection is an open file.
 
 use gateway::mqtt::limits::FILES_RESERVED;
 use model::limits::PART_READERS_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many files this process may open.
+/// The number of files that this process may open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenFiles {
     /// The soft limit after raising it to the hard one.
@@ -27,7 +27,7 @@ impl OpenFiles {
         Self { cap: hard }
     }
 
-    /// Connections of the MQTT door: all but what the rest of the process needs, `others` connections among it.
+    /// Connections of the MQTT door: the limit minus the needs of the rest of the process, which has `others` connections.
     pub(crate) fn mqtt_connections_max(self, others: usize) -> usize {
         let others = others as u64 + PART_READERS_MAX as u64 + FILES_RESERVED;
         let free = self.cap.saturating_sub(others).max(1);

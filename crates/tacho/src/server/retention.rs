@@ -1,4 +1,4 @@
-//! Drops rows that are older than their tables keep them, by the system clock.
+//! Drops rows whose time to live has ended, by the system clock.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::limits::RETENTION_INTERVAL;
 
-/// Looks again and again as long as the runtime lives.
+/// Drops expired rows at an interval, as long as the runtime lives.
 pub(super) async fn run(hub: Arc<Hub>) {
     let mut ticks = tokio::time::interval(RETENTION_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -18,7 +18,7 @@ pub(super) async fn run(hub: Arc<Hub>) {
         match dropped {
             Ok(Ok(0)) => {}
             Ok(Ok(rows)) => tracing::info!(rows, "dropped days that are older than their tables keep them"),
-            // The next look tries again; a store that takes no writes has said so by itself.
+            // The next interval tries again. A sealed store has logged its own error.
             Ok(Err(error)) => tracing::warn!(%error, "cannot drop old rows"),
             Err(error) => tracing::error!(%error, "BUG: dropping old rows panicked"),
         }

@@ -1,22 +1,22 @@
-//! SIGTERM and SIGINT: the first asks for a clean end, the second ends at once.
+//! SIGTERM and SIGINT: the first one stops the server cleanly, the second one ends the process at once.
 
 use anyhow::Context;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// The exit code of a process that was told twice.
-const TOLD_TWICE: i32 = 1;
+/// The exit code after the second signal.
+const SECOND_SIGNAL: i32 = 1;
 
-/// The first signal, when it comes.
+/// Receives the first signal.
 #[derive(Debug)]
 pub(super) struct Signals {
     first: oneshot::Receiver<&'static str>,
 }
 
 impl Signals {
-    /// Takes signals from now on. Before anything is opened, so that there is no moment at which a signal tears the
-    /// process out of its work.
+    /// Handles signals from now on. Call it before anything is opened, so that no signal ends the process in the middle of its
+    /// work.
     pub(super) fn take(runtime: &Runtime) -> anyhow::Result<Self> {
         let _guard = runtime.enter();
         let listen = |kind| signal(kind).context("cannot listen to signals");
@@ -24,11 +24,11 @@ impl Signals {
             (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
         let (told, first) = oneshot::channel();
         runtime.spawn(async move {
-            // Nobody waits for it any more when the server is stopping for another reason.
+            // The receiver is gone if the server is stopping for another reason.
             let _ = told.send(either(&mut terminate, &mut interrupt).await);
             let name = either(&mut terminate, &mut interrupt).await;
             tracing::warn!(signal = name, "ending at once; what was acknowledged is safe");
-            std::process::exit(TOLD_TWICE);
+            std::process::exit(SECOND_SIGNAL);
         });
         Ok(Self { first })
     }

@@ -1,9 +1,11 @@
-//! The simulated fleet at work: one MQTT session per vehicle over real sockets, all on one thread.
+//! Simulates a fleet: one MQTT session per vehicle over real sockets, all on one thread.
 //!
-//! Vehicles report with QoS 1 and keep a report until it is acknowledged; after a lost connection they come back and
-//! send it again, with its own time, as real devices do. Even vehicles speak MQTT 5, odd ones 3.1.1.
+//! Vehicles report with QoS 1 and keep a report until it is acknowledged. After a lost connection a vehicle reconnects and
+//! sends its reports again, with their own times, as real devices do. Even vehicles speak MQTT 5, odd ones 3.1.1.
 
+mod credentials;
 mod session;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -18,43 +20,23 @@ use mio::{Events, Poll, Token, Waker};
 
 use crate::fleet::Vehicle;
 use crate::limits::{
-    FLEET_CONNECT_INTERVAL, FLEET_CONNECTS, FLEET_DRAIN_MAX, FLEET_EVENTS_PER_TURN, FLEET_SLEEP_MAX,
+    FLEET_CONNECT_INTERVAL, FLEET_CONNECTS, FLEET_DRAIN_MAX, FLEET_EVENTS_PER_POLL, FLEET_SLEEP_MAX,
 };
+pub(crate) use credentials::Credentials;
 use session::Session;
+use summary::Summary;
 
 const WAKER: Token = Token(usize::MAX);
 
 /// A fleet to simulate.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The MQTT door.
+    /// The address of the MQTT door.
     pub address: SocketAddr,
     /// Each vehicle with its device's name and access token.
     pub vehicles: Vec<(Vehicle, Credentials)>,
     /// Time between two reports of one vehicle.
     pub period: Duration,
-}
-
-/// How a vehicle identifies itself.
-#[derive(Debug, Clone)]
-pub(crate) struct Credentials {
-    pub name: String,
-    pub token: String,
-}
-
-/// What a fleet has done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
-    /// Reports sent, repeated ones not counted.
-    pub sent: u64,
-    /// Reports acknowledged as taken.
-    pub acked: u64,
-    /// Reports refused by the server.
-    pub refused: u64,
-    /// Reports not made because too many were unacknowledged.
-    pub skipped: u64,
-    /// Connections lost or refused.
-    pub lost: u64,
 }
 
 /// A running fleet.
@@ -66,7 +48,7 @@ pub(crate) struct Simulator {
 }
 
 impl Simulator {
-    /// Connects the fleet and lets it drive, on a thread of its own.
+    /// Starts the thread that connects the fleet and lets it drive.
     pub(crate) fn start(plan: Plan) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -76,7 +58,7 @@ impl Simulator {
         Ok(Self { stop, waker, thread })
     }
 
-    /// Waits for the last acks a moment, disconnects and tells what was done.
+    /// Waits a moment for the last acks, disconnects, and returns the counts.
     pub(crate) fn stop(self) -> Summary {
         self.stop.store(true, Ordering::Release);
         if let Err(error) = self.waker.wake() {
@@ -91,10 +73,10 @@ struct Runner {
     stop: Arc<AtomicBool>,
     fleet: Vec<(Vehicle, Session)>,
     period: Duration,
-    /// Time and vehicle of the next report: vehicles take turns within a period.
+    /// Time and vehicle of the next report. Vehicles report one after the other within a period.
     next_at: Instant,
     next_vehicle: usize,
-    /// When to look next for vehicles that want to connect.
+    /// Time of the next look for vehicles that want to connect.
     connect_at: Instant,
     summary: Summary,
 }
@@ -119,19 +101,19 @@ impl Runner {
     }
 
     fn run(&mut self) -> Summary {
-        let mut events = Events::with_capacity(FLEET_EVENTS_PER_TURN);
+        let mut events = Events::with_capacity(FLEET_EVENTS_PER_POLL);
         while !self.stop.load(Ordering::Acquire) {
             self.connect();
             self.report();
             let sleep = self.next_at.saturating_duration_since(Instant::now()).min(FLEET_SLEEP_MAX);
-            self.turn(&mut events, sleep);
+            self.poll_once(&mut events, sleep);
         }
         self.drain(&mut events);
         self.summary
     }
 
-    /// Handles what the sockets have to say, after waiting for it at most for `sleep`.
-    fn turn(&mut self, events: &mut Events, sleep: Duration) {
+    /// Waits at most for `sleep` and handles the events of the sockets.
+    fn poll_once(&mut self, events: &mut Events, sleep: Duration) {
         match self.poll.poll(events, Some(sleep)) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                 tracing::error!(%error, "the fleet cannot wait for its sockets and stops");
@@ -158,11 +140,11 @@ impl Runner {
         }
     }
 
-    /// Lets every vehicle report whose turn has come.
+    /// Sends the reports that are due.
     fn report(&mut self) {
         let now = Instant::now();
         if now.saturating_duration_since(self.next_at) > self.period {
-            // The machine slept or is overloaded: go on from now rather than sending everything that was missed.
+            // The machine slept or is overloaded. Missed reports are skipped.
             self.next_at = now;
         }
         let gap = self.period / self.fleet.len().max(1) as u32;
@@ -178,7 +160,7 @@ impl Runner {
     fn drain(&mut self, events: &mut Events) {
         let end = Instant::now() + FLEET_DRAIN_MAX;
         while Instant::now() < end && self.fleet.iter().any(|(_, session)| session.waits_for_acks()) {
-            self.turn(events, Duration::from_millis(20));
+            self.poll_once(events, Duration::from_millis(20));
         }
         for (_, session) in &mut self.fleet {
             session.disconnect(self.poll.registry());

@@ -1,4 +1,4 @@
-//! One vehicle's MQTT session.
+//! The MQTT session of one vehicle.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -10,7 +10,8 @@ use mio::{Interest, Registry, Token};
 use serde::Serialize;
 use wire::mqtt::{self, Connect, Disconnect, Packet, Properties, ProtocolVersion, QoS, ReasonCode};
 
-use super::{Credentials, Summary};
+use super::credentials::Credentials;
+use super::summary::Summary;
 use crate::fleet::Report;
 use crate::limits::{
     FLEET_PACKET_BYTES_MAX, FLEET_READ_BYTES, FLEET_RETRY_FIRST, FLEET_RETRY_MAX, FLEET_UNACKED_MAX,
@@ -20,7 +21,7 @@ const TOPIC: &str = "v1/devices/me/telemetry";
 /// First reason code that is a failure [MQTT5 2.4].
 const FAILURE: u8 = 0x80;
 
-/// A session, connected or on its way to it.
+/// The session of a vehicle, connected or waiting to connect.
 #[derive(Debug)]
 pub(super) struct Session {
     token: Token,
@@ -62,7 +63,7 @@ struct Timed<'a> {
     values: &'a Report,
 }
 
-/// Why a connection is over.
+/// The reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
     #[error("the server closed the connection")]
@@ -94,7 +95,7 @@ impl Session {
         matches!(self.link, Link::Down { retry_at } if retry_at <= now)
     }
 
-    /// Begins to connect; CONNECT leaves when the socket is up.
+    /// Begins to connect. CONNECT is sent when the socket is connected.
     pub(super) fn connect(&mut self, registry: &Registry, summary: &mut Summary) {
         if let Err(error) = self.try_connect(registry) {
             self.lose(&error, registry, summary);
@@ -137,7 +138,7 @@ impl Session {
         self.settle(sent, registry, summary);
     }
 
-    /// Puts the kept reports from the given one on into the output.
+    /// Puts the unacknowledged reports into the output, beginning with `first`.
     fn publish_from(&mut self, first: usize) -> Result<(), Lost> {
         let Link::Up(connection) = &mut self.link else { return Ok(()) };
         if !connection.accepted {
@@ -150,7 +151,7 @@ impl Session {
         Ok(())
     }
 
-    /// Reads and writes what the socket allows.
+    /// Reads and writes as much as the socket allows.
     pub(super) fn ready(&mut self, registry: &Registry, summary: &mut Summary) {
         let done = self.write().and_then(|()| self.read(summary)).and_then(|()| self.write());
         self.settle(done, registry, summary);
@@ -243,12 +244,12 @@ impl Session {
         }
     }
 
-    /// Whether a connected vehicle still waits to be told that its reports are safe.
+    /// Whether a connected vehicle waits for acks.
     pub(super) fn waits_for_acks(&self) -> bool {
         matches!(&self.link, Link::Up(connection) if connection.accepted) && !self.unacked.is_empty()
     }
 
-    /// Ends the session as the protocol asks for.
+    /// Ends the session with a DISCONNECT packet.
     pub(super) fn disconnect(&mut self, registry: &Registry) {
         if let Link::Up(connection) = &mut self.link {
             let disconnect = Disconnect { reason: ReasonCode::SUCCESS, properties: Properties::NONE };

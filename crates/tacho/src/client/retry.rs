@@ -1,0 +1,36 @@
+//! When to repeat a request that failed.
+
+use std::time::Duration;
+
+use super::api::ApiError;
+use crate::limits::{RETRY_PAUSE, RETRY_PAUSE_MAX};
+
+/// The pause before the same request may succeed; `None` if it never will.
+pub(crate) fn pause_before_retry(error: &ApiError) -> Option<Duration> {
+    match error {
+        ApiError::Status { status: 429 | 503, retry_after, .. } => {
+            Some(retry_after.unwrap_or(RETRY_PAUSE).min(RETRY_PAUSE_MAX))
+        }
+        ApiError::Transport { .. } => Some(RETRY_PAUSE),
+        ApiError::Status { .. } | ApiError::Answer { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(status: u16, retry_after: Option<u64>) -> ApiError {
+        let retry_after = retry_after.map(Duration::from_secs);
+        ApiError::Status { method: "POST", url: String::new(), status, message: String::new(), retry_after }
+    }
+
+    #[test]
+    fn a_busy_server_is_waited_for_and_a_refusal_is_final() {
+        assert_eq!(pause_before_retry(&status(429, Some(2))), Some(Duration::from_secs(2)));
+        assert_eq!(pause_before_retry(&status(503, None)), Some(RETRY_PAUSE));
+        assert_eq!(pause_before_retry(&status(503, Some(86_400))), Some(RETRY_PAUSE_MAX));
+        assert_eq!(pause_before_retry(&status(400, Some(1))), None);
+        assert_eq!(pause_before_retry(&status(401, None)), None);
+    }
+}

@@ -1,0 +1,20 @@
+//! Opens the registrar of a data directory or of the server that has it.
+
+use super::registrar::Registrar;
+use super::running::Running;
+use super::stopped::Stopped;
+use crate::client::ServerArgs;
+use crate::config::Config;
+use crate::data_directory::{Access, registry_access};
+
+/// The devices of the server or the directory that the arguments name.
+pub(super) fn open_registrar(
+    server: &ServerArgs,
+    config: &Config,
+    create: bool,
+) -> anyhow::Result<Box<dyn Registrar>> {
+    Ok(match registry_access(server, config, create)? {
+        Access::Server(api) => Box::new(Running::new(api)),
+        Access::Directory(locked) => Box::new(Stopped::new(locked)),
+    })
+}

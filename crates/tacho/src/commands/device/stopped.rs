@@ -1,0 +1,105 @@
+//! Devices in a data directory on which no server runs.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use hub::registry::{BulkDevices, Device, PageRequest};
+
+use super::registrar::{Added, Details, Listed, Many, ManyAdded, NewDevice, Registrar, no_device};
+use crate::data_directory::LockedRegistry;
+use crate::time_format::seconds_of_millis;
+
+/// The devices of a locked registry.
+pub(super) struct Stopped {
+    locked: LockedRegistry,
+}
+
+impl Stopped {
+    pub(super) fn new(locked: LockedRegistry) -> Self {
+        Self { locked }
+    }
+
+    fn device(&self, name: &str) -> anyhow::Result<Arc<Device>> {
+        let found = self.locked.registry.device_by_name(self.locked.registry.default_tenant(), name);
+        found.ok_or_else(|| no_device(name))
+    }
+}
+
+impl Registrar for Stopped {
+    fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added> {
+        let new = hub::registry::NewDevice { name: new.name, profile: new.profile, token: new.token };
+        let added = self.locked.registry.add_device(self.locked.registry.default_tenant(), new)?;
+        Ok(Added { token: added.token.to_string(), continues: false })
+    }
+
+    fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded> {
+        let bulk = BulkDevices {
+            count: many.count as usize,
+            start_index: 0,
+            prefix: many.prefix,
+            token_prefix: many.token_prefix,
+            profile: many.profile,
+            existing_ok: many.existing_ok,
+        };
+        let devices = self.locked.registry.add_devices(self.locked.registry.default_tenant(), bulk)?;
+        let created = devices.iter().filter(|device| device.created).count() as u64;
+        let tokens =
+            devices.iter().filter(|_| many.list).map(|it| (it.device.name.clone(), it.token.to_string()));
+        Ok(ManyAdded { created, existing: devices.len() as u64 - created, tokens: tokens.collect() })
+    }
+
+    fn list(&mut self, filter: Option<&str>, with_tokens: bool) -> anyhow::Result<Vec<Listed>> {
+        let tenant = self.locked.registry.default_tenant();
+        let page_size = model::limits::PAGE_DEVICES_MAX;
+        let mut all = Vec::new();
+        for page in 0.. {
+            let found = self.locked.registry.devices_page(tenant, PageRequest { page, page_size, filter })?;
+            for device in found.data {
+                let token = self.locked.registry.credentials_of(device.id).filter(|_| with_tokens);
+                all.push(Listed {
+                    name: device.name.clone(),
+                    profile: device.profile.name.clone(),
+                    created: seconds_of_millis(device.created_at.micros().div_euclid(1_000)),
+                    token: token.map(|token| token.to_string()),
+                });
+            }
+            if !found.has_next {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    fn details(&mut self, name: &str) -> anyhow::Result<Details> {
+        let device = self.device(name)?;
+        Ok(Details {
+            id: device.id.to_string(),
+            name: device.name.clone(),
+            profile: device.profile.name.clone(),
+            table: device.profile.table.clone(),
+            durability: device.profile.durability.name().into(),
+            created_ms: device.created_at.millis(),
+            activity: None,
+        })
+    }
+
+    fn delete(&mut self, name: &str) -> anyhow::Result<Option<String>> {
+        let deleted = self.locked.registry.delete_device(self.device(name)?.id)?;
+        Ok(Some(deleted.profile.table.clone()))
+    }
+
+    fn rename(&mut self, name: &str, new_name: &str) -> anyhow::Result<()> {
+        self.locked.registry.rename_device(self.device(name)?.id, new_name)?;
+        Ok(())
+    }
+
+    fn token(&mut self, name: &str) -> anyhow::Result<String> {
+        let device = self.device(name)?;
+        let token = self.locked.registry.credentials_of(device.id);
+        Ok(token.with_context(|| format!("BUG: the device \"{name}\" has no access token"))?.to_string())
+    }
+
+    fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String> {
+        Ok(self.locked.registry.set_token(self.device(name)?.id, token)?.to_string())
+    }
+}

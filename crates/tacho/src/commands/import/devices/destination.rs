@@ -1,0 +1,158 @@
+//! The destination of devices' rows: a running server, or a data directory without one. It knows the table of a device.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use hub::bulk::{Columns, ImportRules, Importer, count_values};
+use hub::registry::{NewDevice, Registry};
+use model::TimeRange;
+use serde_json::{Value, json};
+use store::Store;
+
+use super::super::sink::{ServerSink, Sink, WRITE_TIMEOUT};
+use crate::client::{Api, ApiError, ServerArgs, escaped};
+use crate::config::Config;
+use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, initialise, open_store};
+use crate::program::word;
+
+/// The destination of devices' rows.
+pub(super) enum Destination {
+    Server(Api),
+    Directory { store: Arc<dyn Store>, registry: Box<Registry> },
+}
+
+/// A device as the destination knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The table of its rows.
+    pub table: String,
+    /// Its id; `None` without a server.
+    pub id: Option<String>,
+    /// Whether this import has added it.
+    pub is_new: bool,
+}
+
+impl Destination {
+    /// Opens the server of `--url`, the server that has the directory, or the directory itself. With `create` a missing
+    /// directory is created.
+    pub(super) fn open(server: &ServerArgs, config: &Config, create: bool) -> anyhow::Result<Self> {
+        if create && server.url.is_none() {
+            initialise(&config.data)?;
+        }
+        let directory = || {
+            let store = open_store(config)?;
+            // The first start of a server sets and prints the administrator's password, so it is not kept here.
+            let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
+            Ok(Self::Directory { store, registry: Box::new(registry) })
+        };
+        Ok(match directory_or_server(server, config, directory)? {
+            Access::Directory(directory) => directory,
+            Access::Server(api) => Self::Server(api),
+        })
+    }
+
+    /// Finds a device. With `create` a missing device is added.
+    pub(super) fn device(&self, name: &str, create: bool) -> anyhow::Result<Known> {
+        if let Some(known) = self.find(name)? {
+            return Ok(known);
+        }
+        if !create {
+            bail!(
+                "cannot find the device \"{name}\"; add it with `tacho device add {}`, or let --create do it",
+                word(name)
+            );
+        }
+        let adding = || format!("cannot add the device \"{name}\"");
+        match self {
+            Self::Server(api) => {
+                api.post("/api/device", &json!({ "name": name })).map(drop).with_context(adding)?;
+            }
+            Self::Directory { registry, .. } => {
+                let new = NewDevice { name, profile: None, token: None };
+                registry.add_device(registry.default_tenant(), new).map(drop).with_context(adding)?;
+            }
+        }
+        let known =
+            self.find(name)?.with_context(|| format!("the device \"{name}\" was added and is gone"))?;
+        Ok(Known { is_new: true, ..known })
+    }
+
+    fn find(&self, name: &str) -> anyhow::Result<Option<Known>> {
+        match self {
+            Self::Server(api) => {
+                let path = format!("/api/tacho/import/device?name={}", escaped(name));
+                let answer = match api.get(&path) {
+                    Ok(answer) => answer,
+                    Err(ApiError::Status { status: 404, .. }) => return Ok(None),
+                    Err(error) => {
+                        return Err(error).with_context(|| format!("cannot look up the device \"{name}\""));
+                    }
+                };
+                let table = answer["table"].as_str().map(str::to_owned);
+                let table = table.ok_or_else(|| api.unexpected("GET", &path, "no table in the answer"))?;
+                let id = answer["id"].as_str().map(str::to_owned);
+                Ok(Some(Known { table, id, is_new: false }))
+            }
+            Self::Directory { registry, .. } => {
+                let device = registry.device_by_name(registry.default_tenant(), name);
+                Ok(device.map(|device| Known {
+                    table: device.profile.table.clone(),
+                    id: None,
+                    is_new: false,
+                }))
+            }
+        }
+    }
+
+    /// The sink for rows of a table.
+    pub(super) fn sink(
+        &self,
+        table: &str,
+        columns: Columns,
+        rules: ImportRules,
+        any_time: bool,
+    ) -> anyhow::Result<Box<dyn Sink + '_>> {
+        Ok(match self {
+            Self::Server(api) => Box::new(ServerSink::new(api, table, columns, any_time)),
+            Self::Directory { store, .. } => {
+                Box::new(Importer::new(store.as_ref(), table, columns, rules, WRITE_TIMEOUT)?)
+            }
+        })
+    }
+
+    /// The number of values of each key of a device in a time range. A server counts only the given keys.
+    pub(super) fn count(
+        &self,
+        device: &str,
+        known: &Known,
+        keys: &[&str],
+        range: TimeRange,
+    ) -> anyhow::Result<BTreeMap<String, u64>> {
+        match (self, &known.id) {
+            (Self::Server(api), Some(id)) => super::verify::counts_of(api, id, keys, range),
+            (Self::Server(_), None) => bail!("the server did not say which device \"{device}\" is"),
+            (Self::Directory { store, .. }, _) => {
+                Ok(count_values(store.as_ref(), &known.table, device, range)?)
+            }
+        }
+    }
+
+    /// Closes the store of a directory.
+    pub(super) fn close(self) -> anyhow::Result<()> {
+        match self {
+            Self::Server(_) => Ok(()),
+            Self::Directory { store, .. } => store.close().context(
+                "the rows were imported, but the store did not close cleanly; the next start recovers it",
+            ),
+        }
+    }
+
+    /// The destination in the JSON report.
+    pub(super) fn json(&self) -> Value {
+        match self {
+            Self::Server(api) => json!({ "server": api.base() }),
+            Self::Directory { .. } => json!({ "server": null }),
+        }
+    }
+}

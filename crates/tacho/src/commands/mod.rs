@@ -1,0 +1,15 @@
+//! The commands of `tacho`, a module each. No command imports another.
+
+pub(crate) mod bench;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod device;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod maintenance;
+pub(crate) mod serve;
+pub(crate) mod shell;
+pub(crate) mod sql;
+pub(crate) mod status;
+pub(crate) mod table;
+pub(crate) mod user;

@@ -1,0 +1,193 @@
+//! Runs queries: at a server's HTTP door, or in this process on a data directory without a server.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, unfold};
+use futures_util::{StreamExt, TryStreamExt};
+use gateway::answer::{Format, pieces};
+use http_body_util::{BodyExt, Full, Limited};
+use hub::caller::Caller;
+use hub::sql::Reader;
+use hub::{Hub, Metrics};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Method, Request, header};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::client::{Api, ServerArgs, message_of};
+use crate::config::Config;
+use crate::data_directory::{
+    Access, Permission, REGISTRY_FILE, check_permission, directory_or_server, open_registry, open_store,
+};
+use crate::limits::{ANSWER_BYTES_MAX, REQUEST_TIMEOUT};
+use crate::output::Audience;
+use crate::progress::Progress;
+
+/// The bytes of an answer, piece by piece.
+pub(super) type Answer = BoxStream<'static, anyhow::Result<Bytes>>;
+
+/// The place where queries run.
+#[derive(Debug)]
+pub(super) enum Source {
+    Server { authority: String, bearer: String },
+    Directory { hub: Arc<Hub>, name: String },
+}
+
+impl Source {
+    /// The server of `--url`, or the server that has the directory, or the directory itself.
+    pub(super) fn find(server: &ServerArgs, config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
+        match directory_or_server(server, config, || Self::directory(config, runtime))? {
+            Access::Directory(directory) => Ok(directory),
+            Access::Server(api) => Self::server(&api),
+        }
+    }
+
+    fn server(api: &Api) -> anyhow::Result<Self> {
+        let authority = api.base().strip_prefix("http://").unwrap_or(api.base());
+        ensure!(!authority.contains('/'), "--url {}: leave the path out", api.base());
+        let bearer = api.bearer().ok_or_else(|| anyhow!("BUG: a login without a session"))?.to_owned();
+        let authority =
+            if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+        Ok(Self::Server { authority, bearer })
+    }
+
+    fn directory(config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
+        let data = &config.data;
+        check_permission(data, Permission::Change)?;
+        // A query must not create a data directory.
+        ensure!(
+            data.join(REGISTRY_FILE).exists(),
+            "{} is no data directory; name one with --data, or a server with --url",
+            data.display()
+        );
+        let store = open_store(config)?;
+        // Standard output is for rows only.
+        let registry = open_registry(data, Audience::Programs)?;
+        let _guard = runtime.enter();
+        let hub = Hub::start(store, registry, config.ingest.clone(), Arc::new(Metrics::new()));
+        let name = config.data.display().to_string();
+        let source = Self::Directory { hub: Arc::clone(&hub), name };
+        if let Err(error) = hub.open_sql(config.query.clone()) {
+            drop(source.close());
+            return Err(error.into());
+        }
+        Ok(source)
+    }
+
+    /// The name of the source in the prompt.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Server { authority, .. } => format!("the server at {authority}"),
+            Self::Directory { name, .. } => format!("the store in {name} (no server runs there)"),
+        }
+    }
+
+    /// Runs a query and shows the progress if it takes long. Dropping the answer ends the query.
+    pub(super) async fn ask_watched(&self, text: &str, format: Format) -> anyhow::Result<Answer> {
+        let mut progress = Progress::new("waiting for the answer, so far");
+        let answer = progress.while_waiting(0, &mut pin!(self.ask(text, format))).await?;
+        Ok(unfold(Watched { answer, progress, bytes: 0 }, Watched::next_piece).boxed())
+    }
+
+    /// Runs a query. Dropping the answer ends it.
+    pub(super) async fn ask(&self, text: &str, format: Format) -> anyhow::Result<Answer> {
+        match self {
+            Self::Server { authority, bearer } => ask_server(authority, bearer, text, format).await,
+            Self::Directory { hub, .. } => {
+                let reader = Reader::from(Caller::local(hub.registry().default_tenant()));
+                let answer = hub.sql(text, Vec::new(), &reader).await?;
+                Ok(pieces(answer, format).await?.map_err(anyhow::Error::from).boxed())
+            }
+        }
+    }
+
+    /// Closes the store of a directory.
+    pub(super) fn close(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Server { .. } => Ok(()),
+            Self::Directory { hub, .. } => Ok(hub.close()?),
+        }
+    }
+}
+
+/// An answer whose progress is shown.
+struct Watched {
+    answer: Answer,
+    progress: Progress,
+    bytes: u64,
+}
+
+impl Watched {
+    async fn next_piece(mut self) -> Option<(anyhow::Result<Bytes>, Self)> {
+        let piece = self.progress.while_waiting(self.bytes, &mut self.answer.next()).await?;
+        self.bytes += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        self.progress.at_least(self.bytes);
+        Some((piece, self))
+    }
+}
+
+async fn ask_server(authority: &str, bearer: &str, text: &str, format: Format) -> anyhow::Result<Answer> {
+    let no_answer = || {
+        format!(
+            "no answer from {authority}; check that the server runs and that this is the address of its HTTP door"
+        )
+    };
+    let connecting = tokio::time::timeout(REQUEST_TIMEOUT, TcpStream::connect(authority));
+    let stream = connecting
+        .await
+        .map_err(anyhow::Error::from)
+        .and_then(|stream| Ok(stream?))
+        .with_context(no_answer)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.with_context(no_answer)?;
+    let connection = Connection(tokio::spawn(async move {
+        // An error of the connection shows in the answer.
+        drop(connection.await);
+    }));
+    let body = json!({ "query": text, "format": format.name() }).to_string();
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/api/sql")
+        .header(header::HOST, authority)
+        .header("X-Authorization", bearer)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)))
+        .context("cannot make a request of the query")?;
+    let response = sender.send_request(request).await.with_context(no_answer)?;
+    let (status, body) = (response.status(), response.into_body());
+    if !status.is_success() {
+        let whole = Limited::new(body, ANSWER_BYTES_MAX as usize).collect().await;
+        let whole = whole.map_err(|error| anyhow!("{error}")).with_context(no_answer)?.to_bytes();
+        bail!("{}", message_of(&String::from_utf8_lossy(&whole)));
+    }
+    Ok(unfold((body, connection), next_piece).boxed())
+}
+
+async fn next_piece(
+    (mut body, connection): (Incoming, Connection),
+) -> Option<(anyhow::Result<Bytes>, (Incoming, Connection))> {
+    loop {
+        let frame = body.frame().await?.context("the answer was cut off; the server's log may say why");
+        match frame.map(hyper::body::Frame::into_data) {
+            Ok(Ok(bytes)) => return Some((Ok(bytes), (body, connection))),
+            // Trailers are ignored.
+            Ok(Err(_)) => {}
+            Err(error) => return Some((Err(error), (body, connection))),
+        }
+    }
+}
+
+/// A connection that closes when it is dropped.
+struct Connection(JoinHandle<()>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

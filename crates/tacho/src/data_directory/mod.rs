@@ -1,0 +1,18 @@
+//! A data directory: what is in it, who may use it, and how a command gets at it, with or without a running server.
+
+mod access;
+mod contents;
+mod initialise;
+mod layout;
+mod lock;
+mod permission;
+mod registry;
+mod store;
+
+pub(crate) use access::{Access, directory_or_server};
+pub(crate) use initialise::initialise;
+pub(crate) use layout::{REGISTRY_FILE, create_directory, store_directory};
+pub(crate) use lock::holder;
+pub(crate) use permission::{Permission, check as check_permission};
+pub(crate) use registry::{LockedRegistry, open_registry, registry_access};
+pub(crate) use store::{open as open_store_with, open_store, report_when_sealed};

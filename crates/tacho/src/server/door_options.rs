@@ -1,0 +1,76 @@
+//! The options of the doors, from the configuration and the open-file limit.
+
+use gateway::http::HttpOptions;
+use gateway::mqtt::MqttOptions;
+use gateway::postgres::PostgresOptions;
+
+use super::open_files::OpenFiles;
+use crate::config::{Config, PostgresConfig};
+
+pub(super) fn postgres_options(config: &Config, postgres: &PostgresConfig) -> PostgresOptions {
+    PostgresOptions {
+        public_read: config.http.public_read,
+        connections_max: postgres.connections_max,
+        connections_per_address_max: share(postgres.connections_per_address_max, postgres.connections_max),
+        idle_timeout: postgres.idle_timeout,
+        memory: config.memory.doors,
+    }
+}
+
+pub(super) fn http_options(config: &Config, files: OpenFiles) -> HttpOptions {
+    let connections_max = http_connections_max(config, files);
+    HttpOptions {
+        listen: config.http.listen,
+        body_bytes_max: config.http.body_bytes_max,
+        public_read: config.http.public_read,
+        connections_max,
+        connections_per_address_max: share(config.http.connections_per_address_max, connections_max),
+        open_files_max: files.cap,
+        memory: config.memory.doors,
+        version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+fn http_connections_max(config: &Config, files: OpenFiles) -> usize {
+    config.http.connections_max.unwrap_or_else(|| files.http_connections_max())
+}
+
+/// The connections that one address may have: three quarters of all, unless the operator sets another number.
+fn share(wanted: Option<usize>, connections_max: usize) -> usize {
+    wanted.unwrap_or(connections_max - connections_max / 4)
+}
+
+pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
+    let postgres = config.postgres.as_ref().map_or(0, |postgres| postgres.connections_max);
+    let others = http_connections_max(config, files) + postgres;
+    let possible = files.mqtt_connections_max(others);
+    if possible < others {
+        tracing::warn!(
+            possible,
+            others,
+            cap = files.cap,
+            "the open-file limit leaves few connections for MQTT; raise it (ulimit -Hn, LimitNOFILE=) or lower \
+             http.connections_max and postgres.connections_max"
+        );
+    }
+    let (memory, config) = (config.memory.doors, &config.mqtt);
+    let wanted = config.connections_max.unwrap_or(possible);
+    if wanted > possible {
+        tracing::warn!(
+            wanted,
+            possible,
+            cap = files.cap,
+            "mqtt.connections_max is more than the open-file limit allows; raise it (ulimit -Hn, LimitNOFILE=)"
+        );
+    }
+    MqttOptions {
+        workers: config.workers,
+        packet_bytes_max: config.packet_bytes_max,
+        receive_maximum: config.receive_maximum,
+        connect_timeout_s: config.connect_timeout_s,
+        keep_alive_max_s: config.keep_alive_max_s,
+        connections_max: wanted.min(possible),
+        memory,
+        ..MqttOptions::default()
+    }
+}

@@ -1,0 +1,32 @@
+//! The file in the data directory that tells commands where the server listens.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::client::RuntimeFile;
+
+/// Keeps the runtime file in the data directory until it is dropped.
+#[derive(Debug)]
+pub(super) struct RuntimeFileGuard {
+    path: PathBuf,
+}
+
+impl RuntimeFileGuard {
+    /// Writes the file for a server with these addresses.
+    pub(super) fn write(data: &Path, http: SocketAddr, mqtt: SocketAddr) -> anyhow::Result<Self> {
+        let path = RuntimeFile::path(data);
+        let written = RuntimeFile::of(http, mqtt).write(data);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for RuntimeFileGuard {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove; commands find out that nobody serves there");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What a simulated fleet has done.
+
+/// Counts of reports and connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Reports sent, repeated ones not counted.
+    pub sent: u64,
+    /// Reports acknowledged as taken.
+    pub acked: u64,
+    /// Reports refused by the server.
+    pub refused: u64,
+    /// Reports not made because too many were unacknowledged.
+    pub skipped: u64,
+    /// Connections lost or refused.
+    pub lost: u64,
+}

@@ -1,0 +1,38 @@
+//! How commands print times: RFC 3339 in UTC. A number that is no time of the calendar is printed with its unit.
+
+use jiff::Timestamp;
+
+/// The pattern of a time in whole seconds.
+pub(crate) const WHOLE_SECONDS: &str = "%Y-%m-%dT%H:%M:%SZ";
+
+/// A time in whole seconds, from milliseconds since 1970.
+pub(crate) fn seconds_of_millis(millis: i64) -> String {
+    let time = Timestamp::from_millisecond(millis);
+    time.map_or_else(|_| format!("{millis} ms"), |time| time.strftime(WHOLE_SECONDS).to_string())
+}
+
+/// A time in whole seconds, from microseconds since 1970.
+pub(crate) fn seconds_of_micros(micros: i64) -> String {
+    let time = Timestamp::from_microsecond(micros);
+    time.map_or_else(|_| format!("{micros} us"), |time| time.strftime(WHOLE_SECONDS).to_string())
+}
+
+/// A time with its decimal places, from microseconds since 1970.
+pub(crate) fn exact_of_micros(micros: i64) -> String {
+    Timestamp::from_microsecond(micros).map_or_else(|_| format!("{micros} us"), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_decimal_places_that_are_asked_for() {
+        assert_eq!(seconds_of_millis(1_700_000_000_999), "2023-11-14T22:13:20Z");
+        assert_eq!(seconds_of_micros(1_700_000_000_999_999), "2023-11-14T22:13:20Z");
+        assert_eq!(exact_of_micros(1_700_000_000_250_000), "2023-11-14T22:13:20.25Z");
+        assert_eq!(exact_of_micros(0), "1970-01-01T00:00:00Z");
+        assert_eq!(seconds_of_millis(i64::MAX), format!("{} ms", i64::MAX));
+        assert_eq!(exact_of_micros(i64::MIN), format!("{} us", i64::MIN));
+    }
+}
