@@ -97,12 +97,12 @@ impl Answer {
             return Ok(());
         }
         let more_blocks_help = first.doubt != Some(Doubt::FewBlocks);
-        if let Some(told) = first.smallest_detectable().filter(|_| more_blocks_help) {
+        if let Some(difference) = first.smallest_detectable().filter(|_| more_blocks_help) {
             writeln!(
                 f,
                 "with so much noise {} blocks tell differences of {:.1} % and more: stop what else runs here, or allow more blocks",
                 first.ratio.blocks,
-                told * 100.0
+                difference * 100.0
             )?;
         }
         let could_decide = |other: &&MetricComparison| {
@@ -157,6 +157,7 @@ impl MetricComparison {
     pub(super) fn smallest_detectable(&self) -> Option<f64> {
         let interval = self.ratio.interval?;
         let half = (interval.high / interval.low).ln() / 2.0;
-        Some(((1.0 + self.metric.margin).ln() + 2.0 * half).exp_m1()).filter(|told| told.is_finite())
+        Some(((1.0 + self.metric.margin).ln() + 2.0 * half).exp_m1())
+            .filter(|difference| difference.is_finite())
     }
 }

@@ -64,11 +64,11 @@ impl Evidence<'_> {
         self.ratio.ratio.ln().abs() > normal_quantile(1.0 - SIGNIFICANCE / 2.0) * error
     }
 
-    /// Whether the few blocks with a difference contradict `told`, and do not just exceed it.
-    fn is_contradicted(&self, told: Verdict) -> bool {
+    /// Whether the few blocks with a difference contradict `of_interval`, and do not just exceed it.
+    fn is_contradicted(&self, of_interval: Verdict) -> bool {
         let Some(means) = few_blocks(self.metric, self.ratio, self.means) else { return false };
         let says_higher = means > self.ratio.ratio;
-        match told {
+        match of_interval {
             Verdict::Better => says_higher != (self.metric.kind.better() == Better::Higher),
             Verdict::Worse => says_higher == (self.metric.kind.better() == Better::Higher),
             Verdict::Equivalent | Verdict::CannotTell => true,
@@ -93,7 +93,12 @@ mod tests {
         Metric { name: "throughput".to_owned(), kind, margin: 0.02 }
     }
 
-    fn told(logs: &[f64], metrics: f64, noise_floor: f64, means: Option<Means>) -> (Verdict, Option<Doubt>) {
+    fn verdict_of(
+        logs: &[f64],
+        metrics: f64,
+        noise_floor: f64,
+        means: Option<Means>,
+    ) -> (Verdict, Option<Doubt>) {
         let (metric, ratio) = (metric(Kind::Rate), ratio(logs, 0.95).unwrap());
         let sign_p = (sign_test(logs) * metrics).min(1.0);
         Evidence { metric: &metric, ratio: &ratio, sign_p, noise_floor, means }.verdict()
@@ -102,11 +107,11 @@ mod tests {
     #[test]
     fn a_difference_is_told_when_everything_says_so() {
         let clear = [-0.06, -0.05, -0.055, -0.045, -0.05, -0.06, -0.04, -0.05];
-        assert_eq!(told(&clear, 3.0, 0.01, None), (Verdict::Worse, None));
+        assert_eq!(verdict_of(&clear, 3.0, 0.01, None), (Verdict::Worse, None));
         let better: Vec<f64> = clear.iter().map(|log| -log).collect();
-        assert_eq!(told(&better, 3.0, 0.01, None), (Verdict::Better, None));
+        assert_eq!(verdict_of(&better, 3.0, 0.01, None), (Verdict::Better, None));
         let same = [0.001, -0.002, 0.003, 0.0, -0.001, 0.002, -0.003, 0.001];
-        assert_eq!(told(&same, 3.0, 0.01, None), (Verdict::Equivalent, None));
+        assert_eq!(verdict_of(&same, 3.0, 0.01, None), (Verdict::Equivalent, None));
     }
 
     #[test]
@@ -115,29 +120,29 @@ mod tests {
         let logs =
             [-0.09, -0.08, -0.07, -0.08, -0.09, -0.07, -0.08, -0.09, -0.08, -0.07, -0.085, 0.001, 0.002];
         assert!((sign_test(&logs) - 0.0225).abs() < 1e-3);
-        assert_eq!(told(&logs, 1.0, 0.01, None), (Verdict::Worse, None));
-        assert_eq!(told(&logs, 3.0, 0.01, None), (Verdict::CannotTell, Some(Doubt::Signs)));
+        assert_eq!(verdict_of(&logs, 1.0, 0.01, None), (Verdict::Worse, None));
+        assert_eq!(verdict_of(&logs, 3.0, 0.01, None), (Verdict::CannotTell, Some(Doubt::Signs)));
     }
 
     #[test]
     fn a_difference_that_a_has_from_a_is_none() {
         let logs = [-0.06, -0.05, -0.055, -0.045, -0.05, -0.06, -0.04, -0.05];
-        assert_eq!(told(&logs, 3.0, 0.1, None), (Verdict::CannotTell, Some(Doubt::Floor)));
+        assert_eq!(verdict_of(&logs, 3.0, 0.1, None), (Verdict::CannotTell, Some(Doubt::Floor)));
     }
 
     #[test]
     fn few_blocks_that_say_something_else_are_heard() {
         let same = [0.001, -0.002, 0.003, 0.0, -0.001, 0.002, -0.003, 0.001];
         let means = |ratio| Some(Means { ratio, error: 0.005 });
-        assert_eq!(told(&same, 1.0, 0.01, means(0.9)), (Verdict::CannotTell, Some(Doubt::FewBlocks)));
-        assert_eq!(told(&same, 1.0, 0.01, means(1.01)), (Verdict::Equivalent, None));
+        assert_eq!(verdict_of(&same, 1.0, 0.01, means(0.9)), (Verdict::CannotTell, Some(Doubt::FewBlocks)));
+        assert_eq!(verdict_of(&same, 1.0, 0.01, means(1.01)), (Verdict::Equivalent, None));
         let worse = [-0.06, -0.05, -0.055, -0.045, -0.05, -0.06, -0.04, -0.05];
-        assert_eq!(told(&worse, 1.0, 0.01, means(0.8)), (Verdict::Worse, None), "they say more of it");
-        assert_eq!(told(&worse, 1.0, 0.01, means(1.05)), (Verdict::CannotTell, Some(Doubt::FewBlocks)));
+        assert_eq!(verdict_of(&worse, 1.0, 0.01, means(0.8)), (Verdict::Worse, None), "they say more of it");
+        assert_eq!(verdict_of(&worse, 1.0, 0.01, means(1.05)), (Verdict::CannotTell, Some(Doubt::FewBlocks)));
     }
 
     #[test]
     fn five_blocks_tell_no_difference_whatever_they_are() {
-        assert_eq!(told(&[-0.2; 5], 1.0, 0.01, None), (Verdict::CannotTell, Some(Doubt::Signs)));
+        assert_eq!(verdict_of(&[-0.2; 5], 1.0, 0.01, None), (Verdict::CannotTell, Some(Doubt::Signs)));
     }
 }

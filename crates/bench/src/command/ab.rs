@@ -91,12 +91,12 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     let sliced = sliced([&scenario, &other], &series, args.slice_ms)?;
     let [a, b] = [&args.a, &args.b].map(|sets| published(sets));
     write_line(out, &format!("{}: A {} against B {}", scenario.head.name, settings(&a), settings(&b)))?;
-    let mut stays = series.load_data(&args.a)?;
+    let mut leftovers = series.load_data(&args.a)?;
     if series.data_of(&scenario) != series.data_of(&other) {
-        stays.extend(series.load_data(&args.b)?);
+        leftovers.extend(series.load_data(&args.b)?);
     }
-    stays.dedup();
-    stays.iter().try_for_each(|sentence| write_line(out, sentence))?;
+    leftovers.dedup();
+    leftovers.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let ((answer, runs), sides) = match &sliced {
         None => (whole_runs(args, &series, out)?, None),
         Some(sliced) => {

@@ -100,8 +100,9 @@ impl<'a> RunSeries<'a> {
         let validity = bundle.result.validity();
         match validity.reasons().next() {
             None => {
-                let stays = bundle.result.findings.iter().filter(|finding| finding.starts_with(LEFT_BEHIND));
-                Ok(stays.cloned().collect())
+                let leftovers =
+                    bundle.result.findings.iter().filter(|finding| finding.starts_with(LEFT_BEHIND));
+                Ok(leftovers.cloned().collect())
             }
             Some(reason) => Err(Error::Verdict(format!("the data could not be loaded: {reason}"))),
         }
@@ -132,8 +133,8 @@ impl<'a> RunSeries<'a> {
         sides: [&Scenario; 2],
         lead: impl FnOnce(&Interleaver) -> Result<T>,
     ) -> Result<(T, [Option<Bundle>; 2])> {
-        let (led, sides) = interleave(sides, &self.phase, self.context, &self.stop, lead);
-        match led {
+        let (answered, sides) = interleave(sides, &self.phase, self.context, &self.stop, lead);
+        match answered {
             Ok(answer) => Ok((answer, sides)),
             Err(error) if sides.iter().all(Option::is_none) => Err(error),
             Err(error) => match self.keep_sides(&sides) {

@@ -31,7 +31,7 @@ pub enum Ended {
     Finished,
     /// The planned time was over.
     Planned,
-    /// [`Shared::stop`] was called.
+    /// [`super::Shared::stop`] was called.
     Stopped,
     /// The server sent nothing for [`super::Plan::silence`].
     Silent,

@@ -161,27 +161,27 @@ impl Recorder {
         }
     }
 
-    /// An operation came due.
+    /// Records an operation that came due.
     pub fn planned(&mut self, intended_ns: u64) {
         self.total.planned += 1;
         self.total.measured_planned += u64::from(self.window.contains(intended_ns));
     }
 
-    /// An operation that came due is no part of the plan after all.
+    /// Removes an operation that came due from the plan.
     pub fn withdrawn(&mut self, intended_ns: u64) {
         self.total.planned -= 1;
         self.total.measured_planned -= u64::from(self.window.contains(intended_ns));
     }
 
-    /// An operation was handed to the kernel.
+    /// Records an operation that was sent.
     #[inline]
     pub fn sent(&mut self, operation: &Operation, bytes: u64) {
         self.sent_when_able(operation, operation.intended_ns, bytes);
     }
 
-    /// The same for an operation that may have waited for a free connection: the generator's lateness counts from
-    /// `able_ns`, when the operation was due and a connection was free. The wait before is the server's doing and part of
-    /// the response time.
+    /// The same for an operation that may have waited for a free connection. The generator's lag counts from `able_ns`,
+    /// when the operation was due and a connection was free. The wait before is caused by the server and part of the
+    /// response time.
     #[inline]
     pub fn sent_when_able(&mut self, operation: &Operation, able_ns: u64, bytes: u64) {
         let class = usize::from(operation.class);
@@ -200,7 +200,7 @@ impl Recorder {
         }
     }
 
-    /// An operation was answered as it should be.
+    /// Records an operation with a right answer.
     #[inline]
     pub fn completed(&mut self, operation: &Operation, now_ns: u64, bytes: u64) {
         let class = usize::from(operation.class);
@@ -222,7 +222,7 @@ impl Recorder {
         clocks.service.record_ns(service_ns);
     }
 
-    /// How much of what an operation asked for was there.
+    /// Records how many of the requested items existed.
     #[inline]
     pub fn found(&mut self, operation: &Operation, hits: u32, misses: u32) {
         let class = usize::from(operation.class);
@@ -234,7 +234,7 @@ impl Recorder {
         self.second[class].misses += u64::from(misses);
     }
 
-    /// An operation was refused or answered wrongly.
+    /// Records an operation that was refused or answered wrongly.
     pub fn failed(&mut self, class: u16, what: &str) {
         let counts = &mut self.classes[usize::from(class)].counts;
         counts.failed += 1;
@@ -242,31 +242,31 @@ impl Recorder {
         self.second[usize::from(class)].failed += 1;
     }
 
-    /// Something was counted that is no failure.
+    /// Counts an event that is no failure.
     pub fn extra(&mut self, class: u16, what: &str, count: u64) {
         self.classes[usize::from(class)].counts.extra(what, count);
     }
 
-    /// `count` operations or connections failed that have no class.
+    /// Records failures of `count` operations or connections without a class.
     pub fn error(&mut self, what: &str, count: u64) {
         self.total.error(what, count);
     }
 
-    /// A connection had operations all the time from one moment to another, when the last of them was answered.
+    /// Records a connection that had operations from one moment until another, when the last of them was answered.
     pub fn was_busy(&mut self, from_ns: u64, until_ns: u64) {
         self.busy += 1;
         self.busy_ns += until_ns.saturating_sub(from_ns);
     }
 
-    /// Answers per second of all connections that were busy all the time, warm-up included. Each counts from the begin to its own last
-    /// answer, whole operations in the time they took (Wald's identity), so it does not matter how many of them fit
-    /// into the segment. `None` for other loads.
+    /// Answers per second of all connections that were always busy, warm-up included. Each counts from the start to its
+    /// own last answer, as whole operations in their time (Wald's identity), so the number that fits into the segment
+    /// does not matter. `None` for other loads.
     pub fn busy_rate_per_s(&self) -> Option<f64> {
         let completed: u64 = self.classes.iter().map(|class| class.counts.completed).sum();
         (self.busy_ns > 0).then(|| completed as f64 * self.busy as f64 / (self.busy_ns as f64 / 1e9))
     }
 
-    /// Ends the current second and hands it out.
+    /// Ends the current second and returns it.
     pub fn take_second(&mut self, index: u64) -> Second {
         let of_classes: u64 = self.classes.iter().map(|class| class.counts.errors_total()).sum();
         let errors = self.total.errors_total() + of_classes;
@@ -284,7 +284,7 @@ impl Recorder {
         second
     }
 
-    /// Adds what another worker measured in the same window. Of both, the current second must have been taken.
+    /// Adds the records of another worker for the same window. The current second of both must have been taken.
     pub fn merge(&mut self, other: &Self) {
         self.total.merge(&other.total);
         self.sends.merge(&other.sends);
@@ -296,12 +296,12 @@ impl Recorder {
         }
     }
 
-    /// What each class measured; the current second is not in it.
+    /// The records of each class, without the current second.
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// What has no class: operations planned, connections lost, operations due and never sent.
+    /// The records without a class: operations planned, connections lost, operations due and never sent.
     pub fn unclassed(&self) -> &Counts {
         &self.total
     }
@@ -311,7 +311,7 @@ impl Recorder {
         &self.sends
     }
 
-    /// All classes together; the current second is not in it.
+    /// The sum of all classes, without the current second.
     pub fn total(&self) -> Class {
         let mut total = Class { counts: self.total.clone(), clocks: Clocks::default() };
         for class in &self.classes {

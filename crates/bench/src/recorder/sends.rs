@@ -1,29 +1,29 @@
-//! A sample of the moments at which operations were sent, of bounded size, from which it can be told whether they came at random.
+//! A sample of send times, of bounded size, for the test of random arrivals.
 
 use crate::limits::SENDS_KEPT_MAX;
 
-/// When an operation was to be sent and when it was, nanoseconds after the start of the load.
+/// The intended and the actual time of a send, nanoseconds after the start of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// When it was due.
+    /// The intended time.
     pub intended_ns: u64,
-    /// When it was handed to the kernel.
+    /// The actual time.
     pub sent_ns: u64,
 }
 
-/// Sends that were kept, each by a throw of its own: what is left of a Poisson process is one again (Kingman, "Poisson
-/// Processes", 1993, chapter 5.1). When there are too many, every second one goes, by throws again.
+/// A random sample of sends. A random sample of a Poisson process is one again (Kingman, "Poisson Processes", 1993,
+/// chapter 5.1). If the sample is full, a random half of it is dropped.
 #[derive(Debug, Clone, Default)]
 pub struct Sends {
     kept: Vec<Sent>,
-    /// One in 2^halvings was kept.
+    /// The sample keeps one in 2^halvings.
     halvings: u32,
-    /// Of the throws.
+    /// The state of the random numbers.
     state: u64,
 }
 
 impl Sends {
-    /// Adds a send, or not.
+    /// Adds a send to the sample, or drops it.
     #[inline]
     pub(super) fn add(&mut self, sent: Sent) {
         if self.throw(self.halvings) {
@@ -34,7 +34,7 @@ impl Sends {
         }
     }
 
-    /// Adds those of another.
+    /// Adds the sample of another worker.
     pub(super) fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
         let halvings = self.halvings.max(other.halvings);
@@ -46,7 +46,7 @@ impl Sends {
         }
     }
 
-    /// What was kept, in the order of sending.
+    /// The sample, in the order of sending.
     pub fn in_order(&self) -> Vec<Sent> {
         let mut sends = self.kept.clone();
         sends.sort_unstable_by_key(|sent| sent.sent_ns);

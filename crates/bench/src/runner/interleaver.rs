@@ -67,7 +67,7 @@ pub(crate) fn interleave<T>(
     lead: impl FnOnce(&Interleaver) -> Result<T>,
 ) -> (Result<T>, [Option<Bundle>; 2]) {
     let shares_target = sides[0].target.url == sides[1].target.url;
-    let (led, sides) = thread::scope(|scope| {
+    let (answered, sides) = thread::scope(|scope| {
         let start_side = |scenario| {
             let (to_side, slices) = mpsc::channel();
             let (events, from_side) = mpsc::channel();
@@ -80,18 +80,18 @@ pub(crate) fn interleave<T>(
         let (side_a, run_a) = start_side(sides[0]);
         let (side_b, run_b) = start_side(sides[1]);
         let interleaver = Interleaver { sides: [side_a, side_b] };
-        let led = [Arm::A, Arm::B]
+        let answered = [Arm::A, Arm::B]
             .into_iter()
             .try_for_each(|arm| interleaver.wait_ready(arm))
             .and_then(|()| lead(&interleaver));
         // Sides that wait for a slice end now.
         drop(interleaver);
-        (led, [run_a, run_b].map(|run| run.join().expect("BUG: a side panicked")))
+        (answered, [run_a, run_b].map(|run| run.join().expect("BUG: a side panicked")))
     });
-    match (led, sides) {
+    match (answered, sides) {
         (Ok(answer), [Ok(a), Ok(b)]) => (Ok(answer), [Some(a), Some(b)]),
-        (led, sides) => {
-            let error = led.err().unwrap_or_else(|| Error::Verdict("a side has no result".to_owned()));
+        (answered, sides) => {
+            let error = answered.err().unwrap_or_else(|| Error::Verdict("a side has no result".to_owned()));
             let (error, sides) = without_answer(error, sides, stop.load(Ordering::Relaxed));
             (Err(error), sides)
         }

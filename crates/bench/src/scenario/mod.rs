@@ -1,4 +1,4 @@
-//! Scenario files: what is to be measured, in one TOML format for all drivers.
+//! Scenario files: they define a measurement, in one TOML format for all drivers.
 //!
 //! ```toml
 //! [scenario]
@@ -9,7 +9,7 @@
 //! [target]
 //! url = "redis://127.0.0.1:6379"
 //!
-//! [dataset]            # what the driver knows of it
+//! [dataset]            # keys of the driver
 //! keys = [0, 9999]
 //!
 //! [[operation]]
@@ -26,9 +26,9 @@
 //! duration = "30s"
 //! ```
 //!
-//! A key that nobody knows is an error with a suggestion. Keys that are not the runner's own are handed to the driver, which
-//! refuses what it does not know. Reading is pure: no file, no clock, no network but in `builtin` and [`Scenario::load`]; the
-//! machine is asked for the number of its processors alone.
+//! An unknown key is an error with a suggestion. The runner passes keys that are not its own to the driver, which refuses
+//! those that it does not know. Parsing is pure: it uses no file, no clock and no network, except for `builtin` and
+//! [`Scenario::load`], and asks the machine only for the number of its processors.
 
 mod alias;
 mod builtin;

@@ -22,11 +22,11 @@ impl<T> Pool<T> {
         work: impl FnOnce(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
         let free = self.0.lock().remove(&number);
-        let mut thing = free.map_or_else(make, Ok)?;
-        let done = work(&mut thing);
+        let mut item = free.map_or_else(make, Ok)?;
+        let done = work(&mut item);
         // If two items of one number existed, the last one that is returned stays.
-        let one_too_many = self.0.lock().insert(number, thing);
-        drop(one_too_many);
+        let surplus = self.0.lock().insert(number, item);
+        drop(surplus);
         done
     }
 }
@@ -61,12 +61,11 @@ mod tests {
     fn threads_of_one_number_take_turns_with_one_thing() {
         let known: PoolRegistry<&str, u32> = PoolRegistry::new();
         let (a, b) = (known.of("here"), known.of("here"));
-        let next = |pool: &Pool<u32>, number, fresh| {
-            pool.with_item(number, || Ok(fresh), |thing| Ok(*thing)).unwrap()
-        };
+        let next =
+            |pool: &Pool<u32>, number, fresh| pool.with_item(number, || Ok(fresh), |item| Ok(*item)).unwrap();
         assert_eq!((next(&a, 0, 1), next(&b, 0, 2), next(&b, 1, 3), next(&a, 1, 4)), (1, 1, 3, 3));
         assert_eq!(next(&known.of("there"), 0, 5), 5);
-        let both = a.with_item(0, || Ok(6), |thing| Ok((*thing, next(&b, 0, 7))));
+        let both = a.with_item(0, || Ok(6), |item| Ok((*item, next(&b, 0, 7))));
         assert_eq!(both.unwrap(), (1, 7));
         assert_eq!((next(&a, 0, 8), a.0.lock().len()), (1, 2), "none is kept beyond one for each number");
         drop((a, b));
@@ -79,6 +78,6 @@ mod tests {
         let failed = || io::Error::other("no");
         assert!(pool.with_item(0, || Err(failed()), |_: &mut u32| Ok(())).is_err());
         assert!(pool.with_item(0, || Ok(1), |_| Err::<(), _>(failed())).is_err());
-        assert_eq!(pool.with_item(0, || Ok(2), |thing| Ok(*thing)).unwrap(), 1);
+        assert_eq!(pool.with_item(0, || Ok(2), |item| Ok(*item)).unwrap(), 1);
     }
 }

@@ -148,7 +148,7 @@ fn what_the_server_does_not_answer_any_more_is_asked_again_on_the_next_connectio
     client.start(2);
     assert!(first.ends_with(&client.out), "the same requests in the same order");
     assert_eq!(client.session.tally, Tally { written: 5, answered: 1, repeated: 2, connections: 2 });
-    // If a connection that has answered before closes while a request is on its way, nobody is at fault.
+    // If a connection that has answered before closes while a request is on its way, the request is repeated.
     assert!(client.closed().unwrap_err().contains("without an answer"));
     driver.lost(&mut client.session);
     client.reopen();

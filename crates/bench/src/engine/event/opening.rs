@@ -87,7 +87,7 @@ impl<P: Protocol> Worker<'_, P> {
         };
         let stream = match socket::connect(&options) {
             Ok(stream) => stream,
-            Err(error) if socket::is_ours(&error) => return Err(Error::io("opening a socket")(error)),
+            Err(error) if socket::is_local_limit(&error) => return Err(Error::io("opening a socket")(error)),
             Err(error) => {
                 connection.phase = Phase::Handshake;
                 self.lost(index, &error);

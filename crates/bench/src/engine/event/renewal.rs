@@ -115,8 +115,8 @@ impl<P: Protocol> Worker<'_, P> {
     /// Handles a failed send. The server may have closed the connection in order before.
     pub(super) fn not_sent(&mut self, index: u32, error: &io::Error) {
         let is_renewed = self.connections[index as usize].is_renewed();
-        let heard = if is_renewed { self.read(index) } else { Ok(()) };
-        if let Err(error) = heard {
+        let read = if is_renewed { self.read(index) } else { Ok(()) };
+        if let Err(error) = read {
             self.lost(index, &error);
         } else if self.connections[index as usize].phase == Phase::Open {
             self.lost(index, error);

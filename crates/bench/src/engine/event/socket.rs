@@ -72,9 +72,9 @@ pub(super) fn repeated(stream: &TcpStream) -> u32 {
 }
 
 /// Whether this process is at a limit, and not the network or the server.
-pub(super) fn is_ours(error: &io::Error) -> bool {
-    let ours = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
-    ours.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+pub(super) fn is_local_limit(error: &io::Error) -> bool {
+    let local = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    local.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// The reason why a connection could not be opened.
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(text(Errno::CONNREFUSED), REFUSED);
         assert_eq!(text(Errno::CONNRESET), RESET);
         assert_eq!(text(Errno::ADDRNOTAVAIL), NO_PORT);
-        assert!(is_ours(&io::Error::from_raw_os_error(Errno::MFILE.raw_os_error())));
-        assert!(!is_ours(&io::Error::from_raw_os_error(Errno::CONNREFUSED.raw_os_error())));
+        assert!(is_local_limit(&io::Error::from_raw_os_error(Errno::MFILE.raw_os_error())));
+        assert!(!is_local_limit(&io::Error::from_raw_os_error(Errno::CONNREFUSED.raw_os_error())));
     }
 }

@@ -171,8 +171,8 @@ impl Platform {
         if provision {
             let devices = devices(scenario, options);
             progress.step(format!("provisioning {devices} devices"));
-            let did = client.provision(devices, &options.device_prefix, &options.token_prefix)?;
-            has_older = did.existing > 0;
+            let provisioned = client.provision(devices, &options.device_prefix, &options.token_prefix)?;
+            has_older = provisioned.existing > 0;
         }
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
         let mut platform = Self {
