@@ -1,8 +1,7 @@
 //! Append throughput with fsync: `[CASE=text] cargo bench -p store-local [-- SECONDS [DIR]]`.
 //!
-//! One thread appends batches as fast as the store takes them and waits a little when it answers busy. The CPU time
-//! printed is what the store costs for each row: encode, memtable, latest values, log, flush; the time that filling the
-//! batches took is subtracted.
+//! One thread appends batches as fast as the store takes them, and waits a little when it answers busy. The benchmark prints
+//! the CPU time of the store per row (encoding, memtable, latest values, log, flush), without the time to fill the batches.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 

@@ -1,9 +1,9 @@
-//! Bytes of parts and what they cost: `cargo bench -p store-local --bench part_bytes [-- CASE]`.
+//! Bytes of parts and their cost: `cargo bench -p store-local --bench part_bytes [-- CASE]`.
 //!
-//! First each kind of column in each encoding: bytes, and nanoseconds to encode and compress, and to decompress and
-//! decode with the `parquet` crate's decoders. Then whole workloads, flushed into one part each: bytes per column and
+//! First each kind of column in each encoding: bytes, nanoseconds to encode and compress, and nanoseconds to decompress and
+//! decode with the decoders of the `parquet` crate. Then whole workloads, each flushed into one part: bytes per column and
 //! point, nanoseconds of the flush per row, and microseconds to read one series. docs/adr/0007-encodings-by-measurement.md
-//! has the numbers.
+//! has the results.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 #![allow(

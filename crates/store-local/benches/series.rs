@@ -1,14 +1,13 @@
-//! Series: memory of each, time to create, open and select them: `cargo bench -p store-local --bench series
+//! Memory per series, and the time to create, open and select series: `cargo bench -p store-local --bench series
 //! [-- series=1000000 parts=0 dir=<new temporary directory>]`.
 //!
-//! With `parts` each series has a row on each of so many days, and each day a part: what a start finds after months. A
-//! `dir` that is named is kept, so that `tacho serve --data DIR` can be started on it; the store is `DIR/store`. As root
-//! the pages of all files are dropped before the store is opened, so that it is read from the disk.
+//! With `parts` each series has a row on each of this many days, and each day has a part, like a directory after months. The
+//! benchmark keeps a `dir` that is given, so that `tacho serve --data DIR` can start on it; the store is `DIR/store`. As root
+//! it drops the page cache before it opens the store, so that the open reads the disk.
 //!
-//! The series are `{device="dev-N", model=20 values, region=100 values}` of one table. Memory is what the process grows by
-//! while they are created, or while a store that holds them is opened, and so all that the store keeps of them; that
-//! of a store which created them includes buffers of the log. CPU is that of the calling thread, which other programs do not
-//! disturb much.
+//! The series are `{device="dev-N", model=20 values, region=100 values}` of one table. Memory is the growth of the process while
+//! it creates the series or opens a store with them; after the creation it includes buffers of the log. CPU is the time of the
+//! calling thread, which other programs hardly disturb.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
@@ -188,7 +187,7 @@ fn spent_ms(spent: Duration) -> f64 {
     spent.as_secs_f64() * 1e3
 }
 
-/// What the calling thread has computed.
+/// The CPU time of the calling thread.
 fn cpu_ns() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     stat.split(' ').next().unwrap().parse().unwrap()

@@ -2,11 +2,11 @@
 //!
 //! Rows of one f64 in batches, class fsync, as fast as the store takes them. Arguments and their defaults:
 //! `seconds=60 series=1000000 rows=500 threads=1 order=shuffled tables=1 narrow=1 dir=<temporary directory> every=10`.
-//! `order` is that in which the series of one round of samples come: `shuffled` (each access to a series' state is a
-//! cache miss) or `sequential`. `tables` spreads the series over so many tables; with `narrow=0` each has parts of its own.
+//! `order` is the order of the series in one round of samples: `shuffled` (each access to the state of a series is a cache
+//! miss) or `sequential`. `tables` is the number of tables for the series; with `narrow=0` each table has parts of its own.
 //!
-//! Filling the batches is work of the load and not of the store: it is measured by the thread's CPU clock and printed
-//! apart. Values are random walks of two decimals. A line is printed every `every` seconds.
+//! The time to fill the batches belongs to the load and not to the store. The benchmark measures it with the CPU clock of the
+//! thread and prints it separately. Values are random walks with two decimals. It prints a line every `every` seconds.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
 
@@ -252,7 +252,7 @@ fn report(store: &LocalStore, counters: &Counters, seconds: u64, every: u64) {
     );
     let compacting_ns = end.threads_ns.get("store-compact").copied().unwrap_or(0);
     let merged = load(&counters.merged_rows);
-    // The merge under way is in the time and not in the rows.
+    // The current merge counts for the time, but not yet for the rows.
     println!(
         "merges made parts of {merged} rows, {:.0} ns CPU each",
         compacting_ns as f64 / merged.max(1) as f64
@@ -325,7 +325,7 @@ fn resident_mb() -> u64 {
     status_kb("VmRSS:") / 1024
 }
 
-/// Bytes that this process had the disk write.
+/// Bytes that this process has written to the disk.
 fn written_bytes() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap();
     let line = io.lines().find(|line| line.starts_with("write_bytes:")).unwrap();

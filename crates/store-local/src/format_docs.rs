@@ -1,4 +1,4 @@
-//! The byte examples of docs/format are what this code writes, and it reads them.
+//! Compares the byte examples of docs/format with the output of the code, and reads them.
 
 use std::path::{Path, PathBuf};
 
@@ -122,7 +122,7 @@ fn log() {
         FrameHeader { kind: FrameKind::Commit, number: 2, rows: 1, first_sequence: 1, durable_before: 0 };
     seal_frame(&mut bytes, 5, &header);
     check("log.md", "## Frame", &bytes);
-    check("log.md", "## What was acknowledged", &note_of(26));
+    check("log.md", "## Acknowledged rows", &note_of(26));
     let bytes = example("log.md", "## Frame");
     let frame = frame_at(&bytes, 0, 5).unwrap();
     assert_eq!((frame.header, frame.end), (header, bytes.len()));
@@ -179,7 +179,7 @@ fn manifest() {
     assert_eq!(Edit::read(records[0].2, MANIFEST_VERSION), Ok(edit));
 }
 
-/// The Parquet schema and the footer's pairs of a part of the fixture stand in part.md.
+/// part.md has the Parquet schema and the footer pairs of a part of the fixture.
 #[test]
 fn part() {
     use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -100,8 +100,8 @@ fn text_bytes(value: &Value) -> usize {
 
 /// Assigns a value. A text reuses the memory of the old text, unless that is far too large.
 #[inline]
-fn assign(place: &mut Value, value: ValueRef<'_>, bytes: &mut usize) {
-    match (&mut *place, value) {
+fn assign(target: &mut Value, value: ValueRef<'_>, bytes: &mut usize) {
+    match (&mut *target, value) {
         (Value::String(old), ValueRef::String(new)) | (Value::Json(old), ValueRef::Json(new))
             if old.capacity() <= 2 * new.len() + 64 =>
         {
@@ -110,10 +110,10 @@ fn assign(place: &mut Value, value: ValueRef<'_>, bytes: &mut usize) {
             old.push_str(new);
             *bytes += old.capacity();
         }
-        (place, value) => {
-            *bytes -= text_bytes(place);
-            *place = value.to_owned();
-            *bytes += text_bytes(place);
+        (target, value) => {
+            *bytes -= text_bytes(target);
+            *target = value.to_owned();
+            *bytes += text_bytes(target);
         }
     }
 }

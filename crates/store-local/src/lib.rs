@@ -4,12 +4,15 @@
 //! It knows series and rows; it knows no SQL, no protocol and no network. A batch goes through append/mod.rs and
 //! committer/mod.rs, a read through read/mod.rs or table/mod.rs. docs/format describes the files.
 //!
-//! The floors, lowest first; a file imports only from its own floor and from lower ones:
-//! 1. disk/, the byte encodings (codec.rs, row.rs, entry/) and the formats (record.rs, log/, part/, manifest.rs);
-//! 2. the state (catalog/, chunk/, series_state.rs, latest.rs, version.rs, workers.rs) and core.rs, which holds it;
-//! 3. the ways of writes and reads (append/, change.rs, read/, table/, retention/);
-//! 4. the workers (committer/, flusher/, compactor.rs) and the tools (open.rs, check/, backup/);
-//! 5. store.rs, the [`LocalStore`].
+//! The floors of the crate, lowest first. A file imports only from its own floor and from lower ones:
+//! 1. [`disk`], and the encodings of rows: codec.rs, row.rs, chunk/, entry/.
+//! 2. The definitions: catalog/.
+//! 3. The formats of the files: record.rs, log/, part/, manifest.rs, series_file.rs.
+//! 4. The state: version.rs, compaction/ (which only decides), series_state.rs, latest.rs, workers.rs, append/scratch.rs,
+//!    retention/time.rs, and core.rs, which holds all of it.
+//! 5. The paths of writes and reads: append/, change.rs, retention/, make_part.rs, read/, table/.
+//! 6. The workers (committer/, flusher/, compactor.rs) and the tools (open.rs, check/, backup/).
+//! 7. store.rs with the [`LocalStore`].
 
 mod abort;
 mod append;
@@ -32,6 +35,7 @@ mod flusher;
 mod format_docs;
 mod latest;
 mod log;
+mod make_part;
 mod manifest;
 mod open;
 mod options;

@@ -23,10 +23,8 @@ use std::sync::Arc;
 
 use store::StoreError;
 
-use crate::catalog::Catalog;
 use crate::codec::{Malformed, Reader, put_varint};
 use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
-use crate::entry::Entry;
 use crate::log::recover::Covered;
 use crate::part::PartInfo;
 use crate::record::{FileKind, MANIFEST_VERSION, file_header, put_record, read_records};
@@ -126,11 +124,6 @@ impl Manifest {
             self.file.sync_data()
         };
         cut().map_err(|error| StoreError::io("cut", &self.path, error))
-    }
-
-    /// Applies all definitions to an empty catalog.
-    pub(crate) fn define(&self, catalog: &mut Catalog) -> Result<(), StoreError> {
-        define(&self.path, &self.state.definitions, catalog)
     }
 
     /// Makes an edit durable. To be called after [`sync_name`](Self::sync_name). After a transient failure the file has
@@ -297,20 +290,6 @@ pub(crate) fn put_dropped(bytes: &mut Vec<u8>, state: &Edit, dropped: Vec<u64>) 
 /// The whole state as one edit.
 fn whole(state: &Edit, parts: &BTreeMap<u64, Arc<PartInfo>>) -> Edit {
     Edit { added: parts.values().map(|part| (**part).clone()).collect(), ..state.clone() }
-}
-
-/// Applies encoded definitions to a catalog.
-pub(crate) fn define(path: &Path, definitions: &[u8], catalog: &mut Catalog) -> Result<(), StoreError> {
-    let mut reader = Reader::new(definitions);
-    while !reader.is_empty() {
-        let applied = Entry::read(&mut reader).and_then(|entry| catalog.apply(entry));
-        applied.map_err(|malformed| StoreError::Corrupt {
-            path: path.to_owned(),
-            offset: 0,
-            reason: malformed.0.to_owned(),
-        })?;
-    }
-    Ok(())
 }
 
 fn apply(state: &mut Edit, parts: &mut BTreeMap<u64, Arc<PartInfo>>, edit: Edit) {

@@ -86,7 +86,7 @@ fn open_files(
 ) -> Result<(Manifest, SeriesFile), StoreError> {
     let (manifest, series) = match Manifest::open(disk, layout)? {
         Some(manifest) => {
-            manifest.define(&mut state.catalog)?;
+            state.catalog.apply_all(&layout.manifest(), &manifest.state.definitions)?;
             let series = SeriesFile::open(disk, layout, manifest.state.series_bytes, &mut state.catalog)?;
             check_names(layout, &manifest, &state.catalog)?;
             // Only now that both files are known to be good: the open does not change a damaged directory.

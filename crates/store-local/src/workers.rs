@@ -1,10 +1,10 @@
-//! How far the workers have come, as the callers and the other workers see it. This is part of the state under the lock.
+//! The progress of the workers, as the callers and the other workers see it. It is part of the state under the lock.
 
 use store::StoreError;
 
 use crate::compaction::OverlapPressure;
 
-/// What the committer does at the moment. An append wakes it only where that is of use.
+/// The current activity of the committer. An append wakes it only where that is of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitterState {
     /// It writes, and looks at the pending buffer again when it is done.

@@ -1,4 +1,5 @@
-//! Backups: everything acknowledged before is in them, and no power cut makes a half one look whole.
+//! Tests of backups: a backup has every row that was acknowledged before, and no power cut makes an unfinished one look
+//! complete.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ fn read_list(disk: &FaultyDisk, dir: &Path) -> Result<BackupList, BackupError> {
     read_wanted_list(disk, dir, None)
 }
 
-/// Opens what was restored.
+/// Opens a restored directory.
 fn reopen(disk: &FaultyDisk) -> LocalStore {
     let dir = Path::new(RESTORED).join("store");
     let (store, report) = LocalStore::open(Arc::new(disk.clone()), &dir, tiny_manual()).unwrap();
@@ -304,7 +305,7 @@ fn a_power_cut_of_the_source_ends_in_an_error_or_in_a_whole_backup() {
         disk.cut_power_at(operation);
         let rows = workload(&disk);
         assert!(rows.is_none() || rows == Some(all(0..5)), "cut at {operation}: {rows:?}");
-        // The store itself is as a power cut leaves it, whatever the backup was at.
+        // The store itself is as after any power cut, whatever step the backup was at.
         for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
             let (store, _) = open(&disk.reboot(survivors), tiny_manual()).unwrap();
             let (kept, acked) = (rows_of(&store), acked.get());
@@ -438,7 +439,7 @@ fn a_tar_file_is_restored_and_a_cut_one_is_not() {
         let mut flipped = stream.clone();
         flipped[position] ^= 8;
         let target = FaultyDisk::new();
-        // Bytes between a file's end and the next header mean nothing.
+        // Bytes between the end of a file and the next header have no meaning.
         if run(&flipped, &target).is_ok() {
             assert_eq!(rows_of(&reopen(&target)), all(0..35), "{position}");
         }
@@ -463,14 +464,14 @@ fn strangers_are_refused() {
     assert!(matches!(restore(&source, BACKUP, &target), Err(BackupError::Refused { .. })));
 }
 
-/// A disk with the directory that a program of some version left.
+/// A disk with the directory that a program of some version has written.
 fn fixture(version: &str) -> FaultyDisk {
     let disk = FaultyDisk::new();
     copy_to(&disk, &Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version), Path::new(DIR));
     disk
 }
 
-/// The directory of an older version, as a program of today finds it after an update, saved before it is first opened.
+/// A backup of the directory of an older version after an update, before its first open.
 #[test]
 fn a_directory_of_an_older_version_is_saved_whole_and_without_a_damaged_part() {
     for version in ["v1", "v2", "v3"] {
@@ -494,7 +495,7 @@ fn a_directory_of_an_older_version_is_saved_whole_and_without_a_damaged_part() {
         disk.set_content(&part, bytes);
         let files = stopped_files(Arc::new(disk), Path::new(DIR), 64 << 20).unwrap().0;
         let stream = stream_of(files.as_ref(), &BackupList::default());
-        // A backup before has the part as it was written.
+        // The earlier backup has the part intact.
         for (target, lost) in [(FaultyDisk::new(), 1), (target, 0)] {
             let taken = BackupTarget::open(&target, Path::new(BACKUP), None).unwrap();
             let options = ReceiveOptions { leave_out_damaged: true };
@@ -511,7 +512,7 @@ fn a_directory_of_an_older_version_is_saved_whole_and_without_a_damaged_part() {
     }
 }
 
-/// A backup that a program of an older version has made, with the list of files that it wrote.
+/// A backup by a program of an older version, with its own list of files.
 #[test]
 fn a_backup_of_an_older_version_is_restored() {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/backup-v1");
@@ -530,7 +531,7 @@ fn a_backup_of_an_older_version_is_restored() {
     assert_eq!(tables(&reopen(&restored)), tables(&of_directory));
 }
 
-/// As above, with keys that came as integers and as floats.
+/// The same, with keys that arrived as integers and as floats.
 #[test]
 fn numbers_of_an_older_backup_are_one_column() {
     for version in ["backup-v1-numbers", "backup-v2"] {
@@ -548,7 +549,7 @@ fn older_backup(version: &str) -> FaultyDisk {
     source
 }
 
-/// The digest of a list is that of other programs (`sha256sum`), and vouches for files in the second version only.
+/// The digest of a list is the one that other programs compute (`sha256sum`). It protects the files only in version 2.
 #[test]
 fn a_digest_that_was_asked_for_is_that_of_the_list() {
     let of_v2: Digest = "f0bbd4bd714362b0c6bffd01f72bf82818c1d014b6781e7965e83827ba438613".parse().unwrap();
@@ -568,7 +569,7 @@ fn a_digest_that_was_asked_for_is_that_of_the_list() {
     assert!(old.to_string().contains("older version"), "{old}");
 }
 
-/// The mark goes only when whoever knows the other files has looked at them.
+/// The mark stays until the caller has checked the other files.
 #[test]
 fn a_restored_directory_is_marked_until_it_is_finished() {
     let (source, target) = (older_backup("backup-v2"), FaultyDisk::new());
@@ -579,7 +580,7 @@ fn a_restored_directory_is_marked_until_it_is_finished() {
     assert!(is_marked());
     restored.finish().unwrap();
     assert!(!is_marked());
-    // A file that nobody knows a use for, and one that must be there.
+    // An unknown file, and a required one.
     let nothing = RestoreOptions { beside: &[], ..OPTIONS };
     let more = RestoreOptions { required: &["registry", "registry.sqlite"], ..OPTIONS };
     for (options, reason) in [(nothing, "\"registry\""), (more, "does not name registry.sqlite")] {

@@ -1,4 +1,4 @@
-//! `check` finds every damaged byte, says whose rows it concerns, and changes nothing.
+//! Tests of `check`: it finds every damaged byte, names the affected rows, and changes no file.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn files(disk: &FaultyDisk, part_of_name: &str) -> Vec<PathBuf> {
     disk.paths().into_iter().filter(|path| path.to_string_lossy().contains(part_of_name)).collect()
 }
 
-/// A copy of the disk in which one byte of a file is another.
+/// A copy of the disk with one changed byte in a file.
 fn flipped(disk: &FaultyDisk, path: &Path, position: usize) -> FaultyDisk {
     let copy = disk.reboot(Survivors::All);
     let mut bytes = copy.content(path);
@@ -98,7 +98,7 @@ fn every_flipped_byte_of_manifest_and_series_is_found() {
     for name in ["manifest", "series"] {
         let path = Path::new(DIR).join(name);
         let bytes = disk.content(&path);
-        // A flip in the last record of a file may pass for an unfinished write; then it is noted.
+        // A flip in the last record of a file may look like an unfinished write. Then the check reports a note.
         let last = bytes.windows(4).rposition(|window| window == b"TREC").unwrap();
         for position in 0..bytes.len() {
             let report = check_of(&flipped(&disk, &path, position));
@@ -240,10 +240,10 @@ fn a_store_is_checked_while_it_takes_rows_and_flushes() {
     writer.join().unwrap();
     let report = store.check(&mut |_, _| ControlFlow::Continue(())).unwrap();
     assert!(report.part_rows > 0 && report.findings.is_empty(), "{:?}", report.findings);
-    // All of them: some may be left over from merges.
+    // All parts: some may be leftovers of merges.
     for path in files(&disk, ".parquet") {
         let mut bytes = disk.content(&path);
-        // One that is being written may be empty so far.
+        // A part that is being written may still be empty.
         bytes.iter_mut().take(1).for_each(|byte| *byte ^= 1);
         disk.set_content(&path, bytes);
     }

@@ -1,4 +1,4 @@
-//! Merged parts read like the parts they were made of, and nothing that goes wrong on the way costs a row.
+//! Tests of merges: a merged part reads like its inputs, and no failure during a merge loses a row.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn device(store: &dyn Store, name: &str) -> SeriesId {
     store.series(&SeriesKey::device("t", name).unwrap()).unwrap()
 }
 
-/// What the store told about its merges.
+/// Collects the reports of the store about merges.
 #[derive(Default)]
 struct Told {
     compacted: Mutex<Vec<Compacted>>,
@@ -42,7 +42,7 @@ fn told(options: Options) -> (Arc<Told>, Options) {
     (told.clone(), Options { observer: Some(told), ..options })
 }
 
-/// Makes `count` parts of one day, each with a row of its own and one that all of them write.
+/// Writes `count` parts of one day. Each has a row of its own, and a row that all of them write.
 fn make_parts(store: &LocalStore, name: &str, day: i64, count: i64) {
     let series = device(store, name);
     for n in 0..count {
@@ -67,7 +67,7 @@ fn values_of_all_types_keep_their_newest_writes() {
             for store in [&store as &dyn Store, &reference] {
                 let series = device(store, name);
                 for n in 0..7 {
-                    // Some rows are new, some were written before, by parts and by this very batch.
+                    // Some rows are new; others were written before, in parts or in this batch.
                     let ts = (round * 5 + n * n) % 40 + (round + n) % 3 * DAY;
                     let values = [
                         Value::I64(round * n),
@@ -120,7 +120,7 @@ fn a_store_merges_by_itself_and_tells() {
     assert!(compacted.iter().all(|one| one.rows > 0 && one.bytes_written > 0 && one.bytes_read > 0));
 }
 
-/// What a reader has begun to read stays until it is done.
+/// The parts that a reader uses stay until it ends.
 #[test]
 fn a_read_goes_on_while_its_parts_are_merged() {
     let disk = FaultyDisk::new();
@@ -134,7 +134,7 @@ fn a_read_goes_on_while_its_parts_are_merged() {
             if found.is_empty() {
                 store.compact().unwrap();
                 assert_eq!(store.status().parts, 2);
-                // Those of the second day were not opened yet.
+                // The reader has not opened the parts of the second day yet.
                 assert!(files(&disk, ".parquet").len() >= 5, "{:?}", disk.paths());
             }
             found.push(row.ts.micros());
@@ -211,7 +211,7 @@ fn a_full_disk_makes_a_merge_give_up_and_try_again() {
     make_parts(&store, "d", 0, 4);
     let series = device(&store, "d");
     let (used, parts) = (disk.used_bytes(), files(&disk, ".parquet"));
-    // Room for rows, not for a part.
+    // Space for rows, but not for a part.
     disk.set_capacity(Some(used + 1_000));
     std::thread::scope(|scope| {
         let compaction = scope.spawn(|| store.compact());
@@ -232,7 +232,7 @@ fn a_full_disk_makes_a_merge_give_up_and_try_again() {
     assert_eq!(numbers(&store, series).unwrap(), rows);
 }
 
-/// Every operation of a merge meets such an error once: the merge is given up or done, and nothing is lost.
+/// Each operation of a merge fails once with a transient error. The merge fails or succeeds, and no row is lost.
 #[test]
 fn a_lack_of_space_descriptors_or_memory_at_any_operation_costs_no_row() {
     for errno in [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
@@ -255,7 +255,7 @@ fn merge_and_fail_once_with(errno: i32) {
         disk.fail_at(at, errno);
         let compacted = store.compact();
         let reached = disk.operations() > at;
-        // A sync that fails for want of space seals like any other.
+        // A sync that fails for lack of space seals the store like any other failed sync.
         assert!(compacted.is_ok() || store.status().sealed.is_some(), "{after}: {compacted:?}");
         assert_eq!(numbers(&store, device(&store, "d")).unwrap(), expected(0, 4), "{after}");
         drop(store);

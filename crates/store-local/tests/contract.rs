@@ -1,4 +1,4 @@
-//! The store keeps the contract that every backend keeps, whatever its sizes.
+//! Runs the conformance suite of the storage contract, with several sizes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The power goes off at every single operation of a workload that meets everything a store does to its disk.
+//! Cuts the power at every single operation of a workload that covers all disk operations of a store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use testkit::{Act, FaultyDisk, SlowDisk, Survivors};
 
 use crate::support::{DIR, keep, numbers, open, put, reached, tiny, tiny_manual};
 
-/// What was written: by (device, ts) the numbers in the order in which they were sent, and how many of them are acked.
+/// The written rows: by (device, ts) the numbers in the order in which they were sent, and the number of acked ones.
 #[derive(Debug, Default, Clone)]
 struct Ledger {
-    /// Each device has a table of its own, of one number, so that the tables share parts.
+    /// Whether each device has a table of its own with one number, so that the tables share parts.
     narrow: bool,
     sent: BTreeMap<(&'static str, i64), Vec<i64>>,
     acked: BTreeMap<(&'static str, i64), usize>,
     next: i64,
-    /// Rows of a table that nobody looks at, dropped for their age.
+    /// The number of rows of an unchecked table that retention has dropped.
     dropped: u64,
     /// Values of a key of device `a` that is dropped again and again: the newest of each time, and those that are acked.
     again: BTreeMap<i64, i64>,
@@ -51,7 +51,7 @@ impl Ledger {
         self.next
     }
 
-    /// Everything sent so far is acknowledged.
+    /// Notes that all rows sent so far are acknowledged.
     fn ack_all(&mut self) {
         self.acked = self.sent.iter().map(|(row, numbers)| (*row, numbers.len())).collect();
         self.again_acked = self.again.clone();
@@ -83,7 +83,7 @@ impl Ledger {
         }
     }
 
-    /// What an opened store serves, it promises to keep.
+    /// Notes the rows that an open store serves, because it promises to keep them.
     fn ack_found(&mut self, store: &store_local::LocalStore) -> Option<()> {
         for device in DEVICES {
             let Some(series) = store.find_series(&self.key(device)) else { continue };
@@ -95,7 +95,8 @@ impl Ledger {
         Some(())
     }
 
-    /// Every acked row is there exactly once, no row was invented, and no write was undone by an older one.
+    /// Checks that every acked row exists exactly once, that no row was invented, and that no older write replaced a newer
+    /// one.
     fn check(&self, store: &store_local::LocalStore, when: &str) {
         self.check_again(store, when);
         for device in DEVICES {
@@ -125,7 +126,7 @@ impl Ledger {
     }
 }
 
-/// Runs until the power is off; what happened stands in the ledger.
+/// Runs until the power is cut. The ledger has the results.
 fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) -> Option<()> {
     for round in 0..3_i64 {
         let (store, _) = open(disk, options.clone()).ok()?;
@@ -140,7 +141,7 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
             }
             let series = store.series(&ledger.key("a")).ok()?;
             let n = ledger.send("a", step);
-            // A new column comes in the same batch as its first value, in the middle of everything.
+            // A new column is defined in the same batch as its first value.
             let column = format!("column {round} {step}");
             let again = ("again", Value::I64(n));
             let fields = [("n", ledger.value(n)), (column.as_str(), Value::Bool(true)), again];
@@ -154,7 +155,7 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
             }
             ledger.ack_all();
             if step % 4 == 3 {
-                // The flush meets a row that the log has not written yet.
+                // The flush has a row that the log has not written yet.
                 let n = ledger.send("a", 100 + step);
                 put(&store, series, 100 + step, ledger.value(n), Durability::Memory).ok()?;
                 store.flush().ok()?;
@@ -167,7 +168,7 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
                 store.flush().ok()?;
                 ledger.ack_all();
                 store.compact().ok()?;
-                // Rows of the first table stay; those of another one go, so that drops and merges meet crashes too.
+                // Rows of the first table stay. Retention drops rows of another one, so that crashes hit drops and merges too.
                 let other = store.series(&SeriesKey::device("short", "x").ok()?).ok()?;
                 put(&store, other, step, ledger.value(step), Durability::Memory).ok()?;
                 store.flush().ok()?;
@@ -176,7 +177,7 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
                 ledger.dropped += store.drop_expired(Timestamp::from_micros(3 * 86_400_000_000)).ok()?;
             }
         }
-        // Written but not synced when the process ends: the next one must sync what it serves.
+        // The process ends with written but unsynced rows. The next process must sync the rows that it serves.
         let series = store.series(&ledger.key("a")).ok()?;
         let n = ledger.send("a", 200 + round);
         let ticket = put(&store, series, 200 + round, ledger.value(n), Durability::Os).ok()?;
@@ -188,7 +189,7 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
     Some(())
 }
 
-/// A cut at every operation shows nothing about what the workload does not do.
+/// Checks that the workload covers all kinds of operations.
 #[test]
 fn the_workload_merges_drops_rewrites_the_manifest_and_recycles_the_log() {
     for narrow in [false, true] {
@@ -209,7 +210,7 @@ fn the_workload_merges_drops_rewrites_the_manifest_and_recycles_the_log() {
         assert!(ledger.dropped > 0);
         let met = met.lock();
         let has = |by: &str, act: Act, kind: &str| met.contains(&(by.to_owned(), act as u8, kind.to_owned()));
-        // Whatever ends with `tmp` is renamed when it is whole.
+        // A file whose name ends with `tmp` is renamed when it is complete.
         for (by, act, kind) in [
             ("log", Act::Sync, "log"),
             ("log", Act::Name, "spare"),
@@ -249,7 +250,7 @@ fn cut_everywhere(options: &Options, narrow: bool) {
     }
 }
 
-/// The process is killed at every operation, and soon after the next one has started the power goes off.
+/// Kills the process at every operation, and cuts the power soon after the next process has started.
 #[test]
 fn what_a_killed_process_left_is_kept_once_it_was_served() {
     let options = Options { preallocate: true, segment_bytes: 1024, ..tiny_manual() };
@@ -317,7 +318,7 @@ fn and_neither_with_parts_that_tables_share() {
     cut_everywhere(&tiny_manual(), true);
 }
 
-/// The flusher and the compactor work when they see fit, so each run is another one; what is promised is the same.
+/// The flusher and the compactor run at any time, so each run differs. The promises are the same.
 #[test]
 fn and_neither_while_the_store_flushes_and_merges_by_itself() {
     let by_itself = Options { memtable_flush_bytes: 512, ..tiny() };

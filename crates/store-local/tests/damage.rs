@@ -1,4 +1,4 @@
-//! Bytes that change or vanish on the disk: found and named, or harmless; never served.
+//! Tests of changed and lost bytes on the disk: the store reports them or they are harmless; it never serves them.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn ended(in_log: i64, close: bool) -> FaultyDisk {
     disk
 }
 
-/// The rows that can be read, each of which must be right, or the first error.
+/// The readable rows, each of which must be right, or the first error.
 fn readable(store: &LocalStore) -> Result<Vec<i64>, StoreError> {
     let mut found = Vec::new();
     for (device, rest) in [("a", 0), ("b", 1)] {
@@ -57,7 +57,7 @@ fn names(error: &StoreError, file: &Path) -> bool {
     matches!(error, StoreError::Corrupt { path, .. } if path == file)
 }
 
-/// Opens a copy of the disk in which one file has other bytes.
+/// Opens a copy of the disk with other bytes in one file.
 fn with(disk: &FaultyDisk, path: &Path, bytes: Vec<u8>) -> Result<(LocalStore, RecoveryReport), StoreError> {
     let copy = disk.reboot(Survivors::All);
     copy.set_content(path, bytes);
@@ -90,7 +90,7 @@ fn a_log_whose_end_was_cut_is_told_once_and_not_after_a_power_cut() {
                     assert!(report.damages.is_empty(), "{survivors:?}: {report:?}");
                     assert_eq!(readable(&store).unwrap(), found, "{survivors:?}");
                 }
-                // The note is not synced: a power cut takes it away, and what is gone looks as if it had never been.
+                // The note is not synced: after a power cut it is gone, and lost rows look as if they were never written.
                 let without = disk.reboot(Survivors::Synced);
                 without.set_content(&path, left);
                 let (_, report) = open(&without, tiny_manual()).unwrap();
@@ -111,7 +111,7 @@ fn a_log_cut_at_every_byte_of_its_last_record_loses_that_record_only() {
     for len in last..bytes.len() {
         let (store, report) = with(&disk, &path, bytes[..len].to_vec()).unwrap();
         let found = readable(&store).unwrap();
-        // The padding behind the frame is no part of it.
+        // The padding after the frame does not belong to it.
         let whole = found.len() as i64 == ROWS;
         assert!(
             whole && bytes.len() - len < 8 || found == all()[..ROWS as usize - 1],
@@ -147,7 +147,7 @@ fn every_flipped_byte_of_a_log_is_found_or_harmless() {
             };
             let found = readable(&store).unwrap();
             assert!(report.damages.iter().all(|damage| names(damage, &path)), "byte {position}: {report:?}");
-            // Without the mark of a closed store the last record may be taken for an unfinished write.
+            // Without the mark of a closed store the last record may look like an unfinished write.
             let excused = !report.damages.is_empty() || !close && report.torn_tail.is_some();
             assert!(found == all() || excused, "byte {position}: {} rows, {report:?}", found.len());
             damaged += usize::from(!report.damages.is_empty());
@@ -236,7 +236,7 @@ fn rows_of_a_lost_segment_are_reported() {
     let series = store.series(&SeriesKey::device("t", "a").unwrap()).unwrap();
     for n in 0..200 {
         put(&store, series, n, n, Durability::Fsync).unwrap();
-        // One commit for each row: with fewer commits the same rows may fill fewer segments.
+        // One commit per row, because with fewer commits the same rows may fill fewer segments.
         reached(&store, Durability::Fsync, n as u64 + 1);
     }
     store.close().unwrap();
@@ -250,8 +250,8 @@ fn rows_of_a_lost_segment_are_reported() {
     assert!(found.len() < 200 && found.last() == Some(&(199, 199)), "later segments are applied");
 }
 
-/// A manifest that lost its end must not take series file and parts with it: what they hold could be saved by hand,
-/// unless the log still has all of it.
+/// A manifest without its end must not cause the removal of series file and parts, because an operator could still save
+/// their rows by hand, unless the log has all of them.
 #[test]
 fn a_manifest_cut_anywhere_costs_no_row_that_only_a_part_holds() {
     let disk = filled(3, true);
@@ -278,8 +278,7 @@ fn a_manifest_cut_anywhere_costs_no_row_that_only_a_part_holds() {
     }
 }
 
-/// Whoever repairs a directory finds it as it was: nothing is cut off before manifest and series file are known to be
-/// good.
+/// A refused open changes nothing: it cuts no file before manifest and series file are known to be good.
 #[test]
 fn a_refused_directory_is_left_as_it_was() {
     let disk = filled(4, true);

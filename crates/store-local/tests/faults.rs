@@ -1,4 +1,4 @@
-//! A disk that fails: what is acked stays, what is refused is refused with its reason, and nothing hangs.
+//! Tests of a failing disk: acked rows stay, refusals have their reason, and no call hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ fn a_failed_sync_seals_and_reads_go_on() {
     assert!(!reached(&store, Durability::Fsync, ticket));
     assert!(wait_sealed(&store).contains("cannot sync"), "{:?}", store.status());
 
-    // A sync that succeeds later says nothing about what the failed one lost, so nothing is tried again.
+    // A later successful sync does not cover the bytes that the failed one has lost, so the store does not retry.
     disk.fail_syncs(false);
     let refused = put(&store, series, 3, 3, Durability::Memory).unwrap_err();
     assert!(matches!(&refused, StoreError::Sealed { cause } if cause.contains("cannot sync")), "{refused}");
@@ -46,7 +46,7 @@ fn a_failed_sync_seals_and_reads_go_on() {
     assert_eq!(numbers(&store, device(&store, "d")).unwrap(), [(1, 1)]);
 }
 
-/// Any single operation fails: the store says so or goes on, and no acked row is lost.
+/// Lets each single operation fail. The store reports it or continues, and loses no acked row.
 #[test]
 fn an_error_at_any_operation_loses_no_acked_row() {
     let options = Options { preallocate: true, segment_bytes: 1024, ..tiny_manual() };
@@ -104,7 +104,7 @@ fn a_full_disk_is_backpressure_until_space_returns() {
     keep(&store, series, 0, 0).unwrap();
     disk.set_capacity(Some(disk.used_bytes() + 100));
 
-    // Taken while nobody knew that the disk is full; the store keeps it and goes on trying.
+    // The store took the batch before it knew that the disk is full. It keeps the batch and retries.
     let mut taken = 0;
     let busy = loop {
         match put(&store, series, taken + 1, taken + 1, Durability::Fsync) {
@@ -153,8 +153,8 @@ fn a_flush_waits_for_space_and_then_completes() {
     assert_eq!(numbers(&store, series).unwrap().len(), 20);
 }
 
-/// Somebody holds all descriptors while the log needs its next segment, a flush its parts, a merge its inputs, and the
-/// manifest is rewritten each time.
+/// No descriptors are left while the log needs its next segment, a flush its parts and a merge its inputs, and the manifest
+/// is rewritten each time.
 #[test]
 fn a_process_without_descriptors_waits_for_them_and_seals_nothing() {
     let disk = FaultyDisk::new();
@@ -187,7 +187,7 @@ fn a_process_without_descriptors_waits_for_them_and_seals_nothing() {
     }
 }
 
-/// The directory cannot be opened for its sync after the new manifest has taken the old one's place.
+/// The directory cannot be opened for its sync after the new manifest has replaced the old one.
 #[test]
 fn a_manifest_whose_name_is_not_durable_takes_no_edit() {
     let disk = FaultyDisk::new();
@@ -323,7 +323,7 @@ fn bounds_refuse_whole_batches_and_name_themselves() {
         assert_eq!(made.is_ok(), table == "t2", "{made:?}");
     }
 
-    // Nothing is lost when the memtable is full: the flush that makes room is started by whoever was refused.
+    // A refused append starts the flush that makes room, so a full memtable loses nothing.
     let mut busy = 0;
     for n in 0..2_000 {
         while let Err(refused) = put(&store, series, n, n, Durability::Memory) {

@@ -1,4 +1,4 @@
-//! Today's code opens the files of every format version there was. Written by `examples/fixture.rs`.
+//! Opens the files of every format version. `examples/fixture.rs` has written them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn files_of_version_1_are_read() {
     let (dir, store, report) = fixture("v1");
     assert_eq!((report.parts, report.rows, report.series), (3, 6, 2));
     check_vehicles(&store);
-    // New parts next to those of version 1, in a manifest that is now of today's version.
+    // New parts next to those of version 1, in a manifest of the current version.
     store.flush().unwrap();
     check_vehicles(&store);
     store.close().unwrap();
@@ -57,7 +57,7 @@ fn files_of_version_2_are_read() {
     check_all("v2");
 }
 
-/// As those of version 2, and the manifest counts points and the rows of tables that share a part.
+/// Like version 2. The manifest also has points, and the rows of the tables that share a part.
 #[test]
 fn files_of_version_3_are_read() {
     let (_dir, store, _) = fixture("v3");
@@ -126,7 +126,7 @@ pub(crate) fn check_numbers(store: &LocalStore, step: &str) {
     ];
     assert_eq!(names, expected, "{step}");
     let rows = collect_table(snapshot.as_ref(), &read_all(snapshot.as_ref())).unwrap().concat();
-    // The number, and what it is exactly if it is an integer.
+    // The number, and its exact value if it is an integer.
     let number = |is_float: bool, n: i64| {
         let integer = 9_007_199_254_740_993 + n;
         match is_float {

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-//! The embedded store from outside.
+//! Tests of the embedded store through its public interface.
 
 mod backup;
 mod check;

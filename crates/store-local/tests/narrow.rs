@@ -1,4 +1,4 @@
-//! Tables of one number share parts, and each of them is served and dropped as if it had its own.
+//! Tests of tables with one number: they share parts, and behave as if each had parts of its own.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn number(n: i64) -> Value {
     Value::F64(n as f64)
 }
 
-/// A row at noon of a day for each table, flushed.
+/// Appends a row at noon of a day to each table, and flushes.
 fn fill(store: &LocalStore, tables: &[&str], days: std::ops::Range<i64>) {
     for day in days {
         for table in tables {
@@ -36,7 +36,7 @@ fn days(store: &LocalStore, table: &str) -> Vec<i64> {
     numbers(store, series(store, table, "d")).unwrap().into_iter().map(|(_, day)| day).collect()
 }
 
-/// More tables than a page has rows, series that come by turns, writes over writes, merges.
+/// More tables than a page has rows, interleaved series, repeated writes, merges.
 #[test]
 fn every_table_reads_as_the_reference_has_it() {
     let disk = FaultyDisk::new();
@@ -137,7 +137,7 @@ fn a_table_with_a_time_of_its_own_has_parts_of_its_own() {
     let (store, _) = open(&disk, options).unwrap();
     store.set_ttl("short", Some(2 * DAY)).unwrap();
     store.set_ttl("for good", None).unwrap();
-    // The numbers of the others stand around those of these two.
+    // The series numbers of other tables are around those of these two.
     fill(&store, &["a", "short", "for good", "b"], 0..10);
     assert_eq!(files(&disk, ".parquet").len(), 3 * 10);
     assert_eq!(drop_at(&store, 10), 8 + 2 * 5);
@@ -148,14 +148,14 @@ fn a_table_with_a_time_of_its_own_has_parts_of_its_own() {
     }
 }
 
-/// A shorter time that comes later does not reach what the table shares; a longer one keeps what all share.
+/// A shorter time to live does not drop older rows in shared parts; a longer one keeps the rows of all tables in them.
 #[test]
 fn no_row_goes_with_a_part_before_its_own_time() {
     let disk = FaultyDisk::new();
     let options = Options { ttl_default: Some(2 * DAY), ..tiny_leaping() };
     let (store, _) = open(&disk, options).unwrap();
     fill(&store, &["a", "long", "b"], 0..3);
-    // Merged parts know their tables too.
+    // Merged parts have their tables too.
     store.compact().unwrap();
     store.set_ttl("long", Some(10 * DAY)).unwrap();
     fill(&store, &["a", "b"], 3..6);
@@ -167,7 +167,7 @@ fn no_row_goes_with_a_part_before_its_own_time() {
     assert_eq!(days(&store, "long"), Vec::<i64>::new());
 }
 
-/// Wide parts are newer than narrow ones, so a table that has some gets no narrow ones.
+/// Wide parts are newer than narrow ones, so a table with wide parts gets no narrow ones.
 #[test]
 fn a_table_that_had_parts_of_its_own_keeps_them() {
     let disk = FaultyDisk::new();
@@ -188,13 +188,13 @@ fn a_table_that_had_parts_of_its_own_keeps_them() {
     }
 }
 
-/// Pages and row groups as large as they are outside of tests; a page has many tables, and a table many pages.
+/// Pages and row groups of the default size: a page has many tables, and a table has many pages.
 #[test]
 fn parts_of_their_real_size_give_every_row_of_every_table() {
     let disk = FaultyDisk::new();
     let options = Options { preallocate: false, compact: false, ..Options::default() };
     let (store, _) = open(&disk, options).unwrap();
-    // Tables with few and many series, whose numbers come by turns.
+    // Tables with few and with many series, whose numbers are interleaved.
     let series_of = |table: i64| if table % 10 == 0 { 200 } else { 1 + table % 3 };
     let mut all: Vec<(i64, i64, SeriesId)> = Vec::new();
     for device in 0..200 {
@@ -203,7 +203,7 @@ fn parts_of_their_real_size_give_every_row_of_every_table() {
         }
     }
     let value = |table: i64, device: i64, ts: i64| (table * 1_000_000 + device * 1_000 + ts) as f64 / 4.0;
-    // The second part writes over some of the first one's rows, with the same values.
+    // The second part repeats some rows of the first one with the same values.
     for times in [0..150, 100..250] {
         for ts in times {
             let mut batch = Batch::new();

@@ -1,4 +1,4 @@
-//! Bugs of the store itself: what they end.
+//! Tests of panics in the store: what they end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use testkit::{Act, FaultyDisk, Held, Operation, SlowDisk};
 
 use crate::support::{files, keep, numbers, open, put, tiny_manual};
 
-/// From now on such an operation has a bug.
+/// Makes such operations panic from now on.
 fn panics(disk: &SlowDisk, at: fn(&Operation<'_>) -> bool) -> Held {
     disk.hold(move |operation| {
         assert!(!at(operation), "a bug at {}", operation.path.display());
@@ -84,7 +84,7 @@ fn merge_panics_at(act: Act) {
     };
     store.compact().unwrap();
     let told = std::mem::take(&mut *failures.0.lock());
-    // Two parts that are left are too few for a merge.
+    // The two remaining parts are too few for a merge.
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("and 3 other parts panicked: a bug at"), "{told:?}");
     assert_eq!(files(&inner, ".tmp"), Vec::<PathBuf>::new());

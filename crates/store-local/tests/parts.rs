@@ -1,4 +1,4 @@
-//! Rows in parts read like rows in memory, and take memory's and the log's place.
+//! Tests of parts: rows in parts read like rows in memory, and a flush frees memory and log.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ fn a_flush_gives_back_the_log() {
     }
     let segments = std::fs::read_dir(dir.path().join("log")).unwrap().count();
     assert!(segments <= 3, "{segments} files");
-    // Rewritten when it is twice as long as after the last time, so not always short; merges come when they come.
+    // The store rewrites the manifest when it is twice as long as after the last rewrite, so it is not always short.
     let rewritten = (0..1_000).any(|_| {
         fill(&store, series, 1990..2000);
         store.flush().unwrap();
@@ -100,7 +100,7 @@ fn a_flush_gives_back_the_log() {
     assert_eq!(collect(&store, &scan_all(series, &["a", "b"])).unwrap().len(), 2000);
 }
 
-/// Pages, row groups and dictionaries of the real sizes: many pages for one series, many series in one page.
+/// Pages, row groups and dictionaries of the default sizes: many pages for one series, many series in one page.
 #[test]
 fn one_series_is_found_among_many_pages() {
     const SERIES: i64 = 300;

@@ -1,5 +1,5 @@
-//! Writes that merges do not keep up with: parts that overlap stay few, writers are told to wait, and whatever holds up
-//! the merges, work goes on as soon as it is over.
+//! Tests of overlap pressure: when merges do not keep up with writes, the number of overlapping parts stays bounded, and
+//! writers have to wait. Work continues as soon as merges do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn pressed() -> Options {
     Options { memtable_flush_bytes, memtable_bytes_max, compaction, ..tiny() }
 }
 
-/// What the store told about flushes that wait for merges, and about damage.
+/// Collects the reports of the store about flushes that wait for merges, and about damage.
 #[derive(Default)]
 struct Told {
     held: Mutex<Vec<Option<String>>>,
@@ -56,7 +56,7 @@ fn told(options: Options) -> (Arc<Told>, Options) {
     (told.clone(), Options { observer: Some(told), ..options })
 }
 
-/// Appends rows until one is refused because parts have to be merged first; returns how many were taken and the reason.
+/// Appends rows until the store refuses one because of overlapping parts. Returns the number of taken rows and the reason.
 fn write_until_held(mut append: impl FnMut(i64) -> Result<u64, StoreError>) -> (i64, String) {
     let mut taken = 0;
     eventually(|| {
@@ -66,7 +66,7 @@ fn write_until_held(mut append: impl FnMut(i64) -> Result<u64, StoreError>) -> (
                 Err(refused) => {
                     assert_eq!(refused.blame(), Blame::Busy, "{refused}");
                     let reason = refused.to_string();
-                    // Otherwise a flush is on its way.
+                    // Otherwise a flush is in progress.
                     return reason.contains("overlap").then_some((taken, reason));
                 }
             }
@@ -81,7 +81,7 @@ fn eventually_free(store: &LocalStore) -> StoreStatus {
     })
 }
 
-/// A store of which the merges stand still and the flushes wait for them, with so many rows.
+/// A store whose merges are held back and whose flushes wait for them, and the number of its rows.
 fn held(disk: &SlowDisk, options: Options) -> (LocalStore, Held, i64) {
     let (store, _) = open(disk, options).unwrap();
     let merges = disk.hold(|operation| operation.is_of_merge());
@@ -107,7 +107,7 @@ fn writers_wait_for_merges_and_go_on_after_them() {
     assert_eq!(why, "12 parts of the table t overlap and have to be merged first, the limit is 12");
     assert_eq!(status.busy.as_ref(), Some(&why));
     assert_eq!(told.held.lock()[..], [Some(why)]);
-    // It stays so, and whoever reads does not notice.
+    // It stays so, and reads are not affected.
     let series = device(&store);
     assert_eq!(put(&store, series, rows, rows, Durability::Fsync).unwrap_err().blame(), Blame::Busy);
     assert_eq!(numbers(&store, series).unwrap(), expected(rows));
@@ -121,7 +121,7 @@ fn writers_wait_for_merges_and_go_on_after_them() {
     store.close().unwrap();
 }
 
-/// Only as fast as merges are: each one that ends lets some flushes through.
+/// Flushes are as fast as merges: the end of each merge lets some flushes begin.
 #[test]
 fn parts_that_overlap_never_exceed_the_limit_however_long_it_goes_on() {
     let disk = SlowDisk::new(FaultyDisk::new());
@@ -158,7 +158,7 @@ fn parts_that_tables_share_have_the_same_limit() {
     assert_eq!(found, [(rows + 1) / 2, rows / 2]);
 }
 
-/// Text that no codec makes much smaller.
+/// Text that does not compress well.
 fn noise(n: i64) -> String {
     let mut state = n as u64 ^ 0x9E37_79B9_7F4A_7C15;
     let letter = |_| {
@@ -175,7 +175,7 @@ fn put_noise(store: &LocalStore, series: SeriesId, n: i64) -> Result<u64, StoreE
     store.append(&batch_of(series, &[(n, &fields)]), Durability::Fsync)
 }
 
-/// A store whose merges find no space while there is some for the log, with so many rows, all of them acked.
+/// A store whose merges lack space while the log has some, and the number of its rows, which are all acked.
 fn full() -> (FaultyDisk, LocalStore, i64) {
     let inner = FaultyDisk::new();
     let disk = SlowDisk::new(inner.clone());
@@ -183,11 +183,11 @@ fn full() -> (FaultyDisk, LocalStore, i64) {
     let (store, _) = open(&disk, options).unwrap();
     let series = device(&store);
     let merges = disk.hold(|operation| operation.is_of_merge());
-    // So far that the next flush waits, and memory has room.
+    // Until the next flush waits, while memory has room.
     let mut rows = 0;
     eventually(|| {
         let status = store.status();
-        // Not while a flush is asked for: it may have to wait, and memory would be full by the time that it says so.
+        // Not while a flush is requested, because it may have to wait, and memory would be full by then.
         if status.memtable_bytes < 8 * 1024 && put_noise(&store, series, rows).is_ok() {
             rows += 1;
         }
@@ -224,7 +224,7 @@ fn expected_texts(rows: i64) -> Vec<(i64, String)> {
 #[test]
 fn a_disk_too_full_for_merges_is_back_pressure_until_space_returns() {
     let (disk, store, rows) = full();
-    // However often the merge tries again, it leaves nothing behind and nothing is lost.
+    // However often the merge retries, it leaves no file behind and loses no row.
     let operations = disk.operations();
     eventually(|| (disk.operations() > operations + 20).then_some(()));
     let status = store.status();
@@ -249,7 +249,7 @@ fn a_store_whose_flush_waits_closes_and_opens_again() {
     let (disk, store, rows) = full();
     store.close().unwrap();
     drop(store);
-    // The disk is as full as before: what was written is served, and more has to wait.
+    // The disk is as full as before: the store serves the written rows, and further ones have to wait.
     let (store, report) = open(&disk, pressed()).unwrap();
     assert!(report.damages.is_empty(), "{report:?}");
     assert_eq!(texts(&store), expected_texts(rows));
@@ -282,7 +282,7 @@ fn damaged_parts_hold_up_no_writer() {
     }
     let (told, options) = told(pressed());
     let (store, _) = open(&disk, options).unwrap();
-    // Another table, because no read of this one would be answered.
+    // Another table, because a read of this one would not end.
     let other = store.series(&SeriesKey::device("other", "d").unwrap()).unwrap();
     for n in 0..300 {
         keep_in_the_end(&store, device(&store), n, n);

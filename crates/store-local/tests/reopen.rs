@@ -1,4 +1,4 @@
-//! What one process wrote the next one reads.
+//! Tests that a process reads the rows that an earlier one has written.
 
 use std::path::Path;
 use std::sync::Arc;

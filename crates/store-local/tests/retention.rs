@@ -1,4 +1,4 @@
-//! Rows go when their time is over: by the day, durably, and no younger row with them.
+//! Tests of retention: it drops rows by the day and durably, and never a younger row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ fn device(store: &LocalStore, table: &str) -> SeriesId {
     store.series(&SeriesKey::device(table, "d").unwrap()).unwrap()
 }
 
-/// A row at noon of each of these days, flushed.
+/// Appends a row at noon of each of these days, and flushes.
 fn fill(store: &LocalStore, table: &str, days: std::ops::Range<i64>) {
     let series = device(store, table);
     for day in days {
@@ -236,7 +236,7 @@ fn a_wall_clock_that_leaps_ahead_takes_nothing_with_it_not_even_over_a_restart()
     assert_eq!(hours.1.load(Ordering::SeqCst), 0);
     assert_eq!(drop_by(&store, 30_000), 0);
     assert!((29_990..=29_991).contains(&hours.1.load(Ordering::SeqCst)), "it is told");
-    // Rows that are as wrong as the clock prove nothing.
+    // Rows with times as wrong as the clock do not confirm the clock.
     keep(&store, device(&store, "wrong"), 30_000 * DAY_US, 1).unwrap();
     store.flush().unwrap();
     assert_eq!(drop_by(&store, 30_000), 0);

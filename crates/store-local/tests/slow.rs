@@ -1,5 +1,5 @@
-//! A disk that is slow: acks wait for it, memory does not grow beyond its limits, reads go on and nothing is lost.
-//! How slow the disk is the tests say operation by operation; no clock plays a role.
+//! Tests of a slow disk: acks wait for it, memory stays within its limits, reads go on, and no row is lost. The tests release
+//! operation by operation; they do not depend on a clock.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn is_log(path: &Path) -> bool {
     path.extension().is_some_and(|kind| kind == "log")
 }
 
-/// Appends rows from `n` on until one is refused; returns how many there are then, and the reason.
+/// Appends rows from `n` on until the store refuses one. Returns the number of rows and the reason.
 fn write_until_busy(store: &LocalStore, mut n: i64) -> (i64, String) {
     loop {
         match put(store, device(store), n, n, Durability::Fsync) {
@@ -47,7 +47,7 @@ fn expected(rows: i64) -> Vec<(i64, i64)> {
     (0..rows).map(|n| (n, n)).collect()
 }
 
-/// The log's disk does not answer for a while.
+/// The disk of the log does not answer for a while.
 fn acks_wait_for(slow: impl Fn(&Operation<'_>) -> bool + Send + 'static) {
     let inner = FaultyDisk::new();
     let disk = SlowDisk::new(inner.clone());
@@ -62,7 +62,7 @@ fn acks_wait_for(slow: impl Fn(&Operation<'_>) -> bool + Send + 'static) {
     assert!(status.log_pending_bytes <= LOG_MAX as u64, "{status:?}");
     assert!(status.memtable_bytes <= MEMORY_MAX as u64, "{status:?}");
     assert_eq!(numbers(&store, device(&store)).unwrap(), expected(rows), "reads go on");
-    // One operation later there is room for more, and some are acked.
+    // One operation later there is room for more rows, and some are acked.
     eventually(|| {
         held.let_pass(1);
         (store.progress().durable > kept).then_some(())
@@ -71,7 +71,7 @@ fn acks_wait_for(slow: impl Fn(&Operation<'_>) -> bool + Send + 'static) {
         held.let_pass(1);
         put(&store, device(&store), rows, rows, Durability::Fsync).ok()
     });
-    // An end that has to wait is an orderly one all the same.
+    // A close that has to wait is still an orderly one.
     std::thread::scope(|scope| {
         let held = held;
         let close = scope.spawn(|| store.close());
@@ -122,7 +122,7 @@ fn a_slow_flush_holds_up_no_ack_until_memory_is_full() {
     store.close().unwrap();
 }
 
-/// Whatever a merge waits for, be it its last sync, rows are taken, acked and read.
+/// Whatever operation a merge waits for, the store takes, acks and reads rows.
 #[test]
 fn a_slow_merge_holds_up_no_append() {
     let on_manifest = |operation: &Operation<'_>| {

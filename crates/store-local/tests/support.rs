@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Stores, rows and waits that several tests share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use testkit::FaultyDisk;
 /// The data directory on a faulty disk.
 pub(crate) const DIR: &str = "/data";
 
-/// Sizes so small that a handful of rows meets every boundary.
+/// Options with sizes so small that a few rows reach every boundary.
 pub(crate) fn tiny() -> Options {
     Options {
         segment_bytes: 4096,
@@ -47,12 +47,12 @@ pub(crate) fn tiny() -> Options {
     }
 }
 
-/// Tiny sizes, but flushes and merges only when the test says so.
+/// Tiny sizes, with flushes and merges only on command of the test.
 pub(crate) fn tiny_manual() -> Options {
     Options { memtable_flush_bytes: usize::MAX, memtable_bytes_max: usize::MAX, compact: false, ..tiny() }
 }
 
-/// As [`tiny_manual`], with a clock by which much time passes whenever it is looked at, so that any wall clock may be true.
+/// Like [`tiny_manual`], with a clock that jumps far at each reading, so that every wall clock is plausible.
 pub(crate) fn tiny_leaping() -> Options {
     #[derive(Default)]
     struct Leaping(AtomicU64);
@@ -64,14 +64,14 @@ pub(crate) fn tiny_leaping() -> Options {
     Options { clock: Arc::new(Leaping::default()), ..tiny_manual() }
 }
 
-/// Drops what is old at midnight of a day, and returns how many rows that were.
+/// Drops the rows that are too old at midnight of a day, and returns their number.
 pub(crate) fn drop_at(store: &LocalStore, day: i64) -> u64 {
     let drop = || store.drop_expired(Timestamp::from_micros(day * 86_400_000_000)).unwrap();
-    // The first time it goes as far as the rows show, the second time as far as the clock shows.
+    // The first run goes as far as the rows show, the second one as far as the clock shows.
     drop() + drop()
 }
 
-/// Paths whose names end like this.
+/// The paths whose names have this ending.
 pub(crate) fn files(disk: &FaultyDisk, suffix: &str) -> Vec<PathBuf> {
     disk.paths().into_iter().filter(|path| path.to_string_lossy().ends_with(suffix)).collect()
 }
@@ -83,7 +83,7 @@ pub(crate) fn open(
     LocalStore::open(Arc::new(disk.clone()), Path::new(DIR), options)
 }
 
-/// Waits until a class holds for a sequence; `false` when the store is sealed before.
+/// Waits until a durability class holds for a sequence. `false` when the store is sealed before.
 pub(crate) fn reached(store: &LocalStore, class: Durability, sequence: Sequence) -> bool {
     eventually(|| {
         let progress = store.progress();
@@ -91,10 +91,10 @@ pub(crate) fn reached(store: &LocalStore, class: Durability, sequence: Sequence)
     })
 }
 
-/// Asks until there is an answer.
+/// Calls `ask` until it gives an answer.
 ///
 /// # Panics
-/// After a minute: nothing here takes so long, so it would hang.
+/// After a minute, because no test takes that long.
 pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -132,13 +132,13 @@ impl From<Value> for Number {
     }
 }
 
-/// Appends one row and waits until it is kept; `None` when the store refuses or fails.
+/// Appends one row and waits until it is durable. `None` when the store refuses or fails.
 pub(crate) fn keep(store: &LocalStore, series: SeriesId, ts: i64, n: impl Into<Number>) -> Option<Sequence> {
     let ticket = put(store, series, ts, n, Durability::Fsync).ok()?;
     reached(store, Durability::Fsync, ticket).then_some(ticket)
 }
 
-/// As [`keep`], and waits while the store is busy.
+/// Like [`keep`], but waits while the store is busy.
 pub(crate) fn keep_in_the_end(store: &LocalStore, series: SeriesId, ts: i64, n: i64) {
     let ticket = eventually(|| match put(store, series, ts, n, Durability::Fsync) {
         Err(StoreError::Busy { .. }) => None,

@@ -64,7 +64,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::UnknownSeries`], and [`StoreError::Name`] when a key breaks the rules for names.
     fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError>;
 
-    /// How far the store has come.
+    /// The progress of the store.
     fn progress(&self) -> Progress;
 
     /// Calls `watcher` after each change of [`Progress`] and whenever a busy store has room again.

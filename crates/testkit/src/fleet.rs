@@ -1,5 +1,5 @@
-//! A small fleet in memory, with known content: what the scripts in `crates/query/tests/slt` and the pages' examples ask
-//! about.
+//! A small fleet in memory with known content. The scripts in `crates/query/tests/slt` and the examples of the pages query
+//! it.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ pub const MINUTE_US: i64 = 60_000_000;
 /// Keys with their values.
 pub type Fields<'a> = &'a [(&'a str, ValueRef<'a>)];
 
-/// Appends one row; the time is counted in minutes from the new year.
+/// Appends one row. The time is in minutes from the new year.
 ///
 /// # Panics
-/// When the store does not take it.
+/// When the store does not take the row.
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 pub fn put(store: &dyn Store, table: &str, tags: &[(&str, &str)], minute: i64, fields: Fields<'_>) {
     let series = store.series(&SeriesKey::new(table, tags).unwrap()).unwrap();
@@ -29,7 +29,7 @@ pub fn put(store: &dyn Store, table: &str, tags: &[(&str, &str)], minute: i64, f
     store.append(&batch, Durability::Memory).unwrap();
 }
 
-/// Ten rows of three vehicles, four of a weather station, and one dead letter.
+/// Ten rows of three vehicles, four rows of weather stations, and one dead letter.
 pub fn fleet() -> Arc<MemoryStore> {
     use ValueRef::{Bool, F64, I64, Json, String};
     let store = Arc::new(MemoryStore::new());

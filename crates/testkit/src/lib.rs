@@ -1,5 +1,4 @@
-//! Test-only tools: disks that fail and disks that are slow on command, stores with known content,
-//! processes that are to end.
+//! Tools for tests: disks that fail or wait on command, stores with known content, and tests that end their process.
 
 pub mod faulty_disk;
 pub mod fleet;

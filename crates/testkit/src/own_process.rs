@@ -1,18 +1,19 @@
-//! Tests of what ends a process.
+//! Tests of code that ends its process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
-/// Set in the process that does the work.
+/// The environment variable of the process that does the work.
 const CHILD: &str = "TACHO_TEST_CHILD";
 const SIGABRT: i32 = 6;
 
-/// Runs `work` in a process of its own, which exits with code 0 after it, and returns what became of that process.
+/// Runs `work` in a process of its own, and returns the output and the status of that process. The process exits with code 0
+/// after the work.
 ///
-/// The process is the calling test, started again: everything the test does before this call is done there as well.
+/// The process runs the calling test again, so it also executes everything that the test does before this call.
 ///
 /// # Panics
-/// When not called on the thread of a test.
+/// When the calling thread is not the thread of a test.
 pub fn in_own_process(work: impl FnOnce()) -> Output {
     if std::env::var_os(CHILD).is_some() {
         work();
@@ -25,10 +26,10 @@ pub fn in_own_process(work: impl FnOnce()) -> Output {
     child.output().expect("the test starts again")
 }
 
-/// Asserts that a process was aborted, and returns what it wrote to standard error.
+/// Asserts that a process was aborted, and returns its standard error.
 ///
 /// # Panics
-/// When it ended in any other way.
+/// When the process ended in another way.
 pub fn told_before_abort(output: &Output) -> String {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.signal(), Some(SIGABRT), "{}: {told}", output.status);

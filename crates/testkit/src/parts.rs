@@ -1,4 +1,4 @@
-//! A store whose rows lie in parts as a test wants them.
+//! A store in which a test controls the parts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use store_local::{LocalStore, Options};
 
 use crate::FaultyDisk;
 
-/// An empty store on a disk in memory with small pages, which makes parts when a test says so
-/// ([`flush`](LocalStore::flush)) and never merges them.
+/// An empty store on a disk in memory, with small pages. It writes parts only when the test calls
+/// [`flush`](LocalStore::flush), and never merges them.
 ///
 /// # Panics
-/// When it does not open.
+/// When the store does not open.
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 pub fn store_without_merges() -> Arc<LocalStore> {
     let options = Options {

@@ -1,4 +1,4 @@
-//! A disk that is as slow as the test says: chosen operations wait until they are let through. Nothing here sleeps.
+//! A disk whose speed the test controls: chosen operations wait until the test releases them. Nothing here sleeps.
 
 use std::fmt;
 use std::io;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use store_local::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
-/// What is done to a disk.
+/// The kinds of disk operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// A file is opened, for whatever.
+    /// A file is opened in any mode.
     Open,
     /// Bytes are read.
     Read,
@@ -19,30 +19,30 @@ pub enum Act {
     Write,
     /// A file or directory is synced.
     Sync,
-    /// A name is given, changed or removed.
+    /// A name is created, changed or removed.
     Name,
 }
 
 /// An operation that may have to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'a> {
-    /// What is done.
+    /// The kind of the operation.
     pub act: Act,
-    /// To which file, by the name under which it was opened.
+    /// The file, by the name under which it was opened.
     pub path: &'a Path,
-    /// By whom: the name of the thread, or nothing.
+    /// The name of the thread; empty without a name.
     pub thread: &'a str,
 }
 
 impl Operation<'_> {
-    /// Whether a merge reads or writes a part. What follows, the edit of the manifest, is not meant.
+    /// Whether a merge reads or writes a part. The edit of the manifest that follows does not count.
     pub fn is_of_merge(&self) -> bool {
         let name = self.path.to_string_lossy();
         self.thread == "store-compact" && (name.ends_with(".parquet") || name.ends_with(".parquet.tmp"))
     }
 }
 
-/// A disk in front of another one.
+/// A disk that delays the operations of another one.
 #[derive(Clone)]
 pub struct SlowDisk {
     inner: Arc<dyn Disk>,
@@ -64,24 +64,24 @@ struct Rules {
 struct Rule {
     id: u64,
     which: Box<dyn Fn(&Operation<'_>) -> bool + Send>,
-    /// Operations that may still pass.
+    /// The number of operations that may still pass.
     passes: usize,
     waiting: usize,
 }
 
-/// Holds operations back while it lives. Drop it before the store, or that cannot end.
+/// Holds operations back while it lives. A test must drop it before the store, otherwise the store cannot end.
 pub struct Held {
     id: u64,
     gate: Arc<Gate>,
 }
 
 impl SlowDisk {
-    /// As fast as `inner` until something is held.
+    /// A disk that is as fast as `inner` until a test holds operations.
     pub fn new(inner: impl Disk) -> Self {
         Self { inner: Arc::new(inner), gate: Arc::default() }
     }
 
-    /// From now on operations for which `which` is true wait, for as long as the answer lives.
+    /// Makes the operations for which `which` is true wait while the returned value lives.
     pub fn hold(&self, which: impl Fn(&Operation<'_>) -> bool + Send + 'static) -> Held {
         let mut rules = self.gate.rules.lock();
         let id = rules.made;
@@ -92,12 +92,12 @@ impl SlowDisk {
 }
 
 impl Held {
-    /// How many operations wait at this moment.
+    /// The number of operations that wait at this moment.
     pub fn waiting(&self) -> usize {
         self.of(|rule| rule.waiting)
     }
 
-    /// Lets so many operations through, those that wait or the next ones.
+    /// Releases this many operations, waiting ones or the next ones.
     pub fn let_pass(&self, operations: usize) {
         self.of(|rule| rule.passes += operations);
         self.gate.changed.notify_all();
@@ -122,7 +122,7 @@ impl Gate {
         let thread = std::thread::current();
         let operation = Operation { act, path, thread: thread.name().unwrap_or_default() };
         let mut rules = self.rules.lock();
-        // The first rule that holds it decides.
+        // The first matching rule decides.
         while let Some(rule) = rules.rules.iter_mut().find(|rule| (rule.which)(&operation)) {
             if rule.passes > 0 {
                 rule.passes -= 1;

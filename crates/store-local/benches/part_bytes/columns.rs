@@ -1,4 +1,4 @@
-//! Kinds of columns in all encodings.
+//! All kinds of columns in all encodings.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::workloads::Random;
 
 /// Rows of a column: four row groups' worth is enough to forget the caches.
 const ROWS: usize = 512 * 1024;
-/// The fastest of so many rounds counts: others may use the machine.
+/// The number of rounds. The fastest counts, because other programs may use the machine.
 const ROUNDS: usize = 8;
 const GROUP_ROWS: usize = 128 * 1024;
 const PAGE_ROWS: [usize; 3] = [2048, 4096, 8192];
@@ -174,7 +174,7 @@ fn measure<T: DataType + 'static>(
     );
 }
 
-/// Nanoseconds to read the column back; it must be what was written.
+/// Nanoseconds to read the column back. Checks that the values are the written ones.
 fn decode<T: DataType + 'static>(file: Bytes, values: &[T::T]) -> f64 {
     let mut spent = f64::INFINITY;
     for round in 0..ROUNDS {

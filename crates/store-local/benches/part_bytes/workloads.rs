@@ -14,7 +14,7 @@ use store_local::{LocalStore, Options, RealDisk};
 const BEGIN_US: i64 = 1_699_920_000_000_000;
 const INTERVAL_US: i64 = 10_000_000;
 
-/// A generator that is good enough and always the same.
+/// A simple random number generator with a fixed seed.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -133,7 +133,7 @@ fn busy<T>(mut ask: impl FnMut() -> Result<T, StoreError>) -> T {
     }
 }
 
-/// Rows as they arrive: one of each series, then the next of each.
+/// Rows in the order of arrival: one row of each series, then the next row of each.
 fn fill(store: &LocalStore, workload: &Workload, series: &[SeriesId]) {
     let mut random = Random::new();
     let mut states: Vec<i64> = series.iter().map(|_| random.below(10_000) as i64).collect();
@@ -152,7 +152,7 @@ fn fill(store: &LocalStore, workload: &Workload, series: &[SeriesId]) {
     }
 }
 
-/// What each column takes, and everything that is no column.
+/// The bytes of each column, and the bytes outside of columns.
 fn columns(parts: &Path, rows: f64) {
     for part in std::fs::read_dir(parts).unwrap() {
         let path = part.unwrap().path();

@@ -1,4 +1,4 @@
-//! What may be in a backup: plain files with known names, each once. Whoever made the backup need not be trusted.
+//! The allowed entries of a backup: plain files with known names, each once. The maker of the backup is not trusted.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -10,22 +10,22 @@ use tar::{Archive, Entries, Entry, EntryType};
 
 use crate::disk::{Disk, EntryKind, numbered};
 
-/// The entries of a stream. Names that archives can spread over several entries come as they are and are refused: a
-/// backup has only short ones.
+/// The entries of a stream. Long names, which archives spread over several entries, are not resolved and so are refused: a
+/// backup has only short names.
 pub(super) fn entries<'a, 's>(
     archive: &'a mut Archive<&'s mut dyn Read>,
 ) -> io::Result<Entries<'a, &'s mut dyn Read>> {
     Ok(archive.entries()?.raw(true))
 }
 
-/// The names that came in a stream.
+/// The names of the entries of a stream so far.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     seen: HashSet<String>,
 }
 
 impl Names {
-    /// The name of the next entry; the error says what is wrong with it.
+    /// The name of the next entry. The error describes what is wrong with the entry.
     pub(super) fn next(&mut self, entry: &Entry<'_, &mut dyn Read>) -> Result<String, String> {
         let name = entry.path_bytes();
         let shown = String::from_utf8_lossy(&name).into_owned();
@@ -57,7 +57,7 @@ fn kind_of(kind: EntryType) -> &'static str {
     }
 }
 
-/// Reads the list out of a stream.
+/// Reads the list from a stream.
 pub(super) fn read_list(content: &mut dyn Read) -> Result<(BackupList, String), String> {
     let mut text = String::new();
     let read = content.take(BACKUP_LIST_BYTES_MAX + 1).read_to_string(&mut text);
@@ -68,7 +68,7 @@ pub(super) fn read_list(content: &mut dyn Read) -> Result<(BackupList, String), 
     Ok((BackupList::decode(&text)?, text))
 }
 
-/// Refuses a file that no restored directory has; `beside` names those that are not the store's.
+/// Refuses a file that no restored directory has. `beside` names the files that do not belong to the store.
 pub(super) fn check_known(path: &str, beside: &[&str]) -> Result<(), String> {
     let of_store = path.strip_prefix(STORE_DIRECTORY).and_then(|rest| rest.strip_prefix('/'));
     let known = match of_store {
@@ -87,7 +87,7 @@ pub(super) fn check_known(path: &str, beside: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Refuses what is no file itself, below a directory that a backup was written to.
+/// Refuses a path in the directory of a backup that is not a plain file in plain directories.
 pub(super) fn check_plain(disk: &dyn Disk, dir: &Path, stored: &str) -> Result<(), String> {
     let mut path = dir.to_owned();
     let mut names = stored.split('/').peekable();
@@ -102,7 +102,7 @@ pub(super) fn check_plain(disk: &dyn Disk, dir: &Path, stored: &str) -> Result<(
     Ok(())
 }
 
-/// Compares what came with what is listed: nothing may be missing, different or unlisted.
+/// Compares the received files with the list. No file may be missing, different or unlisted.
 pub(super) fn check_listed(list: &BackupList, came: &[BackupFile]) -> Result<(), String> {
     for wanted in &list.files {
         let found = came.iter().find(|file| file.path == wanted.path);
@@ -116,7 +116,7 @@ pub(super) fn check_listed(list: &BackupList, came: &[BackupFile]) -> Result<(),
     }
 }
 
-/// Whether a file has the length and the checksums that a list says.
+/// Whether a file has the length and the checksums of its list entry.
 pub(super) fn is_same(found: &BackupFile, listed: &BackupFile) -> bool {
     let sha256 = listed.sha256.is_none() || listed.sha256 == found.sha256;
     (found.bytes, found.crc) == (listed.bytes, listed.crc) && sha256

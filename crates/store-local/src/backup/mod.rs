@@ -1,15 +1,14 @@
-//! Backups: which files a store consists of at one moment, a directory that takes them, and the way back.
-//! docs/format/backup.md.
+//! Backups: the files of a store at one moment, a directory that takes them, and the restore. docs/format/backup.md.
 //!
 //! Invariants:
-//! 1. The list is the last file of a backup and is renamed into its place when everything it names is durable. So a
-//!    backup has the list of the last one that was finished, or none.
-//! 2. No file that a list names is written to. A next backup into the same directory gives other names to files that
-//!    have changed, and removes the old ones after its own list is durable.
+//! 1. The list is the last file of a backup. It gets its name when everything that it names is durable. So the directory has
+//!    the list of the last finished backup, or none.
+//! 2. A backup never writes to a file that a list names. The next backup in the same directory gives other names to changed
+//!    files, and removes the old ones after its own list is durable.
 //! 3. A part enters a backup only if every block has the checksum that the manifest has for it.
-//! 4. A restored directory is marked until it was checked as a whole, and its manifest gets its name last.
-//! 5. Nobody is trusted who made a backup: only plain files with known names that its list has, each once, enter a
-//!    data directory.
+//! 4. A restored directory has a mark until the whole directory was checked, and its manifest gets its name last.
+//! 5. A restore does not trust the maker of a backup: only plain files with known names that the list has, each once, enter
+//!    a data directory.
 
 mod entries;
 mod nowhere;
@@ -35,48 +34,48 @@ pub use restore::{
 pub use sums::compare_with_list;
 pub use view::check_backup;
 
-/// Why a backup or a restore was not made.
+/// Why a backup or a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// A file could not be written or read.
+    /// A file could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The stream of files ended early or is not one.
+    /// The stream of files is invalid or ended early.
     #[error("the files did not arrive whole: {0}")]
     Stream(#[source] io::Error),
-    /// The store is damaged. Nothing was finished.
+    /// The store is damaged. No backup was finished.
     #[error("the store is damaged, so no backup was finished ({} found); the first: {}", .0.len(), describe(.0))]
     Damaged(Vec<Finding>),
-    /// The backup itself is not what its list says.
+    /// The backup does not match its list.
     #[error("{}: {reason}", .path.display())]
     NotABackup {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The list is not the one that was asked for.
+    /// The list is not the requested one.
     #[error(
         "{}: its list has the SHA-256 {found}, not {wanted}: it is another backup, or somebody has changed it",
         .path.display()
     )]
     AnotherBackup {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// The list's digest.
+        /// The digest of the list.
         found: Digest,
-        /// The one that was asked for.
+        /// The requested digest.
         wanted: Digest,
     },
-    /// There is something where nothing may be.
+    /// The directory is not empty.
     #[error("{} {reason}", .path.display())]
     Refused {
         /// The directory.
         path: PathBuf,
-        /// What is there, and what to do.
+        /// The content of the directory, and the remedy.
         reason: String,
     },
-    /// Somebody ended it.
+    /// The caller ended it.
     #[error("interrupted; nothing was finished")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! A disk that takes everything and keeps nothing, so that a stream can be verified by the code that receives it.
+//! A disk that keeps nothing, so that the code that receives a stream can also verify one.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The files of a store at one moment: of one that serves, or of a stopped one's directory.
+//! The files of a store at one moment: of an open store, or of the directory of a stopped one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::report::RecoveryReport;
 use crate::stall::stall_reason;
 use crate::version::Version;
 
-/// How often a flush between the two looks at parts and manifest is tolerated.
+/// The largest number of attempts, because a flush may change the manifest between two reads.
 const ATTEMPTS_MAX: usize = 100;
 
 struct Pinned {
     disk: Arc<dyn Disk>,
     files: Vec<StoreFile>,
     contents: Vec<Content>,
-    /// The file read last: files are read from beginning to end.
+    /// The open file. Callers read one file after the other.
     open: Mutex<Option<(usize, Arc<dyn DiskFile>)>>,
-    /// Keeps the parts from being removed.
+    /// Prevents the removal of the parts.
     _version: Option<Arc<Version>>,
-    /// Keeps a store from being opened.
+    /// Prevents an open of the store.
     _lock: Option<Box<dyn DiskLock>>,
 }
 
@@ -85,10 +85,10 @@ impl Pinned {
         self.contents.push(content);
     }
 
-    /// The manifest's whole records, closed by a mark; the series file as far as the manifest names it.
+    /// Adds the whole records of the manifest with a mark at the end, and the series file as far as the manifest names it.
     fn push_definitions(&mut self, layout: &Layout, mut manifest: Vec<u8>, content: &ManifestContent) {
         manifest.truncate(content.end as usize);
-        // An edit that matters is never the last record (manifest.rs, invariant 3).
+        // A mark must follow the last edit (manifest.rs, invariant 3).
         put_dropped(&mut manifest, &content.state, Vec::new());
         self.push("manifest".to_owned(), manifest.len() as u64, None, Content::Bytes(manifest));
         let series = content.state.series_bytes;
@@ -103,7 +103,7 @@ impl Pinned {
     }
 }
 
-/// The checksum of a part's bytes, put together from those of its blocks.
+/// The checksum of all bytes of a part, computed from those of its blocks.
 pub(super) fn whole_crc(part: &PartInfo) -> u32 {
     let mut crc = 0;
     let mut left = part.bytes;
@@ -115,7 +115,7 @@ pub(super) fn whole_crc(part: &PartInfo) -> u32 {
     crc
 }
 
-/// The files of an open store. Rows in memory are flushed first, so there is no log among them.
+/// The files of an open store. The store first flushes the rows in memory, so the log is not among the files.
 pub(crate) fn live_files(core: &Core) -> Result<Box<dyn StoreFiles>, StoreError> {
     flush_unless_full(core)?;
     let path = core.layout.manifest();
@@ -126,7 +126,7 @@ pub(crate) fn live_files(core: &Core) -> Result<Box<dyn StoreFiles>, StoreError>
         let bytes = bytes.map_err(|error| StoreError::io("read", &path, error))?;
         let content = ManifestContent::read(&path, &bytes)?;
         if !version.has_exactly(&content) {
-            // An edit is on its way between the file and the readers.
+            // An edit is in the file, but not in the version yet.
             std::thread::sleep(Duration::from_millis(20));
             continue;
         }
@@ -138,7 +138,7 @@ pub(crate) fn live_files(core: &Core) -> Result<Box<dyn StoreFiles>, StoreError>
     Err(StoreError::Busy { reason: "parts change faster than they can be listed; try again".to_owned() })
 }
 
-/// A flush that does not wait for somebody to free space.
+/// Flushes, but does not wait while the disk is full.
 fn flush_unless_full(core: &Core) -> Result<(), StoreError> {
     let mut state = core.state.lock();
     state.check_open()?;
@@ -153,10 +153,11 @@ fn flush_unless_full(core: &Core) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The files of a store that is not open, log included, and what is wrong with the log. No store opens meanwhile.
+/// The files of a store that is not open, with the log, and findings about the log. No store can open the directory while
+/// the answer lives.
 ///
 /// # Errors
-/// [`StoreError::InUse`] when a process has the directory; [`StoreError::Corrupt`] when the manifest is damaged;
+/// [`StoreError::InUse`] when a process uses the directory; [`StoreError::Corrupt`] when the manifest is damaged;
 /// [`StoreError::Io`].
 pub fn stopped_files(
     disk: Arc<dyn Disk>,
@@ -183,7 +184,7 @@ pub fn stopped_files(
     let names = disk.list(&layout.log).map_err(|error| StoreError::io("list", &layout.log, error))?;
     for (name, number) in names.iter().filter_map(|name| Some((name, numbered(name, ".log")?))) {
         let path = layout.segment(number);
-        // What lies behind the last frame was never acknowledged, or was used before.
+        // The bytes after the last frame were never acknowledged, or are of an earlier use.
         if let Some(segment) = walk.segment(number, &path, &read(&path)?)? {
             pinned.push(format!("log/{name}"), segment.bytes, None, Content::File(path));
         }
@@ -201,7 +202,7 @@ pub fn stopped_files(
     Ok((Box::new(pinned), damages.collect()))
 }
 
-/// Takes the log's entries without looking at them: frames and sequences are what matters here.
+/// Ignores the entries of the log, because only frames and sequences count here.
 struct Nothing;
 
 impl Replay for Nothing {

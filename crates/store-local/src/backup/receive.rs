@@ -1,4 +1,4 @@
-//! Makes a backup in a directory out of a stream of files (`store::backup`).
+//! Receives a stream of files (`store::backup`) and makes a backup of it in a directory.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -21,32 +21,32 @@ use crate::manifest::{ManifestContent, put_dropped};
 use crate::part::PartInfo;
 use crate::record::{FileKind, read_records};
 
-/// Marks a directory as one of ours before its first list.
+/// Marks a directory of a backup before its first list.
 const MARKER: &str = "backup.unfinished";
 
-/// How a backup is made.
+/// The options of a backup.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReceiveOptions {
-    /// Leaves damaged parts out instead of giving up.
+    /// Whether the backup leaves out damaged parts. Otherwise it fails.
     pub leave_out_damaged: bool,
 }
 
-/// What a backup holds.
+/// The report of a backup.
 #[derive(Debug, Clone, Default)]
 pub struct BackupReport {
-    /// Files of the backup.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of all files.
     pub bytes: u64,
-    /// Bytes of those that an earlier backup had already.
+    /// Bytes of the files that an earlier backup had already.
     pub kept_bytes: u64,
-    /// Parts.
+    /// Number of parts.
     pub parts: u64,
-    /// Rows in parts.
+    /// Number of rows in parts.
     pub rows: u64,
-    /// Parts that were left out.
+    /// Findings about left-out parts.
     pub left_out: Vec<Finding>,
-    /// SHA-256 of the list.
+    /// The SHA-256 of the list.
     pub digest: Digest,
 }
 
@@ -59,11 +59,11 @@ pub struct BackupTarget<'a> {
 }
 
 impl<'a> BackupTarget<'a> {
-    /// Takes a directory: an empty one, or one with an earlier backup. Parts that it or `base`, another backup, has are
-    /// not copied again.
+    /// Opens an empty directory, or one with an earlier backup. The backup does not copy parts again that the directory or
+    /// `base`, another backup, already has.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] when something else is in the directory.
+    /// [`BackupError::Refused`] when the directory has other files.
     pub fn open(disk: &'a dyn Disk, dir: &Path, base: Option<&Path>) -> Result<Self, BackupError> {
         disk.create_dir(dir).map_err(|error| StoreError::io("create", dir, error))?;
         let previous = find_list(disk, dir)?.map(|(list, _)| list);
@@ -83,7 +83,7 @@ impl<'a> BackupTarget<'a> {
         })
     }
 
-    /// What need not be sent.
+    /// The files that the sender need not send.
     pub fn have(&self) -> BackupList {
         let mut have = BackupList::default();
         let base = self.base.iter().map(|(dir, list)| (dir, list));
@@ -98,7 +98,7 @@ impl<'a> BackupTarget<'a> {
         have
     }
 
-    /// Whether a file of an earlier backup is there. That it has its checksums is for a check of that backup to say.
+    /// Whether a file of an earlier backup exists with its length. Only a check of that backup compares the checksums.
     fn is_whole(&self, dir: &Path, file: &BackupFile) -> bool {
         if check_plain(self.disk, dir, &file.stored).is_err() {
             return false;
@@ -107,11 +107,11 @@ impl<'a> BackupTarget<'a> {
         len.is_ok_and(|len| len == file.bytes)
     }
 
-    /// Takes the files of a stream and finishes the backup with its list. `total` is what the stream will bring, for
+    /// Takes the files of a stream and finishes the backup with its list. `total` is the number of bytes in the stream, for
     /// the progress.
     ///
     /// # Errors
-    /// Whatever the error, the directory has the list of the last finished backup, or none.
+    /// After every error the directory has the list of the last finished backup, or none.
     pub fn receive(
         self,
         stream: &mut dyn Read,
@@ -122,7 +122,7 @@ impl<'a> BackupTarget<'a> {
         Ok(self.take(stream, options, total, progress)?.0)
     }
 
-    /// As [`receive`](Self::receive), with the digest of the sender's list.
+    /// Like [`receive`](Self::receive), with the digest of the list of the sender.
     fn take(
         self,
         stream: &mut dyn Read,
@@ -154,10 +154,10 @@ impl<'a> BackupTarget<'a> {
     }
 }
 
-/// Reads a whole stream and compares everything with its checksums, as a directory that takes it would.
+/// Reads a whole stream and compares all files with their checksums, like [`BackupTarget::receive`], but keeps nothing.
 ///
 /// # Errors
-/// As [`BackupTarget::receive`].
+/// Those of [`BackupTarget::receive`].
 pub fn verify_stream(
     stream: &mut dyn Read,
     total: u64,
@@ -168,7 +168,7 @@ pub fn verify_stream(
     Ok(BackupReport { digest, ..report })
 }
 
-/// Whether a path is that of a part, which never changes.
+/// Whether a path is the path of a part. A part never changes.
 fn is_part(path: &str) -> bool {
     path.starts_with(&format!("{STORE_DIRECTORY}/parts/"))
 }
@@ -178,11 +178,11 @@ struct Receiver<'t, 'a, 'w, 'p> {
     writer: Writer<'w, 'p>,
     options: ReceiveOptions,
     list: BackupList,
-    /// The manifest's bytes; written when it is known which parts there are.
+    /// The manifest. The receiver writes it when it knows all parts of the backup.
     manifest: Option<(Vec<u8>, ManifestContent)>,
-    /// Parts that are still to come, by path.
+    /// The parts that were not received yet, by path.
     parts: BTreeMap<String, Arc<PartInfo>>,
-    /// The sender's list, and its digest.
+    /// The list of the sender, and its digest.
     sent: Option<(BackupList, Digest)>,
     names: Names,
     report: BackupReport,
@@ -207,7 +207,7 @@ impl Receiver<'_, '_, '_, '_> {
         BackupError::NotABackup { path: self.target.dir.clone(), reason }
     }
 
-    /// A name that no file of the last backup has.
+    /// A name in the backup that no file of the last backup has.
     fn stored(&self, path: &str) -> String {
         let taken = self.target.previous.files.iter().any(|file| file.stored == path);
         if taken { format!("{path}.{}", self.list.generation) } else { path.to_owned() }
@@ -235,7 +235,7 @@ impl Receiver<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The series file is checked before it is kept: without it nothing of the backup opens.
+    /// Checks and writes the series file. Without it a restored store would not open.
     fn series(&mut self, path: &str, content: &mut dyn Read) -> Result<(), BackupError> {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes).map_err(BackupError::Stream)?;
@@ -286,7 +286,7 @@ impl Receiver<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// Parts that did not come must be there already; then the manifest, the names, the list.
+    /// Takes the missing parts from earlier backups. Then writes the manifest, syncs the names, and writes the list.
     fn finish(mut self) -> Result<(BackupReport, Digest), BackupError> {
         let Some((sent, digest)) = self.sent.take() else {
             let error = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
@@ -299,7 +299,7 @@ impl Receiver<'_, '_, '_, '_> {
         for (path, part) in std::mem::take(&mut self.parts) {
             let is_it = |out: &Finding| out.path == Path::new(&path);
             if self.keep(&path, &part)? {
-                // What came was damaged, but the backup before has it as it was written.
+                // The received part was damaged, but the last backup has it intact.
                 self.report.left_out.retain(|out| !is_it(out));
             } else if !self.report.left_out.iter().any(is_it) {
                 self.damaged(&path, None, "the file is missing", &part)?;
@@ -324,7 +324,8 @@ impl Receiver<'_, '_, '_, '_> {
         Ok((self.commit()?, digest))
     }
 
-    /// Everything that the sender lists and has not left to us must have come as it was sent, and nothing else.
+    /// Compares the received files with the list of the sender. All files except parts must have arrived unchanged, and no
+    /// other file.
     fn compare_with(&self, sent: &BackupList, manifest: &[u8]) -> Result<(), BackupError> {
         if sent.find(MANIFEST).and_then(|sent| sent.sha256) != Some(Digest::of(manifest)) {
             return Err(self.broken(format!("{MANIFEST} changed on the way")));
@@ -342,7 +343,7 @@ impl Receiver<'_, '_, '_, '_> {
         }
     }
 
-    /// Takes a part from the last backup or from the base.
+    /// Takes a part from the last backup or from the base. `false` when neither has it.
     fn keep(&mut self, path: &str, part: &PartInfo) -> Result<bool, BackupError> {
         let crc = whole_crc(part);
         let same = |file: &&BackupFile| file.path == path && file.bytes == part.bytes && file.crc == crc;
@@ -375,7 +376,7 @@ impl Receiver<'_, '_, '_, '_> {
         Ok(true)
     }
 
-    /// A file of an earlier backup with its SHA-256, which is computed if the list of that has none.
+    /// A file of an earlier backup with its SHA-256. Computes it if the list of that backup has none.
     fn known(&self, dir: &Path, file: &BackupFile) -> Option<BackupFile> {
         if file.sha256.is_some() {
             return self.target.is_whole(dir, file).then(|| file.clone());
@@ -385,11 +386,11 @@ impl Receiver<'_, '_, '_, '_> {
     }
 
     fn commit(mut self) -> Result<BackupReport, BackupError> {
-        self.writer.sync_names()?; // before the list: it must not name what a power cut takes away
+        self.writer.sync_names()?; // before the list, because a power cut must not take files that it names
         let text = self.list.encode();
         self.writer.replace(BACKUP_LIST, text.as_bytes())?;
         self.writer.sync_names()?;
-        // The backup is finished. What the one before had and this one has not is removed.
+        // The backup is finished. Now remove the files that only the last one had.
         let old = self.target.previous.files.iter();
         for file in old.filter(|old| !self.list.files.iter().any(|new| new.stored == old.stored)) {
             self.writer.remove(&file.stored)?;

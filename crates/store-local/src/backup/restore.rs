@@ -1,4 +1,4 @@
-//! The way back: a backup becomes a data directory.
+//! Restores a backup to a data directory.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,25 +14,25 @@ use super::write::{Writer, unfinished};
 use crate::check::check_unlocked;
 use crate::disk::{Disk, DiskFile, EntryKind, OpenMode, read_all};
 
-/// Stands in a data directory that was not restored to the end; no server starts on it.
+/// The mark in a data directory whose restore is not finished. No server starts on such a directory.
 pub const RESTORE_MARKER: &str = "restore.unfinished";
 pub(super) const MANIFEST: &str = "store/manifest";
 const SERIES: &str = "store/series";
 
-/// What a backup must be to be restored.
+/// The requirements on a backup before a restore.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RestoreOptions<'a> {
-    /// Files that may stand beside the store. Others are refused.
+    /// The allowed files beside those of the store. The restore refuses others.
     pub beside: &'a [&'a str],
-    /// Files that must be there, of those.
+    /// The required ones of these files.
     pub required: &'a [&'a str],
-    /// What the list's SHA-256 must be.
+    /// The required SHA-256 of the list.
     pub digest: Option<Digest>,
 }
 
 impl RestoreOptions<'_> {
-    /// Refuses a list that lacks a file, names one that is not known, or is not the one that was asked for. Gives its
-    /// digest.
+    /// Refuses a list that lacks a required file, names an unknown file, or has another digest than the requested one.
+    /// Returns its digest.
     fn check(&self, path: &Path, list: &BackupList, text: &str) -> Result<Digest, BackupError> {
         let found = Digest::of(text.as_bytes());
         check_digest(path, list, found, self.digest)?;
@@ -67,26 +67,26 @@ fn check_digest(
     Ok(())
 }
 
-/// What was restored.
+/// The report of a restore.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreReport {
-    /// Files written.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of all files.
     pub bytes: u64,
-    /// The backup's own list.
+    /// The list of the backup.
     pub list: BackupList,
     /// The SHA-256 of that list.
     pub digest: Digest,
-    /// What the check of the new directory counted.
+    /// The report of the check of the new directory.
     pub check: CheckReport,
 }
 
-/// Reads the list of a backup's directory.
+/// Reads the list of a backup in a directory.
 ///
 /// # Errors
-/// [`BackupError::NotABackup`] when there is none or it is damaged; [`BackupError::AnotherBackup`] when it does not have
-/// the digest `wanted`.
+/// [`BackupError::NotABackup`] when there is no list or it is damaged; [`BackupError::AnotherBackup`] when its
+/// digest is not `wanted`.
 pub fn read_list(disk: &dyn Disk, dir: &Path, wanted: Option<Digest>) -> Result<BackupList, BackupError> {
     let (list, text) = read_text(disk, dir)?;
     check_digest(dir, &list, Digest::of(text.as_bytes()), wanted)?;
@@ -120,11 +120,11 @@ pub(super) fn find_list(disk: &dyn Disk, dir: &Path) -> Result<Option<(BackupLis
     Ok(Some((list, text)))
 }
 
-/// Restores a backup's directory into an empty data directory, and checks the result. The directory stays marked until
-/// [`Restored::finish`].
+/// Restores a backup in a directory to an empty data directory, and checks the result. The data directory keeps its mark
+/// until [`Restored::finish`].
 ///
 /// # Errors
-/// The data directory is then marked, so that no server starts on it.
+/// After an error the data directory keeps its mark, so that no server starts on it.
 pub fn restore_directory<'a>(
     from: &dyn Disk,
     backup: &Path,
@@ -158,10 +158,10 @@ pub fn restore_directory<'a>(
     restore.finish(list, digest)
 }
 
-/// Restores a backup that is one tar file. `bytes` is its length, for the progress; `name` is what messages call it.
+/// Restores a backup in one tar file. `bytes` is its length, for the progress; `name` is its name in messages.
 ///
 /// # Errors
-/// As [`restore_directory`].
+/// Those of [`restore_directory`].
 pub fn restore_stream<'a>(
     stream: &mut dyn Read,
     (name, bytes): (&Path, u64),
@@ -192,8 +192,8 @@ pub fn restore_stream<'a>(
     restore.finish(list, digest)
 }
 
-/// A directory that was restored and is still marked. Whoever knows more of its files than the store does checks them
-/// before the mark goes.
+/// A restored directory that still has its mark. The caller checks the files that do not belong to the store, and then
+/// removes the mark.
 #[must_use = "the directory is marked as unfinished until `finish`"]
 pub struct Restored<'a> {
     disk: &'a dyn Disk,
@@ -202,10 +202,10 @@ pub struct Restored<'a> {
 }
 
 impl Restored<'_> {
-    /// Takes the mark away.
+    /// Removes the mark.
     ///
     /// # Errors
-    /// [`BackupError::Store`]: the mark may still be there.
+    /// [`BackupError::Store`]. The directory may still have the mark.
     pub fn finish(self) -> Result<RestoreReport, BackupError> {
         let mut nobody = |_: u64, _: u64| std::ops::ControlFlow::Continue(());
         let mut writer = Writer::new(self.disk, self.dir, 0, &mut nobody);
@@ -215,7 +215,7 @@ impl Restored<'_> {
     }
 }
 
-/// A data directory in the making.
+/// A restore in progress.
 struct Restore<'a, 'w, 'p> {
     disk: &'a dyn Disk,
     dir: &'a Path,
@@ -247,7 +247,7 @@ impl<'a: 'w, 'w, 'p> Restore<'a, 'w, 'p> {
         Ok(Self { disk, dir, writer, report: RestoreReport::default() })
     }
 
-    /// Writes a file. The manifest, which makes the others count, waits under a temporary name (invariant 4).
+    /// Writes a file. The manifest gets a temporary name until all others are written (invariant 4).
     fn file(&mut self, path: &str, bytes: u64, content: &mut dyn Read) -> Result<BackupFile, BackupError> {
         self.report.files += 1;
         self.report.bytes += bytes;
@@ -257,10 +257,10 @@ impl<'a: 'w, 'w, 'p> Restore<'a, 'w, 'p> {
         Ok(BackupFile { stored: path.clone(), path, bytes, crc, sha256 })
     }
 
-    /// Checks what is there now.
+    /// Renames the manifest and checks the directory.
     fn finish(mut self, list: BackupList, digest: Digest) -> Result<Restored<'a>, BackupError> {
         for name in ["log", "parts"] {
-            // An empty one is not in the list.
+            // The list does not have empty directories.
             self.writer.prepare(&format!("{STORE_DIRECTORY}/{name}/x"))?;
         }
         self.writer.sync_names()?;
@@ -271,7 +271,7 @@ impl<'a: 'w, 'w, 'p> Restore<'a, 'w, 'p> {
         let progress = &mut *self.writer.progress;
         let store = self.writer.dir.join(STORE_DIRECTORY);
         let mut checked = |now: u64, all: u64| progress(done + now, total.max(done + all));
-        // Restored segments have no space allocated behind their frames.
+        // Restored segments have no allocated space after their frames.
         let check = check_unlocked(self.writer.disk, &store, u64::MAX, &mut checked)?;
         if check.interrupted {
             return Err(BackupError::Interrupted);
@@ -284,7 +284,7 @@ impl<'a: 'w, 'w, 'p> Restore<'a, 'w, 'p> {
     }
 }
 
-/// Reads a file from its beginning.
+/// Reads a file from its beginning to its end.
 pub(super) struct FileContent {
     file: Arc<dyn DiskFile>,
     offset: u64,

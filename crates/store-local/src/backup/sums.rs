@@ -1,4 +1,4 @@
-//! Sums of files that are on a disk already.
+//! Checksums of files that are on a disk already.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,10 +9,10 @@ use store::{ByteProgress, Finding};
 use super::entries::{check_plain, is_same};
 use crate::disk::{Disk, OpenMode};
 
-/// Bytes that are read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// Compares a backup's files with its list; the findings say which are not what it says.
+/// Compares the files of a backup with its list. A finding names a file that does not match.
 pub fn compare_with_list(
     disk: &dyn Disk,
     backup: &Path,
@@ -40,7 +40,7 @@ pub fn compare_with_list(
     findings
 }
 
-/// The file as it is there. `progress` gets the bytes that are read.
+/// The list entry of a file as it is on the disk. `progress` gets the number of bytes that were read.
 pub(super) fn sums_of(
     disk: &dyn Disk,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! A backup as the store that it would become: its files under the names that the store has for them.
+//! A view of a backup as a store: its files under the names that the store uses.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use store::{ByteProgress, CheckReport, Severity, StoreError};
 use crate::check::check_unlocked;
 use crate::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
-/// Checks and counts what the files of a backup hold, as a check of the restored directory would. That they have the
-/// checksums of the list is for the caller to compare. Parts that were left out are none of the findings.
+/// Checks and counts the content of the files of a backup, like a check of the restored directory. The caller compares the
+/// files with the checksums of the list. Left-out parts are no findings.
 ///
 /// # Errors
 /// [`StoreError::Io`] when the backup cannot be listed.
@@ -25,7 +25,7 @@ pub fn check_backup(
     let mut report = check_unlocked(&view, &backup.join(STORE_DIRECTORY), u64::MAX, progress)?;
     let path = |finding: &Path| view.path_in_data(finding);
     report.findings.retain(|finding| {
-        // Notes are about leftovers of writes, which a list has none of.
+        // Notes are about leftovers of writes. A list has none.
         finding.severity == Severity::Damage
             && !path(&finding.path).is_some_and(|path| list.left_out.contains(&path))
     });
@@ -35,7 +35,7 @@ pub fn check_backup(
     Ok(report)
 }
 
-/// Reads the files of a list and nothing else.
+/// A disk that reads only the files of a list.
 struct View {
     disk: Arc<dyn Disk>,
     backup: PathBuf,
@@ -43,12 +43,12 @@ struct View {
 }
 
 impl View {
-    /// The path in a data directory of a path that the store asks for.
+    /// The path in a data directory, from a path that the store uses.
     fn path_in_data(&self, path: &Path) -> Option<String> {
         Some(path.strip_prefix(&self.backup).ok()?.to_str()?.to_owned())
     }
 
-    /// Where the file is that the store knows by this path.
+    /// The path in the backup, from a path that the store uses.
     fn stored(&self, path: &Path) -> Option<PathBuf> {
         let file = self.list.find(&self.path_in_data(path)?)?;
         Some(self.backup.join(&file.stored))

@@ -1,4 +1,4 @@
-//! Copies a stream into a file, with its checksums.
+//! Writes files into a directory, with their checksums.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -11,25 +11,25 @@ use super::BackupError;
 use crate::disk::{Disk, OpenMode};
 use crate::part::blocks::BLOCK_BYTES;
 
-/// Bytes that are copied at once.
+/// Bytes of one copy step.
 const COPY_BYTES: usize = 32 * BLOCK_BYTES;
 
-/// A directory that is being filled.
+/// A directory that a backup or a restore writes to.
 pub(super) struct Writer<'a, 'p> {
     pub(super) disk: &'a dyn Disk,
     pub(super) dir: &'a Path,
     pub(super) progress: &'a mut ByteProgress<'p>,
     pub(super) done: u64,
     pub(super) total: u64,
-    /// Directories whose names have changed.
+    /// Directories with new names that are not synced yet.
     touched: Vec<PathBuf>,
 }
 
-/// What was copied.
+/// The result of a copy.
 pub(super) struct Copied {
     pub(super) crc: u32,
     pub(super) sha256: Digest,
-    /// Offset of the first block that does not have its checksum.
+    /// The offset of the first block that does not have its checksum.
     pub(super) bad_block: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Self { disk, dir, progress, done: 0, total, touched: Vec::new() }
     }
 
-    /// Makes the directory of a file and remembers that its names change.
+    /// Creates the directory of a file, and remembers to sync it.
     pub(super) fn prepare(&mut self, name: &str) -> Result<PathBuf, StoreError> {
         let path = self.dir.join(name);
         let parent = path.parent().unwrap_or(self.dir).to_owned();
@@ -54,7 +54,7 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(path)
     }
 
-    /// Writes and syncs a file of `bytes` bytes; compares blocks where there are checksums for them.
+    /// Writes and syncs a file of `bytes` bytes. Compares the blocks with their checksums, if there are any.
     pub(super) fn copy(
         &mut self,
         name: &str,
@@ -87,14 +87,14 @@ impl<'a, 'p> Writer<'a, 'p> {
         Ok(Copied { crc: sums.crc(), sha256: sums.digest(), bad_block: first_bad })
     }
 
-    /// Writes and syncs a small file under a temporary name and gives it its own.
+    /// Writes and syncs a small file under a temporary name, and renames it.
     pub(super) fn replace(&mut self, name: &str, bytes: &[u8]) -> Result<(), BackupError> {
         let unfinished = unfinished(name);
         self.copy(&unfinished, bytes.len() as u64, None, &mut &*bytes)?;
         Ok(self.finish(name)?)
     }
 
-    /// Gives a file that was written under its temporary name its own.
+    /// Renames a file from its temporary name to its own.
     pub(super) fn finish(&mut self, name: &str) -> Result<(), StoreError> {
         let (from, to) = (self.dir.join(unfinished(name)), self.dir.join(name));
         self.disk.rename(&from, &to).map_err(|error| StoreError::io("rename", &to, error))
@@ -127,12 +127,12 @@ impl<'a, 'p> Writer<'a, 'p> {
     }
 }
 
-/// The name of a file until it counts.
+/// The temporary name of a file.
 pub(super) fn unfinished(name: &str) -> String {
     format!("{name}.tmp")
 }
 
-/// The offset of the first block that does not have its checksum; `offset` is a multiple of the block size.
+/// The offset of the first block that does not have its checksum. `offset` is a multiple of the block size.
 fn bad_block(bytes: &[u8], offset: u64, blocks: &[u32]) -> Option<u64> {
     let first = (offset / BLOCK_BYTES as u64) as usize;
     let bad = bytes

@@ -16,6 +16,7 @@ mod series;
 mod slot;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
@@ -27,7 +28,7 @@ pub(crate) use select::{Condition, select};
 pub(crate) use series::{SeriesIndex, tags};
 pub(crate) use slot::Slot;
 
-use crate::codec::Malformed;
+use crate::codec::{Malformed, Reader};
 use crate::entry::Entry;
 use crate::row::KeyId;
 
@@ -374,6 +375,20 @@ impl Catalog {
             entry.put(&mut self.unsaved);
         }
         Ok(new)
+    }
+
+    /// Applies the encoded definitions of the file `path`.
+    pub(crate) fn apply_all(&mut self, path: &Path, definitions: &[u8]) -> Result<(), StoreError> {
+        let mut reader = Reader::new(definitions);
+        while !reader.is_empty() {
+            let applied = Entry::read(&mut reader).and_then(|entry| self.apply(entry));
+            applied.map_err(|malformed| StoreError::Corrupt {
+                path: path.to_owned(),
+                offset: 0,
+                reason: malformed.0.to_owned(),
+            })?;
+        }
+        Ok(())
     }
 
     fn define(&mut self, entry: Entry<'_>, log: &mut dyn FnMut(Entry<'_>)) -> Result<(), Malformed> {

@@ -5,7 +5,7 @@ use store::{Finding, StoreError};
 use super::checker::Checker;
 use super::words;
 use crate::disk::OpenMode;
-use crate::manifest::{ManifestContent, define};
+use crate::manifest::ManifestContent;
 use crate::series_file::read_series;
 
 const NOTHING_OPENS: &str =
@@ -36,7 +36,7 @@ impl Checker<'_, '_> {
     /// Reads tables, columns, tags and series. `false` when they are damaged, so that rows cannot be compared with them.
     pub(super) fn definitions(&mut self, manifest: &ManifestContent) -> bool {
         let path = self.layout.manifest();
-        if let Err(error) = define(&path, &manifest.state.definitions, &mut self.catalog) {
+        if let Err(error) = self.catalog.apply_all(&path, &manifest.state.definitions) {
             self.fail(&error, NOTHING_OPENS, words::RESTORE);
             return false;
         }

@@ -33,14 +33,14 @@ pub(super) fn groups(parts: &[Arc<Part>]) -> Vec<Vec<&Arc<Part>>> {
     by_time.sort_by_key(|(_, part)| part.info.partition.0);
     let mut groups: Vec<Vec<(usize, &Arc<Part>)>> = Vec::new();
     let mut end = i64::MIN;
-    for (place, part) in by_time {
+    for (index, part) in by_time {
         match groups.last_mut() {
-            Some(group) if part.info.partition.0 < end => group.push((place, part)),
-            _ => groups.push(vec![(place, part)]),
+            Some(group) if part.info.partition.0 < end => group.push((index, part)),
+            _ => groups.push(vec![(index, part)]),
         }
         end = end.max(part.info.partition.1);
     }
-    groups.iter_mut().for_each(|group| group.sort_by_key(|(place, _)| *place));
+    groups.iter_mut().for_each(|group| group.sort_by_key(|(index, _)| *index));
     groups.into_iter().map(|group| group.into_iter().map(|(_, part)| part).collect()).collect()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn choose_in_group<'a>(
     let mut end = group.len();
     std::iter::from_fn(move || {
         while end > 0 {
-            let start = group[..end].iter().rposition(|part| limits.stays(part)).map_or(0, |place| place + 1);
+            let start = group[..end].iter().rposition(|part| limits.stays(part)).map_or(0, |index| index + 1);
             let stretch = &group[start..end];
             let buried = newest_full.is_some_and(|full| end <= full);
             let run = match buried {
@@ -81,7 +81,7 @@ fn class_run(stretch: &[&Arc<Part>], limits: &Limits) -> Option<Range<usize>> {
     while end > 0 {
         class = limits.class(stretch[end - 1].info.bytes).max(class);
         let larger = |part: &&Arc<Part>| limits.class(part.info.bytes) > class;
-        let start = stretch[..end].iter().rposition(larger).map_or(0, |place| place + 1);
+        let start = stretch[..end].iter().rposition(larger).map_or(0, |index| index + 1);
         if end - start >= limits.fan_in {
             return Some(start..end);
         }

@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(overlap_pressure(&at_rest, &TIGHT), None);
         // Damaged ones leave no four neighbours.
         let apart = version(one_day(0, &[10; 19]));
-        (3..19).step_by(4).for_each(|place| apart.wide(0)[place].set_damaged());
+        (3..19).step_by(4).for_each(|index| apart.wide(0)[index].set_damaged());
         assert!(choose(&apart, &TIGHT).merges.is_empty());
         assert_eq!(overlap_pressure(&apart, &TIGHT), None);
     }

@@ -160,13 +160,13 @@ impl World {
             let mut newest: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
             for part in parts {
                 for (slot, write) in &self.writes[&part.info.id] {
-                    let place = newest.entry(*slot).or_default();
+                    let known = newest.entry(*slot).or_default();
                     assert!(
-                        place.0 < part.info.sequence.1 && place.1 < *write,
-                        "{slot}: {place:?} is older than {write} of {:?}",
+                        known.0 < part.info.sequence.1 && known.1 < *write,
+                        "{slot}: {known:?} is older than {write} of {:?}",
                         part.info
                     );
-                    *place = (part.info.sequence.1, *write);
+                    *known = (part.info.sequence.1, *write);
                 }
             }
             for group in groups(parts) {

@@ -13,7 +13,7 @@ use model::Timestamp;
 use model::limits::RETENTION_PACE;
 use store::table::DAY_US;
 
-/// How far retention has come.
+/// The progress of retention.
 #[derive(Debug)]
 pub(crate) struct RetentionTime {
     /// Microseconds since 1970; `None` before the first row.

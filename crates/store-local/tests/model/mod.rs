@@ -1,7 +1,7 @@
 //! Random work, crashes and power cuts against the reference store.
 //!
-//! Until a power cut both stores must agree exactly. After it, what was durable must be there; of what came later each
-//! value may be any that was sent since, and then the reference is set to what the store kept.
+//! Until a power cut both stores must agree exactly. After it the store must have all durable rows. Each later value may be any
+//! value that was sent since. Then the test sets the reference to the content of the store.
 
 mod tables;
 
@@ -55,12 +55,12 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Few times, some of them far apart, so that rows meet each other and partitions differ.
+/// A few times, some of them far apart, so that rows repeat and partitions differ.
 fn ts() -> impl Strategy<Value = i64> + Clone {
     prop_oneof![4 => 0..20_i64, 1 => (-3..3_i64).prop_map(|day| day * 86_400_000_000 - 1)]
 }
 
-/// A row of one f64: these go another way through log, memtable and parts.
+/// A row with one f64. Log, memtable and parts treat such rows differently.
 fn number() -> impl Strategy<Value = RowAction> + Clone {
     (0..DEVICES, ts(), any::<i16>()).prop_map(|(device, ts, n)| {
         let fields = vec![(0, Value::F64(f64::from(n) / 8.0))];
@@ -80,7 +80,7 @@ fn rows() -> impl Strategy<Value = Vec<RowAction>> {
     ]
 }
 
-/// Nearly always rows of one f64, so that tables stay narrow for long, and some for good.
+/// Nearly always rows with one f64, so that tables stay narrow for long, and some forever.
 fn number_rows() -> impl Strategy<Value = Vec<RowAction>> {
     prop_oneof![40 => prop::collection::vec(number(), 1..24), 1 => rows()]
 }
@@ -106,11 +106,11 @@ fn action(rows: impl Strategy<Value = Vec<RowAction>> + 'static) -> impl Strateg
 struct World {
     disk: FaultyDisk,
     store: Option<LocalStore>,
-    /// All that was appended.
+    /// All appended rows.
     reference: MemoryStore,
-    /// All that is known to be durable.
+    /// All rows that are known to be durable.
     certain: MemoryStore,
-    /// What was appended since.
+    /// The rows that were appended since.
     uncertain: Vec<RowAction>,
     options: Options,
 }
@@ -244,7 +244,7 @@ impl World {
         self.compare();
     }
 
-    /// Ends the process, perhaps with the machine, and takes what is left as the new truth.
+    /// Ends the process, perhaps with a power cut, and takes the surviving rows as the new reference.
     fn end(&mut self, survivors: Survivors) {
         let disk = self.disk.reboot(survivors);
         self.store = None;
@@ -261,7 +261,7 @@ impl World {
         self.compare();
     }
 
-    /// Each value must be the one that was durable or one that was written later.
+    /// Checks that each value is the durable one or one that was written later.
     fn check_kept(&self, store: &LocalStore, device: u8) -> Vec<RowAction> {
         let found = content(store, device);
         let before = content(&self.certain, device);

@@ -1,4 +1,4 @@
-//! Random reads of the whole table: the same rows as the reference has, in the order asked for.
+//! Random reads of the whole table: they give the rows of the reference, in the requested order.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use store::{Column, Order, ReadOrder, SeriesSet, Store, TableRead, TableSnapshot
 
 use super::{DEVICES, key};
 
-/// A read without anything that only one of the stores knows, such as numbers of series and columns.
+/// A read without numbers of series and columns, because these differ between the stores.
 #[derive(Debug, Clone)]
 pub(super) struct TableAction {
     /// By key and type, a bit each.
@@ -21,7 +21,7 @@ pub(super) struct TableAction {
     batch_rows: usize,
     readers_max: usize,
     tag_runs: bool,
-    /// Whether numbers are compared whatever columns show them.
+    /// Whether the test compares numbers whatever columns show them.
     numbers_joined: bool,
 }
 
@@ -99,7 +99,7 @@ impl TableAction {
         readers.into_iter().map(|rows| rows.into_iter().map(row).collect()).collect()
     }
 
-    /// Device, time and the chosen fields, and what the fields are.
+    /// The device, the time and the chosen fields, and the kinds of the fields.
     fn columns(&self, snapshot: &dyn TableSnapshot) -> (Vec<usize>, Vec<(String, FieldType)>) {
         let columns = snapshot.columns();
         let (mut chosen, mut names) = (vec![0, columns.ts_index()], Vec::new());
@@ -108,7 +108,7 @@ impl TableAction {
                 None => break,
                 Some(Column::Tag(_) | Column::Ts) => {}
                 Some(Column::Field(field)) => {
-                    // A power cut that tears a hole into the log takes names away; what stands in for one has no rows.
+                    // A power cut that tears a gap into the log destroys names. A stand-in has no rows.
                     let Some(key) = super::KEYS.iter().position(|key| *key == &*field.key) else { continue };
                     let chosen_by = match field.field_type {
                         FieldType::I64 if self.numbers_joined => FieldType::F64,
@@ -125,7 +125,7 @@ impl TableAction {
     }
 
     pub(super) fn compare(&self, ours: &dyn Store, reference: &dyn Store) {
-        // After a power cut the reference does not know of columns whose values are gone.
+        // After a power cut the reference does not have columns whose values are lost.
         let numbers_joined = numbers_shown(ours) != numbers_shown(reference);
         Self { numbers_joined, ..self.clone() }.compare_rows(ours, reference);
     }
@@ -151,7 +151,7 @@ impl TableAction {
         }
     }
 
-    /// At least the rows that have to be given, which is what the reference does, and each at most once.
+    /// Checks that the read gives at least the required rows, which are those of the reference, and each at most once.
     fn compare_ends(&self, ours: &dyn Store, reference: &dyn Store) {
         let needed = sorted(self.rows(reference, None).concat());
         let all = Self { order: ReadOrder::Any, ..self.clone() };
@@ -194,7 +194,7 @@ impl TableAction {
     }
 }
 
-/// Which columns show the numbers of each key.
+/// The columns that show the numbers of each key.
 fn numbers_shown(store: &dyn Store) -> Vec<(String, FieldType, bool)> {
     let Some(snapshot) = store.snapshot("t").unwrap() else { return Vec::new() };
     let is_number = |of: FieldType| matches!(of, FieldType::I64 | FieldType::F64);
@@ -205,7 +205,7 @@ fn numbers_shown(store: &dyn Store) -> Vec<(String, FieldType, bool)> {
     shown
 }
 
-/// Leaves of an integer that stands in both columns of its key the exact one.
+/// Keeps only the exact integer where both columns of a key show it.
 fn join_numbers(fields: &mut BTreeMap<(String, FieldType), Value>) {
     for key in super::KEYS {
         let column = |of| (key.to_owned(), of);

@@ -1,11 +1,11 @@
-//! What one file holds: for programs, and for the time after a power cut.
+//! The content of one file: as programs see it, and as it is after a power cut.
 
 use super::survivors::Survivors;
 
-/// What a disk writes at once.
+/// The unit of a write of a disk.
 const SECTOR_BYTES: usize = 512;
 
-/// A file.
+/// The content of a file.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Content {
     visible: Vec<u8>,
@@ -47,7 +47,7 @@ impl Content {
         }
     }
 
-    /// After a failed sync programs still see what they wrote, and no later sync will save it.
+    /// After a failed sync programs still see the unsynced changes, but no later sync makes them durable.
     pub(super) fn forget_unsynced(&mut self) {
         self.unsynced.clear();
     }
@@ -80,7 +80,7 @@ impl Content {
     }
 }
 
-/// The pieces of a write, cut where sectors end; positions within the write.
+/// The pieces of a write, split at the ends of sectors, as positions in the write.
 fn sectors(offset: usize, len: usize) -> Vec<(usize, usize)> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -100,7 +100,7 @@ fn put(content: &mut Vec<u8>, bytes: &[u8], offset: usize) {
     content[offset..end].copy_from_slice(bytes);
 }
 
-/// A small random number generator (splitmix64), so that a seed says everything.
+/// A small random number generator (splitmix64). The seed determines all numbers.
 #[derive(Debug)]
 pub(super) struct Dice(u64);
 

@@ -1,11 +1,11 @@
-//! A disk in memory that keeps exactly what POSIX promises, and fails on command.
+//! A disk in memory that keeps exactly the promises of POSIX, and fails on command.
 //!
-//! Written bytes survive a power cut only if their file was synced after the write; a new, renamed or removed name
-//! only if its directory was synced after that. What was not synced survives as the test chooses ([`Survivors`]):
-//! nothing, everything, or a random subset of sectors and a random beginning of the name changes.
+//! Written bytes certainly survive a power cut only if their file was synced after the write. A new, renamed or removed name
+//! certainly survives only if its directory was synced afterwards. For unsynced changes the test chooses ([`Survivors`]):
+//! none survive, all survive, or a random subset of the sectors and the first few of the name changes.
 //!
-//! Every call that writes, syncs or names something is an *operation* and has a number, so that a test can run a
-//! workload once to count them and then cut the power at each.
+//! Every call that writes, syncs or changes a name is an *operation* and has a number. So a test can run a workload once to
+//! count the operations, and then cut the power at each.
 
 mod content;
 mod survivors;
@@ -21,7 +21,7 @@ use store_local::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode
 use content::{Content, Dice};
 pub use survivors::Survivors;
 
-/// A disk to be shared by a store and the test that torments it.
+/// A disk that a store and its test share.
 #[derive(Debug, Clone, Default)]
 pub struct FaultyDisk {
     state: Arc<Mutex<State>>,
@@ -46,7 +46,7 @@ struct State {
 struct Faults {
     power_is_off: bool,
     cut_power_at: Option<u64>,
-    /// An operation and the error number that it fails with.
+    /// An operation, and the error number with which it fails.
     fail_at: Option<(u64, i32)>,
     no_descriptors: bool,
     fail_syncs: bool,
@@ -66,13 +66,13 @@ impl FaultyDisk {
         Self::default()
     }
 
-    /// Operations so far; the next one has this number.
+    /// The number of operations so far. The next operation has this number.
     pub fn operations(&self) -> u64 {
         self.state.lock().operations
     }
 
-    /// Cuts the power in the middle of the operation with this number: it takes effect as far as the survivors say,
-    /// and it and all later calls fail.
+    /// Cuts the power in the middle of the operation with this number. The [`Survivors`] decide how far the operation takes
+    /// effect. This call and all later ones fail.
     pub fn cut_power_at(&self, operation: u64) {
         self.state.lock().faults.cut_power_at = Some(operation);
     }
@@ -82,42 +82,42 @@ impl FaultyDisk {
         self.state.lock().faults.power_is_off = true;
     }
 
-    /// Ends all faults and keeps the disk as it is: the process died, and what it did not sync is still not synced.
+    /// Ends all faults and keeps the disk as it is: the process died, and its unsynced changes are still unsynced.
     pub fn heal(&self) {
         self.state.lock().faults = Faults::default();
     }
 
-    /// Makes the operation with this number fail without effect, with this error number (`libc::EIO`).
+    /// Makes the operation with this number fail without effect, with this error number (such as `libc::EIO`).
     pub fn fail_at(&self, operation: u64, errno: i32) {
         self.state.lock().faults.fail_at = Some((operation, errno));
     }
 
-    /// Makes everything that opens a file or directory fail as when the process has no descriptors left, or not any more.
+    /// Makes all opens of files and directories fail as if the process had no descriptors left; `false` ends that.
     pub fn take_descriptors(&self, take: bool) {
         self.state.lock().faults.no_descriptors = take;
     }
 
-    /// Makes all syncs fail, or not any more.
+    /// Makes all syncs fail; `false` ends that.
     pub fn fail_syncs(&self, fail: bool) {
         self.state.lock().faults.fail_syncs = fail;
     }
 
-    /// Refuses everything that would change the disk, or not any more.
+    /// Makes all changes of the disk fail; `false` ends that.
     pub fn set_read_only(&self, read_only: bool) {
         self.state.lock().faults.read_only = read_only;
     }
 
-    /// Bounds the sum of all file lengths: growing beyond it fails as on a full disk. `None` gives space back.
+    /// Limits the sum of all file lengths. Growth beyond the limit fails as on a full disk. `None` removes the limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().faults.capacity_bytes = bytes;
     }
 
-    /// Sum of all file lengths.
+    /// The sum of all file lengths.
     pub fn used_bytes(&self) -> u64 {
         self.state.lock().used_bytes()
     }
 
-    /// Paths of all files.
+    /// The paths of all files.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.state.lock().names.keys().cloned().collect()
     }
@@ -131,7 +131,7 @@ impl FaultyDisk {
         state.files[state.names[path]].visible().to_vec()
     }
 
-    /// Replaces the content of a file, durably: damage, or a file of another time.
+    /// Replaces the content of a file durably, to simulate damage or an older file.
     ///
     /// # Panics
     /// When there is no such file.
@@ -141,7 +141,7 @@ impl FaultyDisk {
         state.files[file] = Content::durable(bytes);
     }
 
-    /// Puts a file there, durably.
+    /// Creates a file durably.
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
         let mut state = self.state.lock();
         state.files.push(Content::durable(bytes));
@@ -150,7 +150,7 @@ impl FaultyDisk {
         state.durable_names.insert(path.to_owned(), file);
     }
 
-    /// Deletes a file, durably: somebody's hand.
+    /// Deletes a file durably, like an operator.
     ///
     /// # Panics
     /// When there is no such file.
@@ -160,7 +160,7 @@ impl FaultyDisk {
         state.durable_names.remove(path);
     }
 
-    /// The disk after the power came back: a new, healthy one that holds what survived. Handles of this one fail.
+    /// The disk after the power is back: a new, healthy disk with the surviving content. Handles of this disk fail.
     pub fn reboot(&self, survivors: Survivors) -> Self {
         let mut state = self.state.lock();
         state.faults.power_is_off = true;
@@ -211,7 +211,7 @@ impl State {
         if self.faults.power_is_off { Err(io::Error::other("the power is off")) } else { Ok(()) }
     }
 
-    /// Counts an operation. `Ok(true)` when the power goes off in the middle of it.
+    /// Counts an operation. `Ok(true)` when the power is cut in the middle of it.
     fn begin_operation(&mut self) -> io::Result<bool> {
         self.alive()?;
         let number = self.operations;
@@ -300,7 +300,7 @@ impl Disk for FaultyDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         let file = state.find(from)?;
-        // One change in the file system's journal: nobody sees both names or none.
+        // One change in the journal of the file system: no reader sees both names or none.
         state.change_names(vec![NameChange::Remove(from.to_owned()), NameChange::Set(to.to_owned(), file)])
     }
 
@@ -364,7 +364,7 @@ impl Disk for FaultyDisk {
         if !state.directories.contains(dir) && state.faults.read_only {
             return Err(ErrorKind::ReadOnlyFilesystem.into());
         }
-        // Directories are made once at the beginning; their names are taken to be durable.
+        // A store creates directories once at the beginning. Their names count as durable.
         state.directories.extend(dir.ancestors().map(Path::to_owned));
         Ok(())
     }
@@ -436,7 +436,7 @@ impl DiskFile for FaultyFile {
         let cut = state.begin_operation()?;
         end_operation(cut)?;
         if state.faults.fail_syncs {
-            // What the kernel could not write it forgets: a later sync that succeeds says nothing about it.
+            // The kernel forgets the bytes that it could not write. The success of a later sync does not cover them.
             state.files[self.file].forget_unsynced();
             return Err(io::Error::other("the file cannot be synced"));
         }

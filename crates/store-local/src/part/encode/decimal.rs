@@ -1,25 +1,26 @@
-//! Numbers with few decimals as integers: 12.34 is 1234 and a scale of 2, which Parquet calls DECIMAL(18, 2).
+//! Numbers with few decimals as integers: 12.34 is 1234 with scale 2, in Parquet DECIMAL(18, 2).
 //!
-//! Most measurements are such numbers, and differences of integers compress where bits of doubles do not. The form is
-//! used only for columns of which every value comes back bit by bit; -0.0, NaN and infinities never do.
+//! Most measurements are such numbers, and differences of integers compress better than the bits of doubles. The writer uses
+//! this form only for columns in which every value comes back bit by bit; -0.0, NaN and infinities never do.
 
-/// Digits of a decimal in parts. Parquet keeps up to 18 in an INT64.
+/// The number of digits of a decimal in parts. Parquet allows up to 18 in an INT64.
 pub(crate) const PRECISION: i32 = 18;
-/// Integers are at most this large. A value and its product with a power of ten are each off by one part in 2^53, so up to
-/// here by less than half: rounding finds the integer, and a value that fits at one scale fits at each larger one.
+/// The largest integer. A value and its product with a power of ten each have an error of at most one part in 2^53, which is
+/// less than a half up to this bound. So rounding finds the integer, and a value that fits at one scale fits at each larger
+/// one.
 const INTEGER_MAX: f64 = (1_u64 << 50) as f64;
-/// Added and subtracted it rounds to an integer, and its lowest bits are that integer.
+/// Adding and subtracting this number rounds to an integer. After the addition the lowest bits are that integer.
 const ROUND: f64 = (3_u64 << 51) as f64;
 const POWERS: [f64; PRECISION as usize + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
 
-/// The value that an integer of a scale stands for.
+/// The value that an integer with a scale represents.
 #[inline]
 pub(crate) fn value_of(integer: i64, scale: u8) -> f64 {
     integer as f64 / POWERS[scale as usize]
 }
 
-/// The integer for a value, and whether the value comes back from it.
+/// The integer of a value, and whether the value comes back from it.
 #[inline]
 fn integer_of(value: f64, power: f64) -> (i64, bool) {
     let scaled = value * power;
@@ -29,7 +30,7 @@ fn integer_of(value: f64, power: f64) -> (i64, bool) {
     (integer, (scaled.abs() <= INTEGER_MAX) & (back.to_bits() == value.to_bits()))
 }
 
-/// Appends the integers for some values; `false` if any does not come back.
+/// Appends the integers of some values. `false` if a value does not come back.
 pub(crate) fn put_integers(out: &mut Vec<i64>, values: &[f64], scale: u8) -> bool {
     let power = POWERS[scale as usize];
     let mut all = true;
@@ -41,7 +42,7 @@ pub(crate) fn put_integers(out: &mut Vec<i64>, values: &[f64], scale: u8) -> boo
     all
 }
 
-/// Finds the scale of a column while its values pass by.
+/// Finds the scale of a column, value by value.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ScaleFinder {
     scale: u8,
@@ -50,7 +51,7 @@ pub(crate) struct ScaleFinder {
 }
 
 impl ScaleFinder {
-    /// Takes a value of the column.
+    /// Adds a value of the column.
     #[inline]
     pub(crate) fn add(&mut self, value: f64) {
         if self.impossible {
@@ -71,23 +72,23 @@ impl ScaleFinder {
         }
     }
 
-    /// Takes a column whose values all fit at `scale` and are not larger than `largest`.
+    /// Adds a column whose values all fit at `scale` and are at most `largest`.
     pub(crate) fn add_column(&mut self, scale: u8, largest: f64) {
         self.scale = self.scale.max(scale);
         self.largest = self.largest.max(largest);
     }
 
-    /// Whether some value fits at no scale.
+    /// Whether a value fits at no scale.
     pub(crate) fn is_impossible(&self) -> bool {
         self.impossible
     }
 
-    /// The scale at which every value comes back, if there is one.
+    /// The smallest scale at which every value comes back; `None` if there is none.
     pub(crate) fn scale(&self) -> Option<u8> {
         Some(self.scale).filter(|scale| self.fits(*scale))
     }
 
-    /// Whether every value comes back at a scale.
+    /// Whether every value comes back at this scale.
     pub(crate) fn fits(&self, scale: u8) -> bool {
         !self.impossible && self.scale <= scale && self.largest * POWERS[scale as usize] <= INTEGER_MAX
     }

@@ -1,25 +1,25 @@
-//! DELTA_BINARY_PACKED, with the freedom the format leaves: how wide the bits are.
+//! DELTA_BINARY_PACKED with a choice that the format allows: the bit width of the differences.
 //!
-//! Exact widths are the smallest before compression. Widths of whole bytes leave zstd symbols that it can count, so
-//! that differences of which some are frequent take less than their range needs. Which is smaller is tried out.
+//! Exact widths are the smallest before compression. Widths of whole bytes give zstd symbols that it can count, so that
+//! frequent differences take fewer bits than their range needs. The writer tries both and takes the smaller one.
 
 use super::hybrid::width_of;
 use crate::codec::{put_varint, put_zigzag};
 
-/// Numbers of a block, and of the four miniblocks it has. What every writer of Parquet uses.
+/// Sizes of a block and of its four miniblocks. All writers of Parquet use these.
 const BLOCK: usize = 128;
 const MINI: usize = 32;
 
-/// How wide the packed differences are.
+/// The width of the packed differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Widths {
-    /// As few bits as possible.
+    /// The smallest number of bits.
     Bits,
-    /// Whole bytes.
+    /// A whole number of bytes.
     Bytes,
 }
 
-/// Appends `values`, encoded.
+/// Appends the encoded values.
 pub(crate) fn put_delta(out: &mut Vec<u8>, values: &[i64], widths: Widths) {
     put_varint(out, BLOCK as u64);
     put_varint(out, (BLOCK / MINI) as u64);
@@ -53,7 +53,7 @@ fn put_block(out: &mut Vec<u8>, deltas: &mut [i64], widths: Widths) {
         let width = if widths == Widths::Bits { width } else { width.next_multiple_of(8) };
         out[places + index] = width as u8;
         let mut full = [0_u64; MINI];
-        full.iter_mut().zip(mini.iter()).for_each(|(place, delta)| *place = delta.cast_unsigned());
+        full.iter_mut().zip(mini.iter()).for_each(|(slot, delta)| *slot = delta.cast_unsigned());
         pack(out, &full, width);
     }
 }
@@ -73,7 +73,7 @@ fn pack(out: &mut Vec<u8>, numbers: &[u64], width: u32) {
                 let room = u64::BITS - held;
                 if width >= room {
                     out.extend_from_slice(&bits.to_le_bytes());
-                    // A shift by 64 would be one by nothing.
+                    // A shift by 64 would not shift at all.
                     bits = if room == u64::BITS { 0 } else { number >> room };
                     held = width - room;
                 } else {

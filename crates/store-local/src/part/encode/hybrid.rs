@@ -1,4 +1,4 @@
-//! Parquet's hybrid of run lengths and bit packing, for definition levels and dictionary indices.
+//! The Parquet hybrid of run lengths and bit packing, for definition levels and dictionary indices.
 
 use crate::codec::put_varint;
 
@@ -6,12 +6,12 @@ use crate::codec::put_varint;
 pub(crate) struct HybridWriter<'a> {
     out: &'a mut Vec<u8>,
     width: u32,
-    /// Numbers that are not in a run of eight; written eight at a time.
+    /// Numbers that are not in a run of eight. They are written in groups of eight.
     literals: Vec<u32>,
 }
 
 impl<'a> HybridWriter<'a> {
-    /// Appends to `out`; no number may have more than `width` bits.
+    /// Starts to append to `out`. No number may have more than `width` bits.
     pub(crate) fn new(out: &'a mut Vec<u8>, width: u32) -> Self {
         Self { out, width, literals: Vec::new() }
     }
@@ -34,7 +34,7 @@ impl<'a> HybridWriter<'a> {
         self.out.extend_from_slice(&number.to_le_bytes()[..bytes]);
     }
 
-    /// Ends the numbers; the last group of eight is filled with zeros, which readers ignore.
+    /// Ends the numbers. Fills the last group of eight with zeros, which readers ignore.
     pub(crate) fn finish(mut self) {
         self.flush();
     }
@@ -58,7 +58,7 @@ impl<'a> HybridWriter<'a> {
     }
 }
 
-/// Bits that the largest of some numbers needs.
+/// The number of bits that the largest number needs.
 pub(crate) fn width_of(largest: u64) -> u32 {
     u64::BITS - largest.leading_zeros()
 }

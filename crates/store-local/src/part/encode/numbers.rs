@@ -1,4 +1,4 @@
-//! Columns of numbers: which encoding is smaller is tried out on the first rows of each column chunk.
+//! Encodes columns of numbers. Tries the encodings on the first rows of each column chunk and takes the smallest.
 
 use bytes::Bytes;
 use parquet::basic::Encoding;
@@ -9,35 +9,35 @@ use parquet::schema::types::ColumnDescPtr;
 use super::delta::{Widths, put_delta};
 use super::pages::{ChunkPages, Compressor, Extremes, Presence};
 
-/// Values that an encoding is tried on.
+/// The number of values of a trial.
 const SAMPLE: usize = 4096;
 
-/// The values of a column chunk, and which of its rows have them.
+/// The values of a column chunk, and the rows that have a value.
 pub(crate) struct Column<'a, T> {
     pub(crate) values: &'a [T],
     pub(crate) rows: usize,
     pub(crate) present: Present<'a>,
 }
 
-/// Which rows of a column chunk have a value.
+/// The rows of a column chunk that have a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Present<'a> {
-    /// All; the column is required.
+    /// All rows of a required column.
     Required,
-    /// All, of an optional column.
+    /// All rows of an optional column.
     All,
-    /// These.
+    /// These rows.
     Some(&'a [u32]),
 }
 
-/// How numbers may be encoded.
+/// The encodings of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumberEncoding {
     Delta(Widths),
     Plain,
 }
 
-/// How doubles may be encoded.
+/// The encodings of doubles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DoubleEncoding {
     Plain,
@@ -142,7 +142,7 @@ pub(crate) fn write_doubles_as(
     pages.close(double_extremes(column.values))
 }
 
-/// The encoding that makes the first values smallest.
+/// The encoding with the smallest result for the first values.
 fn smallest<E: Copy, T>(
     compressor: &mut Compressor,
     values: &[T],
@@ -167,7 +167,7 @@ fn extremes(values: &[i64]) -> Option<(i64, i64)> {
     Some((*values.iter().min()?, *values.iter().max()?))
 }
 
-/// Extremes as Parquet wants them: none with NaN, and a zero counts as both zeros.
+/// The smallest and the largest value as Parquet requires them: none with NaN, and a zero counts as both zeros.
 fn double_extremes(values: &[f64]) -> Option<Extremes> {
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in values {
@@ -183,8 +183,8 @@ fn double_extremes(values: &[f64]) -> Option<Extremes> {
 }
 
 impl<'a, T> Column<'a, T> {
-    /// Gives all pages of the column. `put` encodes values as `encoding` says, and tells the extremes that stand in the
-    /// page's statistics.
+    /// Writes all pages of the column. `put` encodes values with `encoding`, and returns the smallest and the largest value
+    /// for the statistics of the page.
     fn put_pages(
         &self,
         pages: &mut ChunkPages<'_>,
@@ -202,7 +202,7 @@ impl<'a, T> Column<'a, T> {
         Ok(())
     }
 
-    /// The rows and values of each page.
+    /// The rows and the values of each page.
     fn pages(&self, page_rows: usize) -> impl Iterator<Item = (Presence<'a>, &'a [T])> {
         let (rows, mut present, mut values) = (self.rows, self.present, self.values);
         let page_rows = page_rows.max(1);

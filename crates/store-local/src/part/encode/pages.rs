@@ -1,4 +1,4 @@
-//! Puts encoded values into compressed pages and keeps the books for footer and indexes.
+//! Puts encoded values into compressed pages, and collects the metadata for footer and indexes.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, Type as PhysicalType, ZstdLevel};
@@ -12,35 +12,35 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::hybrid::HybridWriter;
 
-/// Compresses pages; made once for a part, because its tables are large.
+/// Compresses pages. A part has one compressor, because its tables are large.
 pub(crate) struct Compressor(zstd::bulk::Compressor<'static>);
 
 impl Compressor {
-    /// A compressor of a zstd level.
+    /// A compressor with a zstd level.
     pub(crate) fn new(level: i32) -> Result<Self> {
         Ok(Self(zstd::bulk::Compressor::new(level)?))
     }
 
-    /// The bytes, compressed.
+    /// The compressed bytes.
     pub(crate) fn compress(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
         Ok(self.0.compress(bytes)?)
     }
 }
 
-/// Smallest and largest value, as the file says it.
+/// The smallest and the largest value, as bytes in the file.
 pub(crate) enum Extremes {
     Numbers(i64, i64),
     Doubles(f64, f64),
 }
 
-/// Rows of a page, and which of them have values.
+/// The rows of a page that have values.
 #[derive(Clone, Copy)]
 pub(crate) enum Presence<'a> {
-    /// The column is required: there are no levels.
+    /// The rows of a required column. The page has no levels.
     Required(usize),
-    /// Every row of an optional column has a value.
+    /// All rows of an optional column.
     All(usize),
-    /// Only these rows have, counted from the page's first.
+    /// These rows, counted from the first row of the page.
     Some(usize, &'a [u32], u32),
 }
 
@@ -51,7 +51,7 @@ impl Presence<'_> {
         }
     }
 
-    /// Rows without a value.
+    /// The number of rows without a value.
     pub(crate) fn nulls(&self) -> usize {
         match self {
             Self::Required(_) | Self::All(_) => 0,
@@ -59,7 +59,7 @@ impl Presence<'_> {
         }
     }
 
-    /// Appends the definition levels as a page has them: their length and their runs.
+    /// Appends the definition levels of a page: their length and their runs.
     pub(crate) fn put_levels(&self, out: &mut Vec<u8>) {
         if matches!(self, Self::Required(_)) {
             return;
@@ -87,7 +87,7 @@ impl Presence<'_> {
     }
 }
 
-/// A column chunk in the making.
+/// Builds a column chunk.
 pub(crate) struct ChunkPages<'z> {
     descriptor: ColumnDescPtr,
     compressor: &'z mut Compressor,
@@ -103,7 +103,7 @@ pub(crate) struct ChunkPages<'z> {
 }
 
 impl<'z> ChunkPages<'z> {
-    /// Begins a chunk; `page_statistics` for a column whose pages are found by their extremes.
+    /// Starts a chunk. Set `page_statistics` for a column whose pages are searched by their smallest and largest value.
     pub(crate) fn new(
         descriptor: ColumnDescPtr,
         compressor: &'z mut Compressor,
@@ -135,7 +135,7 @@ impl<'z> ChunkPages<'z> {
         Ok(())
     }
 
-    /// Writes a data page; `body` holds levels and encoded values.
+    /// Writes a data page. `body` has levels and encoded values.
     pub(crate) fn data(
         &mut self,
         body: &[u8],
@@ -179,7 +179,7 @@ impl<'z> ChunkPages<'z> {
         }
     }
 
-    /// The chunk's bytes and what the row group writer has to know about them.
+    /// The bytes of the chunk, and the metadata for the row group writer.
     pub(crate) fn close(self, extremes: Option<Extremes>) -> Result<(Bytes, ColumnCloseResult)> {
         let bytes = Bytes::from(self.sink.into_inner()?);
         let data_offset = self
@@ -202,7 +202,7 @@ impl<'z> ChunkPages<'z> {
             Some(Extremes::Doubles(min, max)) => {
                 metadata.set_statistics(Statistics::double(Some(min), Some(max), None, nulls, false))
             }
-            // Readers pass over a column without any value.
+            // Readers skip a column without any value.
             None if self.nulls == self.values.cast_unsigned() => match physical_type {
                 PhysicalType::INT64 => {
                     metadata.set_statistics(Statistics::int64(None, None, None, nulls, false))

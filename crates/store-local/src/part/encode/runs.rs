@@ -1,4 +1,4 @@
-//! Columns whose value is the same for all rows of a series: written by run, whatever the number of rows.
+//! Encodes columns whose value is the same for all rows of a series. The cost depends on the runs, not on the rows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,12 +14,12 @@ use super::hybrid::{HybridWriter, width_of};
 use super::numbers::{Column, Present, write_integers};
 use super::pages::{ChunkPages, Compressor, Extremes, Presence};
 
-/// Up to one distinct value in this many rows a dictionary is smaller than values that share prefixes.
+/// A dictionary is smaller than values that share prefixes up to one distinct value in this many rows.
 const ROWS_PER_DICTIONARY_VALUE: usize = 4;
-/// Runs that are looked at to see whether most texts are different.
+/// The number of runs in a sample that shows whether most texts are different.
 const SAMPLED_RUNS: usize = 2 * 1024;
 
-/// Writes a required column of numbers, each given with the row at which its run ends; ascending rows.
+/// Writes a required column of numbers. Each number has the row at which its run ends; the rows ascend.
 pub(crate) fn write_number_runs(
     runs: &[(i64, usize)],
     descriptor: ColumnDescPtr,
@@ -57,7 +57,7 @@ pub(crate) fn write_number_runs(
     pages.close(Some(Extremes::Numbers(min, max)))
 }
 
-/// Writes an optional text column, each value given with the row at which its run ends.
+/// Writes an optional text column. Each value has the row at which its run ends.
 pub(crate) fn write_text_runs(
     runs: &[(Option<&str>, usize)],
     descriptor: ColumnDescPtr,
@@ -109,7 +109,7 @@ pub(crate) fn write_text_runs(
     pages.close(None)
 }
 
-/// Texts of runs by number, and for each run of equal numbers the row at which it ends.
+/// The texts of runs by number, and for each run of equal numbers the row at which it ends.
 struct Numbered<'a> {
     distinct: Vec<&'a str>,
     indices: Vec<(Option<u32>, usize)>,
@@ -120,7 +120,7 @@ impl<'a> Numbered<'a> {
         Self { distinct: Vec::new(), indices: Vec::with_capacity(runs) }
     }
 
-    /// Each text has one number.
+    /// Gives each text one number.
     fn found(runs: &[(Option<&'a str>, usize)]) -> Self {
         let mut numbers: HashMap<&str, u32, RandomState> = HashMap::default();
         let mut numbered = Self::with_capacity(runs.len());
@@ -131,8 +131,8 @@ impl<'a> Numbered<'a> {
         numbered
     }
 
-    /// A text may have several numbers: for runs of which nearly each has a text of its own, so that looking for equal
-    /// ones would be the most of the work.
+    /// May give a text several numbers. For runs that nearly all have a text of their own, where the search for equal texts
+    /// would be most of the work.
     fn all(runs: &[(Option<&'a str>, usize)]) -> Self {
         let mut numbered = Self::with_capacity(runs.len());
         numbered.distinct.reserve(runs.len());
@@ -159,11 +159,11 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// Whether the runs have so many texts that a dictionary is out of the question. Of `SAMPLED_RUNS` runs taken at random
-/// n² / 2d pairs are equal when there are d texts, the birthday paradox: 2 n² / rows with the d up to which a dictionary
-/// is smaller, n² / rows with twice as many.
+/// Whether the runs have so many texts that a dictionary cannot be smaller. Among n random runs with d texts about n² / 2d
+/// pairs are equal (the birthday paradox): 2 n² / rows for the largest d with a smaller dictionary, n² / rows for twice as
+/// many. n is `SAMPLED_RUNS`.
 fn is_mostly_distinct(runs: &[(Option<&str>, usize)], rows: usize) -> bool {
-    // A sample as large as the whole would save nothing.
+    // A sample as large as all runs would save nothing.
     if runs.len() < 4 * SAMPLED_RUNS || runs.len() * ROWS_PER_DICTIONARY_VALUE <= rows {
         return false;
     }
@@ -180,7 +180,7 @@ fn is_mostly_distinct(runs: &[(Option<&str>, usize)], rows: usize) -> bool {
     2 * equal * rows < 3 * SAMPLED_RUNS * SAMPLED_RUNS
 }
 
-/// How many first bytes two texts have in common.
+/// The length of the common prefix of two texts in bytes.
 #[inline]
 fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = size_of::<u64>();
@@ -197,7 +197,7 @@ fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     at + a[at..most].iter().zip(&b[at..most]).take_while(|(a, b)| a == b).count()
 }
 
-/// DELTA_BYTE_ARRAY: of each value how much it shares with the one before, and the rest.
+/// DELTA_BYTE_ARRAY: for each value the length of the prefix that it shares with the previous value, and the rest.
 fn put_shared_prefixes<'a>(out: &mut Vec<u8>, values: impl Iterator<Item = (&'a [u8], usize)>) {
     let (mut prefixes, mut lengths, mut suffixes) = (Vec::new(), Vec::new(), Vec::new());
     let mut before: &[u8] = &[];
@@ -217,7 +217,7 @@ fn put_shared_prefixes<'a>(out: &mut Vec<u8>, values: impl Iterator<Item = (&'a 
     out.extend_from_slice(&suffixes);
 }
 
-/// Cuts runs, given with their ends, into pages of runs, given with their lengths.
+/// Splits runs with their ends into pages of runs with their lengths.
 fn cut(runs: &[(Option<u32>, usize)], page_rows: usize) -> Vec<Vec<(Option<u32>, usize)>> {
     let page_rows = page_rows.max(1);
     let mut pages: Vec<Vec<(Option<u32>, usize)>> = Vec::new();

@@ -1,18 +1,17 @@
-//! Makes a part file: temporary name, rows, sync, final name (part/mod.rs, invariant 1).
+//! Makes part files for the flusher and the compactor: temporary name, rows, sync, final name (part/mod.rs, invariant 1).
 
 use std::path::Path;
 
 use store::{Sequence, StoreError};
 
-use super::context::{TableNames, TagVisitor, WriteContext};
-use super::info::PartInfo;
-use super::info::PartLayout;
-use super::schema::{PartSchema, PartSettings};
-use super::write::PartWriter;
 use crate::abort::Abort;
 use crate::codec::Malformed;
 use crate::core::Core;
 use crate::disk::OpenMode;
+use crate::part::context::{TableNames, TagVisitor, WriteContext};
+use crate::part::schema::{PartSchema, PartSettings};
+use crate::part::write::PartWriter;
+use crate::part::{PartInfo, PartLayout};
 
 /// The identity of a new part.
 #[derive(Debug, Clone, Copy)]
