@@ -16,9 +16,13 @@ fn page(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../docs/tune", &format!("{name}.md")].iter().collect()
 }
 
-/// A text with Markdown's special characters escaped.
+/// A text with Markdown's special characters escaped, except in code.
 fn plain(text: &str) -> String {
-    text.replace('<', "&lt;").replace('|', "\\|").replace('*', "\\*").replace('_', "\\_")
+    let escape = |(index, piece): (usize, &str)| match index % 2 {
+        0 => piece.replace('<', "&lt;").replace('|', "\\|").replace('*', "\\*"),
+        _ => piece.to_owned(),
+    };
+    text.split('`').enumerate().map(escape).collect::<Vec<_>>().join("`")
 }
 
 /// A text as code. A text with backticks needs two of them around it.

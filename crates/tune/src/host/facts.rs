@@ -9,8 +9,7 @@ use crate::value::Value;
 pub(super) fn read(files: &dyn HostFiles) -> BTreeMap<String, Value> {
     let text = |path: &str| files.read(path).unwrap_or_default();
     let number = |path: &str| text(path).trim().parse::<f64>().ok();
-    let memory = text("/proc/meminfo");
-    let total = kibibytes(&memory, "MemTotal:");
+    let total = kibibytes(&text("/proc/meminfo"), "MemTotal:");
     let limit = number("/sys/fs/cgroup/memory.max");
     let memory_bytes = total.map(|total| limit.map_or(total, |limit| limit.min(total)));
     let processors = text("/proc/stat").lines().filter(|line| is_numbered(line, "cpu")).count();
@@ -20,7 +19,7 @@ pub(super) fn read(files: &dyn HostFiles) -> BTreeMap<String, Value> {
     let has_tsc = sources.split_whitespace().any(|source| source == "tsc");
     let facts = [
         ("memory_bytes", memory_bytes.map(Value::Number)),
-        ("swap_bytes", kibibytes(&memory, "SwapTotal:").map(Value::Number)),
+        ("swap_bytes", swap(&text("/proc/swaps")).map(Value::Number)),
         ("cores", (processors > 0).then_some(Value::Number(processors as f64))),
         // A kernel without NUMA has no such directory and one node.
         ("numa_nodes", Some(Value::Number(nodes.max(1) as f64))),
@@ -41,6 +40,15 @@ fn kibibytes(memory: &str, name: &str) -> Option<f64> {
     let line = memory.lines().find_map(|line| line.strip_prefix(name))?;
     let number: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(number * 1_024.0)
+}
+
+/// The bytes of all swap areas that are on disks. Compressed memory (zram) is left out: a page in it costs no wait for a disk.
+fn swap(areas: &str) -> Option<f64> {
+    let mut lines = areas.lines();
+    lines.next()?;
+    let on_disks = lines.filter(|line| !line.starts_with("/dev/zram"));
+    let sizes = on_disks.filter_map(|line| line.split_whitespace().nth(2)?.parse::<f64>().ok());
+    Some(sizes.sum::<f64>() * 1_024.0)
 }
 
 /// The number of ports from the first to the last.

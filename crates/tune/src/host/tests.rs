@@ -10,14 +10,18 @@ use crate::rules::Product;
 use crate::target::HostRole;
 use crate::value::Value;
 
-const FILES: [(&str, &str); 24] = [
+const FILES: [(&str, &str); 25] = [
     ("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n"),
     ("proc/sys/net/core/somaxconn", "128\n"),
     ("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n"),
     ("proc/sys/net/netfilter/nf_conntrack_count", "17\n"),
     ("proc/sys/fs/file-max", "9223372036854775807\n"),
     ("proc/sys/vm/swappiness", "60\n"),
-    ("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\nSwapTotal:       1024 kB\n"),
+    ("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\n"),
+    (
+        "proc/swaps",
+        "Filename Type Size Used Priority\n/dev/zram0 partition 512 0 100\n/dev/sda2 partition 1024 0 -2\n",
+    ),
     ("proc/stat", "cpu  1 2\ncpu0 1 2\ncpu1 1 2\nintr 5\n"),
     ("proc/uptime", "3600.50 7000.00\n"),
     ("proc/vmstat", "pswpin 5\npswpout 7\n"),
