@@ -119,13 +119,19 @@ fn finding(
     suggested: Option<Value>,
 ) -> Finding {
     let subject = scope.group.map(|group| group.name.clone());
-    let fill = |text: &str| fill(text, subject.as_deref(), current.as_ref(), suggested.as_ref());
+    let evidence: Vec<Evidence> =
+        rule.evidence.iter().filter_map(|name| evidence(product, scope, name)).collect();
+    let fill = |text: &str| {
+        let text = fill(text, subject.as_deref(), current.as_ref(), suggested.as_ref());
+        evidence
+            .iter()
+            .fold(text, |text, it| text.replace(&format!("{{{}}}", it.name), &it.value.to_string()))
+    };
     Finding {
         rule: rule.id.clone(),
         parameter: rule.parameter.clone(),
         unit: product.parameters[&rule.parameter].unit,
         advice: rule.advice.clone(),
-        evidence: rule.evidence.iter().filter_map(|name| evidence(product, scope, name)).collect(),
         why: rule.why.clone(),
         effect: rule.effect.clone(),
         risks: rule.risks.clone(),
@@ -133,6 +139,7 @@ fn finding(
         change: fill(&rule.change),
         undo: fill(&rule.undo),
         source: rule.source.clone(),
+        evidence,
         subject,
         current,
         suggested,

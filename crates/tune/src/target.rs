@@ -31,7 +31,7 @@ impl HostRole {
 /// A text that is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a target of `tacho tune`: the targets are host: (this machine as the host of a server) and host:generator \
+    "`{0}` is not a target of tacho tune: the targets are host: (this machine as the host of a server) and host:generator \
      (as the host of a load generator). Databases and other servers are no targets yet"
 )]
 pub struct TargetError(String);

@@ -156,6 +156,27 @@ fn the_example_of_a_rule_has_its_finding() {
 }
 
 #[test]
+fn the_texts_of_a_finding_have_values_in_place_of_names() {
+    for product in Product::all() {
+        let examples = examples(product);
+        for rule in &product.rules {
+            let example = example_of(&examples, rule);
+            let observation = observation(product, rule, example, &example.values);
+            let finding =
+                advise(product, &observation).findings.into_iter().find(|finding| finding.rule == rule.id);
+            let finding = finding.unwrap_or_else(|| panic!("the example of `{}` has no finding", rule.id));
+            for text in [&finding.change, &finding.undo] {
+                let names =
+                    product.parameters.keys().chain(product.counters.keys()).chain(product.facts.keys());
+                let names = names.map(String::as_str).chain(["current", "suggested", "name"]);
+                let left: Vec<&str> = names.filter(|name| text.contains(&format!("{{{name}}}"))).collect();
+                assert!(left.is_empty() && !text.contains("<the "), "{}: {left:?}: {text}", rule.id);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_finding_is_gone_after_the_change() {
     for product in Product::all() {
         let examples = examples(product);

@@ -71,7 +71,7 @@ pub struct Rule {
     pub risks: Vec<Risk>,
     /// The moment at which a change takes effect.
     pub restart: Restart,
-    /// How to make the change; `{suggested}`, `{current}` and `{name}` are replaced.
+    /// How to make the change. `{suggested}`, `{current}`, `{name}` of the thing and names of the evidence are replaced.
     pub change: String,
     /// How to undo the change, in the same way.
     pub undo: String,
