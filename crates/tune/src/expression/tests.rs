@@ -162,3 +162,25 @@ fn the_names_of_an_expression_are_those_whose_values_it_needs() {
     assert_eq!(expression.kind(), Kind::Boolean);
     assert_eq!(expression.to_string(), "cores > 1 and known(absent) and rate(reads) > 2");
 }
+
+#[test]
+fn damaged_texts_are_errors_or_expressions_and_never_a_panic() {
+    let whole = "if(not enabled or cores >= 4 and `tcp-backlog` != 5.5KiB, 'ä', format) == 'x' and -rate(reads) / 2 < max(1, 2)";
+    let marks: Vec<usize> = whole.char_indices().map(|(at, _)| at).collect();
+    let insertions = ["", "'", "`", "(", ")", ",", "-", "1", "not ", "é", ".", "known("];
+    for (index, at) in marks.iter().enumerate() {
+        let next = marks.get(index + 1).copied().unwrap_or(whole.len());
+        for insertion in insertions {
+            for text in [
+                format!("{}{insertion}", &whole[..*at]),
+                format!("{}{insertion}{}", &whole[..*at], &whole[next..]),
+            ] {
+                match Expression::new(&text, &Names) {
+                    Ok(expression) => drop(expression.evaluate(&Values)),
+                    Err(error) => assert!(error.column <= text.chars().count() + 1, "{text}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(Expression::new(whole, &Names).is_ok());
+}
