@@ -1,13 +1,14 @@
 //! `tacho table set`.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use hub::clock::system_now;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
+use super::confirm::confirm;
 use super::ttl::{Ttl, kept};
 use crate::client::ServerArgs;
 use crate::config::Config;
