@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    bench, config, demo, device, export, import, maintenance, serve, shell, sql, status, table, user,
+    bench, config, demo, device, export, import, maintenance, serve, shell, sql, status, table, tune, user,
 };
 use crate::{output, program};
 
@@ -31,6 +31,7 @@ Examples:
   tacho status                            shows whether a server runs here, and its state
   tacho check --data /var/lib/tacho       verifies all files on disk
   tacho backup /mnt/backup/tacho          makes a copy for `tacho restore`
+  tacho tune host:                        shows what to change on this machine, and why
 
 Exit codes: 0 success, 1 failure, 2 wrong command line or configuration.";
 
@@ -57,6 +58,7 @@ enum Command {
     /// Runs load tests, among them one that kills the server and looks for lost points
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    Tune(tune::TuneArgs),
     Config(config::ConfigArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -80,6 +82,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Backup(args) => maintenance::back_up(&args),
         Command::Restore(args) => maintenance::restore(&args),
         Command::Bench(command) => bench::run(&command),
+        Command::Tune(args) => return tune::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => shell::complete(&args, Cli::command()),
         Command::Man(args) => shell::man(&args, Cli::command()),

@@ -12,4 +12,5 @@ pub(crate) mod shell;
 pub(crate) mod sql;
 pub(crate) mod status;
 pub(crate) mod table;
+pub(crate) mod tune;
 pub(crate) mod user;

@@ -1,0 +1,44 @@
+//! Access to the files of the host.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// Reads the files of a host. The probe sees the host through this trait only, and it only reads.
+pub trait HostFiles {
+    /// The text of a file with an absolute path such as `/proc/meminfo`.
+    fn read(&self, path: &str) -> io::Result<String>;
+
+    /// The names in a directory, sorted. A directory that cannot be read has none.
+    fn list(&self, path: &str) -> Vec<String>;
+}
+
+/// The files below a directory: `/` for this machine, another one in tests.
+#[derive(Debug, Clone)]
+pub struct HostRoot(PathBuf);
+
+impl HostRoot {
+    /// The files below a directory.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self(root.into())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+}
+
+impl HostFiles for HostRoot {
+    fn read(&self, path: &str) -> io::Result<String> {
+        // A name of a device or a counter can hold any bytes.
+        fs::read(self.path(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}

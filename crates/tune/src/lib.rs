@@ -1,0 +1,30 @@
+//! Tuning advice.
+//!
+//! A probe reads the version, settings and counters of a target into an [`Observation`]. [`advise`] applies the rules of the
+//! [`Product`] and returns findings, the largest expected effect first. Rules are data: a file for each product in `rules/`.
+//! `docs/tune/README.md` describes the command, `docs/tune/rules.md` the files.
+
+mod advise;
+mod expression;
+mod finding;
+pub mod host;
+mod observation;
+mod report;
+mod rules;
+mod target;
+mod unit;
+mod value;
+mod version;
+
+pub use advise::advise;
+pub use expression::{Declarations, Expression, ExpressionError, Increase, Scope};
+pub use finding::{Advice, Evidence, Finding, Undecided};
+pub use observation::{Group, Observation};
+pub use report::Report;
+pub use rules::{
+    Effect, FACTS, FILES, Level, Parameter, Product, Ranges, Restart, Risk, RiskKind, Rule, RuleError,
+};
+pub use target::{HostRole, Target, TargetError};
+pub use unit::Unit;
+pub use value::{Kind, Value};
+pub use version::{RangeError, Version, VersionRange};

@@ -1,0 +1,34 @@
+//! The observation of a target: its version, settings, counters and machine.
+
+use std::collections::BTreeMap;
+
+use crate::expression::Increase;
+use crate::value::Value;
+
+/// Everything that rules read. Missing values are allowed: a rule that needs one is reported as undecided.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observation {
+    /// The variant of the product, such as `mariadb` for the product `mysql`.
+    pub variant: String,
+    /// The version as the target prints it.
+    pub version: Option<String>,
+    /// The role, for products that have roles.
+    pub role: Option<String>,
+    /// The settings by name, in the units of their parameters.
+    pub settings: BTreeMap<String, Value>,
+    /// The facts by name, in the units of the product's facts.
+    pub facts: BTreeMap<String, Value>,
+    /// The counters at two moments.
+    pub counters: BTreeMap<String, Increase>,
+    /// The things that have settings of their own, by kind: for example the block devices.
+    pub groups: BTreeMap<String, Vec<Group>>,
+}
+
+/// A thing that has settings of its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Group {
+    /// Its name, such as `sda`.
+    pub name: String,
+    /// Its settings.
+    pub settings: BTreeMap<String, Value>,
+}

@@ -1,0 +1,81 @@
+//! The file of a product as it is written.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::rule::{Effect, Restart};
+use crate::unit::Unit;
+
+/// A file in `rules/`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub(super) product: RawProduct,
+    #[serde(default)]
+    pub(super) parameters: BTreeMap<String, RawParameter>,
+    #[serde(default)]
+    pub(super) counters: BTreeMap<String, RawName>,
+    #[serde(default)]
+    pub(super) facts: BTreeMap<String, RawName>,
+    #[serde(default, rename = "rule")]
+    pub(super) rules: Vec<RawRule>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawProduct {
+    pub(super) id: String,
+    pub(super) title: String,
+    /// The variants with the versions that the file knows.
+    pub(super) variants: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) roles: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawParameter {
+    pub(super) unit: Unit,
+    /// The variants and versions that have the parameter. Without it: all.
+    pub(super) versions: Option<BTreeMap<String, String>>,
+    /// The kind of thing that has a value of its own, such as each block device.
+    pub(super) group: Option<String>,
+}
+
+/// A counter or a fact.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawName {
+    pub(super) unit: Unit,
+    pub(super) meaning: String,
+}
+
+/// The file `facts.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFacts {
+    pub(super) facts: BTreeMap<String, RawName>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRule {
+    pub(super) id: String,
+    pub(super) parameter: String,
+    pub(super) versions: Option<BTreeMap<String, String>>,
+    pub(super) roles: Option<Vec<String>>,
+    pub(super) when: String,
+    pub(super) suggest: Option<String>,
+    pub(super) advice: Option<String>,
+    pub(super) why: String,
+    #[serde(default)]
+    pub(super) evidence: Vec<String>,
+    pub(super) effect: Effect,
+    #[serde(default)]
+    pub(super) risk: BTreeMap<String, String>,
+    pub(super) restart: Restart,
+    pub(super) change: String,
+    pub(super) undo: String,
+    pub(super) source: String,
+}
