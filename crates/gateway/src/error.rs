@@ -38,7 +38,7 @@ pub(crate) enum ErrorCode {
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) code: ErrorCode,
-    /// For the client: what is wrong and what to do.
+    /// The fault and the remedy, for the client.
     pub(crate) message: String,
     /// A short, stable name for metrics.
     pub(crate) label: &'static str,

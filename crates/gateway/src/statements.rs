@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(crate) struct Token {
     pub(crate) kind: Kind,
     /// Its range in the text, in bytes.
-    pub(crate) place: Range<usize>,
+    pub(crate) range: Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
             _ if is_word(byte) => (Kind::Word, end_of(bytes, at, |byte| is_word(byte) || byte == b'$')),
             _ => (Kind::Symbol, at + 1),
         };
-        found.push(Token { kind, place: at..end });
+        found.push(Token { kind, range: at..end });
         at = end;
     }
     found
@@ -118,21 +118,21 @@ fn end_of_dollars(text: &str, start: usize) -> Option<usize> {
 /// The statements of a text, separated by semicolons, without empty ones.
 pub fn statements(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    let mut place: Option<Range<usize>> = None;
+    let mut range: Option<Range<usize>> = None;
     for token in tokens(text) {
-        if text[token.place.clone()] == *";" {
-            found.extend(place.take());
+        if text[token.range.clone()] == *";" {
+            found.extend(range.take());
         } else {
-            place = Some(place.map_or(token.place.start, |place| place.start)..token.place.end);
+            range = Some(range.map_or(token.range.start, |range| range.start)..token.range.end);
         }
     }
-    found.extend(place);
-    found.into_iter().map(|place| &text[place]).collect()
+    found.extend(range);
+    found.into_iter().map(|range| &text[range]).collect()
 }
 
 /// Whether the last statement of a text has its semicolon, so that it can be run.
 pub fn is_complete(text: &str) -> bool {
-    tokens(text).last().is_some_and(|token| text[token.place.clone()] == *";")
+    tokens(text).last().is_some_and(|token| text[token.range.clone()] == *";")
 }
 
 /// The text of a name or string without its quotes.
@@ -204,7 +204,7 @@ mod tests {
     fn tokens_have_kinds() {
         let text = "FETCH 10 FROM \"c 1\" = 'x', ünder_1";
         let found: Vec<(Kind, &str)> =
-            tokens(text).into_iter().map(|token| (token.kind, &text[token.place])).collect();
+            tokens(text).into_iter().map(|token| (token.kind, &text[token.range])).collect();
         assert_eq!(
             found,
             [

@@ -1,31 +1,31 @@
-//! The time of receipt.
+//! Receipt times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::Timestamp;
 use parking_lot::Mutex;
 
-/// How far back the system clock may be set before receipt times follow it. Up to there they keep growing, so that no
-/// two rows of one device share a time; beyond it, rows would stand too long in the future.
+/// How far the system clock may be set back before receipt times follow it. Up to this bound they keep growing, so no two rows of
+/// a device share a time. Beyond it, rows would be in the future for too long.
 const FOLLOWED_FROM_US: i64 = 60_000_000;
 
-/// Gives out receipt times that differ from each other and follow the system clock.
+/// Assigns receipt times that are unique and follow the system clock.
 ///
-/// It is one for the whole process, because a device may report through several doors at once. All times differ
-/// until the system clock is set back by more than a minute: what was given out before may then be met again.
+/// There is one clock for the process, because a device may report through several doors at once. Times are unique until the
+/// system clock is set back by more than a minute; then an earlier time may repeat.
 #[derive(Debug, Default)]
 pub struct ReceiptClock {
     state: Mutex<State>,
 }
 
 impl ReceiptClock {
-    /// A clock that goes on after the last time of a former process, where that is known.
+    /// A clock that continues after the last time of a former process, if it is known.
     pub(crate) fn after(last: Option<Timestamp>) -> Self {
         let state = last.map(|last| State { given: last.micros(), shown: last.micros() });
         Self { state: Mutex::new(state.unwrap_or_default()) }
     }
 
-    /// The last time given out, if there was one.
+    /// The last assigned time, if any.
     pub(crate) fn last(&self) -> Option<Timestamp> {
         let given = self.state.lock().given;
         (given != i64::MIN).then_some(Timestamp::from_micros(given))
@@ -36,8 +36,8 @@ impl ReceiptClock {
         self.next_of(system_now)
     }
 
-    /// The next receipt time by another clock than the system's. It is read under the lock: a reading from before a
-    /// change of the clock must not be used after it.
+    /// The next receipt time by another clock than the system clock. The clock is read under the lock, so a reading from before a
+    /// change of the clock is not used after it.
     fn next_of(&self, clock: impl FnOnce() -> Timestamp) -> Timestamp {
         let mut state = self.state.lock();
         let now = clock().micros();
@@ -45,12 +45,12 @@ impl ReceiptClock {
     }
 }
 
-/// What the next time depends on besides the clock.
+/// The state of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
-    /// The last time given out.
+    /// The last assigned time.
     given: i64,
-    /// The latest time that the clock has shown since it was followed back.
+    /// The latest system time since the last accepted setback.
     shown: i64,
 }
 
@@ -61,7 +61,7 @@ impl Default for State {
 }
 
 impl State {
-    /// The next time when the clock shows `now`: the clock's, or a microsecond after the last one.
+    /// The next time at the system time `now`: `now`, or a microsecond after the last time.
     fn next(&mut self, now: i64) -> i64 {
         if self.shown.saturating_sub(now) > FOLLOWED_FROM_US {
             *self = Self { given: now, shown: now };

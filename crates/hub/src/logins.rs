@@ -1,5 +1,5 @@
-//! Guessing passwords is slow: after some wrong ones an address waits, longer each time, and it has few logins under way at
-//! once, so that others find room. Nobody can lock a user out: what is counted belongs to the address that fails.
+//! Limits login attempts. After some wrong passwords an address must wait, longer each time, and it may have only a few attempts
+//! at once, so others can log in. The counts belong to the address, so no client can lock a user out.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -13,8 +13,8 @@ use model::limits::{
 };
 use parking_lot::Mutex;
 
-/// What counts as one peer: an IPv4 address, however it is written, or a /64 network of IPv6, which is what one
-/// subscriber has at least (RFC 6177).
+/// The network that counts as one peer: an IPv4 address in any notation, or a /64 network of IPv6, the least that a subscriber
+/// has (RFC 6177).
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -22,7 +22,7 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Logins that failed lately, and those under way.
+/// Recent failed attempts, and running attempts.
 #[derive(Debug, Default)]
 pub struct Logins {
     hasher: RandomState,
@@ -35,7 +35,7 @@ struct State {
     failures: HashMap<Source, Failures>,
 }
 
-/// An address, alone or with the hash of a login: a login may be a password that was typed into the wrong field.
+/// An address, alone or with the hash of a login. The login itself is not stored: it may be a password typed into the wrong field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Source(IpAddr, Option<u64>);
 
@@ -45,7 +45,7 @@ struct Failures {
     last: Instant,
 }
 
-/// A login that may be checked. It counts against its address until it is dropped.
+/// An attempt that may run. It counts for its address until it is dropped.
 #[derive(Debug)]
 pub struct LoginAttempt {
     state: Arc<Mutex<State>>,
@@ -53,16 +53,16 @@ pub struct LoginAttempt {
     login: u64,
 }
 
-/// Why a login is not checked now.
+/// A refused attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LoginRefused {
     /// Too many wrong passwords.
     #[error("too many wrong passwords came from this address; try again in {seconds} s")]
     Wait {
-        /// How long to wait.
+        /// Time to wait.
         seconds: u32,
     },
-    /// Too many at once.
+    /// Too many attempts at once.
     #[error("{limit} logins of this address are being checked; try again in a second")]
     TooMany {
         /// The bound.
@@ -71,7 +71,7 @@ pub enum LoginRefused {
 }
 
 impl LoginRefused {
-    /// After how many seconds a login may be checked again.
+    /// Seconds after which an attempt is allowed again.
     pub fn retry_after_s(self) -> u32 {
         match self {
             Self::Wait { seconds } => seconds,
@@ -81,7 +81,7 @@ impl LoginRefused {
 }
 
 impl Logins {
-    /// Whether a login from an address may be checked at `now`. Peers whose address is unknown count as one.
+    /// Begins an attempt from an address at `now`, if it is allowed. All peers with an unknown address count as one.
     pub fn begin(
         &self,
         address: Option<IpAddr>,
@@ -110,7 +110,7 @@ impl Logins {
 }
 
 impl LoginAttempt {
-    /// Ends the attempt: a right password forgives the wrong ones for this login.
+    /// Ends the attempt. A right password clears the failures of this login.
     pub fn end(self, is_right: bool, now: Instant) {
         let mut state = self.state.lock();
         let login = Source(self.address, Some(self.login));
@@ -154,7 +154,7 @@ impl State {
         failures.last = now;
     }
 
-    /// Makes room: forgets what is old, or the older half.
+    /// Makes room: forgets expired entries, or the older half.
     fn forget(&mut self, now: Instant) {
         let forgotten = Duration::from_secs(LOGIN_FAILURES_FORGOTTEN_S);
         self.failures.retain(|_, failures| now.saturating_duration_since(failures.last) <= forgotten);
@@ -168,7 +168,7 @@ impl State {
     }
 }
 
-/// How long to wait still after so many failures, the last of them so long ago.
+/// The remaining wait after a number of failures, given the time since the last one.
 fn pause(count: u32, free: u32, passed: Duration) -> Duration {
     if count < free || passed > Duration::from_secs(LOGIN_FAILURES_FORGOTTEN_S) {
         return Duration::ZERO;

@@ -171,10 +171,10 @@ impl Hub {
         bounds: ParquetBounds,
         zone: Option<&Zone>,
         any_time: bool,
-        patience: Duration,
+        busy_timeout: Duration,
     ) -> Result<ImportCounts, BulkError> {
         let rules = ImportRules::of(self.limits(), system_now(), any_time);
-        import_parquet(self.store(), table, file, bounds, zone, rules, patience)
+        import_parquet(self.store(), table, file, bounds, zone, rules, busy_timeout)
     }
 }
 

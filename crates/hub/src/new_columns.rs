@@ -256,7 +256,7 @@ mod tests {
         keys.iter().map(column).collect()
     }
 
-    /// What is refused; what is not is counted.
+    /// The refused columns. Counts the others.
     fn refused(bounds: &NewColumns, missing: &[MissingColumn<'_>], now: Instant) -> Vec<String> {
         let mut counts = bounds.lock();
         let plan = bounds.plan(&counts, missing, now);

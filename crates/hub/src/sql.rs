@@ -1,4 +1,4 @@
-//! SQL for the doors: who may read which table, and the engine that answers.
+//! SQL for the doors: permissions on tables, and the query engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +19,18 @@ pub use query::{
     Answer as SqlAnswer, Batches, DataType, Prepared, QueryError as SqlError, RecordBatch, SchemaRef,
 };
 
-/// A value for a parameter (`$1`, `$2`...). It is converted to the type that the statement needs.
+/// A value for a parameter (`$1`, `$2`...). The engine converts it to the type that the statement needs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
     /// No value.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     I64(i64),
     /// A number.
     F64(f64),
-    /// Text, or anything else as text: a time, a decimal number.
+    /// Text, also for other types such as times and decimals.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -38,7 +38,7 @@ pub enum Parameter {
     Timestamp(i64),
     /// Days since 1970.
     Date(i32),
-    /// An array. Its values that are not NULL are of one kind.
+    /// An array. Its values other than NULL have one kind.
     List(Vec<Parameter>),
 }
 
@@ -69,7 +69,7 @@ impl From<Parameter> for ScalarValue {
 }
 
 impl Parameter {
-    /// About how many bytes it takes in memory.
+    /// About the bytes that it takes in memory.
     pub fn weight(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -80,7 +80,7 @@ impl Parameter {
             }
     }
 
-    /// The type of a statement's parameter that is bound to such a value, where the statement leaves it open.
+    /// The type of a parameter with this value, if the statement leaves it open.
     fn data_type(&self) -> Option<DataType> {
         match self {
             Self::Null => None,
@@ -89,7 +89,7 @@ impl Parameter {
     }
 }
 
-/// Who asks.
+/// The reader of a query: a caller with a time limit.
 #[derive(Debug, Clone)]
 pub struct Reader {
     caller: Caller,
@@ -97,20 +97,20 @@ pub struct Reader {
 }
 
 impl From<Caller> for Reader {
-    /// Reads the tables of the caller's tenant; [`DEAD_LETTER_TABLE`] is there only for who may
-    /// [read what was refused](Action::ReadRefused).
+    /// Reads the tables of the caller's tenant. [`DEAD_LETTER_TABLE`] is visible only with the permission
+    /// [`Action::ReadRefused`].
     fn from(caller: Caller) -> Self {
         Self { caller, timeout: None }
     }
 }
 
 impl Reader {
-    /// The caller whose reader it is.
+    /// The caller of the reader.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// The same reader, whose queries end after this time, if that is before the operator's limit.
+    /// The reader with a time limit for queries, if it is below the operator's limit.
     #[must_use]
     pub fn with_timeout(self, timeout: Option<Duration>) -> Self {
         Self { timeout, ..self }
@@ -133,7 +133,7 @@ impl Reader {
     }
 }
 
-/// The tables of all profiles and that of dead letters, as they are before anybody has written to them.
+/// The tables of all profiles and the table of dead letters, as they are before the first row.
 fn tables_to_come(profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
     let columns = |table: &str, fields: &[&str]| TableColumns {
         table: table.into(),
@@ -154,7 +154,7 @@ fn tables_to_come(profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
 }
 
 impl Hub {
-    /// Starts the engine that answers SQL. Call it once, before the doors open.
+    /// Starts the query engine. Call it once, before the doors start.
     pub fn open_sql(&self, limits: QueryLimits) -> Result<(), SqlError> {
         let engine = Engine::new(Arc::clone(&self.store), limits)?;
         if self.sql.set(engine).is_err() {
@@ -163,7 +163,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Runs a statement. Its rows are made as they are taken; dropping the answer ends the query.
+    /// Runs a statement. It produces rows as the caller takes them. Dropping the answer ends the query.
     pub async fn sql(
         &self,
         text: &str,
@@ -179,7 +179,7 @@ impl Hub {
         let engine = self.engine()?;
         let answer = engine.prepare(text, &types, &session).await?.run(parameters.clone(), &session).await;
         match answer {
-            // A column became another in between. Nobody was told what it was before.
+            // A column changed in between. No client has seen its old type.
             Err(SqlError::ResultChanged) => {
                 engine.prepare(text, &types, &session).await?.run(parameters, &session).await
             }
@@ -187,7 +187,7 @@ impl Hub {
         }
     }
 
-    /// Checks a statement and says what it gives and takes. A type that is not given follows from the statement.
+    /// Prepares a statement: its columns and parameter types. The statement determines types that are not given.
     pub async fn prepare_sql(
         &self,
         text: &str,
@@ -197,7 +197,7 @@ impl Hub {
         self.engine()?.prepare(text, types, &reader.session(&self.registry)).await
     }
 
-    /// Runs a checked statement.
+    /// Runs a prepared statement.
     pub async fn run_sql(
         &self,
         prepared: &Prepared,
@@ -208,7 +208,7 @@ impl Hub {
         prepared.run(parameters, &reader.session(&self.registry)).await
     }
 
-    /// How busy the engine is, where one was started.
+    /// The load of the engine, if it was started.
     pub(crate) fn sql_status(&self) -> Option<EngineStatus> {
         self.sql.get().map(Engine::status)
     }

@@ -1,18 +1,18 @@
 //! The line protocol of InfluxDB: `measurement,tag=value field=value,field=value time`.
 //!
-//! Source of the format: the reference "Line protocol" of the InfluxDB v2 documentation. A measurement and keys and values
-//! of tags end at an unescaped comma, blank or (keys) `=`; a backslash before one of these takes it literally, any other
-//! backslash is one. Values of fields are floats, whole numbers with `i` or `u` behind them, `t T true True TRUE f F false
-//! False FALSE`, or text in double quotes, in which `\"` and `\\` are escapes and a line may end. The time counts since
-//! 1970, in a unit that the line does not tell. Lines that begin with `#` are comments.
+//! Source of the format: the reference "Line protocol" of the InfluxDB v2 documentation. A measurement, and keys and values of
+//! tags, end at an unescaped comma, blank or (keys) `=`. A backslash escapes these characters; any other backslash is literal.
+//! Values of fields are floats, integers with the suffix `i` or `u`, `t T true True TRUE f F false False FALSE`, or text in double
+//! quotes. Such text has the escapes `\"` and `\\` and may contain line breaks. The time counts since 1970 in a unit that is not
+//! part of the line. Lines that begin with `#` are comments.
 
 use std::borrow::Cow;
 
-/// Bytes of a line after which a text in quotes must have ended; otherwise the line ends at its first line break, so that
-/// one forgotten quote does not swallow a file.
+/// Bytes within which a quoted text must end. Otherwise the line ends at its first line break, so one missing quote does not
+/// swallow a file.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// A line that is no comment.
+/// A line other than a comment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line<'a> {
     /// The measurement.
@@ -30,27 +30,27 @@ pub struct Line<'a> {
 pub enum LineValue<'a> {
     /// A number.
     F64(f64),
-    /// A whole number, `i`.
+    /// An integer, `i`.
     I64(i64),
-    /// A whole number that is not negative, `u`.
+    /// An unsigned integer, `u`.
     U64(u64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A text.
     Text(Cow<'a, str>),
 }
 
-/// What is wrong with a line.
+/// A malformed line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} at byte {at}")]
 pub struct LineError {
-    /// Where in the line, from 0.
+    /// Offset in the line, from 0.
     pub at: usize,
-    /// What.
+    /// The fault.
     pub reason: &'static str,
 }
 
-/// Bytes at the beginning of `text` that are whole lines, line breaks included.
+/// Length of the whole lines at the beginning of `text`, including line breaks.
 pub fn whole_lines(text: &str) -> usize {
     let mut end = 0;
     while let Some(bytes) = line_bytes(&text.as_bytes()[end..]) {
@@ -59,13 +59,13 @@ pub fn whole_lines(text: &str) -> usize {
     end
 }
 
-/// The lines of a text that are no comments and not empty.
+/// The lines of a text, without comments and empty lines.
 pub fn lines(text: &str) -> impl Iterator<Item = Result<Line<'_>, LineError>> {
     let mut rest = text;
     std::iter::from_fn(move || next_line(&mut rest))
 }
 
-/// Takes the next line that is no comment and not empty off a text.
+/// Takes the next line off a text, skipping comments and empty lines.
 pub fn next_line<'a>(rest: &mut &'a str) -> Option<Result<Line<'a>, LineError>> {
     while !rest.is_empty() {
         let (line, after) = rest.split_at(line_bytes(rest.as_bytes()).unwrap_or(rest.len()));
@@ -78,7 +78,7 @@ pub fn next_line<'a>(rest: &mut &'a str) -> Option<Result<Line<'a>, LineError>> 
     None
 }
 
-/// Length of the first line with its line break; `None` when there is no whole line.
+/// Length of the first line with its line break; `None` without a whole line.
 fn line_bytes(text: &[u8]) -> Option<usize> {
     let first_break = text.iter().position(|byte| *byte == b'\n')?;
     let is_comment = text.iter().find(|byte| !matches!(byte, b' ' | b'\t')) == Some(&b'#');
@@ -192,7 +192,7 @@ impl<'a> Cursor<'a> {
         scalar(text).ok_or(error)
     }
 
-    /// A text behind its opening quote.
+    /// A text after its opening quote.
     fn text(&mut self) -> Result<Cow<'a, str>, LineError> {
         let rest = self.rest();
         let bytes = rest.as_bytes();
@@ -217,7 +217,7 @@ fn is_escape(bytes: &[u8], at: usize, special: &[u8]) -> bool {
     bytes[at] == b'\\' && bytes.get(at + 1).is_some_and(|next| special.contains(next))
 }
 
-/// Without the backslashes before `special` characters.
+/// Removes the backslashes before `special` characters.
 fn unescaped(text: &str, special: &[u8]) -> String {
     let bytes = text.as_bytes();
     let (mut plain, mut from, mut at) = (String::with_capacity(text.len()), 0, 0);
@@ -245,7 +245,7 @@ fn scalar(text: &str) -> Option<LineValue<'static>> {
     if let Some(digits) = text.strip_suffix('u') {
         return digits.parse().ok().map(LineValue::U64);
     }
-    // Rust also reads "inf" and "nan", which are no values of the protocol.
+    // Rust also parses "inf" and "nan", which the protocol does not allow.
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(LineValue::F64(number))
 }

@@ -28,7 +28,7 @@ pub struct Failure<'a> {
     pub status: u16,
     /// ThingsBoard's error number.
     pub error_code: u16,
-    /// What is wrong and what to do.
+    /// The fault and the remedy.
     pub message: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! What an operator may set for the HTTP door. Fixed bounds are in [`limits`].
+//! Options of the HTTP door for operators. Fixed bounds are in [`limits`].
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Users and the key of session tokens, for administrators. Each change is a line in the log.
+//! Manages users and the key of session tokens. The door logs each change.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ pub(crate) async fn delete(
     Ok(())
 }
 
-/// `POST /api/tacho/session-key`: no session token from before opens anything, the caller's own included.
+/// `POST /api/tacho/session-key`: makes all issued session tokens invalid, including the caller's own.
 pub(crate) async fn rotate_key(
     State(state): State<Arc<HttpState>>,
     session: Session,

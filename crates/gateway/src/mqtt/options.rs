@@ -1,4 +1,4 @@
-//! What an operator may set for the MQTT door. Fixed bounds are in [`limits`].
+//! Options of the MQTT door for operators. Fixed bounds are in [`limits`].
 
 use std::io;
 

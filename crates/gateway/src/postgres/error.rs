@@ -16,7 +16,7 @@ use crate::budget::{OverBudget, Scope};
 pub(super) struct PgError {
     /// SQLSTATE (PostgreSQL's manual, "Error Codes").
     pub(super) code: &'static str,
-    /// What is wrong and what to do.
+    /// The fault and the remedy.
     pub(super) message: String,
     /// Whether the connection ends with it.
     pub(super) is_fatal: bool,

@@ -1,4 +1,4 @@
-//! What an operator may set for the PostgreSQL door. Fixed bounds are in [`limits`].
+//! Options of the PostgreSQL door for operators. Fixed bounds are in [`limits`].
 
 use std::time::Duration;
 

@@ -220,7 +220,7 @@ struct Words<'a> {
 impl<'a> Words<'a> {
     fn next(&mut self, is_wanted: impl Fn(Kind, &str) -> bool) -> Option<&'a str> {
         let (first, rest) = self.tokens.split_first()?;
-        let text = &self.text[first.place.clone()];
+        let text = &self.text[first.range.clone()];
         is_wanted(first.kind, text).then(|| self.tokens = rest)?;
         Some(text)
     }
@@ -257,7 +257,7 @@ impl<'a> Words<'a> {
     /// The rest of the text as it is written.
     fn rest(&self) -> &'a str {
         match (self.tokens.first(), self.tokens.last()) {
-            (Some(first), Some(last)) => &self.text[first.place.start..last.place.end],
+            (Some(first), Some(last)) => &self.text[first.range.start..last.range.end],
             _ => "",
         }
     }

@@ -191,8 +191,8 @@ fn numeric(mut bytes: &[u8]) -> Result<String, Unread> {
         return Err(Unread::Invalid);
     }
     let groups: Vec<u16> = (0..groups).map(|_| bytes.get_u16()).collect();
-    let group = |place: i32| {
-        let index = usize::try_from(weight - place).ok();
+    let group = |position: i32| {
+        let index = usize::try_from(weight - position).ok();
         index.and_then(|index| groups.get(index)).copied().unwrap_or(0)
     };
     let mut text = match sign {
@@ -204,12 +204,12 @@ fn numeric(mut bytes: &[u8]) -> Result<String, Unread> {
         _ => return Err(Unread::Invalid),
     };
     text.push_str(&group(weight.max(0)).to_string());
-    for place in (0..weight.max(0)).rev() {
-        text.push_str(&format!("{:04}", group(place)));
+    for position in (0..weight.max(0)).rev() {
+        text.push_str(&format!("{:04}", group(position)));
     }
     if scale > 0 {
         let fraction: String =
-            (1..=scale.div_ceil(4) as i32).map(|place| format!("{:04}", group(-place))).collect();
+            (1..=scale.div_ceil(4) as i32).map(|position| format!("{:04}", group(-position))).collect();
         text.push('.');
         text.push_str(&fraction[..scale]);
     }

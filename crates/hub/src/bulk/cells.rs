@@ -239,7 +239,7 @@ fn ticks(column: &dyn Array, row: usize, unit: TimeUnit) -> (i64, i64) {
 fn put_date(out: &mut String, seconds: i64) -> std::fmt::Result {
     match seconds.checked_mul(1_000_000) {
         Some(micros) => write!(out, "{}", Timestamp::from_micros(micros).date()),
-        // Beyond what the calendar has here: the number says it exactly.
+        // The time is outside of the calendar; the number is exact.
         None => write!(out, "{seconds} s"),
     }
 }

@@ -1,4 +1,4 @@
-//! Arrow batches into a table: rows are appended and durable before they are counted.
+//! Imports Arrow batches into a table. Rows are durable before they are counted.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,52 +17,52 @@ use super::parquet::{ParquetBounds, ParquetRows};
 use super::zone::Zone;
 use crate::clock::system_now;
 
-/// Pause before a busy store is asked again, and between looks at what is durable.
+/// Pause before a busy store is tried again, and between checks of durability.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Puts rows into one table of a store.
+/// Imports rows into one table of a store.
 pub struct Importer<'a> {
-    /// None for a look at what would become of the rows.
+    /// `None` for a dry run.
     store: Option<&'a dyn Store>,
     table: String,
     columns: Columns,
     rules: ImportRules,
-    /// Older rows would go with the next look at what is too old.
+    /// Older rows would expire at once, so they are left out.
     oldest: Option<Timestamp>,
-    patience: Duration,
-    /// Series by their tag values; forgotten when there are many.
+    busy_timeout: Duration,
+    /// Cache of series by their tag values. It is emptied when it is full.
     series: HashMap<Vec<Option<String>>, Result<SeriesId, String>>,
     batch: Batch,
     last: Sequence,
     counts: ImportCounts,
-    /// Memory for texts of values that are none.
+    /// Buffer for texts of values of other types.
     text: String,
 }
 
-/// Series that an importer remembers.
+/// Series in the cache of an importer.
 const SERIES_REMEMBERED: usize = 100_000;
 
 impl<'a> Importer<'a> {
-    /// Begins an import. A store that is busy for longer than `patience` ends it. Which rows are too old for the table is decided by
-    /// the time at which it begins.
+    /// Begins an import. It ends if the store is busy for longer than `busy_timeout`. The start time decides which rows are too old
+    /// for the table.
     ///
     /// # Errors
-    /// When the table's name breaks the rules.
+    /// The name of the table breaks the rules.
     pub fn new(
         store: &'a dyn Store,
         table: &str,
         columns: Columns,
         rules: ImportRules,
-        patience: Duration,
+        busy_timeout: Duration,
     ) -> Result<Self, BulkError> {
         let oldest = store.ttl(table).map(|ttl| oldest_kept(system_now(), ttl));
-        Ok(Self { store: Some(store), oldest, patience, ..Self::examine(table, columns, rules)? })
+        Ok(Self { store: Some(store), oldest, busy_timeout, ..Self::examine(table, columns, rules)? })
     }
 
-    /// Counts what would become of rows, and keeps nothing. How long the table keeps rows is not known here.
+    /// A dry run: it counts rows and stores nothing. It does not know the retention of the table.
     ///
     /// # Errors
-    /// When the table's name breaks the rules.
+    /// The name of the table breaks the rules.
     pub fn examine(table: &str, columns: Columns, rules: ImportRules) -> Result<Self, BulkError> {
         name::check_table(table).map_err(StoreError::from)?;
         Ok(Self {
@@ -71,7 +71,7 @@ impl<'a> Importer<'a> {
             columns,
             rules,
             oldest: None,
-            patience: Duration::ZERO,
+            busy_timeout: Duration::ZERO,
             series: HashMap::new(),
             batch: Batch::new(),
             last: 0,
@@ -80,10 +80,10 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// Appends the rows of a batch. They are counted by [`sync`](Self::sync).
+    /// Appends the rows of a batch. [`sync`](Self::sync) counts them.
     ///
     /// # Errors
-    /// When the store refuses them; rows of earlier calls are kept.
+    /// The store refuses the rows. Rows of earlier calls stay.
     pub fn append(&mut self, rows: &RecordBatch) -> Result<(), BulkError> {
         let columns = plain_columns(rows)?;
         for row in 0..rows.num_rows() {
@@ -95,10 +95,10 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Waits until everything appended is durable and returns what became of the rows since the last call.
+    /// Waits until all appended rows are durable. Returns the counts since the last call.
     ///
     /// # Errors
-    /// When the store fails before that.
+    /// The store fails.
     pub fn sync(&mut self) -> Result<ImportCounts, BulkError> {
         self.send()?;
         let Some(store) = self.store else { return Ok(std::mem::take(&mut self.counts)) };
@@ -118,7 +118,7 @@ impl<'a> Importer<'a> {
     fn send(&mut self) -> Result<(), BulkError> {
         if let (Some(store), false) = (self.store, self.batch.is_empty()) {
             let began = Instant::now();
-            self.last = retry(began, self.patience, || store.append(&self.batch, Durability::Fsync))?;
+            self.last = retry(began, self.busy_timeout, || store.append(&self.batch, Durability::Fsync))?;
         }
         self.batch.clear();
         Ok(())
@@ -172,7 +172,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// The time of a row; `None` when the row is left out for it.
+    /// The time of a row; `None` if the row is left out because of its time.
     fn time(&mut self, column: &dyn Array, row: usize) -> Option<Timestamp> {
         let (ts, cut) = match cells::time(column, row) {
             Ok(Some(time)) => time,
@@ -208,7 +208,7 @@ impl<'a> Importer<'a> {
         let tags: Vec<(&str, &str)> =
             names.filter_map(|((_, name), value)| Some((name.as_str(), value.as_deref()?))).collect();
         let series = match (SeriesKey::new(&self.table, &tags), self.store) {
-            (Ok(key), Some(store)) => Ok(retry(Instant::now(), self.patience, || store.series(&key))?),
+            (Ok(key), Some(store)) => Ok(retry(Instant::now(), self.busy_timeout, || store.series(&key))?),
             // Nobody looks the series up.
             (Ok(_), None) => Ok(SeriesId(0)),
             (Err(error), _) => Err(error.to_string()),
@@ -223,12 +223,12 @@ impl<'a> Importer<'a> {
 
 fn retry<T>(
     began: Instant,
-    patience: Duration,
+    busy_timeout: Duration,
     mut attempt: impl FnMut() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     loop {
         match attempt() {
-            Err(error) if error.blame() == Blame::Busy && began.elapsed() < patience => {
+            Err(error) if error.blame() == Blame::Busy && began.elapsed() < busy_timeout => {
                 std::thread::sleep(PAUSE);
             }
             done => return done,
@@ -236,11 +236,11 @@ fn retry<T>(
     }
 }
 
-/// Imports a whole Parquet file whose schema says what its columns are. Times without a zone are those of `zone`.
+/// Imports a whole Parquet file whose schema has the roles of its columns. Times without a zone are local times of `zone`.
 ///
 /// # Errors
-/// When the file cannot be read within `bounds`, its times have no zone and none is given, or the other way round, and when
-/// the store refuses; what was appended before is kept.
+/// The file cannot be read within `bounds`, a zone is missing or does not apply, or the store refuses rows. Rows that were
+/// appended before stay.
 pub fn import_parquet(
     store: &dyn Store,
     table: &str,
@@ -248,12 +248,12 @@ pub fn import_parquet(
     bounds: ParquetBounds,
     zone: Option<&Zone>,
     rules: ImportRules,
-    patience: Duration,
+    busy_timeout: Duration,
 ) -> Result<ImportCounts, BulkError> {
     let mut reader = ParquetRows::open(file, bounds)?;
     let columns = Columns::of(reader.schema(), &[], None)?;
     let mut local = LocalColumn::of(reader.schema().field(columns.ts), columns.ts, zone)?;
-    let mut importer = Importer::new(store, table, columns, rules, patience)?;
+    let mut importer = Importer::new(store, table, columns, rules, busy_timeout)?;
     while let Some(rows) = reader.next_rows()? {
         match &mut local {
             Some(local) => importer.append(&local.in_utc(rows)?)?,

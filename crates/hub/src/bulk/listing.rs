@@ -1,4 +1,4 @@
-//! What columns a table has.
+//! Lists the columns of a table.
 
 use arrow_schema::{Field, Schema};
 use store::table::{COLUMN_KIND, COLUMN_NAME};
@@ -7,21 +7,21 @@ use store::{Column, Store};
 use super::BulkError;
 use crate::retention::is_there;
 
-/// A column of a table as readers see it.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumn {
     /// Its name.
     pub column: String,
-    /// What it is: `tag`, `ts`, or a field's type such as `json`.
+    /// Its kind: `tag`, `ts`, or the type of a field such as `json`.
     pub kind: String,
-    /// The tag, or the key under which devices report the values.
+    /// The tag, or the key of the values.
     pub name: String,
 }
 
-/// The columns of a table: tags, then `ts`, then fields in the order in which their keys came first.
+/// The columns of a table: tags, then `ts`, then fields in the order in which their keys first appeared.
 ///
 /// # Errors
-/// That there is no such table.
+/// The table does not exist.
 pub fn table_columns(store: &dyn Store, table: &str) -> Result<Vec<TableColumn>, BulkError> {
     let schema = match store.snapshot(table)? {
         Some(snapshot) => snapshot.columns().schema(),

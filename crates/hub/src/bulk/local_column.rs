@@ -1,4 +1,4 @@
-//! A column of local times in a file: read as the times of a zone, and counted where that says no moment.
+//! A column of local times in a file. It converts them to UTC by a time zone, and counts times without a unique moment.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::cells;
 use super::counts::ImportCounts;
 use super::zone::{LocalTimeError, Zone};
 
-/// The column with the times of a file, none of which has an offset.
+/// The column with the times of a file, without offsets.
 pub(super) struct LocalColumn<'a> {
     index: usize,
     zone: &'a Zone,
     refused: u64,
     first_refused: Option<String>,
     chosen: u64,
-    /// Times beyond what can be represented, or finer than microseconds.
+    /// Times that cannot be represented, or are finer than microseconds.
     out_of_range: u64,
     cut: u64,
 }
 
 impl<'a> LocalColumn<'a> {
-    /// `None` for a column whose times say when they were.
+    /// `None` for a column of times with offsets.
     ///
     /// # Errors
-    /// When a zone is lacking, and when one is given that does not apply.
+    /// A zone is missing, or does not apply.
     pub(super) fn of(field: &Field, index: usize, zone: Option<&'a Zone>) -> Result<Option<Self>, BulkError> {
         let name = field.name();
         let is_local = matches!(field.data_type(), DataType::Timestamp(_, None));
@@ -55,7 +55,7 @@ impl<'a> LocalColumn<'a> {
         }
     }
 
-    /// The batch with its times in UTC; a time that says no moment is none.
+    /// The batch with its times in UTC. A time without a unique moment becomes null.
     pub(super) fn in_utc(&mut self, rows: RecordBatch) -> Result<RecordBatch, BulkError> {
         let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let column = rows.column(self.index);
@@ -97,7 +97,7 @@ impl<'a> LocalColumn<'a> {
         }
     }
 
-    /// Adds what was counted. Whoever took the batches found no time in these rows.
+    /// Adds the counts of this column. The importer has counted these rows as rows without a time.
     pub(super) fn tell(self, counts: &mut ImportCounts) {
         counts.without_time = counts.without_time.saturating_sub(self.refused + self.out_of_range);
         counts.time_out_of_range += self.out_of_range;

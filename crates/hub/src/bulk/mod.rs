@@ -1,6 +1,6 @@
-//! Whole tables in and out: exports as CSV or Parquet, imports of Arrow batches.
+//! Exports whole tables as CSV or Parquet, and imports Arrow batches.
 //!
-//! Both work on any store, so a command uses them on a stopped directory and a door on a running server.
+//! Both work on any store: a command uses them on a stopped data directory, and a door on a running server.
 
 mod cells;
 mod columns;
@@ -27,46 +27,46 @@ use std::io;
 
 use store::{Store, StoreError};
 
-/// Why an export or an import ended early.
+/// An export or import that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no such table.
+    /// The table does not exist.
     #[error("there is no table {table:?}; {}", named(.known))]
     NoTable {
-        /// Which.
+        /// Its name.
         table: String,
-        /// Those that there are.
+        /// The existing tables.
         known: Vec<String>,
     },
-    /// The table has no such key.
+    /// The table does not have the key.
     #[error("the table {table} has no key {key:?}; {hint}")]
     NoKey {
-        /// Which table.
+        /// The table.
         table: String,
-        /// The name that is no key.
+        /// The name in the request.
         key: String,
-        /// What the caller may have meant.
+        /// A guess at what the caller meant.
         hint: String,
     },
-    /// What was asked for is not understood.
+    /// The request is invalid.
     #[error("{0}")]
     Asked(String),
-    /// The data is not what it should be.
+    /// The data is invalid.
     #[error("{0}")]
     Data(String),
-    /// It cannot be written.
+    /// The output cannot be written.
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
 }
 
-/// Tables that an error names at most.
+/// Most tables that an error names.
 const TABLES_NAMED: usize = 10;
 
 impl BulkError {
-    /// That a store has no such table, with those that it has.
+    /// The error of a missing table, with the existing tables.
     pub(crate) fn no_table(store: &dyn Store, table: &str) -> Self {
         match store.tables() {
             Ok(tables) => {

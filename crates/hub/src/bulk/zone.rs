@@ -1,4 +1,4 @@
-//! Local times: what the clocks of a zone show, without the offset from UTC that would say when that was.
+//! Local times of a time zone: times without an offset from UTC.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZo
 
 const SECOND_US: i64 = 1_000_000;
 
-/// What a local time means that clocks show twice, because they are put back, or skip, because they are put forward.
+/// The rule for a local time that is ambiguous (clocks are set back) or skipped (clocks are set forward).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClockChange {
-    /// Nothing: only an offset tells when it was.
+    /// Refuse it: the time needs an offset.
     #[default]
     Refuse,
-    /// The earlier of the two times that it can be.
+    /// The earlier of the two possible times.
     Earlier,
-    /// The later of them.
+    /// The later of the two possible times.
     Later,
 }
 
@@ -33,11 +33,11 @@ impl FromStr for ClockChange {
     }
 }
 
-/// Where local times were written.
+/// The time zone of local times.
 #[derive(Debug, Clone)]
 pub struct Zone {
     zone: Tz,
-    /// As it was said.
+    /// As the user wrote it.
     name: Arc<str>,
     clock_change: ClockChange,
 }
@@ -54,42 +54,42 @@ impl FromStr for Zone {
     }
 }
 
-/// When a local time was.
+/// The moment of a local time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Microseconds since 1970, UTC.
     pub micros: i64,
-    /// Whether the local time came twice or never, and [`ClockChange`] decided.
+    /// Whether the local time was ambiguous or skipped, and [`ClockChange`] decided.
     pub is_chosen: bool,
 }
 
-/// Why a local time says no moment.
+/// A local time without a unique moment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocalTimeError {
-    /// It comes twice or never.
+    /// It is ambiguous or skipped.
     #[error("{0}")]
     ClockChange(String),
-    /// Its moment is beyond what can be represented.
+    /// Its moment cannot be represented.
     #[error("the time cannot be represented")]
     OutOfRange,
 }
 
 impl Zone {
-    /// The zone with another answer to local times that come twice or never.
+    /// The zone with another rule for ambiguous and skipped local times.
     #[must_use]
     pub fn with_clock_change(self, clock_change: ClockChange) -> Self {
         Self { clock_change, ..self }
     }
 
-    /// Whether the zone is one offset for good, so that its clocks are never changed.
+    /// Whether the zone has one fixed offset.
     pub fn is_fixed(&self) -> bool {
         self.name.starts_with(['+', '-']) || self.name.eq_ignore_ascii_case("utc")
     }
 
-    /// When clocks of the zone show a time, which is given in microseconds as if it were UTC.
+    /// The moment of a local time, which is given in microseconds as if it were UTC.
     ///
     /// # Errors
-    /// When clocks show it twice or never and [`ClockChange::Refuse`] is what to do, and when it is too far away.
+    /// The time is ambiguous or skipped and the rule is [`ClockChange::Refuse`], or it cannot be represented.
     pub fn moment(&self, local_us: i64) -> Result<Moment, LocalTimeError> {
         let local = DateTime::from_timestamp_micros(local_us).ok_or(LocalTimeError::OutOfRange)?.naive_utc();
         let offset = |offset: &<Tz as TimeZone>::Offset| i64::from(offset.fix().local_minus_utc());
@@ -124,7 +124,7 @@ fn minus(local_us: i64, offset_s: i64) -> Result<i64, LocalTimeError> {
     local_us.checked_sub(offset_s * SECOND_US).ok_or(LocalTimeError::OutOfRange)
 }
 
-/// A time so many days away: clocks are not changed twice in two days.
+/// The time this many days away. Clocks do not change twice in two days.
 fn shifted(local: NaiveDateTime, days: i64) -> Result<NaiveDateTime, LocalTimeError> {
     local.checked_add_signed(TimeDelta::days(days)).ok_or(LocalTimeError::OutOfRange)
 }

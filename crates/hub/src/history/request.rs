@@ -50,7 +50,7 @@ pub enum HistoryError {
         actual: u64,
         /// The limit.
         limit: u64,
-        /// What the caller should change.
+        /// The remedy for the caller.
         remedy: &'static str,
     },
     /// The store failed to read.

@@ -31,7 +31,7 @@ pub struct Update {
 impl Update {
     /// About the bytes that the update takes in memory.
     pub fn weight(&self) -> usize {
-        // The counters of an `Arc`, and what an allocator adds to three allocations.
+        // The counters of an `Arc`, and the overhead of three allocations.
         const OVERHEAD_BYTES: usize = 2 * size_of::<usize>() + 3 * 16;
         let text = match &self.value {
             Value::String(text) | Value::Json(text) => text.len(),

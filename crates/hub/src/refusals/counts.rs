@@ -252,7 +252,7 @@ mod tests {
         let count = refusals.state.lock().devices.len();
         assert_eq!(count, REFUSED_DEVICES_MAX / 2);
         assert_eq!(refusals.of(device(0)), None);
-        // Who was forgotten is not said to have had none since the start.
+        // A forgotten device has a later start of counting.
         assert_eq!(refusals.of(device(REFUSED_DEVICES_MAX)).unwrap().since, at(REFUSED_DEVICES_MAX as i64));
     }
 }

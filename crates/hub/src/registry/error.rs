@@ -20,7 +20,7 @@ pub enum RegistryError {
     Invalid {
         /// Kind of the value, such as "access token".
         what: &'static str,
-        /// What is wrong, and what is allowed.
+        /// The fault, and the rule.
         reason: String,
     },
     /// The request is larger than a limit allows.
@@ -93,12 +93,12 @@ pub enum RegistryError {
         /// The newest version this release reads.
         known: i32,
     },
-    /// The file is a database, but not a registry, or it lacks what every registry holds.
+    /// The file is a database, but not a registry, or it lacks required content.
     #[error("{} is not a registry: {reason}; restore it from a backup", .path.display())]
     NotARegistry {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The fault.
         reason: String,
     },
     /// SQLite failed.
@@ -126,7 +126,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// Who can resolve the error. No wildcard arm: a new variant must decide.
+    /// The party that can resolve the error. No wildcard arm: a new variant must decide.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Name(_)

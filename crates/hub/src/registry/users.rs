@@ -171,7 +171,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Opens a session for a user who has authenticated.
+    /// Opens a session for an authenticated user.
     pub fn open_session(&self, user: &User, now: Timestamp) -> TokenPair {
         self.sessions.read().issue(user, now)
     }

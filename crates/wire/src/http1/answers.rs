@@ -1,4 +1,4 @@
-//! The answers of one connection, piece by piece.
+//! Parses the answers of one connection, piece by piece.
 
 use httparse::Status;
 
@@ -8,15 +8,15 @@ use super::limits::CHUNK_LINE_BYTES_MAX;
 /// A piece of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Status and headers. Interim answers (1xx) are not shown.
+    /// Status and headers. Interim answers (1xx) are skipped.
     Head(Head),
-    /// Some bytes of the body, as they are without their framing.
+    /// Some bytes of the body, without framing.
     Body(&'a [u8]),
-    /// The answer is whole. If its head does not keep the connection open, there is no other.
+    /// The end of the answer. If its head does not keep the connection open, no other answer follows.
     End,
 }
 
-/// Where the reading of a connection is.
+/// The state of parsing a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
     at: At,
@@ -26,19 +26,19 @@ pub struct Answers {
 enum At {
     #[default]
     Head,
-    /// So many bytes of the body are to come.
+    /// In a body; this many bytes are left.
     Body(u64),
     UntilClose,
     ChunkSize,
-    /// So many bytes of the chunk are to come.
+    /// In a chunk; this many bytes are left.
     Chunk(u64),
     ChunkEnd,
     Trailer,
 }
 
 impl Answers {
-    /// The next piece at the beginning of `bytes` and the bytes it takes; `None` when more bytes are needed. `to_head` says
-    /// that the request which is answered was HEAD.
+    /// The next piece at the beginning of `bytes`, and its length; `None` when more bytes are needed. `to_head` means that the
+    /// request was HEAD.
     pub fn next<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -99,7 +99,7 @@ impl Answers {
         }
     }
 
-    /// The server closed the connection. `Ok(true)` when that is the end of an answer, `Ok(false)` between two answers.
+    /// The server closed the connection. `Ok(true)` if this ends an answer, `Ok(false)` between two answers.
     pub fn closed(&mut self) -> Result<bool, DecodeError> {
         let what = match std::mem::take(&mut self.at) {
             At::Head => return Ok(false),
@@ -130,7 +130,7 @@ impl Answers {
     }
 }
 
-/// More bytes are needed; what was skipped is given as an empty piece of a body, so that it is not seen again.
+/// More bytes are needed. Skipped bytes are returned as an empty piece of the body, so the caller does not pass them again.
 fn skip<'a>(skipped: usize) -> Option<(Piece<'a>, usize)> {
     (skipped > 0).then_some((Piece::Body(&[]), skipped))
 }
@@ -143,7 +143,7 @@ fn switched(rest: &[u8]) -> DecodeError {
 }
 
 fn chunk_size(rest: &[u8]) -> Result<Option<(u64, usize)>, DecodeError> {
-    // An empty line is no size; httparse would take it for 0.
+    // An empty line is not a size, but httparse would parse it as 0.
     let parsed = match rest.first() {
         Some(first) if !first.is_ascii_hexdigit() => Err(httparse::InvalidChunkSize),
         _ => httparse::parse_chunk_size(rest),
@@ -160,7 +160,7 @@ fn chunk_size(rest: &[u8]) -> Result<Option<(u64, usize)>, DecodeError> {
     }
 }
 
-/// Length of the line at the beginning, its end included.
+/// Length of the first line, including its end.
 fn line(rest: &[u8], what: &'static str) -> Result<Option<usize>, DecodeError> {
     match rest.iter().position(|byte| *byte == b'\n') {
         Some(end) if end < CHUNK_LINE_BYTES_MAX => Ok(Some(end + 1)),

@@ -1,4 +1,4 @@
-//! The head of an answer: what a client must know of it to find the end of the answer and the next one.
+//! The head of an answer: status, framing and connection, by which a client finds the end of the answer.
 
 use std::mem::MaybeUninit;
 
@@ -6,65 +6,65 @@ use httparse::{Header, ParserConfig, Response, Status};
 
 use super::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 
-/// What tells where a body ends (RFC 9112, 6.3).
+/// The framing of a body (RFC 9112, 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// There is no body: an answer to HEAD, or of status 1xx, 204 or 304.
     Empty,
-    /// So many bytes.
+    /// A body of this many bytes.
     Length(u64),
-    /// Chunks, each with its size.
+    /// Chunks with their sizes.
     Chunked,
-    /// The end of the connection.
+    /// The body ends with the connection.
     UntilClose,
 }
 
-/// What the head of an answer says.
+/// The head of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The status, 100 to 999.
     pub status: u16,
-    /// Where the body ends.
+    /// Framing of the body.
     pub framing: Framing,
-    /// Whether the server goes on listening after this answer.
+    /// Whether the server keeps the connection open after this answer.
     pub keeps_open: bool,
-    /// Length of the head, bytes, the empty line included.
+    /// Bytes of the head, including the empty line.
     pub bytes: usize,
 }
 
-/// Bytes that are no answer of HTTP/1.x.
+/// Bytes that are not an answer of HTTP/1.x.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Status line or headers are not as they must be.
+    /// The status line or a header is malformed.
     #[error("the head `{text}` is none of HTTP/1.1: {what}")]
     Head {
         /// Its beginning.
         text: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
-    /// A header that tells where the body ends does not.
+    /// A header with the framing is malformed.
     #[error("`{name}: {value}`: {what}")]
     Length {
         /// Its name.
         name: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
-    /// A chunk does not begin with its size or does not end with CR LF.
+    /// A chunk lacks its size at the beginning or CR LF at the end.
     #[error("`{text}` {what}")]
     Chunk {
-        /// What stands there.
+        /// The actual bytes.
         text: String,
-        /// What should.
+        /// The expected content.
         what: &'static str,
     },
-    /// Longer than a limit allows.
+    /// A part of the answer exceeds a limit.
     #[error("{what} is longer than the limit of {limit} bytes")]
     TooLong {
-        /// What.
+        /// The part.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -72,7 +72,7 @@ pub enum DecodeError {
     /// The connection ended inside an answer.
     #[error("the connection ended inside an answer: {what}")]
     Cut {
-        /// What was missing.
+        /// The missing part.
         what: &'static str,
     },
 }
@@ -84,7 +84,7 @@ pub(super) fn quote(bytes: &[u8]) -> String {
     bytes[..bytes.len().min(QUOTE_BYTES)].escape_ascii().to_string()
 }
 
-/// The head at the beginning of `bytes`; `None` when more bytes are needed. `to_head` says that the request was HEAD.
+/// The head at the beginning of `bytes`; `None` when more bytes are needed. `to_head` means that the request was HEAD.
 pub fn head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, DecodeError> {
     let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
     let mut response = Response::new(&mut []);
@@ -113,7 +113,7 @@ pub fn head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, DecodeError> {
     Ok(Some(Head { status, framing, keeps_open, bytes: length }))
 }
 
-/// What the headers say of framing and connection.
+/// The framing and the connection option in the headers.
 #[derive(Debug, Default)]
 struct Said {
     length: Option<u64>,
@@ -126,7 +126,7 @@ struct Said {
 impl Said {
     fn hear(&mut self, header: &Header<'_>) -> Result<(), DecodeError> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        // Most headers are none of them, and their length says so.
+        // The length rules out most headers.
         match header.name.len() {
             10 if is("connection") => {
                 for word in words(header.value) {
@@ -169,7 +169,7 @@ impl Said {
     }
 }
 
-/// The members of a list with commas.
+/// The members of a comma-separated list.
 fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|word| !word.is_empty())
 }

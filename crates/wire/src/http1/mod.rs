@@ -1,7 +1,7 @@
-//! HTTP/1.1 and 1.0 as a client sees them (RFC 9110, RFC 9112).
+//! HTTP/1.1 and 1.0 for clients (RFC 9110, RFC 9112).
 //!
-//! Reading is in two layers: [`head()`] is one answer's status line and headers, and [`Answers`] goes through the answers of
-//! a connection piece by piece, whatever tells where their bodies end. Neither keeps or copies a body. Writing is [`mod@write`].
+//! Parsing has two layers: [`head()`] parses the status line and headers of one answer, and [`Answers`] goes through the answers
+//! of a connection piece by piece, with any framing. Neither keeps or copies a body. [`mod@write`] writes requests.
 //!
 //! A client of one connection:
 //!

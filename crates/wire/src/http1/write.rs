@@ -1,5 +1,5 @@
-//! Writing requests of HTTP/1.1. What is written is not looked at: [`is_token`], [`is_target`] and [`is_value`] tell beforehand
-//! whether a text can stand in its place.
+//! Writes requests of HTTP/1.1. The functions do not check their arguments; [`is_token`], [`is_target`] and [`is_value`] check
+//! whether a text is allowed.
 
 /// Appends the request line.
 pub fn start(out: &mut Vec<u8>, method: &str, target: &str) {
@@ -15,7 +15,7 @@ pub fn header(out: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// Ends the head. A body follows if a header said how long it is.
+/// Ends the head. A body follows if a header has its length.
 pub fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }

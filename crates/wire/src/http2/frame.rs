@@ -1,4 +1,4 @@
-//! Frames.
+//! Parses frames.
 
 use super::limits::FRAME_HEADER_BYTES;
 
@@ -8,7 +8,7 @@ pub mod flag {
     pub const END_STREAM: u8 = 1;
     /// SETTINGS and PING: an acknowledgement.
     pub const ACK: u8 = 1;
-    /// HEADERS and CONTINUATION: the block of headers ends with it.
+    /// HEADERS and CONTINUATION: the last frame of the header block.
     pub const END_HEADERS: u8 = 4;
     /// DATA and HEADERS: there is padding.
     pub const PADDED: u8 = 8;
@@ -16,30 +16,30 @@ pub mod flag {
     pub const PRIORITY: u8 = 0x20;
 }
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Bytes of a body.
     Data,
     /// Beginning of a request, an answer or a trailer.
     Headers,
-    /// Of no meaning any more.
+    /// PRIORITY, which is obsolete.
     Priority,
     /// The end of one stream.
     RstStream,
-    /// What the sender can take.
+    /// Settings of the sender.
     Settings,
     /// A stream that the server opens.
     PushPromise,
-    /// A question whether somebody is there.
+    /// A liveness check.
     Ping,
-    /// No other streams on this connection.
+    /// The sender accepts no further streams on this connection.
     GoAway,
-    /// More bytes may be sent.
+    /// The receiver of the frame may send more bytes.
     WindowUpdate,
-    /// More of a block of headers.
+    /// Continuation of a header block.
     Continuation,
-    /// To be ignored.
+    /// An unknown kind, to be ignored.
     Unknown(u8),
 }
 
@@ -77,20 +77,20 @@ impl Kind {
     }
 }
 
-/// A frame as it came.
+/// A received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it is.
+    /// Kind of the frame.
     pub kind: Kind,
     /// Its flags; see [`flag`].
     pub flags: u8,
-    /// Number of its stream, 0 for the connection.
+    /// Id of its stream; 0 for the connection.
     pub stream: u32,
-    /// What follows its header.
+    /// Payload after the frame header.
     pub payload: &'a [u8],
 }
 
-/// Bytes that are no HTTP/2.
+/// Bytes that are not HTTP/2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// A frame is longer than the receiver allows.
@@ -101,26 +101,26 @@ pub enum DecodeError {
         /// The limit.
         limit: usize,
     },
-    /// A frame has not the form of its kind.
+    /// A frame has a wrong form for its kind.
     #[error("a frame {kind:?} of {length} bytes: {what}")]
     Frame {
         /// Its kind.
         kind: Kind,
         /// Length of its payload.
         length: usize,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
-    /// A block of headers cannot be read.
+    /// A header block is malformed.
     #[error("headers: {what}")]
     Headers {
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
 }
 
-/// The frame at the beginning of `bytes` and its whole length; `None` when more bytes are needed. `limit` is the largest
-/// payload that was announced.
+/// The frame at the beginning of `bytes`, and its whole length; `None` when more bytes are needed. `limit` is the largest
+/// payload that the receiver has announced.
 pub fn frame(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, usize)>, DecodeError> {
     let Some((header, rest)) = bytes.split_at_checked(FRAME_HEADER_BYTES) else { return Ok(None) };
     let length = usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
@@ -132,13 +132,13 @@ pub fn frame(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, usize)>, D
     Ok(Some((found, FRAME_HEADER_BYTES + length)))
 }
 
-/// 31 bits; the first bit means nothing.
+/// A 31-bit number; the first bit is reserved.
 fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)) & 0x7fff_ffff
 }
 
 impl<'a> Frame<'a> {
-    /// Whether it has a flag.
+    /// Whether the flag is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

@@ -1,4 +1,4 @@
-//! Header compression (RFC 7541), as far as a client needs it whose dynamic table has the size 0.
+//! Header compression (RFC 7541) for a client whose dynamic table has the size 0.
 
 use super::frame::DecodeError;
 
@@ -18,18 +18,17 @@ pub mod entry {
     pub const CONTENT_LENGTH: u64 = 28;
 }
 
-/// `:status` with each of these values stands in the static table from entry 8 on.
+/// The values of `:status` in the static table, from entry 8 on.
 const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 const FIRST_STATUS: u64 = 8;
 const STATIC_ENTRIES: u64 = 61;
 const STATUS_NAME: &[u8] = b":status";
-/// The same in the code of appendix B.
+/// `:status` in the code of appendix B.
 const STATUS_NAME_CODED: &[u8] = &[0xb8, 0x84, 0x8d, 0x36, 0xa3];
-/// An integer of more continuation bytes is above any limit here.
+/// An integer with more continuation bytes exceeds every limit here.
 const INTEGER_BYTES_MAX: usize = 5;
 
-/// The status of an answer, out of the beginning of its block of headers: pseudo-headers come first, so nothing behind it is
-/// read.
+/// The status of an answer, from the beginning of its header block. Pseudo-headers come first, so it parses no further fields.
 pub fn status(block: &[u8]) -> Result<u16, DecodeError> {
     let mut rest = block;
     loop {
@@ -40,7 +39,7 @@ pub fn status(block: &[u8]) -> Result<u16, DecodeError> {
             return status.copied().ok_or_else(|| wrong("they do not begin with `:status`"));
         }
         if first & 0xe0 == 0x20 {
-            // The new size of the dynamic table.
+            // A change of the dynamic table's size.
             let (size, used) = integer(rest, 5)?;
             if size > 0 {
                 return Err(wrong("the dynamic table was made larger than was allowed"));
@@ -74,7 +73,7 @@ fn wrong(what: &'static str) -> DecodeError {
     DecodeError::Headers { what }
 }
 
-/// An integer with a prefix of so many bits (RFC 7541, 5.1) and the bytes it takes.
+/// An integer with a prefix of this many bits (RFC 7541, 5.1), and its length.
 fn integer(bytes: &[u8], prefix: u32) -> Result<(u64, usize), DecodeError> {
     let all = (1_u64 << prefix) - 1;
     let first = u64::from(*bytes.first().ok_or_else(|| wrong("an integer is cut"))?) & all;
@@ -91,7 +90,7 @@ fn integer(bytes: &[u8], prefix: u32) -> Result<(u64, usize), DecodeError> {
     Err(wrong("an integer is cut or too large"))
 }
 
-/// A text, whether it is in the code of appendix B, and the bytes it takes.
+/// A text, whether it is in the code of appendix B, and its length.
 fn text(bytes: &[u8]) -> Result<(bool, &[u8], usize), DecodeError> {
     let (length, used) = integer(bytes, 7)?;
     let end = used.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
@@ -129,24 +128,24 @@ fn coded_digits(coded: &[u8]) -> Option<u16> {
     (left < 8 && padding == (1 << left) - 1).then_some(number)
 }
 
-/// Appends an entry of the static table as it is.
+/// Appends an entry of the static table.
 pub fn indexed(out: &mut Vec<u8>, entry: u64) {
     write_integer(out, 0x80, 7, entry);
 }
 
-/// Appends a field with the name of an entry of the static table, not to be remembered.
+/// Appends a field with the name of an entry of the static table. The server does not index it.
 pub fn named(out: &mut Vec<u8>, entry: u64, value: &[u8]) {
     named_start(out, entry, value.len());
     out.extend_from_slice(value);
 }
 
-/// The same up to the value, whose bytes follow.
+/// Appends such a field without its value, whose bytes follow.
 pub fn named_start(out: &mut Vec<u8>, entry: u64, value_bytes: usize) {
     write_integer(out, 0, 4, entry);
     write_integer(out, 0, 7, value_bytes as u64);
 }
 
-/// Appends a field whose name is written out. Names are lower case in HTTP/2.
+/// Appends a field with a literal name. Names are lower case in HTTP/2.
 pub fn literal(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.push(0);
     for text in [name, value] {

@@ -1,4 +1,4 @@
-//! Writing frames.
+//! Writes frames.
 
 use super::frame::{Kind, flag};
 

@@ -78,7 +78,7 @@ pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, D
         if v5 { Properties::read(body, scope_of(PacketType::Connect))? } else { Properties::NONE };
     let client_id = body.string()?;
     let will = if flags & WILL_FLAG != 0 { Some(decode_will(flags, body, v5)?) } else { None };
-    // In MQTT 3.1 the packet may end before what its flags announce [MQTT31 3.1, "User name and password"].
+    // In MQTT 3.1 the packet may end before fields that its flags announce [MQTT31 3.1, "User name and password"].
     let follows = |body: &Reader<'_>| version != ProtocolVersion::V31 || !body.is_at_end();
     let username = if flags & USERNAME != 0 && follows(body) { Some(body.string()?) } else { None };
     let password = if flags & PASSWORD != 0 && follows(body) { Some(body.binary()?) } else { None };

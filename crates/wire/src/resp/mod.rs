@@ -1,7 +1,7 @@
-//! RESP, the protocol of Redis and what speaks like it, versions 2 and 3.
+//! RESP versions 2 and 3: the protocol of Redis and compatible servers.
 //!
-//! Reading is in two layers: [`token()`] gives one token after the other (a header such as `*3` is a token of its own), and
-//! [`reply()`] finds the end of a whole reply and says what it is. Neither allocates. Writing is [`mod@write`].
+//! Parsing has two layers: [`token()`] parses one token after the other (a header such as `*3` is a token of its own), and
+//! [`reply()`] finds the end of a whole reply and classifies it. Neither allocates. [`mod@write`] writes commands.
 
 pub mod limits;
 pub mod reply;

@@ -1,4 +1,4 @@
-//! Whole replies: where one ends and what it is, without building it.
+//! Finds the end of a whole reply and classifies it, without building it.
 
 use super::limits::DEPTH_MAX;
 use super::token::{DecodeError, Token, token};
@@ -12,7 +12,7 @@ pub struct Reply<'a> {
     pub nulls: usize,
     /// The first error inside its aggregate, as in the answer to EXEC.
     pub inner_error: Option<&'a [u8]>,
-    /// Its length in bytes, pushes and attributes before it included.
+    /// Its length in bytes, including pushes and attributes before it.
     pub consumed: usize,
 }
 
@@ -58,7 +58,7 @@ fn skip<'a>(bytes: &'a [u8], found: &mut Reply<'a>, elements_count: usize) -> Re
         let offset = found.consumed;
         let Some((inner, length)) = token(bytes, offset)? else { return Ok(false) };
         found.consumed += length;
-        // What an attribute says is not an element itself.
+        // The content of an attribute is not an element.
         left[depth] -= usize::from(!matches!(inner, Token::Attribute(_)));
         match inner {
             Token::Null if depth == 0 => found.nulls += 1,

@@ -1,4 +1,4 @@
-//! One token of RESP.
+//! Parses one token of RESP.
 
 use super::limits::{BULK_BYTES_MAX, ELEMENTS_MAX, LINE_BYTES_MAX};
 
@@ -17,25 +17,25 @@ pub enum Token<'a> {
     Null,
     /// `#t`
     Boolean(bool),
-    /// `,3.14`, as it is written
+    /// `,3.14`, as text
     Double(&'a [u8]),
     /// `(` and digits
     BigNumber(&'a [u8]),
     /// `=` with three letters of format, a colon and the text
     Verbatim(&'a [u8]),
-    /// `*3`: so many elements follow
+    /// `*3`: the number of elements that follow
     Array(usize),
-    /// `%2`: so many pairs follow
+    /// `%2`: the number of pairs that follow
     Map(usize),
     /// `~3`
     Set(usize),
-    /// `>3`: out of band, no reply
+    /// `>3`: out of band, not a reply
     Push(usize),
-    /// `|1`: so many pairs about the reply that follows them
+    /// `|1`: the number of pairs about the following reply
     Attribute(usize),
 }
 
-/// Bytes that are no RESP.
+/// Bytes that are not RESP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// No type starts with this byte.
@@ -46,14 +46,14 @@ pub enum DecodeError {
         /// Where it is.
         offset: usize,
     },
-    /// A number, boolean or length is not written as it must be.
+    /// A number, boolean or length is malformed.
     #[error("`{text}` at offset {offset} is no {expected}")]
     Malformed {
-        /// What stands there, shortened.
+        /// The actual text, shortened.
         text: String,
         /// Where the line begins.
         offset: usize,
-        /// What should stand there.
+        /// The expected content.
         expected: &'static str,
     },
     /// A bulk string does not end with CR LF.
@@ -62,10 +62,10 @@ pub enum DecodeError {
         /// Where its header begins.
         offset: usize,
     },
-    /// More than a limit allows.
+    /// A length exceeds a limit.
     #[error("{what} at offset {offset}: {value} is more than the limit of {limit}")]
     TooLarge {
-        /// What it is.
+        /// The kind of item.
         what: &'static str,
         /// Where it begins.
         offset: usize,
@@ -76,7 +76,7 @@ pub enum DecodeError {
     },
 }
 
-/// The token at `offset` and its length in bytes; `None` when more bytes are needed.
+/// The token at `offset`, and its length in bytes; `None` when more bytes are needed.
 pub fn token(bytes: &[u8], offset: usize) -> Result<Option<(Token<'_>, usize)>, DecodeError> {
     let Some((&kind, rest)) = bytes.get(offset..).and_then(<[u8]>::split_first) else { return Ok(None) };
     let reader = Reader { offset };
@@ -118,7 +118,7 @@ struct Reader {
 impl Reader {
     /// The text up to CR LF.
     fn line<'a>(&self, rest: &'a [u8]) -> Result<Option<&'a [u8]>, DecodeError> {
-        // Headers are a few bytes: a loop beats a search that is made for long texts.
+        // Headers have a few bytes, so a loop is faster than a search for long texts.
         let end = rest.iter().take(LINE_BYTES_MAX + 1).position(|&byte| byte == b'\r');
         match end {
             Some(end) => match rest.get(end + 1) {

@@ -1,6 +1,6 @@
-//! Writing RESP.
+//! Writes RESP.
 
-/// Appends the header of an array of so many elements.
+/// Appends the header of an array with this many elements.
 pub fn array(out: &mut Vec<u8>, elements: usize) {
     header(out, b'*', elements);
 }
@@ -12,7 +12,7 @@ pub fn bulk(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the header of a bulk string of so many bytes; the bytes and CR LF follow.
+/// Appends the header of a bulk string with this many bytes. The bytes and CR LF follow.
 pub fn bulk_header(out: &mut Vec<u8>, bytes: usize) {
     header(out, b'$', bytes);
 }
@@ -30,7 +30,7 @@ pub fn decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Decimal digits that `number` has.
+/// Number of decimal digits.
 pub fn decimal_digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }

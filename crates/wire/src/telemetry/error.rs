@@ -1,8 +1,8 @@
-//! Why a payload is refused, in words for the device's owner.
+//! Errors of payloads, in words for the device's owner.
 
 use model::NameError;
 
-/// Why a payload is refused. The text is for the device's owner: it says what to change.
+/// A refused payload. The text is for the device's owner and says what to change.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PayloadError {
     /// Not UTF-8, or neither JSON nor relaxed JSON.
@@ -24,15 +24,15 @@ pub enum PayloadError {
         ts: String,
         /// "too old" or "too far in the future".
         side: &'static str,
-        /// What the sender probably did.
+        /// The probable mistake of the sender.
         hint: String,
     },
-    /// More of something than a limit allows.
+    /// A count exceeds a limit.
     #[error("{what} is {actual}, the limit is {limit}")]
     OverLimit {
-        /// What was counted.
+        /// The counted quantity.
         what: &'static str,
-        /// What it counted to, or the first count over the limit.
+        /// Its value, or the first value above the limit.
         actual: usize,
         /// The limit.
         limit: usize,
@@ -51,7 +51,7 @@ impl PayloadError {
     }
 }
 
-/// Refuses a count over its limit.
+/// Refuses a count above its limit.
 pub(super) fn over(what: &'static str, actual: usize, limit: usize) -> Result<(), PayloadError> {
     if actual > limit { Err(PayloadError::OverLimit { what, actual, limit }) } else { Ok(()) }
 }

@@ -1,15 +1,15 @@
-//! Telemetry payloads as ThingsBoard devices write them, from JSON text to rows of a batch.
+//! Decodes telemetry payloads of ThingsBoard devices: from JSON text to rows of a batch.
 //!
-//! Four forms are taken (ThingsBoard, "Telemetry upload API"): `{"k":v}`, `[{"k":v},...]`,
-//! `{"ts":ms,"values":{"k":v}}` and arrays of the last; the forms may be mixed in one array. A payload enters the
-//! batch whole or not at all.
+//! The decoder accepts four forms (ThingsBoard, "Telemetry upload API"): `{"k":v}`, `[{"k":v},...]`,
+//! `{"ts":ms,"values":{"k":v}}` and arrays of the last. One array may mix the forms. A payload enters the batch whole or not at
+//! all.
 //!
-//! What this reader decides where the format is silent:
-//! - Without `ts` the row gets the time of receipt, each row its own. `ts` is milliseconds, as a number or a string of
-//!   one; fractions are kept down to a microsecond (`time`).
-//! - What is not JSON may be relaxed JSON (`relaxed`). A byte order mark is skipped.
-//! - Keys beside `ts` and `values` belong to the same row; nothing is thrown away.
-//! - `null` says that there is no value: the key is left out.
+//! Rules where the format is silent:
+//! - A row without `ts` gets its own time of receipt. `ts` is in milliseconds, as a number or a string with a number. Fractions
+//!   are kept down to a microsecond (`time`).
+//! - Text that is not JSON may be relaxed JSON (`relaxed`). A byte order mark is skipped.
+//! - Keys beside `ts` and `values` belong to the same row; nothing is discarded.
+//! - `null` means no value: the key is left out.
 //! - An integer outside of `i64` and a number beyond `f64` keep their digits as a JSON value: nothing is rounded.
 //! - Objects and arrays are JSON values and keep their text.
 
@@ -29,18 +29,18 @@ use serde_json::value::RawValue;
 pub use error::PayloadError;
 use error::over;
 
-/// Brackets that a payload may have around a value: an array of rows, a row, its `values`.
+/// Nesting of a payload around a value: an array of rows, a row, its `values`.
 const FORM_DEPTH: usize = 3;
-/// What some tools of Windows write before UTF-8 text.
+/// The byte order mark, which some tools of Windows write before UTF-8 text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// When a payload was received.
+/// The time of receipt of a payload.
 #[derive(Clone, Copy)]
 pub struct Receipt<'a> {
-    /// The present time, which the times in the payload are compared with.
+    /// The present time. Times in the payload must be near it.
     pub now: Timestamp,
-    /// Gives out a time for each row that carries none: later than all that it gave out before, so that no row
-    /// overwrites another and an array keeps its order.
+    /// Returns a time for a row without one: later than all before, so no row overwrites another one and an array keeps its
+    /// order.
     pub next: &'a dyn Fn() -> Timestamp,
 }
 
@@ -50,9 +50,9 @@ impl fmt::Debug for Receipt<'_> {
     }
 }
 
-/// Reads a payload of `series` into `batch`. On an error the batch is as it was.
+/// Decodes a payload of `series` into `batch`. On an error the batch is unchanged.
 ///
-/// What is not JSON is read once more as relaxed JSON; JSON costs nothing for that.
+/// Text that is not JSON is parsed again as relaxed JSON. This costs nothing for JSON.
 pub fn decode(
     payload: &[u8],
     series: SeriesId,
@@ -74,7 +74,7 @@ pub fn decode(
     })
 }
 
-/// Why text did not become rows.
+/// The reason why text did not become rows.
 enum Failed {
     /// It is not JSON.
     Syntax(PayloadError),
@@ -111,7 +111,7 @@ struct Context<'a> {
     series: SeriesId,
     receipt: Receipt<'a>,
     limits: &'a IngestLimits,
-    // serde's errors are text; the real reason travels here.
+    // An error of serde is only text; the typed reason is stored here.
     refusal: RefCell<Option<PayloadError>>,
 }
 
@@ -121,7 +121,7 @@ impl Context<'_> {
         E::custom("refused")
     }
 
-    /// Completes a row, of the time of receipt if it has none of its own.
+    /// Completes a row. A row without a time gets the time of receipt.
     fn complete_row(&self, ts: Option<Timestamp>, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
         if rows.open_fields() == 0 {
             return Ok(());
@@ -130,7 +130,7 @@ impl Context<'_> {
         over("the number of rows in one message", rows.rows_added(), self.limits.rows_per_message_max)
     }
 
-    /// Adds one key; the raw text has been checked to be JSON by the tokenizer.
+    /// Adds one key. The tokenizer has checked that the raw text is JSON.
     fn add(&self, key: &str, raw: &str, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
         name::check_key(key)?;
         let unescaped: Cow<'_, str>;
@@ -174,7 +174,7 @@ fn unescape(raw: &str) -> Result<Cow<'_, str>, PayloadError> {
     serde_json::from_str(raw).map(Cow::Owned).map_err(|error| PayloadError::Json(error.to_string()))
 }
 
-/// Deepest nesting of brackets outside of strings; `raw` is known to be JSON.
+/// Deepest nesting of brackets outside of strings. `raw` must be JSON.
 fn depth(raw: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in raw.bytes() {
@@ -276,7 +276,7 @@ impl<'de> Visitor<'de> for RowObject<'_, '_, '_> {
         while let Some(key) = map.next_key_seed(Key)? {
             let raw: &RawValue = map.next_value()?;
             match key.as_ref() {
-                // A second one would hide what the first one carried.
+                // A second one would hide the first one.
                 "ts" if ts.is_some() => return Err(self.context.refuse(PayloadError::Form(TWICE))),
                 "values" if values.is_some() => return Err(self.context.refuse(PayloadError::Form(TWICE))),
                 "ts" => ts = Some(raw),
@@ -298,7 +298,7 @@ impl RowObject<'_, '_, '_> {
                 row_ts = Some(time::timestamp(ts.get(), context.receipt.now, context.limits)?);
                 read_values(context, values.get(), rows)?;
             } else {
-                // Only the pair has the special meaning; alone, either is a key like any other.
+                // Only both together have the special meaning; alone, each is an ordinary key.
                 for (key, raw) in [("ts", ts), ("values", values)] {
                     raw.map_or(Ok(()), |raw| context.add(key, raw.get(), rows))?;
                 }
@@ -342,7 +342,7 @@ impl<'de> Visitor<'de> for Values<'_, '_, '_> {
     }
 }
 
-/// A key, borrowed unless it holds escapes.
+/// A key, borrowed unless it contains escapes.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {

@@ -1,15 +1,14 @@
-//! Relaxed JSON, as Gson reads it in its lenient mode and ThingsBoard therefore takes it from devices: rewritten to
-//! JSON, which is then read like any other.
+//! Rewrites relaxed JSON as JSON. Gson parses relaxed JSON in its lenient mode, so ThingsBoard accepts it from devices.
 //!
-//! Taken are: names and strings in single quotes or without quotes, `=` and `=>` for `:`, `;` for `,`, comments
+//! Accepted are: names and strings in single quotes or without quotes, `=` and `=>` for `:`, `;` for `,`, comments
 //! (`//`, `#`, `/* */`), control characters in strings, the escape `\'`, `true`, `false` and `null` in any case, and
-//! numbers such as `05`, `+5`, `.5` and `5.`. A word without quotes that is no number is a string.
+//! numbers such as `05`, `+5`, `.5` and `5.`. A word without quotes that is not a number is a string.
 //!
-//! A comma before the end of a list or an object is nothing, as in the languages that people write such text in. Gson makes
-//! a null of it in a list and refuses it in an object.
+//! A comma before the end of a list or an object is ignored, as in many programming languages. Gson adds a null to a list and
+//! refuses the comma in an object.
 //!
-//! What Gson takes and this reader refuses, because a value would be invented or lost: values left out of a list
-//! (`[1,,2]`) and NaN and infinities, which would become text beside the numbers of their key.
+//! This reader refuses some text that Gson accepts, because a value would be invented or lost: missing values in a list
+//! (`[1,,2]`), and NaN and infinities, which would become text beside the numbers of their key.
 
 use std::fmt::Write as _;
 
@@ -28,24 +27,24 @@ struct Reader<'a> {
     out: String,
 }
 
-/// What may come next.
+/// The expected next token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Value,
     /// The first name of an object, or its end.
     NameOrEnd,
-    /// A name behind a comma, or the end: a comma before the end is nothing.
+    /// A name after a comma, or the end.
     AnotherNameOrEnd,
     /// The first value of an array, or its end.
     ValueOrEnd,
-    /// A value behind a comma, or the end.
+    /// A value after a comma, or the end.
     AnotherValueOrEnd,
-    /// A separator, or the end of what is open.
+    /// A separator, or the end of the open list or object.
     Separator,
 }
 
 impl<'a> Reader<'a> {
-    /// One value and nothing behind it. What is open is kept in a list, so that nesting costs no stack.
+    /// One value without anything after it. Open lists and objects are kept in a vector, so nesting needs no call stack.
     fn document(&mut self, depth_max: usize) -> Result<(), PayloadError> {
         let mut open: Vec<char> = Vec::new();
         let mut next = Next::Value;
@@ -79,7 +78,7 @@ impl<'a> Reader<'a> {
                 }
                 (Next::AnotherValueOrEnd, ..) => {
                     self.out.push(',');
-                    // Only once: what follows is a value.
+                    // Only once: a value follows.
                     next = Next::Value;
                     continue;
                 }
@@ -126,7 +125,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A value that holds no others.
+    /// A value other than a list or object.
     fn scalar(&mut self) -> Result<(), PayloadError> {
         if let Some(quote @ ('"' | '\'')) = self.peek() {
             return self.string(quote);
@@ -152,7 +151,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What stands without quotes. Only ASCII ends it, so it ends between characters.
+    /// A word without quotes. An ASCII character ends it, so it ends between characters.
     fn word(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let ends = |byte: u8| byte <= b' ' || byte == 0x7f || br#"/\;#={}[]:,"'"#.contains(&byte);
@@ -185,7 +184,7 @@ impl<'a> Reader<'a> {
         let mut after = self.rest().chars().skip(1);
         match after.next() {
             Some('\'') => self.out.push('\''),
-            // The line's end itself.
+            // The end of the line itself.
             Some('\n') => self.out.push_str("\\n"),
             Some(escaped @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => {
                 self.out.push('\\');
@@ -259,13 +258,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The words that languages print for what is not a number.
+/// Words for NaN and infinity in various languages.
 fn is_not_finite(word: &str) -> bool {
     let word = word.strip_prefix(['+', '-']).unwrap_or(word);
     ["nan", "inf", "infinity"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// Writes a number as JSON wants it, with all its digits; `false` if the word is none.
+/// Writes a number as JSON with all its digits. Returns `false` if the word is not a number.
 fn write_number(word: &str, out: &mut String) -> bool {
     let (sign, unsigned) = match word.as_bytes().first() {
         Some(b'-') => ("-", &word[1..]),

@@ -1,23 +1,22 @@
-//! The time of a row: milliseconds since 1970 as devices write them, with every digit down to a microsecond.
+//! Parses the time of a row: milliseconds since 1970, with every digit down to a microsecond.
 //!
-//! Clients without whole numbers write `1732540000000.0` or `1.73254E12` (Python's `time.time() * 1000`, Lua,
-//! JavaScript libraries). The digits are read as decimals, never through a double: what a device wrote is what is kept.
-//! Digits beyond a microsecond are cut off.
+//! Clients without integers write `1732540000000.0` or `1.73254E12` (Python's `time.time() * 1000`, Lua, JavaScript libraries).
+//! The digits are parsed as decimals, never through a double, so they stay exact. Digits beyond a microsecond are truncated.
 
 use model::Timestamp;
 use model::limits::IngestLimits;
 
 use super::error::PayloadError;
 
-/// Significant digits that are looked at; a time has 19 at most.
+/// Significant digits that are parsed. A time has at most 19.
 const DIGITS_MAX: u32 = 30;
-/// Powers of ten beyond this are as good as infinite.
+/// Larger powers of ten count as infinite.
 const POWER_MAX: i32 = 100;
 /// Powers of ten that an `i128` holds beside [`DIGITS_MAX`] digits.
 const POWER_KEPT_MAX: i32 = 8;
 
-/// Reads the time of a row as it stands in JSON: a number or a string of one, in milliseconds. It must lie in the
-/// accepted window around `now`.
+/// Parses the time of a row in JSON: a number or a string with a number, in milliseconds. It must be in the accepted window
+/// around `now`.
 pub(super) fn timestamp(raw: &str, now: Timestamp, limits: &IngestLimits) -> Result<Timestamp, PayloadError> {
     let digits = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw);
     let micros = micros(digits).ok_or_else(|| PayloadError::TimestampForm(shorten(raw)))?;
@@ -32,8 +31,8 @@ pub(super) fn timestamp(raw: &str, now: Timestamp, limits: &IngestLimits) -> Res
     }
 }
 
-/// Microseconds of a decimal number of milliseconds, rounded towards the past; `None` if it is no number as JSON writes
-/// them (RFC 8259, 6). Numbers beyond an `i128` stop at its ends.
+/// Microseconds of a decimal number of milliseconds, rounded towards the past; `None` if it is not a JSON number (RFC 8259, 6).
+/// Numbers beyond an `i128` are clamped.
 fn micros(text: &str) -> Option<i128> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -60,7 +59,7 @@ fn micros(text: &str) -> Option<i128> {
     let zeros = digits.clone().take_while(|digit| *digit == b'0').count();
     let left_out = digits.count() - zeros - taken;
     let length = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
-    // Milliseconds to microseconds are three more places.
+    // From milliseconds to microseconds are three more decimals.
     let power =
         exponent.saturating_add(3).saturating_add(length(left_out)).saturating_sub(length(fraction.len()));
     let value = if negative { -value } else { value };

@@ -1,4 +1,4 @@
-//! The simple protocol: one text with any number of statements, answers in text.
+//! The simple protocol: one text with any number of statements, and answers in text form.
 
 use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;

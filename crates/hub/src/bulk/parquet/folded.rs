@@ -1,6 +1,6 @@
-//! Texts whose lengths are encoded as deltas: the page names their count, and the decoder trusts it.
+//! Checks texts whose lengths are encoded as deltas: a page has the number of lengths, and the decoder trusts it.
 //!
-//! So the numbers are compared with the page's header first. The lengths are in the encoding `DELTA_BINARY_PACKED`:
+//! So this code first compares the number with the header of the page. The encoding of the lengths is `DELTA_BINARY_PACKED`:
 //! <https://github.com/apache/parquet-format/blob/master/Encodings.md>.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn check<R: ChunkReader + 'static>(
     Ok(())
 }
 
-/// Whether a page has no more lengths than values; `None` when it ends before it says.
+/// Whether a page has at most as many lengths as values; `None` if it ends too early.
 fn has_right_lengths(page: &Page, optional: bool) -> Option<bool> {
     let lists = match page.encoding() {
         Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
@@ -50,7 +50,7 @@ fn has_right_lengths(page: &Page, optional: bool) -> Option<bool> {
     Some(true)
 }
 
-/// A page behind its levels.
+/// A page after its levels.
 fn values_of(page: &Page, optional: bool) -> Option<&[u8]> {
     match page {
         Page::DataPage { buf, .. } if !optional => Some(buf),
@@ -65,7 +65,7 @@ fn values_of(page: &Page, optional: bool) -> Option<&[u8]> {
     }
 }
 
-/// The count of packed numbers, and what stands behind them.
+/// The number of packed numbers, and the bytes after them.
 fn skip_packed(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (block, miniblocks) = (varint(&mut bytes)?, varint(&mut bytes)?);
     let count = varint(&mut bytes)?;

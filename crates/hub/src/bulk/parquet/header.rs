@@ -1,10 +1,10 @@
-//! Headers of Parquet's pages: as much of them as says how much a page unfolds to.
+//! Parses headers of Parquet pages, as far as they bound the unpacked size of a page.
 //!
-//! The library reads a header only together with its page, which it then unpacks; a page of some kilobytes can be one of
-//! gigabytes. So the headers are looked at first. They are structs in Thrift's compact form:
+//! The library parses a header only together with its page, which it then unpacks. A page of some kilobytes can unpack to
+//! gigabytes, so this code checks the headers first. They are structs in Thrift's compact form:
 //! <https://github.com/apache/parquet-format>.
 
-/// What a page says of itself.
+/// The header of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PageHeader {
     /// Bytes of the header itself.
@@ -16,16 +16,16 @@ pub(super) struct PageHeader {
     pub(super) encoding: i64,
 }
 
-/// Texts as differences to the one before: a page of them unfolds to more than its bytes.
+/// Encoding of texts as differences to the previous text: a page unpacks to more than its bytes.
 pub(super) const DELTA_BYTE_ARRAY: i64 = 7;
-/// Texts behind their lengths.
+/// Encoding of texts after their lengths.
 pub(super) const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
 
 const DICTIONARY_PAGE: i64 = 2;
-/// Structs in structs that a header may have: those of its statistics are one deep.
+/// Nesting of structs that a header may have. Its statistics have one level.
 const DEPTH_MAX: usize = 8;
 
-/// Reads a header from the beginning of `bytes`; `None` when it is none or does not end there.
+/// Parses a header at the beginning of `bytes`; `None` if it is malformed or incomplete.
 pub(super) fn read(bytes: &[u8]) -> Option<PageHeader> {
     let mut reader = Compact { bytes, position: 0 };
     let mut header = PageHeader::default();
@@ -47,7 +47,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<PageHeader> {
     Some(header)
 }
 
-/// A number of bytes, which has 31 bits.
+/// A number of bytes: a 31-bit number.
 fn size(number: i64) -> Option<u64> {
     u32::try_from(number).ok().filter(|bytes| *bytes <= i32::MAX.cast_unsigned()).map(u64::from)
 }
@@ -65,7 +65,7 @@ fn of_kind(reader: &mut Compact<'_>, kind: i64, header: &mut PageHeader) -> Opti
     })
 }
 
-/// Types of fields: 1 and 2 are truth values without bytes, 4 to 6 integers of any length.
+/// Types of fields: 1 and 2 are booleans without bytes, 4 to 6 are integers of any length.
 const BYTE: u8 = 3;
 const INTEGERS: u8 = 5;
 const DOUBLE: u8 = 7;
@@ -103,7 +103,7 @@ impl Compact<'_> {
         Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
-    /// Gives each field of a struct, with its number and type, to `take`, which reads its value.
+    /// Passes the number and type of each field of a struct to `take`, which parses the value.
     fn fields(&mut self, depth: usize, take: &mut dyn FnMut(&mut Self, i64, u8) -> Option<()>) -> Option<()> {
         if depth > DEPTH_MAX {
             return None;

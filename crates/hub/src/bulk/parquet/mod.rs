@@ -1,8 +1,8 @@
-//! Parquet files as Arrow batches, within a bound on what they unfold to: some kilobytes can be gigabytes.
+//! Reads Parquet files as Arrow batches, within a bound on the unpacked size: some kilobytes can unpack to gigabytes.
 //!
-//! Row groups are read one by one, and of each as many rows at once as its pages allow (`pages`). Texts are views into
-//! the pages, so that a long text of a dictionary is held once however many rows have it. Columns that no table takes
-//! (lists, structs, bytes) are not read: each is a column of nothing.
+//! The reader reads row groups one by one, and of each as many rows at once as its pages allow (`pages`). Texts are views into the
+//! pages, so a long text of a dictionary is in memory once, however many rows have it. The reader does not read columns that no
+//! table accepts (lists, structs, bytes): each is a column of nulls.
 
 mod folded;
 mod header;
@@ -26,18 +26,18 @@ use super::cells::{is_value, value_type};
 /// Bounds on the memory and the rows that reading one file takes.
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetBounds {
-    /// Unpacked bytes that are held at once.
+    /// Unpacked bytes in memory.
     pub held_bytes_max: u64,
     /// Rows of the file.
     pub rows_max: u64,
 }
 
-/// A file that is being read.
+/// A reader of a file.
 pub struct ParquetRows<R: ChunkReader + 'static> {
     file: Shared<R>,
     metadata: ArrowReaderMetadata,
     bounds: ParquetBounds,
-    /// The file's columns, those that are not read among them.
+    /// The columns of the file, including those that are not read.
     schema: SchemaRef,
     /// The batches' columns.
     given: SchemaRef,
@@ -50,7 +50,7 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`BulkError::Data`] when it is no Parquet file, or has more rows than it may.
+    /// [`BulkError::Data`] if it is not a Parquet file, or has too many rows.
     pub fn open(file: R, bounds: ParquetBounds) -> Result<Self, BulkError> {
         let file = Shared(Arc::new(file));
         let first = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(not_parquet)?;
@@ -77,7 +77,7 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
         &self.schema
     }
 
-    /// Rows of the file, as its row groups say.
+    /// Rows of the file, according to its row groups.
     pub fn rows(&self) -> u64 {
         let groups = self.metadata.metadata().row_groups().iter();
         groups.fold(0, |rows: u64, group| rows.saturating_add(group.num_rows().max(0).cast_unsigned()))
@@ -86,7 +86,7 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
     /// The next rows; `None` after the last. Columns that are not read are of the type [`DataType::Null`].
     ///
     /// # Errors
-    /// [`BulkError::Data`] when the file is damaged or unfolds to more than it may.
+    /// [`BulkError::Data`] if the file is damaged or unpacks to more than the bound.
     pub fn next_rows(&mut self) -> Result<Option<RecordBatch>, BulkError> {
         loop {
             if let Some(rows) = self.group.as_mut().and_then(Iterator::next) {
@@ -145,7 +145,7 @@ fn unreadable(error: impl std::fmt::Display) -> BulkError {
     BulkError::Data(format!("the file is damaged: {error}"))
 }
 
-/// The schema with plain types where a column has a dictionary, and views where it has texts.
+/// The schema with plain types instead of dictionaries, and views for texts.
 fn with_views(schema: &Schema) -> Schema {
     let plain = |field: &Arc<Field>| match value_type(field.data_type()) {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => of_type(field, DataType::Utf8View),
@@ -155,7 +155,7 @@ fn with_views(schema: &Schema) -> Schema {
     Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
 }
 
-/// The schema with nothing where a column is not read.
+/// The schema with the null type for columns that are not read.
 fn without_others(schema: &Schema) -> Schema {
     let given = |field: &Arc<Field>| match is_value(field.data_type()) {
         true => Arc::clone(field),
@@ -168,7 +168,7 @@ fn of_type(field: &Arc<Field>, data_type: DataType) -> Arc<Field> {
     Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
-/// A file that several readers have.
+/// A file that several readers share.
 struct Shared<R>(Arc<R>);
 
 impl<R> Clone for Shared<R> {

@@ -1,36 +1,36 @@
-//! How many rows of a row group can be unpacked at once within a bound, from the headers of its pages alone.
+//! Computes from the headers of pages how many rows of a row group can be unpacked at once within a bound.
 
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 
 use super::header::{self, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PageHeader};
 
-/// Bytes in which a page's header must end. Its statistics may hold two values.
+/// Longest header of a page. Its statistics may contain two values.
 const HEADER_BYTES_MAX: u64 = 1024 * 1024;
-/// Bytes in which most of them do.
+/// Length of most headers.
 const HEADER_BYTES: u64 = 4 * 1024;
-/// Bytes that the place of a text takes when it is unpacked.
+/// Bytes of the view of an unpacked text.
 const VIEW_BYTES: u64 = 16;
-/// Bytes that its lengths take where they are folded: its own, and how much of the text before it has.
+/// Bytes of the lengths of a text in a delta encoding: its own length, and that of the common prefix.
 const LENGTH_BYTES: u64 = 8;
 
-/// What is wrong with a row group, in words.
+/// The fault of a row group, in words.
 pub(super) type Problem = String;
 
 /// The pages of one column in a row group.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     dictionary_bytes: u64,
-    /// Bytes of the lengths of the page that has most of them: one page is unpacked at a time.
+    /// Bytes of the lengths of the page with most of them. One page is unpacked at a time.
     lengths_bytes: u64,
-    /// Bytes, rows, and whether each row may unfold to as many bytes as the page has.
+    /// Bytes, rows, and whether each row may unpack to as many bytes as the page has.
     data: Vec<(u64, u64, bool)>,
-    /// Whether there are texts whose lengths are folded.
+    /// Whether there are texts with delta-encoded lengths.
     pub(super) has_lengths: bool,
 }
 
-/// Most rows, up to `rows_max`, with which all columns together hold no more than `bytes_max` unpacked; `None` if one row
-/// is too much.
+/// The largest number of rows, up to `rows_max`, for which all columns together unpack to at most `bytes_max`; `None` if one row
+/// is too large.
 pub(super) fn rows_at_once(columns: &[Pages], rows_max: usize, bytes_max: u64) -> Option<usize> {
     let mut rows = rows_max;
     loop {
@@ -46,7 +46,7 @@ pub(super) fn rows_at_once(columns: &[Pages], rows_max: usize, bytes_max: u64) -
 }
 
 impl Pages {
-    /// The most bytes that any run of `rows` successive rows holds.
+    /// The largest unpacked size of any run of `rows` rows.
     fn held(&self, rows: u64) -> u64 {
         let unfolded = |&(bytes, in_page, folded): &(u64, u64, bool)| match folded {
             true => bytes * rows.min(in_page).max(1),
