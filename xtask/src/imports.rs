@@ -246,8 +246,7 @@ impl Finder<'_> {
             _ => (from.to_vec(), path),
         };
         let is_local = path.len() != rest.len();
-        loop {
-            let Some(name) = rest.first() else { break };
+        while let Some(name) = rest.first() {
             at.push(name.clone());
             if !self.modules.contains_key(&at) {
                 at.pop();
