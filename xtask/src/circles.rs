@@ -1,9 +1,11 @@
 //! Refuses circles: files of one crate that import each other. To understand one of them, a reader has to read them all.
+//! The imports of a crate are read once, so this file also asks `siblings.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::Finding;
 use crate::imports::{self, Arrows, Source};
+use crate::siblings;
 
 /// The allowed circles. A library's trait or the language forces them.
 const FORCED: [Forced; 0] = [];
@@ -45,7 +47,9 @@ fn check_crate(root: &str, sources: &[Source<'_>]) -> Vec<Finding> {
     let forced = |circle: &BTreeSet<&str>| {
         FORCED.iter().any(|forced| forced.files.iter().copied().collect::<BTreeSet<_>>() == *circle)
     };
-    circles(&arrows).iter().filter(|circle| !forced(circle)).map(|circle| finding(circle, &arrows)).collect()
+    let circles = circles(&arrows);
+    let circles = circles.iter().filter(|circle| !forced(circle)).map(|circle| finding(circle, &arrows));
+    circles.chain(siblings::check(&arrows)).collect()
 }
 
 fn finding(circle: &BTreeSet<&str>, arrows: &Arrows) -> Finding {

@@ -1,10 +1,10 @@
-//! Paths that the pages name: they must exist, or the page is no longer true.
+//! Checks that the paths exist which pages name.
 
 use std::collections::BTreeSet;
 
 use crate::finding::Finding;
 
-/// Endings that make a name with a slash a path, whatever it begins with.
+/// File extensions that make any name with a slash a path.
 const FILE_ENDINGS: [&str; 8] = [".md", ".rs", ".toml", ".ts", ".py", ".json", ".lock", ".csv"];
 
 /// Whether a file is a page whose paths are checked.
@@ -13,8 +13,8 @@ pub(crate) fn is_checked(file: &str) -> bool {
         || (file.starts_with("docs/") && file.ends_with(".md"))
 }
 
-/// Findings for one page. `top_level` are the first components of the repository's paths; `missing` says whether a
-/// repository path does not exist.
+/// Checks one page. `top_level` are the first components of the repository's paths; `missing` says whether a path of the
+/// repository does not exist.
 pub(crate) fn check(
     file: &str,
     text: &str,
@@ -46,7 +46,7 @@ pub(crate) fn check(
     findings
 }
 
-/// What stands between single backticks.
+/// The texts between single backticks.
 fn code_spans(line: &str) -> Vec<&str> {
     line.split('`').skip(1).step_by(2).collect()
 }
@@ -61,7 +61,7 @@ fn link_targets(line: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A relative path of this repository; not a command, a URL path, a topic or a fraction.
+/// Whether a text is a relative path of this repository, and not a command, a URL path, a topic or a fraction.
 fn is_path(span: &str, top_level: &BTreeSet<String>) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-*<>{},".contains(c);
     if span.starts_with('/') || !span.chars().all(plain) {
@@ -75,7 +75,7 @@ fn is_path(span: &str, top_level: &BTreeSet<String>) -> bool {
     }
 }
 
-/// The part of a path before its first pattern: `docs/adr/*.md` promises only that `docs/adr` exists.
+/// The path before the first pattern: `docs/adr/*.md` means that `docs/adr` exists.
 fn fixed_part(path: &str) -> &str {
     match path.find(['*', '<', '{']) {
         Some(pattern) => path[..pattern].rsplit_once('/').map_or("", |(directory, _)| directory),
@@ -83,7 +83,7 @@ fn fixed_part(path: &str) -> &str {
     }
 }
 
-/// The path as seen from the page's directory, with `..` resolved.
+/// The path relative to the page's directory, with `..` resolved.
 fn beside(file: &str, path: &str) -> String {
     let directory = file.rsplit_once('/').map_or("", |(directory, _)| directory);
     let mut parts: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! The allowed edges: the table of ARCHITECTURE.md against the manifests.
+//! Checks the dependencies between crates: compares the table of ARCHITECTURE.md with the manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::repository::{Dependency, Package};
 
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Allowed edges";
-/// What tests may use on top of their crate's row: a store behind the code under test, the reference or the real one.
+/// Crates that tests may use in addition to their crate's row: the stores behind the code under test.
 const TEST_ONLY: [&str; 3] = ["testkit", "store", "store-local"];
 
 /// One row of the table.
@@ -31,7 +31,7 @@ pub(crate) fn check(page: &str, packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// The rows below the heading, and what cannot be read of them.
+/// The rows below the heading, and findings about rows that cannot be read.
 fn parse(page: &str) -> (Table, Vec<Finding>) {
     let mut table = Table::new();
     let mut findings = Vec::new();
@@ -75,7 +75,7 @@ fn in_backticks(cell: &str) -> BTreeSet<String> {
     cell.split('`').skip(1).step_by(2).map(Into::into).collect()
 }
 
-/// Every crate has a row, every row and every name in it has a crate.
+/// Checks that every crate has a row, and that every name in the table is a crate.
 fn check_names(table: &Table, ours: &BTreeSet<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in ours.iter().filter(|name| !table.contains_key(**name)) {
@@ -106,7 +106,7 @@ fn check_package(package: &Package, table: &Table, ours: &BTreeSet<&str>) -> Vec
 const REMEDY: &str = "move the code to a crate that may, or pass it in as a value or trait; \
      if the edge itself is right, change the table and say why in an ADR";
 
-/// Why a dependency is not allowed, or `None` when it is.
+/// The reason why a dependency is not allowed; `None` if it is allowed.
 fn forbidden(dependency: &Dependency, row: &Row, ours: &BTreeSet<&str>) -> Option<String> {
     let name = dependency.name.as_str();
     let in_tests = dependency.kind.as_deref() == Some("dev");

@@ -1,17 +1,17 @@
-//! What a check has to say.
+//! The findings of checks.
 
 use std::fmt;
 
-/// One thing to mend: where it is, what is wrong, what to do about it.
+/// A problem: its place, a description, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// Repository path of the file.
     pub(crate) file: String,
-    /// Line in the file, from 1; 0 when the finding is about the file as a whole.
+    /// Line in the file, from 1; 0 means the whole file.
     pub(crate) line: usize,
-    /// What is wrong.
+    /// The description of the problem.
     pub(crate) problem: String,
-    /// What to do about it.
+    /// The remedy.
     pub(crate) remedy: String,
 }
 

@@ -1,7 +1,7 @@
-//! Checks of the repository itself: `cargo xtask tidy`.
+//! `cargo xtask tidy`: checks the repository itself.
 //!
-//! Each check is a function from text to findings, so that it is tested without a repository; this file only reads the
-//! real one and prints.
+//! Each check is a function from texts to findings, so it can be tested without a repository. This file reads the real
+//! repository and prints the findings.
 
 mod circles;
 mod docs;
@@ -9,6 +9,7 @@ mod edges;
 mod finding;
 mod imports;
 mod repository;
+mod siblings;
 mod sources;
 
 use std::io::Write;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// All checks over one repository.
+/// Runs all checks on a repository.
 fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
     let mut findings = edges::check(&repository.read("ARCHITECTURE.md")?, &repository.packages()?);
     let files = repository.files()?;
@@ -37,7 +38,7 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
         findings.extend(docs::check(file, &repository.read(file)?, &repository.top_level(&files), missing));
     }
     for file in files.iter().filter(|file| sources::is_checked(file)) {
-        // A file that is not text (a picture, a sample of a binary format) has no lines to check.
+        // A file that is no text (a picture, a sample of a binary format) has no lines to check.
         if let Some(text) = repository.read_text(file)? {
             findings.extend(sources::check(file, &text));
         }

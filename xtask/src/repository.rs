@@ -1,4 +1,4 @@
-//! The real repository: its files as git sees them and its packages as cargo sees them.
+//! The real repository: its files, which git lists, and its packages, which cargo lists.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// Why the repository could not be looked at.
+/// The reason why the repository cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("cannot read {path}: {cause}")]
@@ -34,9 +34,9 @@ pub(crate) struct Package {
 /// One direct dependency.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
-    /// The package depended on.
+    /// The package that is depended on.
     pub(crate) name: String,
-    /// `None` is a normal dependency; else `dev` or `build`.
+    /// `None` for a normal dependency, otherwise `dev` or `build`.
     pub(crate) kind: Option<String>,
 }
 
@@ -51,14 +51,14 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// The checkout this program was built from.
+    /// The checkout from which this program was built.
     pub(crate) fn this() -> Repository {
         let manifest_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = manifest_directory.parent().expect("BUG: xtask lies in a directory of the workspace");
         Repository { root: root.to_path_buf() }
     }
 
-    /// Files git tracks or would track: new ones count, ignored ones do not.
+    /// Files that git tracks or would track: new files count, ignored files do not.
     pub(crate) fn files(&self) -> Result<Vec<String>, Problem> {
         let listed = self.run(&["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
         let mut files: Vec<String> =
@@ -69,23 +69,23 @@ impl Repository {
         Ok(files)
     }
 
-    /// The first path components in use: a documented path begins with one of them.
+    /// The first components of all paths. A documented path begins with one of them.
     pub(crate) fn top_level(&self, files: &[String]) -> BTreeSet<String> {
         files.iter().filter_map(|file| file.split_once('/')).map(|(first, _)| first.to_owned()).collect()
     }
 
-    /// Whether a clean clone has the path, or its build makes it (git ignores it). An empty directory on this disk does
-    /// not count: git does not keep it.
+    /// Whether a clean clone has the path, or a build creates it (git ignores it). An empty directory does not count, because
+    /// git does not keep it.
     pub(crate) fn has(&self, files: &[String], path: &str) -> bool {
         is_listed(files, path) || self.run(&["git", "check-ignore", "-q", path]).is_ok()
     }
 
-    /// A file that must be text.
+    /// Reads a file that must be text.
     pub(crate) fn read(&self, path: &str) -> Result<String, Problem> {
         self.read_text(path)?.ok_or_else(|| Problem::NotText { path: path.to_owned() })
     }
 
-    /// A file's text, or `None` when it is not UTF-8.
+    /// Reads a file; `None` if it is not UTF-8.
     pub(crate) fn read_text(&self, path: &str) -> Result<Option<String>, Problem> {
         match std::fs::read(self.root.join(path)) {
             Ok(bytes) => Ok(String::from_utf8(bytes).ok()),

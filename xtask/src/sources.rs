@@ -1,27 +1,27 @@
-//! What must not stand in a source: paths of one machine, unfinished or switched-off code, files with two subjects.
+//! Checks source files: no paths of one machine, no unfinished or disabled code, no files with two subjects.
 
 use crate::finding::Finding;
 
-/// The longest Rust source outside tests. Longer ones have a second responsibility that wants its own file.
+/// Most lines of a Rust file outside tests. A longer file has a second subject, which needs a file of its own.
 const MOST_LINES: usize = 600;
 
-/// Directories of one machine. Written in pieces, so that this file passes its own check.
+/// Directories of one machine. They are written in pieces, so that this file passes its own check.
 const MACHINE_DIRECTORIES: [&str; 3] = [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/ho", "me/")];
 
-/// Unfinished or switched-off code, in pieces for the same reason.
+/// Unfinished or disabled code, in pieces for the same reason.
 const UNFINISHED: [(&str, &str); 3] = [
     (concat!("to", "do!("), "finish it, or say in the docs that it is absent"),
     (concat!("unimple", "mented!("), "finish it, or say in the docs that it is absent"),
     (concat!("#[ig", "nore"), "make the test quick and sure enough to run every time, or remove it"),
 ];
 
-/// Whether a file is looked at. Lock files are made by tools.
+/// Whether a file is checked. Lock files are written by tools.
 pub(crate) fn is_checked(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     !matches!(name, "Cargo.lock" | "package-lock.json")
 }
 
-/// Findings for one file.
+/// Checks one file.
 pub(crate) fn check(file: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) fn check(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// The directory as the beginning of a path: `docs/work/` in a longer path is not one.
+/// Whether a line names the directory at the beginning of a path, and not within a longer path.
 fn names_directory(line: &str, directory: &str) -> bool {
     line.match_indices(directory).any(|(at, _)| {
         let before = line[..at].chars().next_back();

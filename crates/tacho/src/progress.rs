@@ -14,7 +14,7 @@ pub(crate) struct Progress {
     what: &'static str,
     began: Instant,
     bar: Option<ProgressBar>,
-    told: Duration,
+    last_line: Duration,
     terminal: bool,
     /// Whether rows are counted instead of bytes.
     rows: bool,
@@ -32,7 +32,7 @@ impl Progress {
     /// Counts bytes. `what` is a verb such as "checking".
     pub(crate) fn new(what: &'static str) -> Self {
         let terminal = io::stderr().is_terminal();
-        Self { what, began: Instant::now(), bar: None, told: Duration::ZERO, terminal, rows: false }
+        Self { what, began: Instant::now(), bar: None, last_line: Duration::ZERO, terminal, rows: false }
     }
 
     /// Counts rows.
@@ -90,10 +90,10 @@ impl Progress {
         if self.terminal {
             return Shown::Bar;
         }
-        if elapsed - self.told < PROGRESS_LINE_INTERVAL {
+        if elapsed - self.last_line < PROGRESS_LINE_INTERVAL {
             return Shown::Nothing;
         }
-        self.told = elapsed;
+        self.last_line = elapsed;
         let count = |number| match self.rows {
             true => format!("{} rows", HumanCount(number)),
             false => HumanBytes(number).to_string(),

@@ -33,8 +33,8 @@ struct Described<'a> {
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {
     let sources = args.data.sources();
     sources.load()?;
-    let (settings, allowed) = sources.settings()?;
-    let memory = allowed.describe();
+    let (settings, limits) = sources.settings()?;
+    let memory = limits.describe();
     if args.json {
         let described = Described { settings: &settings, memory };
         return say(serde_json::to_string_pretty(&described).expect("BUG: settings are plain JSON"));

@@ -69,10 +69,10 @@ fn format(args: &ExportArgs) -> anyhow::Result<ExportFormat> {
     let Some(out) = &args.out else { return Ok(args.format.unwrap_or(ExportFormat::Csv)) };
     let ending = out.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     match (args.format, ending.parse::<ExportFormat>().ok()) {
-        (Some(said), Some(named)) if said != named => bail!(
+        (Some(wanted), Some(named)) if wanted != named => bail!(
             "{}: the ending says another format than --format {}; change one of them",
             out.display(),
-            name(said)
+            name(wanted)
         ),
         (Some(format), _) | (None, Some(format)) => Ok(format),
         (None, None) => bail!("{}: the ending names no format; say --format csv or parquet", out.display()),

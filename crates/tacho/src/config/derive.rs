@@ -62,9 +62,9 @@ impl Share {
 
 /// The names of the settings in the file and the environment, such as `store.memtable_bytes_max`.
 #[derive(Debug, Default)]
-pub(super) struct Said(BTreeSet<String>);
+pub(super) struct ExplicitSettings(BTreeSet<String>);
 
-impl Said {
+impl ExplicitSettings {
     pub(super) fn of(table: &toml::Table) -> Self {
         let sections = table.iter().filter_map(|(section, keys)| Some((section, keys.as_table()?)));
         Self(
@@ -81,7 +81,7 @@ impl Said {
 
 /// The limits that the memory allows.
 #[derive(Debug, Clone)]
-pub(crate) struct Allowed {
+pub(crate) struct MemoryLimits {
     /// The available memory; `None` if it is unknown, and then the defaults apply.
     pub memory: Option<Memory>,
     /// The settings that are not set and have smaller values than their defaults.
@@ -100,9 +100,9 @@ pub(crate) struct Allowed {
     large_bytes: u64,
 }
 
-impl Allowed {
+impl MemoryLimits {
     /// Fills in the settings that are not set. A related setting adapts to one that is set, if possible.
-    pub(super) fn derive(memory: Option<Memory>, said: &Said, raw: &mut RawConfig) -> Self {
+    pub(super) fn derive(memory: Option<Memory>, explicit: &ExplicitSettings, raw: &mut RawConfig) -> Self {
         let bytes = memory.as_ref().map_or(WHOLE_BYTES, |memory| memory.bytes);
         let query = QueryLimits::default();
         let (one, all) = (
@@ -111,14 +111,14 @@ impl Allowed {
         );
         let mut derived = Vec::new();
         let mut fill = |key: &'static str, value: &mut usize, share: usize| {
-            if !said.has(key) && share < *value {
+            if !explicit.has(key) && share < *value {
                 *value = share;
                 derived.push((key, share));
             }
         };
         let (store, queries) = (&mut raw.store, &mut raw.query);
         // A setting that depends on one that is set adapts to it, up to its default.
-        let at_least = |key, needed: usize| if said.has(key) { needed } else { 0 };
+        let at_least = |key, needed: usize| if explicit.has(key) { needed } else { 0 };
         let memtable = at_least("store.memtable_flush_bytes", store.memtable_flush_bytes.saturating_mul(2));
         fill(
             "store.memtable_bytes_max",
@@ -199,9 +199,9 @@ impl Allowed {
 mod tests {
     use super::*;
 
-    fn derived(bytes: u64, said: &[&str], raw: &mut RawConfig) -> Allowed {
-        let said = Said(said.iter().map(|key| (*key).to_owned()).collect());
-        Allowed::derive(Some(Memory { bytes, from: "a test".into() }), &said, raw)
+    fn derived(bytes: u64, explicit: &[&str], raw: &mut RawConfig) -> MemoryLimits {
+        let explicit = ExplicitSettings(explicit.iter().map(|key| (*key).to_owned()).collect());
+        MemoryLimits::derive(Some(Memory { bytes, from: "a test".into() }), &explicit, raw)
     }
 
     #[test]
@@ -209,13 +209,13 @@ mod tests {
         for memory in [Some(WHOLE_BYTES), Some(u64::MAX), None] {
             let mut raw = RawConfig::default();
             let memory = memory.map(|bytes| Memory { bytes, from: "a test".into() });
-            let allowed = Allowed::derive(memory, &Said::default(), &mut raw);
+            let result = MemoryLimits::derive(memory, &ExplicitSettings::default(), &mut raw);
             assert_eq!(raw, RawConfig::default());
-            assert_eq!((allowed.derived.len(), allowed.doors), (0, Portion::ALL));
-            assert_eq!(allowed.batch_rows, QueryLimits::default().batch_rows);
-            assert_eq!(allowed.row_group_bytes, limits::PART_ROW_GROUP_BYTES);
-            assert_eq!(allowed.merge_window_bytes, limits::PART_WINDOW_BYTES);
-            assert_eq!(allowed.merge_inputs, limits::COMPACTION_INPUTS_MAX);
+            assert_eq!((result.derived.len(), result.doors), (0, Portion::ALL));
+            assert_eq!(result.batch_rows, QueryLimits::default().batch_rows);
+            assert_eq!(result.row_group_bytes, limits::PART_ROW_GROUP_BYTES);
+            assert_eq!(result.merge_window_bytes, limits::PART_WINDOW_BYTES);
+            assert_eq!(result.merge_inputs, limits::COMPACTION_INPUTS_MAX);
         }
     }
 
@@ -227,11 +227,11 @@ mod tests {
     #[test]
     fn the_sum_is_below_the_memory() {
         for bytes in [SMALL_BYTES, 512 << 20, 1 << 30, 2 << 30, 3 << 30, WHOLE_BYTES] {
-            let allowed = derived(bytes, &[], &mut RawConfig::default());
-            let merge = allowed.merge_inputs * allowed.merge_window_bytes + 2 * allowed.row_group_bytes;
+            let result = derived(bytes, &[], &mut RawConfig::default());
+            let merge = result.merge_inputs * result.merge_window_bytes + 2 * result.row_group_bytes;
             let sum = IDLE_BYTES
-                + allowed.large_bytes
-                + (merge + limits::LOG_PENDING_BYTES_MAX + allowed.doors.of(DOORS_BYTES)) as u64;
+                + result.large_bytes
+                + (merge + limits::LOG_PENDING_BYTES_MAX + result.doors.of(DOORS_BYTES)) as u64;
             assert!(sum < bytes, "{sum} of {bytes}");
         }
     }
@@ -239,14 +239,14 @@ mod tests {
     #[test]
     fn little_memory_makes_all_of_them_small_and_usable() {
         let mut raw = RawConfig::default();
-        let allowed = derived(SMALL_BYTES, &[], &mut raw);
+        let result = derived(SMALL_BYTES, &[], &mut raw);
         assert_eq!(raw.store.memtable_bytes_max, 24 * MIB);
         assert_eq!((raw.query.memory_bytes_max, raw.query.memory_bytes_total_max), (16 * MIB, 20 * MIB));
-        assert_eq!(allowed.derived.len(), 6);
+        assert_eq!(result.derived.len(), 6);
         for bytes in [1, 1 << 20, 64 << 20, SMALL_BYTES - 1] {
             let mut raw = RawConfig::default();
-            let allowed = derived(bytes, &[], &mut raw);
-            super::super::resolve::resolve(raw, allowed).unwrap();
+            let result = derived(bytes, &[], &mut raw);
+            super::super::resolve::resolve(raw, result).unwrap();
         }
     }
 
@@ -255,16 +255,16 @@ mod tests {
         let mut raw = RawConfig::default();
         raw.store.memtable_flush_bytes = 40 * MIB;
         raw.query.memory_bytes_max = 64 * MIB;
-        let said = ["store.memtable_flush_bytes", "query.memory_bytes_max", "store.read_cache_bytes_max"];
-        let allowed = derived(SMALL_BYTES, &said, &mut raw);
+        let explicit = ["store.memtable_flush_bytes", "query.memory_bytes_max", "store.read_cache_bytes_max"];
+        let result = derived(SMALL_BYTES, &explicit, &mut raw);
         assert_eq!((raw.store.memtable_flush_bytes, raw.store.memtable_bytes_max), (40 * MIB, 80 * MIB));
         assert_eq!((raw.query.memory_bytes_max, raw.query.memory_bytes_total_max), (64 * MIB, 64 * MIB));
         assert_eq!(raw.store.read_cache_bytes_max, limits::ARRAY_CACHE_BYTES_MAX);
-        assert!(allowed.describe().starts_with(
+        assert!(result.describe().starts_with(
             "memory: 268435456 bytes, from a test; derived from it: store.memtable_bytes_max = 83886080, "
         ));
-        assert!(allowed.large_bytes > SMALL_BYTES, "and that is worth a warning");
-        super::super::resolve::resolve(raw, allowed).unwrap();
+        assert!(result.large_bytes > SMALL_BYTES, "and that is worth a warning");
+        super::super::resolve::resolve(raw, result).unwrap();
 
         let mut raw = RawConfig::default();
         raw.store.memtable_bytes_max = 4 * MIB;

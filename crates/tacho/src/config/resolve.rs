@@ -10,7 +10,7 @@ use model::Timestamp;
 use model::limits::{self, IngestLimits, QueryLimits};
 
 use super::ConfigError;
-use super::derive::Allowed;
+use super::derive::MemoryLimits;
 use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
 use crate::limits::{
     HTTP_CONNECTIONS_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
@@ -36,7 +36,7 @@ pub(crate) struct Config {
     /// Log lines.
     pub log: LogConfig,
     /// The limits that the memory allows.
-    pub memory: Allowed,
+    pub memory: MemoryLimits,
 }
 
 impl Config {
@@ -127,7 +127,7 @@ pub(crate) enum LogFormat {
 }
 
 /// Checks and converts every value.
-pub(super) fn resolve(raw: RawConfig, memory: Allowed) -> Result<Config, ConfigError> {
+pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, ConfigError> {
     if raw.data.as_os_str().is_empty() {
         return Err(ConfigError::value("data", "empty", "name a directory, such as ./data"));
     }
@@ -190,7 +190,7 @@ fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
     }))
 }
 
-fn query(raw: &RawQuery, memory: &Allowed) -> Result<QueryLimits, ConfigError> {
+fn query(raw: &RawQuery, memory: &MemoryLimits) -> Result<QueryLimits, ConfigError> {
     within("query.timeout_s", raw.timeout_s as usize, 1, 86_400)?;
     within("query.memory_bytes_max", raw.memory_bytes_max, 1 << 20, usize::MAX)?;
     within("query.memory_bytes_total_max", raw.memory_bytes_total_max, raw.memory_bytes_max, usize::MAX)?;
@@ -209,7 +209,7 @@ fn query(raw: &RawQuery, memory: &Allowed) -> Result<QueryLimits, ConfigError> {
     })
 }
 
-fn store(raw: &RawStore, memory: &Allowed) -> Result<StoreConfig, ConfigError> {
+fn store(raw: &RawStore, memory: &MemoryLimits) -> Result<StoreConfig, ConfigError> {
     within("store.commit_interval_us", raw.commit_interval_us as usize, 0, 1_000_000)?;
     within("store.memtable_flush_bytes", raw.memtable_flush_bytes, 1 << 20, usize::MAX)?;
     if raw.memtable_flush_bytes > raw.memtable_bytes_max / 2 {

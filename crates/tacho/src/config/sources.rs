@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-use super::derive::{Allowed, Said};
+use super::derive::{ExplicitSettings, MemoryLimits};
 use super::error::{self, ConfigError};
 use super::memory::Memory;
 use super::resolve::Config;
@@ -35,13 +35,13 @@ pub(crate) struct Sources {
 impl Sources {
     /// Reads all sources and resolves them.
     pub(crate) fn load(&self) -> Result<Config, ConfigError> {
-        let (raw, allowed) = self.settings()?;
-        resolve::resolve(raw, allowed)
+        let (raw, limits) = self.settings()?;
+        resolve::resolve(raw, limits)
     }
 
     /// Reads all sources without checking values against each other. Some settings that no source has are derived from the
     /// memory, if that is small.
-    pub(crate) fn settings(&self) -> Result<(RawConfig, Allowed), ConfigError> {
+    pub(crate) fn settings(&self) -> Result<(RawConfig, MemoryLimits), ConfigError> {
         let variables = self.variables()?;
         let mut table = match self.file(&variables)? {
             Some(path) => read_file(&path)?,
@@ -50,7 +50,7 @@ impl Sources {
         for Variable { section, key, value } in &variables {
             put(&mut table, section.clone(), key, value.clone());
         }
-        let said = Said::of(&table);
+        let explicit = ExplicitSettings::of(&table);
         let mut raw: RawConfig = table.try_into().expect("BUG: every value was checked where it was read");
         if let Some(data) = &self.data {
             raw.data.clone_from(data);
@@ -59,8 +59,8 @@ impl Sources {
             raw.data = self.searched(&variables);
         }
         let memory = self.memory.clone().or_else(|| Memory::find(&raw.query));
-        let allowed = Allowed::derive(memory, &said, &mut raw);
-        Ok((raw, allowed))
+        let limits = MemoryLimits::derive(memory, &explicit, &mut raw);
+        Ok((raw, limits))
     }
 
     /// The configuration file, if it exists. A file of `--config` must exist.

@@ -133,12 +133,12 @@ pub(crate) fn report_when_sealed(hub: &Arc<Hub>) {
 
 #[derive(Debug, Default)]
 struct SealWatcher {
-    told: AtomicBool,
+    logged: AtomicBool,
 }
 
 impl ProgressWatcher for SealWatcher {
     fn progress(&self, progress: Progress) {
-        if progress.sealed && !self.told.swap(true, Ordering::Relaxed) {
+        if progress.sealed && !self.logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 "the store takes no more writes since one failed (/readyz has the cause); reads go on. Repair the cause and restart"
             );

@@ -22,10 +22,10 @@ impl Signals {
         let listen = |kind| signal(kind).context("cannot listen to signals");
         let (mut terminate, mut interrupt) =
             (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-        let (told, first) = oneshot::channel();
+        let (sender, first) = oneshot::channel();
         runtime.spawn(async move {
             // The receiver is gone if the server is stopping for another reason.
-            let _ = told.send(either(&mut terminate, &mut interrupt).await);
+            let _ = sender.send(either(&mut terminate, &mut interrupt).await);
             let name = either(&mut terminate, &mut interrupt).await;
             tracing::warn!(signal = name, "ending at once; what was acknowledged is safe");
             std::process::exit(SECOND_SIGNAL);

@@ -58,14 +58,14 @@ struct Unacked {
 
 /// The ThingsBoard form with a time.
 #[derive(Serialize)]
-struct Timed<'a> {
+struct TimedReport<'a> {
     ts: u64,
     values: &'a Report,
 }
 
 /// The reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
-enum Lost {
+enum ConnectionError {
     #[error("the server closed the connection")]
     Closed,
     #[error(transparent)]
@@ -98,11 +98,11 @@ impl Session {
     /// Begins to connect. CONNECT is sent when the socket is connected.
     pub(super) fn connect(&mut self, registry: &Registry, summary: &mut Summary) {
         if let Err(error) = self.try_connect(registry) {
-            self.lose(&error, registry, summary);
+            self.drop_connection(&error, registry, summary);
         }
     }
 
-    fn try_connect(&mut self, registry: &Registry) -> Result<(), Lost> {
+    fn try_connect(&mut self, registry: &Registry) -> Result<(), ConnectionError> {
         let mut stream = TcpStream::connect(self.address)?;
         registry.register(&mut stream, self.token, Interest::READABLE | Interest::WRITABLE)?;
         let mut output = Vec::new();
@@ -129,7 +129,7 @@ impl Session {
         }
         let ts = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         let payload =
-            serde_json::to_vec(&Timed { ts, values: report }).expect("BUG: numbers and text are JSON");
+            serde_json::to_vec(&TimedReport { ts, values: report }).expect("BUG: numbers and text are JSON");
         summary.sent += 1;
         self.last_packet_id = self.last_packet_id.checked_add(1).unwrap_or(1);
         self.unacked.push_back(Unacked { packet_id: self.last_packet_id, payload });
@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Puts the unacknowledged reports into the output, beginning with `first`.
-    fn publish_from(&mut self, first: usize) -> Result<(), Lost> {
+    fn publish_from(&mut self, first: usize) -> Result<(), ConnectionError> {
         let Link::Up(connection) = &mut self.link else { return Ok(()) };
         if !connection.accepted {
             return Ok(());
@@ -157,11 +157,11 @@ impl Session {
         self.settle(done, registry, summary);
     }
 
-    fn write(&mut self) -> Result<(), Lost> {
+    fn write(&mut self) -> Result<(), ConnectionError> {
         let Link::Up(connection) = &mut self.link else { return Ok(()) };
         while !connection.output.is_empty() {
             match connection.stream.write(&connection.output) {
-                Ok(0) => return Err(Lost::Closed),
+                Ok(0) => return Err(ConnectionError::Closed),
                 Ok(written) => drop(connection.output.drain(..written)),
                 Err(error) if is_not_now(&error) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -170,12 +170,12 @@ impl Session {
         Ok(())
     }
 
-    fn read(&mut self, summary: &mut Summary) -> Result<(), Lost> {
+    fn read(&mut self, summary: &mut Summary) -> Result<(), ConnectionError> {
         let mut bytes = [0; FLEET_READ_BYTES];
         loop {
             let Link::Up(connection) = &mut self.link else { return Ok(()) };
             match connection.stream.read(&mut bytes) {
-                Ok(0) => return Err(Lost::Closed),
+                Ok(0) => return Err(ConnectionError::Closed),
                 Ok(len) => connection.input.extend_from_slice(&bytes[..len]),
                 Err(error) if is_not_now(&error) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -184,7 +184,7 @@ impl Session {
         }
     }
 
-    fn take_packets(&mut self, summary: &mut Summary) -> Result<(), Lost> {
+    fn take_packets(&mut self, summary: &mut Summary) -> Result<(), ConnectionError> {
         let Link::Up(connection) = &mut self.link else { return Ok(()) };
         let input = std::mem::take(&mut connection.input);
         let mut taken = 0;
@@ -199,9 +199,9 @@ impl Session {
         Ok(())
     }
 
-    fn take_packet(&mut self, packet: &Packet<'_>, summary: &mut Summary) -> Result<(), Lost> {
+    fn take_packet(&mut self, packet: &Packet<'_>, summary: &mut Summary) -> Result<(), ConnectionError> {
         match packet {
-            Packet::ConnAck(ack) if ack.code != 0 => Err(Lost::Refused(ack.code)),
+            Packet::ConnAck(ack) if ack.code != 0 => Err(ConnectionError::Refused(ack.code)),
             Packet::ConnAck(_) => {
                 if let Link::Up(connection) = &mut self.link {
                     connection.accepted = true;
@@ -217,18 +217,18 @@ impl Session {
                 *(if refused { &mut summary.refused } else { &mut summary.acked }) += taken;
                 Ok(())
             }
-            Packet::Disconnect(disconnect) => Err(Lost::Disconnected(disconnect.reason)),
+            Packet::Disconnect(disconnect) => Err(ConnectionError::Disconnected(disconnect.reason)),
             _ => Ok(()),
         }
     }
 
-    fn settle(&mut self, done: Result<(), Lost>, registry: &Registry, summary: &mut Summary) {
+    fn settle(&mut self, done: Result<(), ConnectionError>, registry: &Registry, summary: &mut Summary) {
         if let Err(error) = done {
-            self.lose(&error, registry, summary);
+            self.drop_connection(&error, registry, summary);
         }
     }
 
-    fn lose(&mut self, error: &Lost, registry: &Registry, summary: &mut Summary) {
+    fn drop_connection(&mut self, error: &ConnectionError, registry: &Registry, summary: &mut Summary) {
         tracing::debug!(vehicle = self.credentials.name, %error, "connection lost");
         self.hang_up(registry);
         summary.lost += 1;
@@ -254,8 +254,8 @@ impl Session {
         if let Link::Up(connection) = &mut self.link {
             let disconnect = Disconnect { reason: ReasonCode::SUCCESS, properties: Properties::NONE };
             let encoded = mqtt::encode(&Packet::Disconnect(disconnect), self.version, &mut connection.output);
-            let said = encoded.map_err(Lost::from).and_then(|()| self.write());
-            if let Err(error) = said {
+            let sent = encoded.map_err(ConnectionError::from).and_then(|()| self.write());
+            if let Err(error) = sent {
                 tracing::debug!(vehicle = self.credentials.name, %error, "left without a word");
             }
         }

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::open::open_registrar;
-use super::registrar::{Added, Many, NewDevice, Registrar};
+use super::registrar::{Added, BulkAdd, NewDevice, Registrar};
 use crate::client::{RuntimeFile, ServerArgs};
 use crate::config::Config;
 use crate::data_args::DataArgs;
@@ -88,7 +88,7 @@ fn add_one(args: &AddArgs, name: &str, config: &Config, registrar: &mut dyn Regi
 fn add_many(args: &AddArgs, count: u32, registrar: &mut dyn Registrar) -> anyhow::Result<()> {
     // The file comes first: without it the tokens of the new devices would be lost.
     let file = args.tokens.as_deref().map(private_file).transpose()?;
-    let many = Many {
+    let many = BulkAdd {
         count,
         prefix: args.prefix.as_deref().unwrap_or_default(),
         token_prefix: args.token_prefix.as_deref(),

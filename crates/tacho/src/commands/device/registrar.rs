@@ -16,9 +16,9 @@ pub(super) struct Added {
     pub continues: bool,
 }
 
-/// Many devices to add.
+/// BulkAdd devices to add.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Many<'a> {
+pub(super) struct BulkAdd<'a> {
     pub count: u32,
     pub prefix: &'a str,
     pub token_prefix: Option<&'a str>,
@@ -30,10 +30,10 @@ pub(super) struct Many<'a> {
 
 /// The result of adding many devices.
 #[derive(Debug, Default)]
-pub(super) struct ManyAdded {
+pub(super) struct BulkAdded {
     pub created: u64,
     pub existing: u64,
-    /// Name and token of each, if [`Many::list`] is set.
+    /// Name and token of each, if [`BulkAdd::list`] is set.
     pub tokens: Vec<(String, String)>,
 }
 
@@ -87,7 +87,7 @@ pub(super) trait Registrar {
     /// Adds a device.
     fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added>;
     /// Adds many devices: all or none.
-    fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded>;
+    fn add_many(&mut self, many: &BulkAdd<'_>) -> anyhow::Result<BulkAdded>;
     /// The devices whose name contains the filter, sorted by name.
     fn list(&mut self, filter: Option<&str>, with_tokens: bool) -> anyhow::Result<Vec<Listed>>;
     /// Everything about the device of that name.

@@ -4,7 +4,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::registrar::{
-    Activity, Added, Details, Listed, Many, ManyAdded, NewDevice, Refused, Registrar, no_device,
+    Activity, Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Refused, Registrar, no_device,
 };
 use crate::client::{Api, ApiError, escaped};
 use crate::limits::PAGE_DEVICES;
@@ -61,7 +61,7 @@ impl Registrar for Running {
         Ok(Added { token, continues: activity.is_some_and(|activity| activity.keys > 0) })
     }
 
-    fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded> {
+    fn add_many(&mut self, many: &BulkAdd<'_>) -> anyhow::Result<BulkAdded> {
         let mut body = json!({
             "count": many.count,
             "prefix": many.prefix,
@@ -86,7 +86,7 @@ impl Registrar for Running {
         let tokens = tokens.collect::<Option<Vec<_>>>();
         let tokens =
             tokens.ok_or_else(|| self.api.unexpected("POST", path, "a device without name or token"))?;
-        Ok(ManyAdded { created: number("created")?, existing: number("existing")?, tokens })
+        Ok(BulkAdded { created: number("created")?, existing: number("existing")?, tokens })
     }
 
     fn list(&mut self, filter: Option<&str>, with_tokens: bool) -> anyhow::Result<Vec<Listed>> {

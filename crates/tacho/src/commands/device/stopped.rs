@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use hub::registry::{BulkDevices, Device, PageRequest};
 
-use super::registrar::{Added, Details, Listed, Many, ManyAdded, NewDevice, Registrar, no_device};
+use super::registrar::{Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Registrar, no_device};
 use crate::data_directory::LockedRegistry;
 use crate::time_format::seconds_of_millis;
 
@@ -32,7 +32,7 @@ impl Registrar for Stopped {
         Ok(Added { token: added.token.to_string(), continues: false })
     }
 
-    fn add_many(&mut self, many: &Many<'_>) -> anyhow::Result<ManyAdded> {
+    fn add_many(&mut self, many: &BulkAdd<'_>) -> anyhow::Result<BulkAdded> {
         let bulk = BulkDevices {
             count: many.count as usize,
             start_index: 0,
@@ -45,7 +45,7 @@ impl Registrar for Stopped {
         let created = devices.iter().filter(|device| device.created).count() as u64;
         let tokens =
             devices.iter().filter(|_| many.list).map(|it| (it.device.name.clone(), it.token.to_string()));
-        Ok(ManyAdded { created, existing: devices.len() as u64 - created, tokens: tokens.collect() })
+        Ok(BulkAdded { created, existing: devices.len() as u64 - created, tokens: tokens.collect() })
     }
 
     fn list(&mut self, filter: Option<&str>, with_tokens: bool) -> anyhow::Result<Vec<Listed>> {

@@ -10,7 +10,7 @@ use hub::bulk::{ClockChange, Zone};
 use super::cell::DecimalMark;
 use super::csv_file::{self, Dialect};
 use super::file_format::{FileFormat, Precision};
-use super::outcome::Care;
+use super::outcome::SkipPolicy;
 use super::time::{self, TimeFormat};
 use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
@@ -143,11 +143,11 @@ impl ImportArgs {
     }
 
     /// What happens when something cannot be imported.
-    pub(super) fn care(&self) -> Care {
+    pub(super) fn skip_policy(&self) -> SkipPolicy {
         match (self.strict, self.lenient) {
-            (true, _) => Care::Strict,
-            (_, true) => Care::Lenient,
-            _ => Care::Default,
+            (true, _) => SkipPolicy::Strict,
+            (_, true) => SkipPolicy::Lenient,
+            _ => SkipPolicy::Default,
         }
     }
 

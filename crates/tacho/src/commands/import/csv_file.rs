@@ -106,11 +106,12 @@ impl CsvFile {
         (&mut file).take(CSV_HEAD_BYTES).read_to_end(&mut head).map_err(io)?;
         check(&head).map_err(|reason| form(reason.into()))?;
         let skipped = if head.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let (said, skipped) = match said_by_excel(&head[skipped..]) {
+        let (wanted, skipped) = match delimiter_of_excel(&head[skipped..]) {
             Some((delimiter, bytes)) => (Some(delimiter), skipped + bytes),
             None => (None, skipped),
         };
-        let delimiter = delimiter(first_line(&head[skipped..]), dialect.delimiter.or(said)).map_err(form)?;
+        let delimiter =
+            delimiter(first_line(&head[skipped..]), dialect.delimiter.or(wanted)).map_err(form)?;
         let row_bytes_left = Arc::new(AtomicUsize::new(CSV_ROW_BYTES_MAX));
         let bytes: Box<dyn Read + Send> = Box::new(Bounded {
             inner: Cursor::new(head.split_off(skipped)).chain(BufReader::with_capacity(1024 * 1024, file)),
@@ -184,7 +185,7 @@ fn check(head: &[u8]) -> Result<(), &'static str> {
 }
 
 /// The delimiter of a line `sep=;`, which Excel writes, and the length of the line.
-fn said_by_excel(head: &[u8]) -> Option<(u8, usize)> {
+fn delimiter_of_excel(head: &[u8]) -> Option<(u8, usize)> {
     let line = head.split_inclusive(|byte| *byte == b'\n').next()?;
     match line.strip_prefix(b"sep=")? {
         [delimiter, b'\n'] | [delimiter, b'\r', b'\n'] => Some((*delimiter, line.len())),
@@ -209,18 +210,18 @@ fn first_line(head: &[u8]) -> Vec<u8> {
 }
 
 /// Finds the delimiter in the first line, unless it is ambiguous.
-fn delimiter(line: Vec<u8>, said: Option<u8>) -> Result<u8, String> {
+fn delimiter(line: Vec<u8>, wanted: Option<u8>) -> Result<u8, String> {
     let has = |delimiter: &u8| line.contains(delimiter);
     let found: Vec<u8> = DELIMITERS.into_iter().filter(has).collect();
     // A bar is part of a name more often than not.
     let common: Vec<u8> = found.iter().copied().filter(|byte| *byte != b'|').collect();
     let shown =
         |found: &[u8]| found.iter().map(|byte| delimiter_name(*byte)).collect::<Vec<_>>().join(" and ");
-    match (said, common.as_slice()) {
-        (Some(said), _) if has(&said) || found.is_empty() => Ok(said),
-        (Some(said), _) => Err(format!(
+    match (wanted, common.as_slice()) {
+        (Some(wanted), _) if has(&wanted) || found.is_empty() => Ok(wanted),
+        (Some(wanted), _) => Err(format!(
             "there is no {} in its first line, but {}; see --delimiter",
-            delimiter_name(said),
+            delimiter_name(wanted),
             shown(&found)
         )),
         (None, [only]) => Ok(*only),
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn what_is_not_clear_is_asked_for_and_what_is_no_csv_is_named() {
         let wide: Vec<u8> = "a,b\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        for (bytes, said, expected) in [
+        for (bytes, wanted, expected) in [
             (b"a;b, c;d\n".as_slice(), None, "has ',' and ';'; say with --delimiter"),
             (b"a;b\n", Some(b','), "there is no ',' in its first line, but ';'"),
             (b"\xff\xfea\0", None, "UTF-16"),
@@ -290,7 +291,7 @@ mod tests {
             (b"PK\x03\x04....", None, "spreadsheet"),
             (b"PAR1....", None, "--format parquet"),
         ] {
-            let error = open(bytes, said).err().expect(expected).to_string();
+            let error = open(bytes, wanted).err().expect(expected).to_string();
             assert!(error.contains(expected) && error.contains("x.csv"), "{error}");
         }
     }

@@ -63,7 +63,7 @@ fn into_tables(
         zone: args.zone(),
         dialect: args.dialect(),
         files: &args.files,
-        care: args.care(),
+        skip_policy: args.skip_policy(),
         rules,
         any_time: args.any_time,
         json: args.json,

@@ -14,7 +14,7 @@ use crate::time_format::exact_of_micros;
 
 /// The reaction to something that cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Care {
+pub(super) enum SkipPolicy {
     /// The rest is imported, and the command fails.
     Default,
     /// Nothing is imported, and the command fails.
@@ -259,8 +259,8 @@ pub(super) fn totals(files: &[FileOutcome]) -> [u64; 4] {
 }
 
 /// Fails when something was skipped, unless `--lenient` allows it.
-pub(super) fn verdict(outcomes: &[FileOutcome], care: Care) -> anyhow::Result<()> {
-    if care == Care::Lenient || outcomes.iter().all(FileOutcome::is_whole) {
+pub(super) fn verdict(outcomes: &[FileOutcome], skip_policy: SkipPolicy) -> anyhow::Result<()> {
+    if skip_policy == SkipPolicy::Lenient || outcomes.iter().all(FileOutcome::is_whole) {
         return Ok(());
     }
     let [_, _, rows, values] = totals(outcomes);

@@ -43,7 +43,7 @@ impl Users {
                 let body = json!({ "login": login, "password": password, "role": role });
                 api.post("/api/tacho/users", &body).map(drop).map_err(anyhow::Error::from)
             }
-            Access::Directory(locked) => here(|| {
+            Access::Directory(locked) => in_directory(|| {
                 let authority = Authority::of_role(role)?;
                 locked
                     .registry
@@ -58,7 +58,7 @@ impl Users {
     pub(super) fn set_password(&self, login: &str, password: &str) -> anyhow::Result<()> {
         let done = match &self.0 {
             Access::Server(api) => posted(api, login, "password", &json!({ "password": password })),
-            Access::Directory(locked) => here(|| locked.registry.set_password(login, password)),
+            Access::Directory(locked) => in_directory(|| locked.registry.set_password(login, password)),
         };
         done.with_context(|| format!("cannot change the password of {login}"))
     }
@@ -68,7 +68,7 @@ impl Users {
         let done = match &self.0 {
             Access::Server(api) => posted(api, login, "role", &json!({ "role": role })),
             Access::Directory(locked) => {
-                here(|| locked.registry.set_authority(login, Authority::of_role(role)?).map(drop))
+                in_directory(|| locked.registry.set_authority(login, Authority::of_role(role)?).map(drop))
             }
         };
         done.with_context(|| format!("cannot change the role of {login}"))
@@ -81,7 +81,7 @@ impl Users {
                 let path = format!("/api/tacho/users/{}", escaped(login));
                 api.delete(&path).map(drop).map_err(anyhow::Error::from)
             }
-            Access::Directory(locked) => here(|| locked.registry.delete_user(login).map(drop)),
+            Access::Directory(locked) => in_directory(|| locked.registry.delete_user(login).map(drop)),
         };
         done.with_context(|| format!("cannot delete the user {login}"))
     }
@@ -92,7 +92,7 @@ impl Users {
             Access::Server(api) => {
                 api.post("/api/tacho/session-key", &Value::Null).map(drop).map_err(anyhow::Error::from)
             }
-            Access::Directory(locked) => here(|| locked.registry.rotate_session_key()),
+            Access::Directory(locked) => in_directory(|| locked.registry.rotate_session_key()),
         };
         done.context("cannot replace the key of session tokens")
     }
@@ -116,6 +116,6 @@ fn posted(api: &Api, login: &str, what: &str, body: &Value) -> anyhow::Result<()
     Ok(())
 }
 
-fn here(change: impl FnOnce() -> Result<(), RegistryError>) -> anyhow::Result<()> {
+fn in_directory(change: impl FnOnce() -> Result<(), RegistryError>) -> anyhow::Result<()> {
     Ok(change()?)
 }

@@ -24,7 +24,7 @@ pub(super) enum Destination {
 
 /// A device as the destination knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownDevice {
     /// The table of its rows.
     pub table: String,
     /// Its id; `None` without a server.
@@ -53,7 +53,7 @@ impl Destination {
     }
 
     /// Finds a device. With `create` a missing device is added.
-    pub(super) fn device(&self, name: &str, create: bool) -> anyhow::Result<Known> {
+    pub(super) fn device(&self, name: &str, create: bool) -> anyhow::Result<KnownDevice> {
         if let Some(known) = self.find(name)? {
             return Ok(known);
         }
@@ -75,10 +75,10 @@ impl Destination {
         }
         let known =
             self.find(name)?.with_context(|| format!("the device \"{name}\" was added and is gone"))?;
-        Ok(Known { is_new: true, ..known })
+        Ok(KnownDevice { is_new: true, ..known })
     }
 
-    fn find(&self, name: &str) -> anyhow::Result<Option<Known>> {
+    fn find(&self, name: &str) -> anyhow::Result<Option<KnownDevice>> {
         match self {
             Self::Server(api) => {
                 let path = format!("/api/tacho/import/device?name={}", escaped(name));
@@ -92,11 +92,11 @@ impl Destination {
                 let table = answer["table"].as_str().map(str::to_owned);
                 let table = table.ok_or_else(|| api.unexpected("GET", &path, "no table in the answer"))?;
                 let id = answer["id"].as_str().map(str::to_owned);
-                Ok(Some(Known { table, id, is_new: false }))
+                Ok(Some(KnownDevice { table, id, is_new: false }))
             }
             Self::Directory { registry, .. } => {
                 let device = registry.device_by_name(registry.default_tenant(), name);
-                Ok(device.map(|device| Known {
+                Ok(device.map(|device| KnownDevice {
                     table: device.profile.table.clone(),
                     id: None,
                     is_new: false,
@@ -125,7 +125,7 @@ impl Destination {
     pub(super) fn count(
         &self,
         device: &str,
-        known: &Known,
+        known: &KnownDevice,
         keys: &[&str],
         range: TimeRange,
     ) -> anyhow::Result<BTreeMap<String, u64>> {

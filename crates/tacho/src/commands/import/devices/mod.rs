@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::args::ImportArgs;
 use super::options::DeviceOf;
-use super::outcome::{Care, FileOutcome, totals, verdict};
+use super::outcome::{FileOutcome, SkipPolicy, totals, verdict};
 use super::time::{TimeFormat, TimeReader};
 use crate::config::Config;
 use crate::output::say;
@@ -46,8 +46,9 @@ pub(super) fn run(
     };
     let timing = Timing { start_us: args.start, interval: args.interval.unwrap_or(INTERVAL) };
     let plan = Plan::read(&args.files, &roles, &timing, of)?;
-    let settings = Settings { care: args.care(), rules, any_time: args.any_time, create: args.create };
-    if settings.care == Care::Strict {
+    let settings =
+        Settings { skip_policy: args.skip_policy(), rules, any_time: args.any_time, create: args.create };
+    if settings.skip_policy == SkipPolicy::Strict {
         let examined = store_rows::examine(&plan, &settings)?;
         if !examined.iter().all(FileOutcome::is_exact) {
             tell_files(args, &plan, &examined, rules, false)?;
@@ -122,7 +123,7 @@ fn with_login(args: &ImportArgs, plan: &Plan, settings: &Settings, config: &Conf
             say(format_args!("read it   {read}"))?;
         }
     }
-    verdict(&imported.files, settings.care)
+    verdict(&imported.files, settings.skip_policy)
 }
 
 /// A command that shows rows of the first imported device.
@@ -177,5 +178,5 @@ fn with_token(
         say(format_args!("imported  {rows} rows with {values} values, {skipped} rows skipped"))?;
         say(unverified)?;
     }
-    verdict(&sent.files, args.care())
+    verdict(&sent.files, args.skip_policy())
 }

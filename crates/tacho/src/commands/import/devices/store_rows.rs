@@ -13,12 +13,12 @@ use model::{TimeRange, Timestamp};
 use serde_json::{Value, json};
 use wire::line::{Line, LineValue};
 
-use super::super::outcome::{Care, FileOutcome, hint, totals};
+use super::super::outcome::{FileOutcome, SkipPolicy, hint, totals};
 use super::super::repeated::Repeated;
 use super::super::sink::Sink;
 use super::super::table_rows::TableRows;
 use super::super::time::TimeFormat;
-use super::destination::{Destination, Known};
+use super::destination::{Destination, KnownDevice};
 use super::plan::{FilePlan, Plan};
 use super::report;
 use super::rows::{Row, Rows};
@@ -27,7 +27,7 @@ use crate::time_format::exact_of_micros;
 
 /// The options of one import.
 pub(super) struct Settings {
-    pub care: Care,
+    pub skip_policy: SkipPolicy,
     pub rules: ImportRules,
     pub any_time: bool,
     /// Whether missing devices are added.
@@ -38,15 +38,15 @@ pub(super) struct Settings {
 #[derive(Debug)]
 pub(super) struct Imported {
     pub files: Vec<FileOutcome>,
-    pub devices: BTreeMap<String, OfDevice>,
+    pub devices: BTreeMap<String, DeviceRows>,
     /// The result of reading the values back.
     pub verified: String,
 }
 
 /// The imported rows of one device.
 #[derive(Debug)]
-pub(super) struct OfDevice {
-    pub known: Known,
+pub(super) struct DeviceRows {
+    pub known: KnownDevice,
     /// The number of rows, and of values by key. A value that a later row of the same time replaces is counted once.
     pub rows: u64,
     pub by_key: BTreeMap<String, u64>,
@@ -57,7 +57,7 @@ pub(super) struct OfDevice {
 
 /// The outcome that an import of the plan would have.
 pub(super) fn examine(plan: &Plan, settings: &Settings) -> anyhow::Result<Vec<FileOutcome>> {
-    let known = Known { table: any_table().to_owned(), id: None, is_new: false };
+    let known = KnownDevice { table: any_table().to_owned(), id: None, is_new: false };
     let mut devices = devices_of(plan, |_| Ok(known.clone()))?;
     let mut make = |table: &str, columns: Columns| -> anyhow::Result<Box<dyn Sink>> {
         Ok(Box::new(Importer::examine(table, columns, settings.rules)?))
@@ -85,12 +85,12 @@ pub(super) fn import(plan: &Plan, settings: &Settings, to: &Destination) -> anyh
 
 fn devices_of(
     plan: &Plan,
-    mut known: impl FnMut(&str) -> anyhow::Result<Known>,
-) -> anyhow::Result<BTreeMap<String, OfDevice>> {
+    mut known: impl FnMut(&str) -> anyhow::Result<KnownDevice>,
+) -> anyhow::Result<BTreeMap<String, DeviceRows>> {
     let of = |name: &String| {
         let (first_us, last_us) = (i64::MAX, i64::MIN);
         let known = known(name)?;
-        Ok((name.clone(), OfDevice { known, rows: 0, by_key: BTreeMap::new(), first_us, last_us }))
+        Ok((name.clone(), DeviceRows { known, rows: 0, by_key: BTreeMap::new(), first_us, last_us }))
     };
     plan.devices.iter().map(of).collect()
 }
@@ -100,7 +100,7 @@ type MakeSink<'a, 's> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink 
 fn all_files<'s>(
     plan: &Plan,
     settings: &Settings,
-    devices: &mut BTreeMap<String, OfDevice>,
+    devices: &mut BTreeMap<String, DeviceRows>,
     make: &mut MakeSink<'_, 's>,
 ) -> anyhow::Result<Vec<FileOutcome>> {
     let mut index = 0;
@@ -122,7 +122,7 @@ fn one_file<'s>(
     plan: &Plan,
     file: &FilePlan,
     settings: &Settings,
-    devices: &mut BTreeMap<String, OfDevice>,
+    devices: &mut BTreeMap<String, DeviceRows>,
     index: &mut u64,
     make: &mut MakeSink<'_, 's>,
 ) -> anyhow::Result<FileOutcome> {
@@ -210,7 +210,7 @@ fn line_of<'a>(row: &'a Row, file: &'a FilePlan, device: &'a str) -> Line<'a> {
     }
 }
 
-impl OfDevice {
+impl DeviceRows {
     fn count(&mut self, row: &Row, file: &FilePlan, ts: i64, is_new: bool) {
         self.rows += 1;
         self.first_us = self.first_us.min(ts);
@@ -248,7 +248,7 @@ impl OfDevice {
 /// Compares the number of values in the destination with the number that was imported.
 fn verify(
     to: &Destination,
-    devices: &BTreeMap<String, OfDevice>,
+    devices: &BTreeMap<String, DeviceRows>,
     files: &[FileOutcome],
 ) -> anyhow::Result<String> {
     // The values of refused rows are not counted by key, so the expected numbers are unknown.

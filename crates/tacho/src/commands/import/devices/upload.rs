@@ -79,7 +79,7 @@ impl Millis {
 
 /// The ThingsBoard form with a time.
 #[derive(Serialize)]
-struct Timed<'a> {
+struct TimedRow<'a> {
     ts: Millis,
     values: BTreeMap<&'a str, &'a serde_json::Value>,
 }
@@ -104,7 +104,7 @@ impl Upload<'_> {
         let ts = Millis::of(ts_us);
         let values: BTreeMap<_, _> = row.values.iter().map(|(at, value)| (keys[*at], value)).collect();
         let count = values.len() as u64;
-        let text = serde_json::to_string(&Timed { ts, values }).expect("BUG: numbers and text are JSON");
+        let text = serde_json::to_string(&TimedRow { ts, values }).expect("BUG: numbers and text are JSON");
         if self.rows as usize >= IMPORT_ROWS || self.body.len() + text.len() > IMPORT_BYTES {
             self.flush()?;
         }

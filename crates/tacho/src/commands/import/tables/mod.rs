@@ -18,7 +18,7 @@ use serde_json::json;
 use super::csv_counts::CsvCounts;
 use super::csv_file::{Dialect, delimiter_name};
 use super::file_format::{FileFormat, Precision};
-use super::outcome::{Care, FileOutcome, hint, totals, verdict};
+use super::outcome::{FileOutcome, SkipPolicy, hint, totals, verdict};
 use super::read_ahead::read_ahead;
 use super::repeated::Repeated;
 use super::sink::{ServerSink, Sink, WRITE_TIMEOUT};
@@ -54,7 +54,7 @@ pub(super) struct TableImport<'a> {
     /// The files.
     pub files: &'a [PathBuf],
     /// What happens when something cannot be imported.
-    pub care: Care,
+    pub skip_policy: SkipPolicy,
     /// The limits on rows.
     pub rules: ImportRules,
     /// Whether any year is accepted.
@@ -65,7 +65,7 @@ pub(super) struct TableImport<'a> {
 
 /// Runs the import, in the directory or through its server.
 pub(super) fn run(import: &TableImport<'_>, server: &ServerArgs, config: &Config) -> anyhow::Result<()> {
-    if import.care == Care::Strict {
+    if import.skip_policy == SkipPolicy::Strict {
         let examined = import.examine()?;
         if !examined.iter().all(FileOutcome::is_exact) {
             import.report(&examined, false)?;
@@ -93,7 +93,7 @@ pub(super) fn run(import: &TableImport<'_>, server: &ServerArgs, config: &Config
         })?,
     };
     import.report(&outcomes, true)?;
-    verdict(&outcomes, import.care)
+    verdict(&outcomes, import.skip_policy)
 }
 
 /// Makes the sink of a table.
