@@ -123,7 +123,7 @@ fn run((runtime, engine): &(Runtime, Engine), sql: &str) -> usize {
     answer.expect("an answer").iter().map(RecordBatch::num_rows).sum()
 }
 
-/// One device, the newest hundred rows: what a dashboard asks. The plan is known from the second time on.
+/// One device, the newest hundred rows: a typical statement of a dashboard. From the second run on, the plan is cached.
 #[divan::bench(args = [
     "SELECT 1",
     "SELECT ts, value FROM t WHERE device = 'device-1' ORDER BY ts DESC LIMIT 100",
@@ -135,7 +135,7 @@ fn small(bencher: Bencher, sql: &str) {
     bencher.bench(|| run(&engine, sql));
 }
 
-/// As above, but a new text each time, so that nothing is known of it.
+/// As above, but each time with a new text, so that nothing is cached.
 #[divan::bench]
 fn small_and_new(bencher: Bencher) {
     let engine = engine(1_000);

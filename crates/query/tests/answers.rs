@@ -1,4 +1,4 @@
-//! How rows come, and what a store in trouble does to a query.
+//! How the rows of an answer arrive, and how a failing store affects a query.
 
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ async fn what_the_store_says_comes_out_unchanged() {
     let error = refusal(&engine, "SELECT avg(value) FROM many").await;
     assert!(matches!(&error, QueryError::Store(StoreError::Sealed { .. })), "{error:?}");
     assert_eq!((error.blame(), error.sql_state()), (Blame::Operator, "58000"));
-    // What needs no rows is answered.
+    // A query that needs no rows is answered.
     assert_eq!(rows(&engine, "SELECT 1").await, ["1"]);
 }
 
-/// A table that can be seen and not read.
+/// A table that is visible but cannot be read.
 #[derive(Debug)]
 struct BrokenTable(Arc<dyn TableSnapshot>);
 

@@ -1,4 +1,4 @@
-//! PostgreSQL's catalog. What real clients send has its turn in `tests/e2e`; here are the parts that it is made of.
+//! PostgreSQL's catalog. `tests/e2e` runs the statements of real clients; these tests check their elements.
 
 use model::ValueRef;
 use query::{Access, Engine, QueryError, Session};
@@ -15,7 +15,7 @@ fn public() -> Session {
     Session::new("public").with_access(rule)
 }
 
-/// As pgjdbc writes `DatabaseMetaData.getTables`.
+/// The query of pgjdbc's `DatabaseMetaData.getTables`.
 const JDBC_TABLES: &str = "SELECT current_database() AS \"TABLE_CAT\", n.nspname AS \"TABLE_SCHEM\", \
     c.relname AS \"TABLE_NAME\", CASE n.nspname ~ '^pg_' OR n.nspname = 'information_schema' \
     WHEN true THEN CASE c.relkind WHEN 'r' THEN 'SYSTEM TABLE' WHEN 'v' THEN 'SYSTEM VIEW' ELSE NULL END \
@@ -27,7 +27,7 @@ const JDBC_TABLES: &str = "SELECT current_database() AS \"TABLE_CAT\", n.nspname
     AND (false OR (c.relkind = 'r' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema')) \
     ORDER BY \"TABLE_TYPE\", \"TABLE_SCHEM\", \"TABLE_NAME\"";
 
-/// As it writes `getColumns`.
+/// The query of its `getColumns`.
 const JDBC_COLUMNS: &str = "SELECT * FROM (SELECT n.nspname, c.relname, a.attname, a.atttypid, \
     a.attnotnull OR (t.typtype = 'd' AND t.typnotnull) AS attnotnull, a.atttypmod, a.attlen, \
     row_number() OVER (PARTITION BY a.attrelid ORDER BY a.attnum) AS attnum, \
@@ -42,14 +42,14 @@ const JDBC_COLUMNS: &str = "SELECT * FROM (SELECT n.nspname, c.relname, a.attnam
     WHERE c.relkind in ('r','p','v','f','m') AND a.attnum > 0 AND NOT a.attisdropped \
     AND n.nspname LIKE 'public' AND c.relname LIKE 'weather') c WHERE true ORDER BY nspname, c.relname, attnum";
 
-/// As it writes `getPrimaryKeys`.
+/// The query of its `getPrimaryKeys`.
 const JDBC_KEYS: &str = "SELECT NULL AS TABLE_CAT, n.nspname AS TABLE_SCHEM, ct.relname AS TABLE_NAME, a.attname AS COLUMN_NAME, \
     (information_schema._pg_expandarray(i.indkey)).n AS KEY_SEQ, ci.relname AS PK_NAME \
     FROM pg_catalog.pg_class ct JOIN pg_catalog.pg_attribute a ON (ct.oid = a.attrelid) \
     JOIN pg_catalog.pg_namespace n ON (ct.relnamespace = n.oid) JOIN pg_catalog.pg_index i ON (a.attrelid = i.indrelid) \
     JOIN pg_catalog.pg_class ci ON (ci.oid = i.indexrelid) WHERE true AND ct.relname = 'weather' AND i.indisprimary";
 
-/// As it looks a type up.
+/// Its query of a type.
 const JDBC_TYPE: &str = "SELECT n.nspname = ANY(current_schemas(true)), n.nspname, t.typname \
     FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON t.typnamespace = n.oid WHERE t.oid = 701";
 
@@ -93,7 +93,7 @@ async fn a_number_leads_to_its_table_and_back() {
         assert_eq!(rows(&engine, &sql).await, [expected], "{sql}");
     }
     assert!(refusal(&engine, "SELECT 'nothing'::regclass").await.to_string().contains("does not exist"));
-    // Other tables come, the number stays.
+    // New tables do not change the number.
     for name in ["a", "w", "weather2", "z"] {
         put(&*store, name, &[("device", "x")], 0, &[("value", ValueRef::F64(1.0))]);
     }

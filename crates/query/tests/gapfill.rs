@@ -1,4 +1,4 @@
-//! Gap filling as statements ask for it.
+//! Gap filling in statements.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
@@ -10,7 +10,7 @@ use store::{Durability, MemoryStore, Store};
 use crate::limits::until;
 use crate::support::{NEW_YEAR_US, engine, fleet, many, plan, put, refusal, rows, run, text, user};
 
-/// The first five minutes, of the buses.
+/// The first five minutes of the buses.
 const BUSES: &str = "ts >= '2026-01-01T00:00:00Z' AND ts < '2026-01-01T00:05:00Z' AND device LIKE 'bus-%'";
 
 /// The minute of each row's time, which is in the given column.
@@ -30,7 +30,7 @@ async fn each_group_has_all_buckets_and_its_own_values() {
         "bus-1 2026-01-01T00:00:00Z 10.0 10.0 10.0 1",
         "bus-1 2026-01-01T00:01:00Z 20.0 20.0 20.0 1",
         "bus-1 2026-01-01T00:02:00Z 30.0 30.0 30.0 1",
-        // A row without a speed is filled like one that was made, but it was counted.
+        // A row without a speed is filled like a missing row, but it is counted.
         "bus-1 2026-01-01T00:03:00Z NULL 30.0 40.0 1",
         "bus-1 2026-01-01T00:04:00Z 50.0 50.0 50.0 1",
         "bus-2 2026-01-01T00:00:00Z 1.5 1.5 1.5 1",
@@ -40,13 +40,13 @@ async fn each_group_has_all_buckets_and_its_own_values() {
         "bus-2 2026-01-01T00:04:00Z 3.5 3.5 3.5 1",
     ];
     assert_eq!(rows(&engine, &sql).await, expected);
-    // The plan was kept.
+    // The plan was cached.
     assert_eq!(rows(&engine, &sql).await, expected);
     let plan = plan(&engine, &sql).await;
     assert_eq!(plan.matches("SortExec").count(), 1, "{plan}");
     let sort = plan.find("SortExec").unwrap();
     assert!(plan.find("GapFill").is_some_and(|fill| fill < sort), "{plan}");
-    // One device: the order of the time is that of the rows.
+    // With one device, the order of the time is the order of the rows.
     let one =
         sql.replace("device LIKE 'bus-%'", "device = 'bus-1'").replace("ORDER BY device, t", "ORDER BY t");
     let plan = self::plan(&engine, &one).await;
@@ -77,7 +77,7 @@ async fn the_range_is_found_in_conditions_wherever_they_stand() {
             "telemetry WHERE ts >= '2026-01-01T00:01:30Z' AND ts < TIMESTAMPTZ '2026-01-01T00:03:00Z' + INTERVAL '1 minute'",
             3,
         ),
-        // Alternatives: the range around them.
+        // The range around alternatives.
         (
             "telemetry WHERE (ts > '2026-01-01T00:01:00Z' AND ts < '2026-01-01T00:02:00Z') OR ts = '2026-01-01T00:09:00Z'",
             9,
@@ -168,14 +168,14 @@ async fn arguments_make_rows_and_filter_none() {
     assert_eq!(shown(rows(&engine, &given).await), expected);
     let named = query(", start => '2026-01-01T00:03:00Z', finish => '2026-01-01T00:07:00Z'", "");
     assert_eq!(shown(rows(&engine, &named).await), expected);
-    // NULL is as if it were not there.
+    // A NULL argument counts as left out.
     let condition = "AND ts >= '2026-01-01' AND ts < '2026-01-01T00:02:00Z'";
     assert_eq!(shown(rows(&engine, &query(", NULL, NULL", condition)).await), ["00 1.5", "01 1.5"]);
     assert_eq!(
         shown(rows(&engine, &query(", NULL, '2026-01-01T00:03:00Z'", condition)).await),
         ["00 1.5", "01 1.5", "02 1.5"]
     );
-    // An end before the beginning makes no rows.
+    // An end before the beginning gives no rows.
     assert_eq!(shown(rows(&engine, &query(", '2026-01-03', '2026-01-02'", condition)).await), ["00 1.5"]);
     for (arguments, expected) in [
         (", ts, ts", "the start of time_bucket_gapfill has to be a constant"),
@@ -206,7 +206,7 @@ async fn now_is_the_time_of_each_run() {
     let second = newest_bucket_us(&engine, sql).await;
     assert!(second > first, "{first} {second}");
     let counted = sql.replace("ORDER BY t DESC LIMIT 1", "").replace("50 milliseconds", "1 minute");
-    // Ten minutes touch eleven of them, unless one of them begins right now.
+    // Ten minutes overlap eleven buckets, unless a bucket begins right now.
     assert!((10..=11).contains(&rows(&engine, &counted).await.len()));
 }
 
@@ -268,7 +268,7 @@ async fn selects_can_do_with_it_what_they_do_with_other_groups() {
             format!("SELECT DISTINCT {t} {from} GROUP BY device, t ORDER BY t"),
             vec!["00", "01", "02", "03", "04"],
         ),
-        // Groups that HAVING leaves out are gaps.
+        // Groups that HAVING drops are gaps.
         (
             format!("SELECT {t}, avg(speed) {from} GROUP BY t HAVING avg(speed) > 40 ORDER BY t"),
             vec!["00", "01", "02", "03", "04"],
@@ -321,7 +321,7 @@ async fn selects_can_do_with_it_what_they_do_with_other_groups() {
             ),
             vec!["0.0 0.0 0", "1.0 0.0 0", "2.0 3.5 1", "3.0 3.5 0", "4.0 4.5 1"],
         ),
-        // Windows above, with a filled value in one.
+        // Windows above, one of them with a filled value.
         (
             format!(
                 "SELECT sum(locf(max(speed))) OVER (ORDER BY time_bucket_gapfill('1 minute', ts)) {from} AND device = 'bus-2' GROUP BY time_bucket_gapfill('1 minute', ts)"
@@ -346,7 +346,7 @@ async fn selects_can_do_with_it_what_they_do_with_other_groups() {
                 "NULL bus-1 NULL NULL NULL",
             ],
         ),
-        // Nothing was read: one group without other keys, none with them.
+        // Without input rows there is one group without other keys, and none with other keys.
         (
             format!(
                 "SELECT count(*), locf(max(device)) {from} AND device = 'bus-9' GROUP BY time_bucket_gapfill('2 minutes', ts)"
@@ -364,7 +364,7 @@ async fn selects_can_do_with_it_what_they_do_with_other_groups() {
             vec![],
         ),
         (format!("SELECT count(*) FROM (SELECT {t} {from} GROUP BY t) x"), vec!["5"]),
-        // A count that is NULL as a key of other groups, filled and not.
+        // A count that is NULL, filled and not, as a key of other groups.
         (
             format!(
                 "SELECT n, count(*) FROM (SELECT device, {t}, count(*) AS n {from} GROUP BY device, t) x GROUP BY n ORDER BY n"
@@ -520,7 +520,7 @@ async fn parameters_give_width_and_range() {
     let values = ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"].map(ScalarValue::from);
     let batches = prepared.run(values.to_vec(), &user()).await.unwrap().collect().await.unwrap();
     assert_eq!(text(&batches).len(), 60);
-    // What is wrong with a statement can depend on its parameters, so it shows when it runs.
+    // Some errors of a statement depend on its parameters, so they appear when it runs.
     let prepared = engine.prepare("SELECT locf(speed) AS x FROM telemetry", &[], &user()).await.unwrap();
     let error = prepared.run(vec![], &user()).await.map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("locf without OVER"), "{error}");
@@ -580,7 +580,7 @@ async fn a_query_that_makes_rows_ends_when_its_time_is_over() {
 #[tokio::test]
 async fn days_of_another_zone_are_those_of_time_bucket() {
     let store = fleet();
-    // Half past midnight of the second in Berlin, where it is the first in Greenwich.
+    // Half past midnight of the second in Berlin is still the first in Greenwich.
     put(&*store, "late", &[("device", "d")], 23 * 60 + 30, &[("x", ValueRef::F64(1.0))]);
     let engine = engine(store);
     let local = "to_local_time(ts AT TIME ZONE 'Europe/Berlin')";

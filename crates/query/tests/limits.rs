@@ -1,4 +1,4 @@
-//! What ends a query that asks for too much.
+//! The limits that end a query.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use query::{Engine, QueryError};
 
 use crate::support::{many, refusal, rows, run, user};
 
-/// Tests that could hang end after this.
+/// The time limit of tests that could hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// 40 000 rows crossed with themselves three times: more than anybody can wait for or hold.
+/// 40,000 rows crossed with themselves three times: more than a query can hold or finish.
 const ENDLESS: &str =
     "SELECT count(*) FROM many a CROSS JOIN many b CROSS JOIN many c WHERE a.value + b.value = c.value";
 
@@ -32,7 +32,7 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
 async fn memory_of_one_query_is_limited() {
     let engine = limited(|limits| limits.memory_bytes_max = 8 * 1024 * 1024);
     for sql in [
-        // 1 600 000 000 rows to sort.
+        // 1,600,000,000 rows to sort.
         "SELECT a.device, b.ts, a.value FROM many a CROSS JOIN many b ORDER BY a.value + b.value, b.ts",
         "SELECT array_agg(a.value) FROM many a CROSS JOIN many b",
         "SELECT a.value, b.value, count(*) FROM many a CROSS JOIN many b GROUP BY a.value, b.value",
@@ -41,7 +41,7 @@ async fn memory_of_one_query_is_limited() {
     ] {
         let error = tokio::time::timeout(PATIENCE, refusal(&engine, sql)).await.unwrap();
         assert!(matches!(&error, QueryError::OverLimit { .. }), "{sql}: {error:?}");
-        // What operators account for, or what all of it takes.
+        // The limit of what operators account for, or of what the query allocates.
         let error = error.to_string();
         assert!(
             error.contains(" 8 MiB for one query") || error.contains(" 16 MiB for one query"),
@@ -51,7 +51,7 @@ async fn memory_of_one_query_is_limited() {
     }
 }
 
-/// As deep as a statement may be it is planned and run; a deeper one is refused, however deep, and ends nothing else.
+/// A statement of the largest depth is planned and runs. Any deeper one is refused and ends nothing else.
 #[tokio::test]
 async fn deep_statements_are_answered_or_refused() {
     let engine = limited(|_| {});
@@ -105,7 +105,7 @@ async fn a_query_ends_when_its_time_is_over() {
     assert!(error.to_string().contains("after 0.3 s"), "{error}");
     let patient = Engine::new(many(4, 10_000), QueryLimits { threads: 2, ..QueryLimits::default() }).unwrap();
     let hasty = user().with_timeout(Duration::from_millis(200));
-    // On a busy machine the time may be over before the query is planned.
+    // On a busy machine the time limit may end the query while it is planned.
     let answer = async { patient.run(ENDLESS, &hasty).await?.collect().await };
     let error = tokio::time::timeout(PATIENCE, answer).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("after 0.2 s"), "{error}");
@@ -133,7 +133,7 @@ async fn dropping_an_answer_ends_its_query() {
     assert_eq!(engine.status().running, 1);
     drop(answer);
     until("the query is over", || engine.status().running == 0).await;
-    // One that has given nothing yet.
+    // A query that has returned nothing yet.
     let endless = tokio::spawn({
         let engine = engine.clone();
         async move { run(&engine, ENDLESS).await }
@@ -172,7 +172,7 @@ async fn two_hundred_queries_at_once_end_or_are_told_to_wait() {
             }
         }
     }
-    // 4 run and 100 wait at the least; how many more depends on how fast they end.
+    // At least 4 run and 100 wait. How many more depends on how fast they end.
     assert!(answered >= 104 && answered + busy == 200, "{answered} answered, {busy} busy");
     until("none is left", || {
         let query::EngineStatus { running, waiting, memory_bytes, .. } = engine.status();
@@ -192,7 +192,7 @@ async fn a_query_that_waits_too_long_is_told_so() {
     assert!(error.to_string().contains("1 queries run and none has ended for 0.05 s"), "{error}");
 }
 
-/// A few bytes of SQL that would make gigabytes, or compute for hours, are refused with the limit's name.
+/// A few bytes of SQL that would make gigabytes, or compute for hours, are refused with the name of the limit.
 #[tokio::test]
 async fn what_is_made_of_little_is_bounded_before_it_is_made() {
     let engine = limited(|_| {});
@@ -260,7 +260,7 @@ async fn what_is_large_is_still_answered() {
     }
 }
 
-/// A function computes in pieces, and between two of them it sees that nobody waits.
+/// A function computes in pieces, and between two of them it sees that the client has left.
 #[tokio::test]
 async fn a_function_ends_when_nobody_waits() {
     let engine = limited(|_| {});
@@ -275,7 +275,7 @@ async fn a_function_ends_when_nobody_waits() {
     assert_eq!(engine.status().unended, 0);
 }
 
-/// What an answer takes is given back when it has been taken, in batches however small.
+/// The memory of an answer is given back when the caller has taken its batches, however small they are.
 #[tokio::test]
 async fn a_long_answer_allocates_no_more_than_a_short_one() {
     let engine = limited(|limits| {

@@ -6,10 +6,10 @@
 static ALLOCATOR: query::CountingAllocator = query::CountingAllocator;
 
 mod answers;
+mod cached;
 mod catalog;
-mod ends;
 mod gapfill;
-mod kept;
+mod last_row;
 mod limits;
 mod page;
 mod plans;

@@ -1,4 +1,4 @@
-//! What the store is asked, as the plans show it.
+//! The conditions and orders that reach the store, as plans show them.
 
 use crate::support::{engine, fleet, plan, rows};
 

@@ -22,7 +22,7 @@ async fn types_follow_from_places_and_values_are_put_in() {
     let run = |device: &str, speed: &str| {
         rows(&prepared, vec![ScalarValue::from(device), ScalarValue::from(speed), ScalarValue::from(2_i64)])
     };
-    // Text, as the PostgreSQL protocol sends it, becomes what the parameter is.
+    // Text, as the PostgreSQL protocol sends it, is converted to the type of the parameter.
     assert_eq!(run("bus-1", "15").await.unwrap(), ["bus-1 20.0", "bus-1 30.0"]);
     assert_eq!(run("bus-2", "3").await.unwrap(), ["bus-2 3.5"]);
     let error = run("bus-2", "three").await.unwrap_err();
@@ -54,13 +54,13 @@ async fn a_statement_whose_answer_changed_has_to_be_prepared_again() {
     let error = rows(&all, vec![]).await.unwrap_err();
     assert!(matches!(error, QueryError::ResultChanged) && error.sql_state() == "0A000", "{error}");
     assert_eq!(error.to_string(), "cached plan must not change result type");
-    // A key that it does not ask for is none of its business.
+    // A new key that the statement does not name changes nothing.
     assert_eq!(rows(&one, vec![]).await.unwrap(), ["3.0"]);
     put(&*store, "weather", &[("site", "yard")], 9, &[("celsius", ValueRef::F64(7.5))]);
     assert_eq!(rows(&one, vec![]).await.unwrap(), ["7.5"]);
 }
 
-/// The first float of a key comes between two executions.
+/// The first float of a key arrives between two executions.
 #[tokio::test]
 async fn a_column_that_becomes_double_changes_no_answer_in_silence() {
     let store = fleet();
@@ -83,7 +83,7 @@ async fn a_column_that_becomes_double_changes_no_answer_in_silence() {
     assert!(matches!(error, QueryError::ResultChanged), "{error}");
     for _ in 0..2 {
         assert_eq!(rows(&mean, vec![]).await.unwrap(), ["71.5 7"]);
-        // The client still sends what it was told to send.
+        // The client still sends values of the types that it was told.
         assert_eq!(above.parameter_types(), [DataType::Int64]);
         assert_eq!(rows(&above, vec![long(100)]).await.unwrap(), ["3"]);
         assert_eq!(rows(&exact, vec![long(110), long(110)]).await.unwrap(), ["2026-01-01T00:01:00Z"]);

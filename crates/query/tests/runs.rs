@@ -1,4 +1,4 @@
-//! Groups that are runs of a table's rows.
+//! Aggregations whose groups are runs of the rows of a table.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use store::{Durability, MemoryStore, Store};
 
 use crate::support::{NEW_YEAR_US, engine, many, plan, rows, user};
 
-/// Enough rows to be read by several threads, of vehicles on two lines; every seventh has no value, each third a text.
+/// Enough rows for several threads, of vehicles on two lines. Every seventh row has no value, every third a text.
 fn lines() -> Arc<MemoryStore> {
     const STEP_US: i64 = 10_000_000;
     let store = Arc::new(MemoryStore::new());
@@ -16,7 +16,7 @@ fn lines() -> Arc<MemoryStore> {
         let device = format!("d{number}");
         let line = ["M1", "M2"][number as usize % 2];
         let tags = [("device", device.as_str()), ("line", line)];
-        // The last ones are on no line.
+        // The last vehicles are on no line.
         let key = SeriesKey::new("lines", &tags[..if number < 6 { 2 } else { 1 }]).unwrap();
         let id = store.series(&key).unwrap();
         let mut batch = Batch::new();
@@ -42,7 +42,7 @@ async fn runs_give_what_a_hash_table_gives() {
     let engine = engine(lines());
     let aggregates = "count(*), count(x), sum(n), avg(x), min(x), max(word), last(x, ts), first(n, ts), \
                       sum(x) FILTER (WHERE n > 5), count(word) FILTER (WHERE word <> ''), bool_and(n < 10)";
-    // What depends on a value is no run; it is never null, so the groups are the same.
+    // An expression of a value is no run. It is never NULL, so the groups are the same.
     for (groups, hidden, condition) in [
         ("device", "CASE WHEN n < 0 THEN '' ELSE device END", ""),
         ("line", "CASE WHEN n < 0 THEN '' ELSE line END", "WHERE device <> 'd4'"),
@@ -58,7 +58,8 @@ async fn runs_give_what_a_hash_table_gives() {
             "",
         ),
         ("date_trunc('hour', ts)", "date_trunc('hour', CASE WHEN n < 0 THEN NULL ELSE ts END)", ""),
-        // Made of one tag: once for each run, unless a condition needs the tag in each row; of two: in each row.
+        // An expression of one tag is computed once for each run, unless a condition needs the tag in each row. An expression of
+        // two tags is computed for each row.
         ("right(line, 1)", "CASE WHEN n < 0 THEN '' ELSE right(line, 1) END", ""),
         (
             "right(line, 1)",
@@ -74,7 +75,7 @@ async fn runs_give_what_a_hash_table_gives() {
         ("line IS NULL", "CASE WHEN n < 0 THEN NULL ELSE line IS NULL END", ""),
         ("device || line", "CASE WHEN n < 0 THEN '' ELSE device || line END", ""),
     ] {
-        // All are read by several threads, two by one.
+        // Several threads read all lines, one thread reads two of them.
         for lines in ["lines", "(SELECT * FROM lines WHERE device IN ('d1', 'd7'))"] {
             let asked = |group: &str| {
                 format!(
@@ -158,7 +159,7 @@ async fn what_differs_from_row_to_row_is_no_run() {
     let by_name = "SELECT count(*) > 9000 FROM (SELECT device || random() AS g FROM lines WHERE device = 'd0' GROUP BY g)";
     assert!(!plan(&engine, by_name).await.contains("RunAggregate"));
     assert_eq!(rows(&engine, by_name).await, ["true"]);
-    // Beside all tags, where there would be no last stage to put the runs together.
+    // Beside all tags, where no last stage would merge the runs.
     let halves =
         "SELECT device, line, random() < 0.5 AS h, count(*) AS n FROM lines GROUP BY device, line, h";
     assert!(!plan(&engine, halves).await.contains("RunAggregate"));
@@ -177,7 +178,7 @@ async fn few_groups_are_put_together_by_one_thread() {
     let many = plan(&engine, &asked("1 microsecond")).await;
     assert!(many.contains("mode=FinalPartitioned") && many.contains("RepartitionExec"), "{many}");
     assert_eq!(rows(&engine, &asked("1 microsecond")).await.len(), 90_000);
-    // Each side of such a join needs its groups divided in the same way.
+    // Each side of such a join needs its groups spread in the same way.
     let joined = format!(
         "SELECT count(*) FROM ({}) a JOIN ({}) b USING (device, t)",
         asked("1 millisecond"),
@@ -215,7 +216,7 @@ async fn groups_that_name_their_series_need_no_last_stage() {
         }
         assert!(found == expected, "{step}: {} and {} rows", found.len(), expected.len());
     }
-    // Each side of such a join needs its groups divided in the same way.
+    // Each side of such a join needs its groups spread in the same way.
     let counted = "SELECT device, count(*) AS rows FROM many GROUP BY device";
     let joined =
         format!("SELECT count(*), sum(a.rows + b.rows) FROM ({counted}) a JOIN ({counted}) b USING (device)");
@@ -286,7 +287,7 @@ async fn groups_that_change_with_each_row_are_no_runs() {
         "SELECT ts, count(*) FROM many GROUP BY ts",
         "SELECT device, value, count(*) FROM many GROUP BY device, value",
         "SELECT count(*) FROM many",
-        // Aggregates without an accumulator for many groups.
+        // Aggregates without a groups accumulator.
         "SELECT device, approx_percentile_cont(0.5) WITHIN GROUP (ORDER BY value) FROM many GROUP BY device",
         "SELECT device, count(*) FROM (SELECT device, value FROM many ORDER BY value LIMIT 70000) GROUP BY device",
     ] {
@@ -295,7 +296,7 @@ async fn groups_that_change_with_each_row_are_no_runs() {
     }
 }
 
-/// Sums of runs are those of rows, beyond 64 bits too.
+/// Sums of runs equal sums of rows, also beyond 64 bits.
 #[tokio::test]
 async fn sums_of_integers_do_not_wrap() {
     let store = Arc::new(MemoryStore::new());

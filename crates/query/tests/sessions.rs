@@ -1,11 +1,11 @@
-//! What a user may see.
+//! The access of users to tables.
 
 use query::{Access, Engine, QueryError, Session};
 use store::{TagMatcher, TagPredicate};
 
 use crate::support::{engine, fleet, text};
 
-/// Sees buses, and nothing of the weather.
+/// A user who sees buses, and not the weather.
 fn dispatcher() -> Session {
     Session::new("dispatcher").with_access(|table| match table {
         "telemetry" => Access::Series(vec![TagMatcher {
@@ -26,7 +26,7 @@ async fn a_user_sees_some_series_of_a_table() {
     let engine = engine(fleet());
     let everybody = Session::new("admin");
     let count = "SELECT count(*) FROM telemetry";
-    // The plan that one user's query left behind does not show another what is hidden.
+    // A plan that one user's query has cached does not show another user hidden rows.
     assert_eq!(rows(&engine, count, &everybody).await, ["10"]);
     assert_eq!(rows(&engine, count, &dispatcher()).await, ["9"]);
     assert_eq!(rows(&engine, count, &everybody).await, ["10"]);

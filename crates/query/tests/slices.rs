@@ -16,12 +16,12 @@ use crate::limits::until;
 use crate::support::{NEW_YEAR_US, engine, many, plan, refusal, rows, run, text, user};
 use crate::wrapped::Wrapped;
 
-/// More than are merged by time.
+/// More series than the store merges by time.
 const VEHICLES: i64 = 300;
 const ROWS: i64 = 1_000;
 const STEP_US: i64 = 10_000_000;
 
-/// Every vehicle reports at the same moments but for the last hundred; the last of all has a clock that is decades ahead.
+/// All vehicles report at the same moments, except the last hundred. The last one has a clock that is decades ahead.
 fn fill(store: &dyn Store, pause: &dyn Fn()) {
     for part in 0..4 {
         for number in 0..VEHICLES {
@@ -47,7 +47,7 @@ fn fill(store: &dyn Store, pause: &dyn Fn()) {
     }
 }
 
-/// The rows that a limit leaves, as they are without a limit.
+/// Compares the rows of a statement with a limit with those of the statement without it.
 async fn compare(engine: &Engine, what: &str, order: &str, limit: usize, offset: usize, first: Option<&str>) {
     let all = format!("SELECT {what} ORDER BY {order}");
     let some = format!("{all} LIMIT {limit} OFFSET {offset}");
@@ -92,7 +92,7 @@ async fn compare_all(engine: &Engine) {
     let renamed =
         "at, upper(name) FROM (SELECT ts AS at, device AS name, speed FROM vehicles) WHERE speed > 500";
     compare(engine, renamed, "at DESC, upper(name)", 25, 0, newest).await;
-    // The time in another form is not the time.
+    // An expression of the time is not the time.
     compare(engine, "ts, device FROM vehicles", "date_trunc('day', ts) DESC, ts DESC, device", 5, 0, None)
         .await;
     let counted = "line, count(*), sum(speed) FROM (SELECT * FROM vehicles ORDER BY ts DESC, device LIMIT 5000) \
@@ -134,12 +134,12 @@ async fn most_rows_are_not_read() {
     assert!(10.0 <= read && read < all / 2.0, "{read} of {all}: {scan}");
 }
 
-/// Nobody waits for ever in a test.
+/// The time limit of a wait.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// No row is like that, so every slice is read.
+/// A condition that no row satisfies, so every slice is read.
 const OF_NOBODY: &str = "SELECT ts, value FROM many WHERE value < 0 ORDER BY ts DESC LIMIT 5";
 
-/// A table that has one reader for each slice, fewer than there are threads.
+/// A table with one reader for each slice, fewer than there are threads.
 #[derive(Debug)]
 struct Troubled {
     inner: Arc<dyn TableSnapshot>,
@@ -147,13 +147,13 @@ struct Troubled {
     trouble: Trouble,
 }
 
-/// What happens to the second slice.
+/// How the second slice behaves.
 #[derive(Debug, Clone)]
 enum Trouble {
     None,
     DoesNotOpen,
     Breaks,
-    /// Until it is told to go on.
+    /// Waits until the test continues it.
     StandsStill(Arc<AtomicBool>),
 }
 
@@ -212,7 +212,7 @@ impl BatchReader for TroubledReader {
     }
 }
 
-/// An engine of four threads over 300,000 rows, and how many slices it has opened.
+/// An engine of four threads over 300,000 rows, and the number of slices that it has opened.
 fn troubled(trouble: &Trouble) -> (Engine, Arc<AtomicUsize>) {
     let opened = Arc::new(AtomicUsize::new(0));
     let (counter, trouble) = (Arc::clone(&opened), trouble.clone());
@@ -252,7 +252,7 @@ async fn a_query_that_is_given_up_while_threads_wait_for_a_slice_ends() {
     drop(answer);
     until("it has ended", || engine.status().running == 0).await;
     goes_on.store(true, Ordering::SeqCst);
-    // The threads are there for others.
+    // The other threads are free.
     let next = tokio::time::timeout(PATIENCE, rows(&engine, "SELECT count(*) FROM many")).await.unwrap();
     assert_eq!(next, ["300000"]);
 }

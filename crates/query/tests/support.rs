@@ -59,7 +59,7 @@ pub(crate) fn user() -> Session {
     Session::new("tester")
 }
 
-/// All rows as text; NULL is `NULL`.
+/// Returns all rows as text; NULL is `NULL`.
 pub(crate) fn text(batches: &[RecordBatch]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for batch in batches {
@@ -73,13 +73,13 @@ pub(crate) fn text(batches: &[RecordBatch]) -> Vec<Vec<String>> {
     rows
 }
 
-/// The rows, each joined by spaces.
+/// Returns the rows, the values of each joined by blanks.
 pub(crate) async fn rows(engine: &Engine, sql: &str) -> Vec<String> {
     let batches = run(engine, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     text(&batches).into_iter().map(|row| row.join(" ")).collect()
 }
 
-/// How a query would run.
+/// Returns the plan of a statement.
 pub(crate) async fn plan(engine: &Engine, sql: &str) -> String {
     let explained = text(&run(engine, &format!("EXPLAIN {sql}")).await.unwrap());
     explained.into_iter().find(|row| row[0] == "physical_plan").unwrap().remove(1)

@@ -1,4 +1,4 @@
-//! A store whose tables are others.
+//! A store that wraps the tables of another store.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use store::{
 
 type Wrap = dyn Fn(Arc<dyn TableSnapshot>) -> Arc<dyn TableSnapshot> + Send + Sync;
 
-/// The inner store, but for what its tables give.
+/// The inner store with wrapped tables.
 pub(crate) struct Wrapped {
     inner: Arc<MemoryStore>,
     wrap: Box<Wrap>,

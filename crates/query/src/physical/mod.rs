@@ -1,7 +1,7 @@
 //! Our operators of the physical plan and the optimizer rules that place them.
 //!
 //! Everything here depends on how DataFusion's operators behave. `docs/query.md` lists the properties that each operator relies on, and
-//! the test [`datafusion_properties`] fails when DataFusion changes one of them.
+//! `datafusion_properties.rs` fails when DataFusion changes one of them.
 
 mod cached_operators;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Aggregations that look at one end of each series only.
+//! Aggregations that need the last or the first row of each series only.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::support::{NEW_YEAR_US, engine, plan, rows};
 const STEP_US: i64 = 10_000_000;
 const ROWS: i64 = 3_000;
 
-/// Rows of one vehicle from one step to another.
+/// Writes rows of one vehicle from one step to another.
 fn report(store: &dyn Store, number: i64, steps: std::ops::Range<i64>) {
     let device = format!("d{number}");
     let tags = [("device", device.as_str()), ("line", ["M1", "M2"][number as usize % 2])];
-    // The last ones are on no line.
+    // The last vehicles are on no line.
     let key = SeriesKey::new("lines", &tags[..if number < 6 { 2 } else { 1 }]).unwrap();
     let id = store.series(&key).unwrap();
     let mut batch = Batch::new();
     let mut builder = batch.builder();
     for step in steps {
-        // The fourth has lost its sensor, the fifth never had one.
+        // Vehicle 4 has lost its sensor, vehicle 5 never had one.
         if step % 7 != 0 && (number != 4 || step < 1_000) && number != 5 {
             builder.field("x", ValueRef::F64((step * step % 1_000 + number) as f64));
         }
@@ -30,14 +30,14 @@ fn report(store: &dyn Store, number: i64, steps: std::ops::Range<i64>) {
             builder.field("word", ValueRef::String(["a", "bc", ""][(step / 30 % 3) as usize]));
         }
         builder.field("n", ValueRef::I64(step % 11));
-        // Vehicles do not report at the same moment, so that no two rows are equally new.
+        // Vehicles report at different moments, so that no two rows are equally new.
         builder.row(id, Timestamp::from_micros(NEW_YEAR_US + step * STEP_US + number));
     }
     builder.finish();
     store.append(&batch, Durability::Memory).unwrap();
 }
 
-/// Vehicles that report all the time, late, or not any more; `pause` comes now and then.
+/// Vehicles that report all the time, late, or not any more. `pause` is called now and then.
 fn fill(store: &dyn Store, pause: &dyn Fn()) {
     for part in 0..3 {
         for number in [0, 1, 4, 5, 6, 7] {
@@ -54,20 +54,20 @@ fn fill(store: &dyn Store, pause: &dyn Fn()) {
     report(store, 3, ROWS - 30..ROWS - 9);
 }
 
-/// Answers as they are where all rows are looked at, because they are counted.
+/// Compares an answer with that of a statement that also counts, and so reads all rows.
 async fn compare(engine: &Engine, what: &str, rest: &str, expected: Option<&str>) {
     let sql = format!("SELECT {what} FROM lines {rest} ORDER BY 1");
-    let plan_of_ends = plan(engine, &sql).await;
+    let plan_of_last_rows = plan(engine, &sql).await;
     match expected {
-        Some(end) => assert!(plan_of_ends.contains(&format!("only={end}")), "{sql}: {plan_of_ends}"),
-        None => assert!(!plan_of_ends.contains("only="), "{sql}: {plan_of_ends}"),
+        Some(end) => assert!(plan_of_last_rows.contains(&format!("only={end}")), "{sql}: {plan_of_last_rows}"),
+        None => assert!(!plan_of_last_rows.contains("only="), "{sql}: {plan_of_last_rows}"),
     }
     let counted = format!("SELECT {what}, count(*) FROM lines {rest} ORDER BY 1");
     assert!(!plan(engine, &counted).await.contains("only="), "{counted}");
     let mut all = rows(engine, &counted).await;
     all.iter_mut().for_each(|row| row.truncate(row.rfind(' ').unwrap()));
     assert!(!all.is_empty(), "{sql}");
-    // The second time operators are kept, the third time they are used again.
+    // The second run caches the operators, the third one uses them again.
     for time in 1..=3 {
         assert_eq!(rows(engine, &sql).await, all, "{time}: {sql}");
     }

@@ -1,4 +1,4 @@
-//! Statements that come again: what is kept of them must not show.
+//! Statements that run again: cached plans and operators must not change the answer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use store::{Durability, MemoryStore, Store, TagMatcher, TagPredicate};
 
 use crate::support::{NEW_YEAR_US, engine, many, probe, put, rows, text};
 
-/// Statements and whether the order of their rows is given.
+/// Statements, and whether the order of their rows is determined.
 const QUESTIONS: [(&str, bool); 10] = [
     (
         "SELECT device, time_bucket(INTERVAL '1 second', ts) AS t, avg(x), count(*) FROM lines GROUP BY device, t",
@@ -33,7 +33,7 @@ const QUESTIONS: [(&str, bool); 10] = [
     ("SELECT x FROM lines WHERE line <> 'M2' AND ts < '2026-01-01T00:00:02Z' ORDER BY x", true),
 ];
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -52,7 +52,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// One report of each moment.
+    /// One report for each moment.
     fn report(&self, device: u64, moments: std::ops::Range<i64>) {
         let key = [("device", format!("d{}", 100 - device)), ("line", format!("M{}", 2 - device % 2))];
         let tags: Vec<_> = key.iter().map(|(tag, value)| (*tag, value.as_str())).collect();
@@ -75,14 +75,14 @@ impl Lines {
     fn change(&mut self, step: usize) {
         let device = 1 + self.dice.below(self.devices);
         match (step, self.dice.below(6)) {
-            // So many are read by two threads.
+            // Two threads read so many rows.
             (3 | 4, _) => self.go_on(device, 35_000),
             (5, _) => {
                 self.store.set_ttl("lines", Some(Duration::from_secs(60))).unwrap();
                 let in_a_year = NEW_YEAR_US + 365 * 86_400_000_000;
                 self.store.drop_expired(Timestamp::from_micros(in_a_year)).unwrap();
             }
-            // A vehicle more, with reports of the same moments as one before.
+            // One more vehicle, with reports at the same moments as another one.
             (_, 0..3) => {
                 self.devices += 1;
                 self.report(self.devices, self.moments - 10..self.moments);
@@ -153,7 +153,7 @@ async fn many_ask_the_same_at_once() {
     }
 }
 
-/// The first float of a key comes when plans and operators for a column of integers are kept.
+/// The first float of a key arrives when plans and operators for a column of integers are cached.
 #[tokio::test]
 async fn what_was_kept_for_integers_is_not_used_for_floats() {
     let store = probe();
