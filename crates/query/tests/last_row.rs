@@ -59,7 +59,9 @@ async fn compare(engine: &Engine, what: &str, rest: &str, expected: Option<&str>
     let sql = format!("SELECT {what} FROM lines {rest} ORDER BY 1");
     let plan_of_last_rows = plan(engine, &sql).await;
     match expected {
-        Some(end) => assert!(plan_of_last_rows.contains(&format!("only={end}")), "{sql}: {plan_of_last_rows}"),
+        Some(end) => {
+            assert!(plan_of_last_rows.contains(&format!("only={end}")), "{sql}: {plan_of_last_rows}")
+        }
         None => assert!(!plan_of_last_rows.contains("only="), "{sql}: {plan_of_last_rows}"),
     }
     let counted = format!("SELECT {what}, count(*) FROM lines {rest} ORDER BY 1");

@@ -187,24 +187,76 @@ async fn statements_have_the_operators_that_our_rules_match() {
     let mut wrong = Vec::new();
     for (store, sql, expected) in [
         // Run aggregation replaces the first of two stages with a repartition by hash between them.
-        (&few_series, "SELECT device, avg(value) FROM many GROUP BY device", "ProjectionExec > STAGES > StoreScan"),
-        (&few_series, "SELECT device, avg(value) FROM many WHERE value > 5 GROUP BY device", "ProjectionExec > STAGES > FilterExec > StoreScan"),
-        (&few_series, "SELECT device, avg(value) FROM many GROUP BY device ORDER BY device", "SortPreservingMergeExec > ProjectionExec > SortExec > STAGES > StoreScan"),
+        (
+            &few_series,
+            "SELECT device, avg(value) FROM many GROUP BY device",
+            "ProjectionExec > STAGES > StoreScan",
+        ),
+        (
+            &few_series,
+            "SELECT device, avg(value) FROM many WHERE value > 5 GROUP BY device",
+            "ProjectionExec > STAGES > FilterExec > StoreScan",
+        ),
+        (
+            &few_series,
+            "SELECT device, avg(value) FROM many GROUP BY device ORDER BY device",
+            "SortPreservingMergeExec > ProjectionExec > SortExec > STAGES > StoreScan",
+        ),
         // A scan with one partition is repartitioned for the first stage.
-        (&few_series, "SELECT line, avg(value) FROM many WHERE device = 'd1' GROUP BY line", "ProjectionExec > STAGES > RepartitionExec RoundRobinBatch > StoreScan"),
+        (
+            &few_series,
+            "SELECT line, avg(value) FROM many WHERE device = 'd1' GROUP BY line",
+            "ProjectionExec > STAGES > RepartitionExec RoundRobinBatch > StoreScan",
+        ),
         (&few_series, "SELECT DISTINCT device FROM many", "STAGES > StoreScan"),
-        (&few_series, "SELECT device, last(value, ts) FROM many GROUP BY device", "ProjectionExec > STAGES > StoreScan"),
+        (
+            &few_series,
+            "SELECT device, last(value, ts) FROM many GROUP BY device",
+            "ProjectionExec > STAGES > StoreScan",
+        ),
         // A scan in slices is below a sort with a limit for each partition.
-        (&many_series, "SELECT ts, value FROM many ORDER BY ts DESC LIMIT 10", "SortPreservingMergeExec > SortExec(TopK) > StoreScan"),
-        (&many_series, "SELECT ts, value FROM many WHERE value > 5 ORDER BY ts DESC LIMIT 10", "SortPreservingMergeExec > SortExec(TopK) > FilterExec > StoreScan"),
+        (
+            &many_series,
+            "SELECT ts, value FROM many ORDER BY ts DESC LIMIT 10",
+            "SortPreservingMergeExec > SortExec(TopK) > StoreScan",
+        ),
+        (
+            &many_series,
+            "SELECT ts, value FROM many WHERE value > 5 ORDER BY ts DESC LIMIT 10",
+            "SortPreservingMergeExec > SortExec(TopK) > FilterExec > StoreScan",
+        ),
         // A scan in the order of time needs no sort.
-        (&few_series, "SELECT ts, value FROM many ORDER BY ts DESC LIMIT 10", "SortPreservingMergeExec > BufferExec > StoreScan"),
+        (
+            &few_series,
+            "SELECT ts, value FROM many ORDER BY ts DESC LIMIT 10",
+            "SortPreservingMergeExec > BufferExec > StoreScan",
+        ),
         // Memory accounting goes below joins, windows and UNNEST.
-        (&few_series, "SELECT a.value FROM many AS a JOIN many AS b ON a.device = b.device", "HashJoinExec > [CoalescePartitionsExec > StoreScan, StoreScan]"),
-        (&few_series, "SELECT a.value FROM many AS a JOIN many AS b ON a.value > b.value", "NestedLoopJoinExec > [CoalescePartitionsExec > StoreScan, StoreScan]"),
-        (&few_series, "SELECT sum(value) OVER () FROM many", "ProjectionExec > WindowAggExec > CoalescePartitionsExec > StoreScan"),
-        (&few_series, "SELECT sum(value) OVER (ORDER BY ts) FROM many", "ProjectionExec > BoundedWindowAggExec > SortPreservingMergeExec > BufferExec > StoreScan"),
-        (&few_series, "SELECT unnest(ARRAY[value, 1.0]) FROM many", "ProjectionExec > UnnestExec > ProjectionExec > StoreScan"),
+        (
+            &few_series,
+            "SELECT a.value FROM many AS a JOIN many AS b ON a.device = b.device",
+            "HashJoinExec > [CoalescePartitionsExec > StoreScan, StoreScan]",
+        ),
+        (
+            &few_series,
+            "SELECT a.value FROM many AS a JOIN many AS b ON a.value > b.value",
+            "NestedLoopJoinExec > [CoalescePartitionsExec > StoreScan, StoreScan]",
+        ),
+        (
+            &few_series,
+            "SELECT sum(value) OVER () FROM many",
+            "ProjectionExec > WindowAggExec > CoalescePartitionsExec > StoreScan",
+        ),
+        (
+            &few_series,
+            "SELECT sum(value) OVER (ORDER BY ts) FROM many",
+            "ProjectionExec > BoundedWindowAggExec > SortPreservingMergeExec > BufferExec > StoreScan",
+        ),
+        (
+            &few_series,
+            "SELECT unnest(ARRAY[value, 1.0]) FROM many",
+            "ProjectionExec > UnnestExec > ProjectionExec > StoreScan",
+        ),
     ] {
         let (plan, _) = plan(store, datafusion_rules(), sql).await;
         let (found, expected) = (operators(&plan), expected.replace("STAGES", stages));
