@@ -6,11 +6,12 @@ use store::{Durability, Store, StoreError};
 use store_local::{LocalStore, Options};
 use testkit::FaultyDisk;
 
-use crate::support::{files, open, tiny_manual};
+use crate::support::{files, open, reached, tiny_manual};
 
 fn put(store: &LocalStore, ts: i64, fields: &[(&str, Value)]) {
     let series = store.series(&SeriesKey::device("t", "d").unwrap()).unwrap();
-    store.append(&batch_of(series, &[(ts, fields)]), Durability::Fsync).unwrap();
+    let sequence = store.append(&batch_of(series, &[(ts, fields)]), Durability::Fsync).unwrap();
+    assert!(reached(store, Durability::Fsync, sequence));
 }
 
 fn found(store: &LocalStore, key: &str) -> Vec<(i64, Value)> {
