@@ -1,6 +1,6 @@
 //! The pages in `docs/tune/` have the rules of the files.
 //!
-//! `TUNE_PAGES=write cargo test -p tune --test pages` writes the part of the pages that comes from the rules.
+//! `TUNE_PAGES=write cargo test -p tune pages` writes the part of the pages that comes from the rules.
 
 use std::fmt::Write as _;
 use std::fs;
