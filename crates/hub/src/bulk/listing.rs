@@ -55,11 +55,9 @@ pub fn drop_key(
     let is_field = |column: &&TableColumn| !matches!(column.kind.as_str(), "tag" | "ts");
     let columns: Vec<TableColumn> =
         all.iter().filter(is_field).filter(|column| column.name == key).cloned().collect();
-    if columns.is_empty() {
+    // Another caller can drop the key first.
+    if columns.is_empty() || !dry_run && !store.drop_key(table, key)? {
         return Err(BulkError::NoKey { table: table.to_owned(), key: key.to_owned(), hint: hint(&all, key) });
-    }
-    if !dry_run {
-        store.drop_key(table, key)?;
     }
     Ok(columns)
 }

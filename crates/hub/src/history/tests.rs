@@ -148,7 +148,7 @@ fn mixed_rows() -> Vec<(i64, Value)> {
     (0..100).map(|row| (row * row % 7_919, of(row))).collect()
 }
 
-/// The rows, dealt out to so many series.
+/// The rows, spread over the given number of series.
 fn dealt(rows: &[(i64, Value)], count: usize) -> (MemoryStore, Vec<SeriesId>) {
     let store = MemoryStore::new();
     let series: Vec<SeriesId> = (0..count)

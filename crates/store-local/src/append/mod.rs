@@ -56,7 +56,7 @@ impl Core {
         resolve::missing(&self.state.lock(), batch, self.options.columns_per_table_max)
     }
 
-    /// Answers busy when the log buffer or the memtable has no room for so many bytes.
+    /// Answers busy when the log buffer or the memtable has no room for `bytes`.
     pub(crate) fn check_room(&self, state: &mut State, bytes: usize) -> Result<(), StoreError> {
         let pending = state.pending.bytes();
         let pending_max = self.options.log_pending_bytes_max;

@@ -200,6 +200,12 @@ impl Table {
         numbered.filter(|(_, key)| !key.dropped)
     }
 
+    /// The numbers of the dropped keys, ascending.
+    pub(crate) fn dropped_keys(&self) -> Vec<KeyId> {
+        let numbered = (0..).zip(&self.keys);
+        numbered.filter(|(_, key)| key.dropped).map(|(number, _)| number).collect()
+    }
+
     /// Whether a key was dropped.
     #[inline]
     pub(crate) fn is_dropped(&self, key: KeyId) -> bool {

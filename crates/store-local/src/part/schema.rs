@@ -47,6 +47,8 @@ pub(crate) struct PartSchema {
     pub(crate) tag_names: Vec<Arc<str>>,
     /// A narrow part has a field for each of [`NARROW_VALUES`], all for key 0 and f64.
     pub(crate) fields: Vec<PartField>,
+    /// Dropped keys of the table of a wide part, ascending. The writer leaves their values out.
+    pub(crate) dropped_keys: Vec<KeyId>,
 }
 
 /// A field column of a part.
@@ -106,6 +108,7 @@ impl PartSchema {
             tags: definitions.tags.iter().map(|tag| tag.physical.clone()).collect(),
             tag_names: definitions.tags.iter().map(|tag| tag.name.clone()).collect(),
             fields,
+            dropped_keys: definitions.dropped_keys(),
         }
     }
 
@@ -122,6 +125,7 @@ impl PartSchema {
             tags: Vec::new(),
             tag_names: Vec::new(),
             fields: NARROW_VALUES.into_iter().map(field).collect(),
+            dropped_keys: Vec::new(),
         }
     }
 

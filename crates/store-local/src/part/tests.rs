@@ -153,6 +153,7 @@ fn wide(rows: &Rows) -> PartSchema {
         tags: vec!["device".into(), "site".into()],
         tag_names: vec!["device".into(), "site".into()],
         fields,
+        dropped_keys: Vec::new(),
     }
 }
 

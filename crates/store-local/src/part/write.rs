@@ -143,9 +143,16 @@ impl<'a> PartWriter<'a> {
     }
 
     /// Sets a field of the row that [`row`](Self::row) has started. Of several fields with one key the last one counts.
+    /// Leaves out a value whose key was dropped after it came.
+    ///
+    /// # Panics
+    /// When the schema has no column for the value of a key that is not dropped: the part would lose it.
     #[inline]
     pub(crate) fn field(&mut self, key: KeyId, value: ValueRef<'_>) {
-        self.columns.field(key, value);
+        if !self.columns.field(key, value) {
+            let is_dropped = self.schema.dropped_keys.binary_search(&key).is_ok();
+            assert!(is_dropped, "BUG: the part has no column for key {key} of table {}", self.table);
+        }
     }
 
     /// Writes the rest, the page indexes and the footer, and syncs the file.
@@ -239,12 +246,12 @@ impl Columns {
         }
     }
 
+    /// Returns `false` if there is no column for the value.
     #[inline]
-    fn field(&mut self, key: KeyId, value: ValueRef<'_>) {
+    fn field(&mut self, key: KeyId, value: ValueRef<'_>) -> bool {
         let rows = self.ts.len() as u32;
         let of_key = self.index.get(key as usize).map(|columns| columns[value.field_type().code() as usize]);
-        // The schema has no column for it: the key was dropped after the value came.
-        let Some(column) = of_key.filter(|column| *column != u32::MAX) else { return };
+        let Some(column) = of_key.filter(|column| *column != u32::MAX) else { return false };
         let holder = &mut self.holder[key as usize];
         if holder.0 == rows && holder.1 != column {
             // A later write of another type hides the earlier one's value.
@@ -256,6 +263,7 @@ impl Columns {
             ValueRef::Bool(_) | ValueRef::I64(_) | ValueRef::F64(_) => size_of::<i64>(),
         };
         self.fields[column as usize].set(rows - 1, value);
+        true
     }
 
     /// Adds these rows to the summary.

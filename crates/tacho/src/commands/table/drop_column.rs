@@ -21,8 +21,9 @@ use crate::output::say;
 /// of all devices. Rows stay, also those that had nothing else. When the key is reported again it begins anew, with the type
 /// of its first value: so a column that got a wrong type, or keys that a device invented, can be put right.
 ///
-/// The values are gone for readers at once. Their space comes back as parts are merged. The command says which columns go,
-/// and asks. Without a terminal to ask at it changes nothing unless --yes is given.
+/// Readers do not see the values from then on. The store frees their space when it merges parts; in a table with this one
+/// number only, when the rows expire. The command shows the columns and asks for confirmation. Without a terminal it changes
+/// nothing unless --yes is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
