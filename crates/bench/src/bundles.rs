@@ -90,7 +90,7 @@ pub struct ImportArgs {
 /// The files with the answer of a series of runs.
 const ANSWERS: [&str; 2] = ["ab.json", "capacity.json"];
 
-/// The number of runs of such a series to show, the last ones: a page has only so many colours.
+/// The number of runs of a series that a page shows, the newest ones. The page has a colour for each.
 const SHOWN_OF_SERIES: usize = 6;
 
 /// Runs a command and writes its output to `out`.

@@ -33,7 +33,7 @@ fn main() {
     divan::main();
 }
 
-/// A table `t` (device, ts, value) with so many rows, all from the same few batches.
+/// A table `t` (device, ts, value) with the given number of rows, all from the same few batches.
 #[derive(Debug)]
 struct Synthetic {
     inner: Arc<dyn TableSnapshot>,

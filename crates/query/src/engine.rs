@@ -377,7 +377,7 @@ impl Query {
 mod tests {
     use super::*;
 
-    /// The operators that are cached for a statement after it has run so many times.
+    /// The cached operators of a statement that has run the given number of times.
     async fn cached_after(engine: &Engine, sql: &str, runs: usize) -> Option<String> {
         for _ in 0..runs {
             engine.run(sql, &Session::new("tester")).await.unwrap().collect().await.unwrap();

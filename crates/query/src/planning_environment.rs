@@ -21,7 +21,7 @@ pub(crate) struct PlanningEnvironment {
 }
 
 impl PlanningEnvironment {
-    /// Makes plans for so many threads.
+    /// Makes plans for the given number of threads.
     pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
         let config = config(limits, threads);
         Self { functions: Functions::new(config.options()), config, physical_rules: optimizer_rules() }

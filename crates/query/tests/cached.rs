@@ -75,7 +75,7 @@ impl Lines {
     fn change(&mut self, step: usize) {
         let device = 1 + self.dice.below(self.devices);
         match (step, self.dice.below(6)) {
-            // Two threads read so many rows.
+            // Two threads read this number of rows.
             (3 | 4, _) => self.go_on(device, 35_000),
             (5, _) => {
                 self.store.set_ttl("lines", Some(Duration::from_secs(60))).unwrap();

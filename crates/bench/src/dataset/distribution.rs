@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn near(seen: f64, expected: f64) {
-        // Five standard deviations of a share over so many draws.
+        // Five standard deviations of a share over these draws.
         let bound = 5.0 * (expected * (1.0 - expected) / DRAWS as f64).sqrt();
         assert!((seen - expected).abs() <= bound.max(1e-4), "{seen}, expected {expected}");
     }

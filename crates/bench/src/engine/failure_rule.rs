@@ -3,7 +3,7 @@
 /// The rule: at least `failures` of the latest `last` attempts failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureRule {
-    /// The number of attempts to look at. Before so many have ended the engine does not give up.
+    /// The number of attempts in the window. The engine gives up only after this number of attempts has ended.
     pub last: u32,
     /// Failures among them.
     pub failures: u32,

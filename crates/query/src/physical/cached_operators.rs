@@ -34,7 +34,7 @@ pub(crate) struct CachedOperators {
 }
 
 impl CachedOperators {
-    /// Keeps the operators that were chosen for a plan with so many tables; `None` if they can run only once.
+    /// Keeps the operators that were chosen for a plan of `tables` tables; `None` if they can run only once.
     pub(crate) fn of(operators: &Arc<dyn ExecutionPlan>, tables: usize) -> Result<Option<Self>> {
         if !can_run_again(operators) {
             return Ok(None);

@@ -38,7 +38,7 @@ pub(super) enum Activity {
 enum LegEnd {
     /// A red light.
     Stop,
-    /// A corner of so many degrees at so many m/s.
+    /// A corner with its angle in degrees and the speed in m/s.
     Corner { degrees: f64, speed_mps: f64 },
     /// The road goes on with another speed.
     GoOn,

@@ -20,7 +20,7 @@ pub(super) struct BatchRuns {
 }
 
 impl BatchRuns {
-    /// Finds the runs of a batch with so many rows, at least one. Earlier batches had `before` runs.
+    /// Finds the runs of a batch of `rows` rows, at least one. Earlier batches had `before` runs.
     pub(super) fn of(groups: &[GroupValues], rows: usize, before: usize) -> Result<Self> {
         let mut changes = BooleanBuffer::new_unset(rows - 1);
         for group in groups {

@@ -21,7 +21,7 @@ pub(super) struct GroupMerger {
 }
 
 impl GroupMerger {
-    /// Creates a merger for groups of so many columns.
+    /// Creates a merger for groups of the given number of columns.
     pub(super) fn of(groups: usize, aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Self> {
         let accumulator = |aggregate: &Arc<AggregateFunctionExpr>| {
             Ok((aggregate.create_groups_accumulator()?, aggregate.state_fields()?.len()))

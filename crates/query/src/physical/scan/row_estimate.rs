@@ -34,7 +34,7 @@ pub(super) fn row_estimate(
     Ok(RowEstimate::About(limit.map_or(rows, |limit| rows.min(limit as u64)).max(1)))
 }
 
-/// Estimates the rows of a read of the last row of so many series.
+/// Estimates the rows of a read of the last row of each of the given number of series.
 pub(super) fn last_rows(series: u64) -> u64 {
     series.saturating_mul(LAST_ROWS_PER_SERIES)
 }

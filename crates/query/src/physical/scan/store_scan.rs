@@ -146,7 +146,7 @@ impl StoreScan {
         self.with_rows(self.rows, read)
     }
 
-    /// Returns a scan that reads in another way and returns so many rows.
+    /// Returns a scan with another read and another estimate of its rows.
     fn with_rows(&self, rows: RowEstimate, read: TableRead) -> Self {
         let (spec, snapshot) = (Arc::clone(&self.spec), Arc::clone(&self.snapshot));
         Self::with(spec, snapshot, self.schema(), read, self.constants.clone(), rows)

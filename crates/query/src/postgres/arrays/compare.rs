@@ -34,7 +34,7 @@ const OPERATORS: [(&str, Operator); 10] = [
     ("!~~*", Operator::NotILikeMatch),
 ];
 
-/// With at least so many elements a hash table of them is faster than a comparison with each element.
+/// From this number of elements on a hash table of them is faster than a comparison with each element.
 const HASHED_ELEMENTS_MIN: usize = 16;
 
 /// The suffix of the name of a comparison with rows.
