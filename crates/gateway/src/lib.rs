@@ -11,6 +11,7 @@
 //!   batches in flight.
 //! - `blocking`: runs reads and password checks off the event loop.
 //! - `budget`: bounds the bytes that the server holds for clients.
+//! - `tls`: certificate and key, and the TLS handshake.
 //! - `error`: errors of requests. `refusals`: counts and logs refused messages and logins.
 //! - `answer`: encodes query results. `text`: writes numbers and times.
 
@@ -25,3 +26,4 @@ pub mod postgres;
 mod refusals;
 pub mod statements;
 mod text;
+pub mod tls;

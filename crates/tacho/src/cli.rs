@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    bench, config, demo, device, export, import, maintenance, serve, shell, sql, status, table, tune, user,
+    bench, config, demo, device, export, import, maintenance, serve, shell, sql, status, table, tls, tune,
+    user,
 };
 use crate::{output, program};
 
@@ -59,6 +60,9 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     Tune(tune::TuneArgs),
+    /// Makes certificates for TLS
+    #[command(subcommand)]
+    Tls(tls::TlsCommand),
     Config(config::ConfigArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -83,6 +87,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Restore(args) => maintenance::restore(&args),
         Command::Bench(command) => bench::run(&command),
         Command::Tune(args) => return tune::run(&args),
+        Command::Tls(command) => tls::run(&command),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => shell::complete(&args, Cli::command()),
         Command::Man(args) => shell::man(&args, Cli::command()),

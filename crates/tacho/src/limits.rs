@@ -16,6 +16,11 @@ pub(crate) const QUERY_THREADS_MAX: usize = 256;
 /// usual 128. The kernel lowers this to `net.core.somaxconn`.
 pub(crate) const BACKLOG: i32 = 4_096;
 
+/// Days for which the authority of `tacho tls self-signed` is valid.
+pub(crate) const CA_VALIDITY_DAYS: i64 = 3_650;
+/// Days for which its certificate is valid. Apple's systems refuse more than 825.
+pub(crate) const CERTIFICATE_VALIDITY_DAYS: i64 = 820;
+
 /// Longest time to live of a table: a thousand years, so that all times are representable.
 pub(crate) const TTL_S_MAX: u64 = 1_000 * 366 * 86_400;
 /// Interval at which the server looks for rows whose time to live has ended. It drops whole days, and looking is cheap.

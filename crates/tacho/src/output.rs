@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use gateway::tls::TlsError;
 
 use crate::config::ConfigError;
 use crate::program;
@@ -79,7 +80,9 @@ pub(crate) fn fail(error: &anyhow::Error) -> ExitCode {
 
 /// Whether the command line or the configuration caused the error.
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.is::<ConfigError>() || matches!(error.downcast_ref(), Some(bench::Error::Options(_)))
+    error.is::<ConfigError>()
+        || error.is::<TlsError>()
+        || matches!(error.downcast_ref(), Some(bench::Error::Options(_)))
 }
 
 /// The error on the first line, its causes below. A cause that the line above contains is left out.

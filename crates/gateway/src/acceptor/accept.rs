@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::per_address::AddressLimiter;
 use super::permit::ConnectionPermit;
 use super::stop::Stop;
+use crate::tls::{Listeners, Tls};
 
 /// The bound that a rejected connection exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +24,18 @@ pub(crate) enum Rejection {
     Address,
 }
 
-/// A door's listener and bounds.
+/// An accepted connection.
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    /// The connection begins with a TLS handshake.
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+/// A door's listeners and bounds.
 pub(crate) struct Acceptor {
     pub(crate) hub: Arc<Hub>,
     pub(crate) door: hub::Door,
-    pub(crate) listener: TcpListener,
+    pub(crate) listeners: Listeners<TcpListener>,
     /// Connections at once.
     pub(crate) connections_max: usize,
     /// Connections at once from one address.
@@ -46,13 +54,13 @@ impl Acceptor {
         self,
         stop: watch::Sender<Stop>,
         shutdown: impl Future<Output = ()> + Send,
-        serve: impl Fn(TcpStream, ConnectionPermit),
-        reject: impl Fn(TcpStream, Rejection),
+        serve: impl Fn(Accepted, ConnectionPermit),
+        reject: impl Fn(Accepted, Rejection),
     ) -> io::Result<()> {
         let Self {
             hub,
             door,
-            listener,
+            listeners,
             connections_max,
             connections_per_address_max,
             accept_pause,
@@ -70,13 +78,13 @@ impl Acceptor {
         tokio::pin!(shutdown);
         loop {
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = accept(&listeners) => accepted,
                 () = &mut shutdown => break,
             };
             match accepted {
-                Ok((stream, peer)) => match permit(peer) {
-                    Ok(permit) => serve(stream, permit),
-                    Err(rejection) => reject(stream, rejection),
+                Ok((accepted, peer)) => match permit(peer) {
+                    Ok(permit) => serve(accepted, permit),
+                    Err(rejection) => reject(accepted, rejection),
                 },
                 Err(error) => {
                     tracing::warn!(%error, "{name}: cannot accept a connection");
@@ -84,7 +92,7 @@ impl Acceptor {
                 }
             }
         }
-        drop(listener);
+        drop(listeners);
         stop.send_replace(Stop::Drain);
         let all_closed = || timeout(drain_timeout, permits.acquire_many(permits_max));
         if all_closed().await.is_err() {
@@ -94,5 +102,21 @@ impl Acceptor {
             let _ = all_closed().await;
         }
         Ok(())
+    }
+}
+
+async fn accept(listeners: &Listeners<TcpListener>) -> io::Result<(Accepted, SocketAddr)> {
+    let plain = async {
+        let (stream, peer) = listeners.plain.accept().await?;
+        Ok((Accepted { stream, tls: None }, peer))
+    };
+    let Some((listener, tls)) = &listeners.tls else { return plain.await };
+    let encrypted = async {
+        let (stream, peer) = listener.accept().await?;
+        Ok((Accepted { stream, tls: Some(Arc::clone(tls)) }, peer))
+    };
+    tokio::select! {
+        accepted = plain => accepted,
+        accepted = encrypted => accepted,
     }
 }

@@ -5,7 +5,7 @@ mod per_address;
 mod permit;
 mod stop;
 
-pub(crate) use accept::{Acceptor, Rejection};
+pub(crate) use accept::{Accepted, Acceptor, Rejection};
 pub(crate) use per_address::{AddressLimiter, AddressPermit};
 pub(crate) use permit::ConnectionPermit;
 pub(crate) use stop::{Stop, StopSignal};

@@ -1,6 +1,6 @@
 //! The HTTP door: device API, REST and WebSocket in ThingsBoard's shapes, metrics, and the dashboard's files.
 //!
-//! It speaks HTTP/1.1 without TLS. A telemetry request gets 2xx after the store has made it as durable as the device's
+//! It speaks HTTP/1.1, with TLS or without. A telemetry request gets 2xx after the store has made it as durable as the device's
 //! profile requires. Reads run on blocking threads, a bounded number at a time. Every refusal is JSON of one shape
 //! (`error_response`), and is counted by its reason.
 //!

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -27,14 +28,15 @@ use super::limits::{
 use super::options::HttpOptions;
 use super::routes::router;
 use super::state::HttpState;
-use crate::acceptor::{Acceptor, AddressLimiter, Rejection, Stop, StopSignal};
+use crate::acceptor::{Accepted, Acceptor, AddressLimiter, Rejection, Stop, StopSignal};
 use crate::error::{ApiError, ErrorCode, RETRY_BUSY_S};
+use crate::tls::{Listeners, handshake};
 
-/// Serves `listener` until `shutdown` ends. Then it accepts no more, lets running requests finish, closes WebSockets with code
+/// Serves `listeners` until `shutdown` ends. Then it accepts no more, lets running requests finish, closes WebSockets with code
 /// 1001, and cuts off the rest after `DRAIN_TIMEOUT`.
 pub async fn serve(
     hub: Arc<Hub>,
-    listener: TcpListener,
+    listeners: impl Into<Listeners<TcpListener>>,
     options: HttpOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
@@ -42,7 +44,7 @@ pub async fn serve(
     let acceptor = Acceptor {
         hub: Arc::clone(&hub),
         door: hub::Door::Http,
-        listener,
+        listeners: listeners.into(),
         connections_max: options.connections_max,
         connections_per_address_max: options.connections_per_address_max,
         accept_pause: ACCEPT_PAUSE,
@@ -50,21 +52,45 @@ pub async fn serve(
     };
     let state = Arc::new(HttpState::new(hub, options, stopping));
     let router = router(Arc::clone(&state));
-    let serve = |stream: TcpStream, permit| {
-        let connection = Connection::new(permit, stream.peer_addr().ok());
-        tokio::spawn(serve_connection(stream, router.clone(), connection, state.stop.clone()));
+    let serve = |accepted: Accepted, permit| {
+        let connection = Connection::new(permit, accepted.stream.peer_addr().ok());
+        tokio::spawn(serve_accepted(accepted, Arc::clone(&state), router.clone(), connection));
     };
     let probes = Probes::new();
-    let reject = |stream: TcpStream, rejection| match probes.admit(&stream, rejection) {
-        Some(connection) => {
-            tokio::spawn(serve_probe(stream, Arc::clone(&state), router.clone(), connection));
+    let reject = |Accepted { stream, tls }: Accepted, rejection| {
+        if tls.is_some() {
+            // An answer needs a handshake, which costs more than the connection is worth.
+            let _ = count_rejection(&state, rejection, None);
+            return;
         }
-        None => reject(&state, stream, rejection),
+        match probes.admit(&stream, rejection) {
+            Some(connection) => {
+                tokio::spawn(serve_probe(stream, Arc::clone(&state), router.clone(), connection));
+            }
+            None => reject(&state, stream, rejection),
+        }
     };
     acceptor.run(stop, shutdown, serve, reject).await
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, connection: Connection, stop: StopSignal) {
+async fn serve_accepted(accepted: Accepted, state: Arc<HttpState>, router: Router, connection: Connection) {
+    let (Accepted { stream, tls }, mut stop) = (accepted, state.stop.clone());
+    // Answers are small and complete; waiting for more bytes only delays them.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else { return serve_connection(stream, router, connection, stop).await };
+    let stream = tokio::select! {
+        done = handshake(&tls, &state.hub, hub::Door::Http, stream) => done,
+        () = Stop::Drain.reached(&mut stop) => return,
+    };
+    if let Ok(stream) = stream {
+        serve_connection(stream, router, connection, stop).await;
+    }
+}
+
+async fn serve_connection<S>(stream: S, router: Router, connection: Connection, stop: StopSignal)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(connection.clone());
         router.clone().call(request)
@@ -94,9 +120,7 @@ async fn serve_connection(stream: TcpStream, router: Router, connection: Connect
 }
 
 /// A stream that fails if the peer takes no output for too long.
-fn timed(stream: TcpStream) -> Pin<Box<TimeoutStream<TcpStream>>> {
-    // Answers are small and complete; waiting for more bytes only delays them.
-    let _ = stream.set_nodelay(true);
+fn timed<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutStream<S>>> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
     Box::pin(stream)
@@ -125,6 +149,7 @@ impl Probes {
 
 /// Answers one request of a probe, if it asks for the server's health.
 async fn serve_probe(stream: TcpStream, state: Arc<HttpState>, router: Router, connection: Connection) {
+    let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {
         let is_probe = ["/healthz", "/readyz", "/metrics"].contains(&request.uri().path());
         request.extensions_mut().insert(connection.clone());

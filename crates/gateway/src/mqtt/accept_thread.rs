@@ -1,37 +1,49 @@
 //! The accepting thread: accepts connections and dispatches them to the workers.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::state::MqttState;
+use super::worker_handle::AcceptedSocket;
+use crate::tls::Listeners;
 
 const LISTENER: Token = Token(0);
-const WAKER: Token = Token(1);
+const TLS_LISTENER: Token = Token(1);
+const WAKER: Token = Token(2);
 /// Pause when the process has no file descriptor left.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct AcceptThread {
     state: Arc<MqttState>,
     poll: Poll,
-    listener: TcpListener,
+    listeners: Listeners<TcpListener>,
     next_worker: usize,
     logged_at: Option<Instant>,
 }
 
 impl AcceptThread {
-    pub(super) fn new(state: Arc<MqttState>, listener: std::net::TcpListener) -> io::Result<(Self, Waker)> {
-        listener.set_nonblocking(true)?;
-        let mut listener = TcpListener::from_std(listener);
+    pub(super) fn new(
+        state: Arc<MqttState>,
+        listeners: Listeners<std::net::TcpListener>,
+    ) -> io::Result<(Self, Waker)> {
         let poll = Poll::new()?;
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let watch = |listener: std::net::TcpListener, token| {
+            listener.set_nonblocking(true)?;
+            let mut listener = TcpListener::from_std(listener);
+            poll.registry().register(&mut listener, token, Interest::READABLE)?;
+            Ok::<_, io::Error>(listener)
+        };
+        let plain = watch(listeners.plain, LISTENER)?;
+        let tls =
+            listeners.tls.map(|(listener, tls)| Ok::<_, io::Error>((watch(listener, TLS_LISTENER)?, tls)));
+        let listeners = Listeners { plain, tls: tls.transpose()? };
         let waker = Waker::new(poll.registry(), WAKER)?;
-        Ok((Self { state, poll, listener, next_worker: 0, logged_at: None }, waker))
+        Ok((Self { state, poll, listeners, next_worker: 0, logged_at: None }, waker))
     }
 
     pub(super) fn run(mut self) {
@@ -46,11 +58,24 @@ impl AcceptThread {
         }
     }
 
-    /// Accepts all waiting connections. Returns a pause if it must retry.
+    /// Accepts all waiting connections of both listeners. Returns a pause if it must retry.
     fn accept_all(&mut self) -> Option<Duration> {
+        let plain = self.accept_from(false);
+        let tls = self.accept_from(true);
+        plain.or(tls)
+    }
+
+    fn accept_from(&mut self, encrypted: bool) -> Option<Duration> {
         loop {
-            match self.listener.accept() {
-                Ok((socket, peer)) => self.dispatch(socket, peer),
+            let accepted = match (&self.listeners.tls, encrypted) {
+                (_, false) => self.listeners.plain.accept().map(|(socket, peer)| (socket, peer, None)),
+                (Some((listener, tls)), true) => {
+                    listener.accept().map(|(socket, peer)| (socket, peer, Some(tls.server_config())))
+                }
+                (None, true) => return None,
+            };
+            match accepted {
+                Ok((socket, peer, tls)) => self.dispatch(AcceptedSocket { socket, peer, tls }),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if concerns_one_peer(&error) => {}
                 Err(error) => {
@@ -66,7 +91,8 @@ impl AcceptThread {
         }
     }
 
-    fn dispatch(&mut self, socket: TcpStream, peer: SocketAddr) {
+    fn dispatch(&mut self, accepted: AcceptedSocket) {
+        let peer = accepted.peer;
         let open = self.state.connections.fetch_add(1, Ordering::AcqRel);
         let limit = self.state.options.connections_max;
         if open >= limit {
@@ -81,7 +107,7 @@ impl AcceptThread {
         metrics.connections.inc();
         metrics.connections_opened.inc();
         self.next_worker = (self.next_worker + 1) % self.state.workers.len();
-        self.state.workers[self.next_worker].add(socket, peer, || self.state.is_stopping());
+        self.state.workers[self.next_worker].add(accepted, || self.state.is_stopping());
     }
 
     /// Logs at most once a second.

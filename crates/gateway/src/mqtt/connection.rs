@@ -1,18 +1,18 @@
 //! One socket with its unhandled input and its unsent output.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::io::{self, Read};
+use std::net::SocketAddr;
 
-use mio::net::TcpStream;
 use wire::mqtt::decode;
 
 use super::limits;
 use super::session::{Context, PacketError, Session, SessionEnd, answer_malformed_connect};
+use super::transport::{ReadOutcome, Transport};
 
 /// A connection of a worker.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) socket: TcpStream,
+    pub(crate) transport: Transport,
     pub(crate) peer: SocketAddr,
     pub(crate) generation: u32,
     pub(crate) session: Session,
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     pub(crate) opened_at_s: u32,
     /// When the peer stopped taking output.
     pub(crate) unsent_since_s: Option<u32>,
-    /// The socket may hold unread bytes.
+    /// The transport may hold unread bytes.
     pub(crate) readable: bool,
     /// The peer has closed its side.
     pub(crate) peer_closed: bool,
@@ -47,21 +47,10 @@ pub(crate) enum Handled {
     UpToMessage,
 }
 
-/// The result of one read.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ReadOutcome {
-    /// The socket is empty.
-    Drained,
-    /// There may be more.
-    More,
-    /// The peer closed its side.
-    Closed,
-}
-
 impl Connection {
-    pub(crate) fn new(socket: TcpStream, peer: SocketAddr, generation: u32, now_s: u32) -> Self {
+    pub(crate) fn new(transport: Transport, peer: SocketAddr, generation: u32, now_s: u32) -> Self {
         Self {
-            socket,
+            transport,
             peer,
             generation,
             session: Session::New,
@@ -94,16 +83,12 @@ impl Connection {
 
     /// Reads once into `buffer`; returns the number of bytes.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, ReadOutcome)> {
-        match self.socket.read(buffer) {
-            Ok(0) => Ok((0, ReadOutcome::Closed)),
-            // A short read empties the socket; the next event announces new bytes (epoll(7), edge-triggered). If the end
-            // of the stream came with the last bytes, their event announced it.
-            Ok(bytes) if bytes < buffer.len() && !self.peer_closed => Ok((bytes, ReadOutcome::Drained)),
-            Ok(bytes) => Ok((bytes, ReadOutcome::More)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok((0, ReadOutcome::Drained)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok((0, ReadOutcome::More)),
-            Err(error) => Err(error),
-        }
+        self.transport.read(buffer, self.peer_closed)
+    }
+
+    /// Whether there is something to send.
+    pub(crate) fn has_output(&self) -> bool {
+        !self.out.is_empty() || self.transport.wants_write()
     }
 
     /// Passes the complete packets of `input` to the session, up to a message that must wait, and keeps the rest.
@@ -133,19 +118,10 @@ impl Connection {
 
     /// Sends the output. `Ok(false)` if the peer does not take all of it now.
     pub(crate) fn flush(&mut self, now_s: u32) -> io::Result<bool> {
-        let mut sent = 0;
-        while sent < self.out.len() {
-            match self.socket.write(&self.out[sent..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(bytes) => sent += bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if sent < self.out.len() {
-            self.out.drain(..sent);
-            if sent > 0 || self.unsent_since_s.is_none() {
+        let sent = self.transport.write(&self.out)?;
+        if !sent.all {
+            self.out.drain(..sent.taken);
+            if sent.progress || self.unsent_since_s.is_none() {
                 self.unsent_since_s = Some(now_s);
             }
             return Ok(false);
@@ -163,9 +139,9 @@ impl Connection {
     pub(crate) fn close_gracefully(&mut self, now_s: u32, buffer: &mut [u8]) {
         // Best effort: the peer may be gone.
         drop(self.flush(now_s));
-        drop(self.socket.shutdown(Shutdown::Write));
+        self.transport.end_output();
         for _ in 0..limits::CLOSE_READS_MAX {
-            match self.socket.read(buffer) {
+            match self.transport.socket().read(buffer) {
                 Ok(0) | Err(_) => break,
                 Ok(_) => {}
             }

@@ -15,11 +15,13 @@ use super::clients::Clients;
 use super::options::MqttOptions;
 use super::state::MqttState;
 use super::worker::{Worker, WorkerParts};
+use crate::tls::Listeners;
 
 /// A running MQTT door.
 #[derive(Debug)]
 pub struct MqttDoor {
     local_address: SocketAddr,
+    tls_address: Option<SocketAddr>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -37,13 +39,19 @@ impl std::fmt::Debug for Shared {
 }
 
 impl MqttDoor {
-    /// Starts serving `listener`.
+    /// Starts serving `listeners`.
     ///
     /// # Errors
     /// An option is out of range, or the system has no thread or descriptor left.
-    pub fn start(hub: Arc<Hub>, listener: TcpListener, options: MqttOptions) -> io::Result<Self> {
+    pub fn start(
+        hub: Arc<Hub>,
+        listeners: impl Into<Listeners<TcpListener>>,
+        options: MqttOptions,
+    ) -> io::Result<Self> {
         options.check()?;
-        let local_address = listener.local_addr()?;
+        let listeners = listeners.into();
+        let local_address = listeners.plain.local_addr()?;
+        let tls_address = listeners.tls.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
             workers.push(WorkerParts::new()?);
@@ -68,17 +76,22 @@ impl MqttDoor {
                 Worker::new(state, index, parts).run();
             })?);
         }
-        let (accept_thread, accept_waker) = AcceptThread::new(Arc::clone(&state), listener)?;
+        let (accept_thread, accept_waker) = AcceptThread::new(Arc::clone(&state), listeners)?;
         threads.push(std::thread::Builder::new().name("mqtt-accept".into()).spawn(move || {
             let _guard = PanicEndsProcess::begin();
             accept_thread.run();
         })?);
-        Ok(Self { local_address, shared: Arc::new(Shared { state, accept_waker }), threads })
+        Ok(Self { local_address, tls_address, shared: Arc::new(Shared { state, accept_waker }), threads })
     }
 
     /// The address that the door listens on.
     pub fn local_address(&self) -> SocketAddr {
         self.local_address
+    }
+
+    /// The address of connections with TLS, if it listens for them.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address
     }
 
     /// Stops the door: it accepts and reads no more, sends the acks of received messages once they are durable, sends

@@ -1,8 +1,8 @@
 //! The handle through which other threads reach a worker: commands, and progress of the store.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use hub::{Progress, ProgressWatcher};
 use mio::Waker;
 use mio::net::TcpStream;
 use parking_lot::Mutex;
+use rustls::ServerConfig;
 
 use super::acks::ConnectionKey;
 use super::limits;
@@ -41,11 +42,20 @@ impl Drop for ParkGuard<'_> {
     }
 }
 
+/// An accepted connection.
+#[derive(Debug)]
+pub(super) struct AcceptedSocket {
+    pub(super) socket: TcpStream,
+    pub(super) peer: SocketAddr,
+    /// The connection begins with a TLS handshake.
+    pub(super) tls: Option<Arc<ServerConfig>>,
+}
+
 /// Commands that the worker has not taken yet.
 #[derive(Default)]
 pub(super) struct Commands {
     /// New connections.
-    pub(super) connections: Vec<(TcpStream, SocketAddr)>,
+    pub(super) connections: Vec<AcceptedSocket>,
     /// Connections to close because another one uses their client identifier.
     pub(super) taken_over: Vec<ConnectionKey>,
 }
@@ -58,12 +68,12 @@ impl WorkerHandle {
     }
 
     /// Hands a connection over. Waits while too many connections wait for the worker. Drops the connection if the door stops.
-    pub(super) fn add(&self, socket: TcpStream, peer: SocketAddr, is_stopping: impl Fn() -> bool) {
+    pub(super) fn add(&self, accepted: AcceptedSocket, is_stopping: impl Fn() -> bool) {
         while !is_stopping() {
             let mut commands = self.commands.lock();
             if commands.connections.len() < limits::WORKER_CONNECTIONS_WAITING_MAX {
                 let was_empty = commands.connections.is_empty();
-                commands.connections.push((socket, peer));
+                commands.connections.push(accepted);
                 drop(commands);
                 if was_empty {
                     self.wake();

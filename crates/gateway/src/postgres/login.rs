@@ -1,4 +1,4 @@
-//! The login: declines encryption, handles a cancel request, checks the password, and sends the messages before the first query.
+//! The login: answers requests for encryption, handles a cancel request, checks the password, and sends the messages before the first query.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,17 +59,21 @@ pub(super) async fn log_in(state: &Arc<PostgresState>, mut wire: Wire) -> Result
 }
 
 async fn ask(state: &Arc<PostgresState>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
-    let mut declined = 0;
+    let mut asked = 0;
     let (minor, parameters) = loop {
         match wire.first().await? {
             // A client may ask once for TLS and once for Kerberos.
-            First::Encryption if declined < 2 => {
-                declined += 1;
-                wire.decline().await?;
-            }
-            First::Encryption => {
-                let message = "there is no encryption here; connect with sslmode=disable or prefer";
+            First::Tls | First::Kerberos if asked >= 2 || wire.is_encrypted() => {
+                let message = "encryption was asked for too often on this connection";
                 return Err(Ended::Refused(PgError::fatal("08P01", message)));
+            }
+            First::Tls if let Some(tls) = &state.options.tls => {
+                asked += 1;
+                wire.encrypt(tls, &state.hub).await?;
+            }
+            First::Tls | First::Kerberos => {
+                asked += 1;
+                wire.decline().await?;
             }
             First::Cancel { process, secret } => {
                 state.cancels.ask(process, secret);
@@ -78,6 +82,11 @@ async fn ask(state: &Arc<PostgresState>, wire: &mut Wire) -> Result<Option<(Read
             First::Startup { minor, parameters } => break (minor, parameters),
         }
     };
+    if state.options.tls_required && !wire.is_encrypted() {
+        let message =
+            "this server requires TLS (postgres.tls_required); connect with sslmode=require or verify-full";
+        return Err(Ended::Refused(PgError::fatal("28000", message)));
+    }
     let startup = startup(minor, parameters).map_err(Ended::Refused)?;
     let reader = authenticate(state, wire, &startup.user).await?;
     Ok(Some((reader, startup)))

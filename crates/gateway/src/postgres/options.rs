@@ -1,13 +1,15 @@
 //! Options of the PostgreSQL door for operators. Fixed bounds are in [`limits`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::limits::Portion;
 
 use super::limits;
+use crate::tls::Tls;
 
 /// Options of the PostgreSQL door.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PostgresOptions {
     /// Whether the user `public` may read values without a password.
     pub public_read: bool,
@@ -17,6 +19,10 @@ pub struct PostgresOptions {
     pub connections_per_address_max: usize,
     /// The door closes a session that is idle for this long; `None` for never.
     pub idle_timeout: Option<Duration>,
+    /// Answers requests for TLS; `None` declines them.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether the door refuses logins without TLS.
+    pub tls_required: bool,
     /// Scales the fixed bounds in bytes to the memory of this machine.
     pub memory: Portion,
 }
@@ -28,6 +34,8 @@ impl Default for PostgresOptions {
             connections_max: limits::CONNECTIONS_MAX,
             connections_per_address_max: limits::CONNECTIONS_MAX,
             idle_timeout: None,
+            tls: None,
+            tls_required: false,
             memory: Portion::ALL,
         }
     }

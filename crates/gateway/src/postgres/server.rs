@@ -15,7 +15,7 @@ use super::login::log_in;
 use super::options::PostgresOptions;
 use super::state::PostgresState;
 use super::wire::{Ended, Wire};
-use crate::acceptor::{Acceptor, ConnectionPermit, Rejection, Stop, StopSignal};
+use crate::acceptor::{Accepted, Acceptor, ConnectionPermit, Rejection, Stop, StopSignal};
 
 /// Serves `listener` until `shutdown` ends. Then it accepts no more, lets running statements finish, and cuts off the rest
 /// after `DRAIN_TIMEOUT`.
@@ -30,17 +30,17 @@ pub async fn serve(
     let acceptor = Acceptor {
         hub: Arc::clone(&hub),
         door: hub::Door::Postgres,
-        listener,
+        listeners: listener.into(),
         connections_max: options.connections_max,
         connections_per_address_max: options.connections_per_address_max,
         accept_pause: ACCEPT_PAUSE,
         drain_timeout: DRAIN_TIMEOUT,
     };
     let state = Arc::new(PostgresState::new(hub, options));
-    let serve = |stream, permit| {
+    let serve = |Accepted { stream, .. }: Accepted, permit| {
         tokio::spawn(serve_connection(Arc::clone(&state), stream, permit, stopping.clone()));
     };
-    let reject = |stream, rejection| {
+    let reject = |Accepted { stream, .. }: Accepted, rejection| {
         state.refused(match rejection {
             Rejection::Door => "connections",
             Rejection::Address => "connections_per_address",
@@ -107,7 +107,7 @@ async fn reject_connection(
     let mut wire = Wire::new(stream);
     let refusing = async {
         // Reading the client's input keeps the close from resetting the connection before the client has read the answer.
-        while let First::Encryption = wire.first().await? {
+        while let First::Tls | First::Kerberos = wire.first().await? {
             wire.decline().await?;
         }
         Ok::<_, Ended>(wire.refuse(PgError::fatal("53300", message)).await?)

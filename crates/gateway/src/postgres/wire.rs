@@ -4,14 +4,17 @@ use std::io;
 use std::net::SocketAddr;
 
 use bytes::{BufMut, BytesMut};
+use hub::Hub;
 use pgwire::messages::PgWireBackendMessage;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
 
 use super::error::PgError;
 use super::frontend::{First, Malformed, Message, take, take_first};
 use super::limits::{INPUT_BYTES, MESSAGE_BYTES_MAX, OUTPUT_BYTES, SEND_TIMEOUT};
+use crate::tls::{HandshakeError, Tls, handshake};
 
 /// The type of the message that has a row.
 const DATA_ROW: u8 = b'D';
@@ -19,9 +22,51 @@ const DATA_ROW: u8 = b'D';
 /// A socket with its undecoded input and its unsent output.
 #[derive(Debug)]
 pub(super) struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     input: BytesMut,
     output: BytesMut,
+}
+
+/// The transport. `Handshake` stands only while a handshake owns the socket.
+#[derive(Debug)]
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    Handshake,
+}
+
+impl Stream {
+    fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Plain(socket) => Some(socket),
+            Self::Tls(stream) => Some(stream.get_ref().0),
+            Self::Handshake => None,
+        }
+    }
+
+    async fn write(&mut self, bytes: &mut BytesMut) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.write_buf(bytes).await,
+            Self::Tls(stream) => stream.write_buf(bytes).await,
+            Self::Handshake => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Sends what TLS holds.
+    async fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tls(stream) => stream.flush().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn shutdown(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.shutdown().await,
+            Self::Tls(stream) => stream.shutdown().await,
+            Self::Handshake => Ok(()),
+        }
+    }
 }
 
 /// The reason why a connection ends.
@@ -32,6 +77,8 @@ pub(super) enum Ended {
     Closed,
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
     /// Said to the client before the end.
     #[error("{}", .0.message)]
     Refused(PgError),
@@ -45,12 +92,33 @@ impl From<Malformed> for Ended {
 
 impl Wire {
     pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, input: BytesMut::new(), output: BytesMut::new() }
+        Self { stream: Stream::Plain(stream), input: BytesMut::new(), output: BytesMut::new() }
     }
 
     /// The address of the peer, if it is still connected.
     pub(super) fn peer(&self) -> Option<SocketAddr> {
-        self.stream.peer_addr().ok()
+        self.stream.socket()?.peer_addr().ok()
+    }
+
+    /// Whether the client sends through TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        matches!(self.stream, Stream::Tls(_))
+    }
+
+    /// Accepts TLS with one byte, and does the handshake.
+    pub(super) async fn encrypt(&mut self, tls: &Tls, hub: &Hub) -> Result<(), Ended> {
+        if !self.input.is_empty() {
+            // Bytes from before the handshake would count as encrypted ones (CVE-2021-23214).
+            let message = "unencrypted bytes follow the request for TLS";
+            return Err(Ended::Refused(PgError::fatal("08P01", message)));
+        }
+        let Stream::Plain(mut socket) = std::mem::replace(&mut self.stream, Stream::Handshake) else {
+            return Err(Ended::Closed);
+        };
+        socket.write_all(b"S").await?;
+        let stream = handshake(tls, hub, hub::Door::Postgres, socket).await?;
+        self.stream = Stream::Tls(Box::new(stream));
+        Ok(())
     }
 
     /// The next message before the login. It reads nothing beyond it, because the following bytes may be encrypted.
@@ -76,9 +144,20 @@ impl Wire {
 
     async fn fill(&mut self) -> Result<(), Ended> {
         loop {
-            self.stream.readable().await?;
-            self.input.reserve(INPUT_BYTES);
-            match self.stream.try_read_buf(&mut self.input) {
+            let read = match &mut self.stream {
+                Stream::Plain(socket) => {
+                    // An idle connection holds no buffer.
+                    socket.readable().await?;
+                    self.input.reserve(INPUT_BYTES);
+                    socket.try_read_buf(&mut self.input)
+                }
+                Stream::Tls(stream) => {
+                    self.input.reserve(INPUT_BYTES);
+                    stream.read_buf(&mut self.input).await
+                }
+                Stream::Handshake => return Err(Ended::Closed),
+            };
+            match read {
                 Ok(0) => return Err(Ended::Closed),
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -139,18 +218,25 @@ impl Wire {
 
     /// Sends the output. A slow client stops its query here.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let timed_out = |_| io::Error::from(io::ErrorKind::TimedOut);
         while !self.output.is_empty() {
-            let sent = timeout(SEND_TIMEOUT, self.stream.write_buf(&mut self.output)).await;
-            if sent.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? == 0 {
+            let sent = timeout(SEND_TIMEOUT, self.stream.write(&mut self.output)).await;
+            if sent.map_err(timed_out)?? == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
         }
-        Ok(())
+        timeout(SEND_TIMEOUT, self.stream.flush()).await.map_err(timed_out)?
     }
 
     /// Declines encryption with one byte.
     pub(super) async fn decline(&mut self) -> io::Result<()> {
-        self.stream.write_all(b"N").await
+        match &mut self.stream {
+            Stream::Plain(socket) => socket.write_all(b"N").await,
+            Stream::Tls(_) | Stream::Handshake => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     /// Sends an error and closes the connection gracefully.

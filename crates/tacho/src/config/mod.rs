@@ -10,6 +10,7 @@ mod memory;
 mod raw;
 mod resolve;
 mod sources;
+mod tls;
 
 pub(crate) use error::ConfigError;
 pub(crate) use raw::RawConfig;

@@ -18,6 +18,8 @@ pub(crate) struct RawConfig {
     pub http: RawHttp,
     /// The PostgreSQL door.
     pub postgres: RawPostgres,
+    /// Certificate and key of all doors.
+    pub tls: RawTls,
     /// SQL queries of all doors.
     pub query: RawQuery,
     /// The embedded store.
@@ -34,6 +36,8 @@ pub(crate) struct RawConfig {
 pub(crate) struct RawMqtt {
     /// Address and port.
     pub listen: String,
+    /// Address and port for connections with TLS; empty means none.
+    pub tls_listen: String,
     /// Threads; 0 means one per two cores.
     pub workers: usize,
     /// Largest packet in bytes.
@@ -54,6 +58,8 @@ pub(crate) struct RawMqtt {
 pub(crate) struct RawHttp {
     /// Address and port.
     pub listen: String,
+    /// Address and port for connections with TLS; empty means none.
+    pub tls_listen: String,
     /// Largest request body in bytes.
     pub body_bytes_max: usize,
     /// Open connections; 0 means a quarter of the open-file limit, at most 1024.
@@ -76,6 +82,20 @@ pub(crate) struct RawPostgres {
     pub connections_per_address_max: usize,
     /// Seconds after which a silent connection is closed; 0 means never.
     pub idle_timeout_s: u32,
+    /// Whether a login needs TLS.
+    pub tls_required: bool,
+}
+
+/// `[tls]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawTls {
+    /// File with the certificate and the intermediate ones; empty means no TLS.
+    pub certificate: String,
+    /// File with its key.
+    pub key: String,
+    /// File with the authorities of client certificates; empty asks for no client certificate.
+    pub client_ca: String,
 }
 
 /// `[query]`.
@@ -159,6 +179,7 @@ impl Default for RawConfig {
             mqtt: RawMqtt::default(),
             http: RawHttp::default(),
             postgres: RawPostgres::default(),
+            tls: RawTls::default(),
             query: RawQuery::default(),
             store: RawStore::default(),
             ingest: RawIngest::default(),
@@ -171,6 +192,7 @@ impl Default for RawMqtt {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:1883".into(),
+            tls_listen: String::new(),
             workers: 0,
             packet_bytes_max: 1024 * 1024,
             connect_timeout_s: 10,
@@ -185,6 +207,7 @@ impl Default for RawHttp {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:8080".into(),
+            tls_listen: String::new(),
             body_bytes_max: 4 * 1024 * 1024,
             connections_max: 0,
             connections_per_address_max: 0,
@@ -200,6 +223,7 @@ impl Default for RawPostgres {
             connections_max: postgres_limits::CONNECTIONS_MAX,
             connections_per_address_max: 0,
             idle_timeout_s: 3_600,
+            tls_required: false,
         }
     }
 }

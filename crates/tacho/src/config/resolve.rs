@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use gateway::http::limits as http_limits;
 use gateway::mqtt::limits as mqtt_limits;
+use gateway::tls::TlsFiles;
 use model::Timestamp;
 use model::limits::{self, IngestLimits, QueryLimits};
 
 use super::ConfigError;
 use super::derive::MemoryLimits;
 use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
+use super::tls;
 use crate::limits::{
     HTTP_CONNECTIONS_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
 };
@@ -27,6 +29,8 @@ pub(crate) struct Config {
     pub http: HttpConfig,
     /// The PostgreSQL door; `None` if it is closed.
     pub postgres: Option<PostgresConfig>,
+    /// Files of certificate and key; `None` means no TLS.
+    pub tls: Option<TlsFiles>,
     /// SQL queries of all doors.
     pub query: QueryLimits,
     /// The embedded store.
@@ -42,12 +46,13 @@ pub(crate) struct Config {
 impl Config {
     /// Opens the PostgreSQL door at an address, with its other settings.
     pub(crate) fn open_postgres(&mut self, listen: SocketAddr) {
-        let RawPostgres { connections_max, idle_timeout_s, .. } = RawPostgres::default();
+        let RawPostgres { connections_max, idle_timeout_s, tls_required, .. } = RawPostgres::default();
         let postgres = self.postgres.get_or_insert(PostgresConfig {
             listen,
             connections_max,
             connections_per_address_max: None,
             idle_timeout: Some(Duration::from_secs(idle_timeout_s.into())),
+            tls_required,
         });
         postgres.listen = listen;
     }
@@ -57,6 +62,8 @@ impl Config {
 #[derive(Debug, Clone)]
 pub(crate) struct MqttConfig {
     pub listen: SocketAddr,
+    /// `None` means no connections with TLS.
+    pub tls_listen: Option<SocketAddr>,
     pub workers: usize,
     pub packet_bytes_max: usize,
     pub connect_timeout_s: u32,
@@ -70,6 +77,8 @@ pub(crate) struct MqttConfig {
 #[derive(Debug, Clone)]
 pub(crate) struct HttpConfig {
     pub listen: SocketAddr,
+    /// `None` means no connections with TLS.
+    pub tls_listen: Option<SocketAddr>,
     pub body_bytes_max: usize,
     /// `None` means as many as the open-file limit allows.
     pub connections_max: Option<usize>,
@@ -86,6 +95,7 @@ pub(crate) struct PostgresConfig {
     /// `None` means three quarters of all.
     pub connections_per_address_max: Option<usize>,
     pub idle_timeout: Option<Duration>,
+    pub tls_required: bool,
 }
 
 /// `[store]`, checked.
@@ -131,11 +141,19 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
     if raw.data.as_os_str().is_empty() {
         return Err(ConfigError::value("data", "empty", "name a directory, such as ./data"));
     }
+    let tls = tls::files(&raw.tls)?;
+    let uses_tls = [
+        ("mqtt.tls_listen", !raw.mqtt.tls_listen.is_empty()),
+        ("http.tls_listen", !raw.http.tls_listen.is_empty()),
+        ("postgres.tls_required", raw.postgres.tls_required),
+    ];
+    tls::check_needs(tls.as_ref(), uses_tls)?;
     Ok(Config {
         data: raw.data,
         mqtt: mqtt(&raw.mqtt)?,
         http: http(&raw.http)?,
         postgres: postgres(&raw.postgres)?,
+        tls,
         query: query(&raw.query, &memory)?,
         store: store(&raw.store, &memory)?,
         ingest: ingest(&raw.ingest)?,
@@ -153,6 +171,7 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(MqttConfig {
         listen: address("mqtt.listen", &raw.listen)?,
+        tls_listen: given_address("mqtt.tls_listen", &raw.tls_listen)?,
         workers: if raw.workers == 0 { (cores / 2).clamp(1, MQTT_WORKERS_MAX) } else { raw.workers },
         packet_bytes_max: packet,
         connect_timeout_s: raw.connect_timeout_s,
@@ -168,6 +187,7 @@ fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {
     within("http.connections_per_address_max", raw.connections_per_address_max, 0, HTTP_CONNECTIONS_MAX)?;
     Ok(HttpConfig {
         listen: address("http.listen", &raw.listen)?,
+        tls_listen: given_address("http.tls_listen", &raw.tls_listen)?,
         body_bytes_max: raw.body_bytes_max,
         connections_max: given(raw.connections_max),
         connections_per_address_max: given(raw.connections_per_address_max),
@@ -187,6 +207,7 @@ fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
         connections_max: raw.connections_max,
         connections_per_address_max: given(per_address),
         idle_timeout: (raw.idle_timeout_s > 0).then(|| Duration::from_secs(raw.idle_timeout_s.into())),
+        tls_required: raw.tls_required,
     }))
 }
 
@@ -323,6 +344,11 @@ fn address(key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
         let reason = "an address and a port such as 127.0.0.1:1883 or [::1]:1883 are expected (port 0 takes a free one)";
         ConfigError::value(key, format!("\"{text}\""), reason)
     })
+}
+
+/// An address; `None` for an empty text.
+fn given_address(key: &'static str, text: &str) -> Result<Option<SocketAddr>, ConfigError> {
+    if text.is_empty() { Ok(None) } else { address(key, text).map(Some) }
 }
 
 /// A number; `None` for 0.

@@ -125,6 +125,12 @@ fn values_are_checked_and_the_error_says_what_would_do() {
         ("TACHO_STORE_TTL_DEFAULT", "0d", "or 0 to keep rows for good"),
         ("TACHO_INGEST_OLDEST", "yesterday", "a time such as 1971-01-01T00:00:00Z"),
         ("TACHO_INGEST_JSON_DEPTH_MAX", "0", "a number from 1 to 128"),
+        ("TACHO_MQTT_TLS_LISTEN", "127.0.0.1:8883", "TLS needs a certificate"),
+        ("TACHO_HTTP_TLS_LISTEN", "127.0.0.1:8443", "setting http.tls_listen"),
+        ("TACHO_POSTGRES_TLS_REQUIRED", "true", "setting postgres.tls_required"),
+        ("TACHO_TLS_CERTIFICATE", "x.pem", "setting tls.key is empty"),
+        ("TACHO_TLS_KEY", "x.pem", "setting tls.certificate is empty"),
+        ("TACHO_TLS_CLIENT_CA", "x.pem", "setting tls.certificate is empty"),
         ("TACHO_LOG_FORMAT", "xml", "use text or json"),
         ("TACHO_LOG_LEVEL", "loud", "use error, warn, info"),
     ] {
@@ -145,4 +151,18 @@ fn a_time_to_live_is_days_or_hours() {
 fn a_named_file_must_exist() {
     let sources = Sources { config: Some("/nowhere/tacho.toml".into()), ..Sources::default() };
     assert!(error_of(&sources).starts_with("cannot read the configuration /nowhere/tacho.toml"));
+}
+
+#[test]
+fn doors_with_tls_take_the_files_of_the_section() {
+    let config = with_variables(&[
+        ("TACHO_TLS_CERTIFICATE", "c.pem"),
+        ("TACHO_TLS_KEY", "k.pem"),
+        ("TACHO_MQTT_TLS_LISTEN", "127.0.0.1:8883"),
+    ]);
+    let config = config.load().unwrap();
+    let files = config.tls.unwrap();
+    assert_eq!((files.certificate, files.key, files.client_ca), ("c.pem".into(), "k.pem".into(), None));
+    assert_eq!(config.mqtt.tls_listen, Some("127.0.0.1:8883".parse().unwrap()));
+    assert_eq!(config.http.tls_listen, None);
 }

@@ -1,18 +1,27 @@
 //! The options of the doors, from the configuration and the open-file limit.
 
+use std::sync::Arc;
+
 use gateway::http::HttpOptions;
 use gateway::mqtt::MqttOptions;
 use gateway::postgres::PostgresOptions;
+use gateway::tls::Tls;
 
 use super::open_files::OpenFiles;
 use crate::config::{Config, PostgresConfig};
 
-pub(super) fn postgres_options(config: &Config, postgres: &PostgresConfig) -> PostgresOptions {
+pub(super) fn postgres_options(
+    config: &Config,
+    postgres: &PostgresConfig,
+    tls: Option<Arc<Tls>>,
+) -> PostgresOptions {
     PostgresOptions {
         public_read: config.http.public_read,
         connections_max: postgres.connections_max,
         connections_per_address_max: share(postgres.connections_per_address_max, postgres.connections_max),
         idle_timeout: postgres.idle_timeout,
+        tls,
+        tls_required: postgres.tls_required,
         memory: config.memory.doors,
     }
 }

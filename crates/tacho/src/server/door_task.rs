@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 
 use anyhow::Context;
+use gateway::tls::Listeners;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -19,31 +20,43 @@ pub(super) type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct DoorTask {
     name: &'static str,
     pub(super) address: SocketAddr,
+    /// The address of connections with TLS.
+    pub(super) tls_address: Option<SocketAddr>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<io::Result<()>>,
 }
 
 impl DoorTask {
-    /// Serves a listener. `serve` runs until the future that it gets is ready.
+    /// Serves listeners. `serve` runs until the future that it gets is ready.
     pub(super) fn start<S: Future<Output = io::Result<()>> + Send + 'static>(
         name: &'static str,
-        listener: std::net::TcpListener,
+        listeners: Listeners<std::net::TcpListener>,
         runtime: &Runtime,
-        serve: impl FnOnce(tokio::net::TcpListener, Stopped) -> S,
+        serve: impl FnOnce(Listeners<tokio::net::TcpListener>, Stopped) -> S,
     ) -> anyhow::Result<Self> {
-        let address =
-            listener.local_addr().with_context(|| format!("cannot learn the port of the {name} door"))?;
         let _guard = runtime.enter();
-        let listener =
-            listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(listener));
-        let listener = listener.with_context(|| format!("cannot start the {name} door"))?;
+        let open = |listener: std::net::TcpListener| {
+            let address = listener.local_addr()?;
+            listener.set_nonblocking(true)?;
+            Ok::<_, io::Error>((tokio::net::TcpListener::from_std(listener)?, address))
+        };
+        let failed = || format!("cannot start the {name} door");
+        let (plain, address) = open(listeners.plain).with_context(failed)?;
+        let (tls, tls_address) = match listeners.tls {
+            Some((listener, tls)) => {
+                let (listener, address) = open(listener).with_context(failed)?;
+                (Some((listener, tls)), Some(address))
+            }
+            None => (None, None),
+        };
+        let listeners = Listeners { plain, tls };
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown: Stopped = Box::pin(async {
             // A dropped sender means the same.
             drop(stopped.await);
         });
-        let task = runtime.spawn(Essential::new(serve(listener, shutdown)));
-        Ok(Self { name, address, stop, task })
+        let task = runtime.spawn(Essential::new(serve(listeners, shutdown)));
+        Ok(Self { name, address, tls_address, stop, task })
     }
 
     /// Asks the door to stop. The future waits for its end.

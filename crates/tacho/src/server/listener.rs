@@ -8,15 +8,19 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::BACKLOG;
 
-/// Listens on an address. Errors name `door` and `flag`.
-pub(super) fn bind(door: &str, flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+/// Warns of an address at which other machines can connect without TLS.
+pub(super) fn warn_if_exposed(door: &str, address: SocketAddr) {
     if !address.ip().is_loopback() {
         tracing::warn!(door, %address, "reachable from other machines, without TLS: tokens and passwords can be read on the way");
     }
+}
+
+/// Listens on an address. Errors name `door`, and `option`, which sets the address: `--mqtt` or `mqtt.tls_listen =`.
+pub(super) fn bind(door: &str, option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     try_bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
             "the {door} address {address} is taken by another process; stop it, or choose another port with \
-             --{flag} {}:{} (or --{flag} {0}:0 for any free one)",
+             {option} {}:{} (or {option} {0}:0 for any free one)",
             host(address),
             address.port().saturating_add(1)
         ),
@@ -43,15 +47,15 @@ mod tests {
 
     #[test]
     fn a_taken_port_is_named_with_the_flag_for_another() {
-        let first = bind("MQTT", "mqtt", "127.0.0.1:0".parse().unwrap()).unwrap();
+        let first = bind("MQTT", "--mqtt", "127.0.0.1:0".parse().unwrap()).unwrap();
         let address = first.local_addr().unwrap();
-        let error = bind("MQTT", "mqtt", address).unwrap_err().to_string();
+        let error = bind("MQTT", "--mqtt", address).unwrap_err().to_string();
         assert!(error.contains(&address.to_string()) && error.contains("--mqtt 127.0.0.1:0"), "{error}");
     }
 
     #[test]
     fn an_address_of_another_machine_is_an_error_with_its_cause() {
-        let error = bind("HTTP", "http", "192.0.2.1:80".parse().unwrap()).unwrap_err();
+        let error = bind("HTTP", "--http", "192.0.2.1:80".parse().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "cannot listen on the HTTP address 192.0.2.1:80");
         assert!(error.downcast_ref::<io::Error>().is_some());
     }

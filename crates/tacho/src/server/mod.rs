@@ -9,6 +9,8 @@ mod open_files;
 mod retention;
 mod runtime_file;
 mod signals;
+mod socket_set;
+mod tls_reload;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use gateway::mqtt::MqttDoor;
+use gateway::tls::{Listeners, Tls};
 use hub::registry::{ADMIN_LOGIN, ADMIN_PASSWORD_FILE, Registry};
 use hub::{Hub, Metrics};
 use serde_json::{Value, json};
@@ -32,6 +35,7 @@ use door_task::DoorTask;
 pub(crate) use open_files::OpenFiles;
 use runtime_file::RuntimeFileGuard;
 use signals::Signals;
+use socket_set::SocketSet;
 
 /// A running server.
 #[derive(Debug)]
@@ -54,6 +58,7 @@ impl Server {
             Builder::new_multi_thread().worker_threads(HTTP_WORKERS).thread_name("http").enable_all().build();
         let runtime = runtime.context("cannot start the threads of the HTTP door")?;
         let signals = Signals::take(&runtime)?;
+        let tls = config.tls.clone().map(Tls::load).transpose()?;
         config.memory.tell();
         if config.memory.is_small() {
             allocator::give_back_large_blocks();
@@ -67,9 +72,13 @@ impl Server {
         let hub = Hub::start_on(config.memory.doors, store, registry, config.ingest.clone(), metrics);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
-        match Self::open_doors(config, files, &hub, &runtime) {
+        match Self::open_doors(config, files, tls.as_ref(), &hub, &runtime) {
             Ok((mqtt, http, postgres)) => {
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
+                if let Some(tls) = tls {
+                    let _guard = runtime.enter();
+                    runtime.spawn(Essential::new(tls_reload::run(tls, tls_reload::hangup()?)));
+                }
                 let runtime_file = RuntimeFileGuard::write(&config.data, http.address, mqtt.local_address())?;
                 let data = config.data.clone();
                 Ok(Self { hub, runtime, mqtt, http, postgres, signals, runtime_file, data, audience })
@@ -84,26 +93,23 @@ impl Server {
     fn open_doors(
         config: &Config,
         files: OpenFiles,
+        tls: Option<&Arc<Tls>>,
         hub: &Arc<Hub>,
         runtime: &Runtime,
     ) -> anyhow::Result<(MqttDoor, DoorTask, Option<DoorTask>)> {
         // The server opens all ports before it serves any.
-        let mqtt = listener::bind("MQTT", "mqtt", config.mqtt.listen)?;
-        let http = listener::bind("HTTP", "http", config.http.listen)?;
-        let postgres = config
-            .postgres
-            .as_ref()
-            .map(|postgres| listener::bind("PostgreSQL", "postgres", postgres.listen));
-        let postgres = postgres.transpose()?;
+        let SocketSet { mqtt, http, postgres } = SocketSet::bind(config, tls)?;
         let (their_hub, options) = (Arc::clone(hub), http_options(config, files));
-        let serve = |listener, stopped| gateway::http::serve(their_hub, listener, options, stopped);
+        let serve = |listeners, stopped| gateway::http::serve(their_hub, listeners, options, stopped);
         let http = DoorTask::start("HTTP", http, runtime, serve)?;
         let postgres = match (postgres, &config.postgres) {
             (Some(listener), Some(postgres)) => {
-                let (their_hub, options) = (Arc::clone(hub), postgres_options(config, postgres));
-                let serve =
-                    |listener, stopped| gateway::postgres::serve(their_hub, listener, options, stopped);
-                Some(DoorTask::start("PostgreSQL", listener, runtime, serve)?)
+                let (their_hub, options) =
+                    (Arc::clone(hub), postgres_options(config, postgres, tls.cloned()));
+                let serve = |listeners: Listeners<_>, stopped| {
+                    gateway::postgres::serve(their_hub, listeners.plain, options, stopped)
+                };
+                Some(DoorTask::start("PostgreSQL", listener.into(), runtime, serve)?)
             }
             _ => None,
         };
@@ -140,7 +146,13 @@ impl Server {
             return tell(self.described(more));
         }
         tell(format_args!("listening mqtt {}", self.mqtt_address()));
+        if let Some(address) = self.mqtt.tls_address() {
+            tell(format_args!("listening mqtts {address}"));
+        }
         tell(format_args!("listening http {}", self.http_address()));
+        if let Some(address) = self.http.tls_address {
+            tell(format_args!("listening https {address}"));
+        }
         if let Some(address) = self.postgres_address() {
             tell(format_args!("listening postgres {address}"));
         }
@@ -158,6 +170,8 @@ impl Server {
             "data": self.data.to_string_lossy(),
             "mqtt": runtime.mqtt,
             "http": runtime.http,
+            "mqtts": self.mqtt.tls_address(),
+            "https": self.http.tls_address,
             "postgres": self.postgres_address(),
             "url": runtime.url(),
             "login": ADMIN_LOGIN,

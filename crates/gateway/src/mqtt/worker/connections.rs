@@ -1,15 +1,16 @@
 //! Adds and closes connections of a worker.
 
-use std::net::SocketAddr;
+use std::io;
 use std::sync::atomic::Ordering;
 
-use mio::net::TcpStream;
 use mio::{Interest, Token};
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::ConnectionKey;
 use super::super::connection::Connection;
 use super::super::session::{Session, SessionEnd};
+use super::super::transport::Transport;
+use super::super::worker_handle::AcceptedSocket;
 use super::event_loop::Worker;
 use super::slots::take;
 use crate::refusals;
@@ -18,8 +19,8 @@ impl Worker {
     /// Carries out the commands of other threads.
     pub(super) fn take_commands(&mut self) {
         let commands = self.parts.handle.take_commands();
-        for (socket, peer) in commands.connections {
-            self.add_connection(socket, peer);
+        for accepted in commands.connections {
+            self.add_connection(accepted);
         }
         for key in commands.taken_over {
             let cause = "another connection uses this client identifier now [MQTT-3.1.4-3]";
@@ -27,21 +28,29 @@ impl Worker {
         }
     }
 
-    fn add_connection(&mut self, mut socket: TcpStream, peer: SocketAddr) {
+    fn add_connection(&mut self, accepted: AcceptedSocket) {
+        let AcceptedSocket { socket, peer, tls } = accepted;
         // Acks are small and must not wait for further ones. A failure only costs latency.
         drop(socket.set_nodelay(true));
         drop(socket2::SockRef::from(&socket).set_keepalive(true));
         let entry = self.connections.vacant_entry();
         let slot = entry.key();
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.parts.poll.registry().register(&mut socket, Token(slot), interest) {
-            tracing::error!(%peer, %error, "cannot watch a connection");
-            self.state.connections.fetch_sub(1, Ordering::AcqRel);
-            self.state.hub.metrics().door(hub::Door::Mqtt).connections.dec();
-            return;
-        }
+        let opened = Transport::new(socket, tls).map_err(io::Error::other).and_then(|mut transport| {
+            self.parts.poll.registry().register(transport.socket(), Token(slot), interest)?;
+            Ok(transport)
+        });
+        let transport = match opened {
+            Ok(transport) => transport,
+            Err(error) => {
+                tracing::error!(%peer, %error, "cannot watch a connection");
+                self.state.connections.fetch_sub(1, Ordering::AcqRel);
+                self.state.hub.metrics().door(hub::Door::Mqtt).connections.dec();
+                return;
+            }
+        };
         self.next_generation = self.next_generation.wrapping_add(1);
-        entry.insert(Connection::new(socket, peer, self.next_generation, self.state.now_s()));
+        entry.insert(Connection::new(transport, peer, self.next_generation, self.state.now_s()));
         let key = ConnectionKey { slot: slot as u32, generation: self.next_generation };
         self.silent.push_back(key);
         self.close_silent();
@@ -68,7 +77,7 @@ impl Worker {
         }
         self.end_session(std::mem::take(&mut connection.session), key, peer);
         connection.close_gracefully(self.state.now_s(), &mut self.read_buffer);
-        drop(self.parts.poll.registry().deregister(&mut connection.socket));
+        drop(self.parts.poll.registry().deregister(connection.transport.socket()));
         self.state.connections.fetch_sub(1, Ordering::AcqRel);
         self.state.hub.metrics().door(hub::Door::Mqtt).connections.dec();
     }

@@ -156,7 +156,7 @@ impl Worker {
                 connection.peer_closed |= event.is_read_closed() || event.is_error();
                 enqueue(&mut self.ready, connection, key);
             }
-            if event.is_writable() && !connection.out.is_empty() && !connection.dirty {
+            if event.is_writable() && connection.has_output() && !connection.dirty {
                 connection.dirty = true;
                 self.dirty.push(key);
             }

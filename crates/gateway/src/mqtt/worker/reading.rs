@@ -1,14 +1,17 @@
 //! Reads from connections and handles their packets.
 
+use std::io;
+
 use hub::clock::system_now;
 use model::panics::contain_panic;
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::ConnectionKey;
 use super::super::clients::ConnectionRef;
-use super::super::connection::{Handled, ReadOutcome};
+use super::super::connection::Handled;
 use super::super::limits;
 use super::super::session::{Context, SessionEnd};
+use super::super::transport::ReadOutcome;
 use super::event_loop::Worker;
 use super::slots::{enqueue, find};
 
@@ -60,11 +63,15 @@ impl Worker {
         let (bytes, outcome) = match connection.read(&mut self.read_buffer[..bytes_max]) {
             Ok(read) => read,
             Err(error) => {
-                self.close(key, SessionEnd::normal(format!("the connection broke: {error}")));
+                self.close(key, broken(&error));
                 return 0;
             }
         };
         connection.readable = outcome == ReadOutcome::More;
+        if connection.transport.wants_write() && !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(key);
+        }
         if outcome == ReadOutcome::More {
             enqueue(&mut self.ready, connection, key);
         }
@@ -141,5 +148,15 @@ impl Worker {
             connection.paused = true;
             self.paused.push(key);
         }
+    }
+}
+
+fn broken(error: &io::Error) -> SessionEnd {
+    match error.kind() {
+        io::ErrorKind::InvalidData => {
+            let cause = format!("the TLS handshake failed: {error}");
+            SessionEnd::refused(ReasonCode::PROTOCOL_ERROR, "tls_handshake", cause)
+        }
+        _ => SessionEnd::normal(format!("the connection broke: {error}")),
     }
 }

@@ -17,8 +17,10 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 /// The first message of a connection; it has no type byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum First {
-    /// `SSLRequest` or `GSSENCRequest`; the next message is again a first one.
-    Encryption,
+    /// `SSLRequest`; the next message is again a first one.
+    Tls,
+    /// `GSSENCRequest`; the next message is again a first one.
+    Kerberos,
     /// `CancelRequest`.
     Cancel { process: i32, secret: i32 },
     /// `StartupMessage` with the minor version of protocol 3 and the parameters.
@@ -109,7 +111,8 @@ pub(crate) fn take_first(input: &mut BytesMut) -> Result<Option<First>, Malforme
     let version = Fields { name, rest: &mut body }.i32()?;
     let mut fields = Fields { name, rest: &mut body };
     match version {
-        SSL_REQUEST | GSS_REQUEST => Ok(Some(First::Encryption)),
+        SSL_REQUEST => Ok(Some(First::Tls)),
+        GSS_REQUEST => Ok(Some(First::Kerberos)),
         CANCEL_REQUEST => Ok(Some(First::Cancel { process: fields.i32()?, secret: fields.i32()? })),
         version => {
             let (major, minor) = ((version >> 16) as i16, version as i16);

@@ -106,8 +106,8 @@ fn lengths_have_bounds() {
 
 #[test]
 fn first_messages() {
-    assert_eq!(take_first(&mut first(SSL_REQUEST, b"")), Ok(Some(First::Encryption)));
-    assert_eq!(take_first(&mut first(GSS_REQUEST, b"")), Ok(Some(First::Encryption)));
+    assert_eq!(take_first(&mut first(SSL_REQUEST, b"")), Ok(Some(First::Tls)));
+    assert_eq!(take_first(&mut first(GSS_REQUEST, b"")), Ok(Some(First::Kerberos)));
     let cancel = First::Cancel { process: 1, secret: -2 };
     assert_eq!(take_first(&mut first(CANCEL_REQUEST, b"\0\0\0\x01\xff\xff\xff\xfe")), Ok(Some(cancel)));
     let startup = First::Startup { minor: 2, parameters: vec![("user".into(), "a".into())] };

@@ -1,0 +1,21 @@
+//! `tacho tls`: certificates for TLS.
+
+mod certificates;
+mod self_signed;
+
+use clap::Subcommand;
+
+use self_signed::SelfSignedArgs;
+
+/// The subcommands of `tacho tls`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TlsCommand {
+    SelfSigned(SelfSignedArgs),
+}
+
+/// Runs a subcommand.
+pub(crate) fn run(command: &TlsCommand) -> anyhow::Result<()> {
+    match command {
+        TlsCommand::SelfSigned(args) => self_signed::run(args),
+    }
+}
