@@ -84,7 +84,7 @@ def test_grafana_builds_queries_and_draws(ask):
     )
     assert rows_of(version) == [[1600]]
     assert rows_of(scale) == []
-    assert rows_of(tables) == [["dead_letter"], ["telemetry"]]
+    assert rows_of(tables) == [["audit"], ["dead_letter"], ["telemetry"]]
     assert dict(rows_of(columns))["speed"] == "double precision"
     assert [column for column, _ in plain["columns"]] == ["time", "speed"] and plain["columns"][0][1] == "TIMESTAMPTZ"
     assert rows_of(plain) == [[time(n), n + 0.5] for n in range(30)]

@@ -3,6 +3,7 @@
 //! HTTP answers have them as status and body, and JSON answers of queries and WebSocket messages have them as members.
 
 use axum::http::StatusCode;
+use hub::bulk::BulkError;
 use hub::caller::Forbidden;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
@@ -136,6 +137,30 @@ impl From<HistoryError> for ApiError {
         match error {
             HistoryError::OverLimit { .. } => Self::argument(error.to_string()),
             HistoryError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<hub::Error> for ApiError {
+    fn from(error: hub::Error) -> Self {
+        match error {
+            hub::Error::Forbidden(error) => error.into(),
+            hub::Error::Store(error) => error.into(),
+            hub::Error::Registry(error) => error.into(),
+            hub::Error::History(error) => error.into(),
+            hub::Error::Bulk(error) => error.into(),
+        }
+    }
+}
+
+impl From<BulkError> for ApiError {
+    fn from(error: BulkError) -> Self {
+        let message = error.to_string();
+        match error {
+            BulkError::Store(error) => error.into(),
+            BulkError::NoTable { .. } | BulkError::NoKey { .. } => Self::not_found(message),
+            BulkError::Asked(_) | BulkError::Data(_) => Self::argument(message),
+            BulkError::Write(_) => Self::internal(message),
         }
     }
 }

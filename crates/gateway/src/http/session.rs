@@ -41,10 +41,6 @@ impl Session {
         state.bodies.begin(Sender::User(self.0.user_id().unwrap_or_default()))
     }
 
-    pub(crate) fn tenant(&self) -> Uuid {
-        self.0.tenant()
-    }
-
     /// The reader for queries of the session.
     pub(crate) fn reader(&self) -> Reader {
         self.0.clone().into()
@@ -62,10 +58,7 @@ impl Session {
 
     /// The device with an id. A device of another tenant is unknown.
     pub(crate) fn device(&self, hub: &Hub, id: Uuid) -> Result<Arc<Device>, ApiError> {
-        let device = hub.registry().device_by_id(id).filter(|device| device.tenant == self.tenant());
-        device.ok_or_else(|| {
-            ApiError::not_found(format!("there is no device {id}; GET /api/tenant/devices lists the devices"))
-        })
+        Ok(hub.device(&self.0, id)?)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Reply, Server, exchange};
 fn dead_letter(server: &Server, device: &str) -> Vec<(String, Value)> {
     let key = SeriesKey::device("dead_letter", device).unwrap();
     let Some(series) = server.store.find_series(&key) else { return Vec::new() };
-    let latest = server.hub.latest(series, None).unwrap();
+    let latest = server.latest(series, None).unwrap();
     latest.into_iter().map(|value| (value.key, value.value)).collect()
 }
 
@@ -65,7 +65,7 @@ async fn times_are_taken_as_python_writes_them() {
     let path = format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?useStrictDataTypes=true");
     let expected = r#"{"a":[{"ts":1732540000000,"value":1}],"b":[{"ts":1732540000000,"value":2}],"c":[{"ts":1732540000123,"value":3}]}"#;
     assert_eq!(server.get(&path).await.text(), expected);
-    let latest = server.hub.latest(server.series("d"), Some(&["c".to_owned()])).unwrap();
+    let latest = server.latest(server.series("d"), Some(&["c".to_owned()])).unwrap();
     assert_eq!(latest[0].ts.micros(), 1_732_540_000_123_456);
     server.stop().await;
 }
@@ -81,7 +81,7 @@ async fn the_ack_waits_for_durability() {
         exchange(address, request.as_bytes()).await
     });
     let series = server.series("d");
-    until(|| !server.hub.latest(series, None).unwrap().is_empty()).await;
+    until(|| !server.latest(series, None).unwrap().is_empty()).await;
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -122,7 +122,7 @@ async fn a_payload_that_cannot_be_taken_is_refused_with_its_reason_and_kept() {
         let counted = format!(r#"tacho_refusals_total{{door="http",reason="{label}"}}"#);
         assert!(server.metrics().contains(&counted), "{counted}");
     }
-    assert!(server.hub.latest(server.series("d"), None).unwrap().is_empty());
+    assert!(server.latest(server.series("d"), None).unwrap().is_empty());
     server.stop().await;
 }
 
@@ -232,7 +232,7 @@ async fn a_chunked_body_is_put_together() {
     let request = "POST /api/v1/token-d/telemetry HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
                    transfer-encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n2\r\n:7\r\n1\r\n}\r\n0\r\n\r\n";
     assert_eq!(exchange(server.address, request.as_bytes()).await.status, 200);
-    assert_eq!(server.hub.latest(server.series("d"), None).unwrap()[0].value, Value::I64(7));
+    assert_eq!(server.latest(server.series("d"), None).unwrap()[0].value, Value::I64(7));
     server.stop().await;
 }
 
@@ -287,7 +287,7 @@ async fn a_store_that_is_sealed_before_the_sync_is_no_ack() {
     server.store.hold();
     let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
     let series = server.series("d");
-    until(|| !server.hub.latest(series, None).unwrap().is_empty()).await;
+    until(|| !server.latest(series, None).unwrap().is_empty()).await;
     server.store.seal("disk gone");
     assert!(waiting.await.unwrap().refusal(503, 2).contains("disk gone"));
     server.stop().await;

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::http::{HttpOptions, serve};
+use hub::caller::Caller;
 use hub::registry::{FirstStart, NewDevice, Registry};
-use hub::{Durability, Hub, Metrics};
+use hub::{Durability, Hub, LatestValue, Metrics};
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, Timestamp, ValueRef};
 use serde_json::Value as Json;
@@ -88,6 +89,12 @@ impl Server {
         let registry = self.hub.registry();
         let device = registry.device_by_name(registry.default_tenant(), name).unwrap();
         self.hub.series_of(&device).unwrap()
+    }
+
+    /// The newest values of a series.
+    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, hub::Error> {
+        let caller = Caller::local(self.hub.registry().default_tenant());
+        self.hub.latest(&caller, series, keys)
     }
 
     /// Appends one value of one device, as a door would.

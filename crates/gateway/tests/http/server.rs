@@ -181,7 +181,7 @@ async fn stopping_lets_requests_in_flight_finish() {
     let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     let series = server.series("d");
-    while server.hub.latest(series, None).unwrap().is_empty() {
+    while server.latest(series, None).unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let (store, address) = (server.store.clone(), server.address);
@@ -203,7 +203,7 @@ async fn stopping_does_not_wait_for_ever() {
     server.store.hold();
     let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
     let series = server.series("d");
-    while server.hub.latest(series, None).unwrap().is_empty() {
+    while server.latest(series, None).unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     server.stop().await;

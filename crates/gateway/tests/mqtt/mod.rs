@@ -9,6 +9,7 @@ mod wills;
 use std::time::Duration;
 
 use gateway::mqtt::MqttOptions;
+use hub::caller::Caller;
 use model::Value;
 use wire::mqtt::{
     Ack, Connect, Filter, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
@@ -422,16 +423,17 @@ fn what_is_refused_is_counted_for_its_device() {
         assert_eq!(client.next(), yes(packet_id));
     }
     let device = fixture.hub.registry().device_by_token("t-car").unwrap();
-    let refused = fixture.hub.refusals_of(&device).unwrap().unwrap();
+    let caller = Caller::local(device.tenant);
+    let refused = fixture.hub.refusals_of(&caller, &device).unwrap().unwrap();
     assert_eq!((refused.messages, refused.door.as_str()), (2, "mqtt"));
     assert!(refused.reason.contains("ends too early"), "{}", refused.reason);
     // A malformed packet is the device's too, a broken connection is not.
     client.send_bytes(b"\x36\x03\x00\x01a");
     assert_eq!(client.next(), Reply::Closed);
-    assert_eq!(fixture.hub.refusals_of(&device).unwrap().unwrap().messages, 3);
+    assert_eq!(fixture.hub.refusals_of(&caller, &device).unwrap().unwrap().messages, 3);
     drop(fixture.connect(ProtocolVersion::V311, "c", "t-car"));
     let van = fixture.hub.registry().device_by_token("t-van").unwrap();
-    assert_eq!(fixture.hub.refusals_of(&van).unwrap(), None);
+    assert_eq!(fixture.hub.refusals_of(&caller, &van).unwrap(), None);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::permission::{Action, Forbidden, Role};
+use super::permission::{Action, Forbidden, Refused, Role};
 use crate::registry::User;
 
 /// The party on whose behalf a door calls the hub.
@@ -78,8 +78,23 @@ impl Caller {
     pub fn check(&self, action: Action) -> Result<(), Forbidden> {
         match self.may(action) {
             true => Ok(()),
-            false => Err(Forbidden { who: Arc::clone(&self.login), role: self.role, action }),
+            false => Err(self.forbidden(action, Refused::Role)),
         }
+    }
+
+    /// Checks that something belongs to the tenant of the caller.
+    ///
+    /// # Errors
+    /// [`Forbidden`] if it belongs to another tenant.
+    pub(crate) fn check_tenant(&self, owner: Uuid, action: Action) -> Result<(), Forbidden> {
+        match self.tenant == owner {
+            true => Ok(()),
+            false => Err(self.forbidden(action, Refused::Tenant)),
+        }
+    }
+
+    fn forbidden(&self, action: Action, refused: Refused) -> Forbidden {
+        Forbidden { who: Arc::clone(&self.login), role: self.role, action, refused }
     }
 }
 

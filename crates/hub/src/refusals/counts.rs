@@ -103,13 +103,12 @@ impl Refusals {
         self.state.lock().devices.get(&device).map(|entry| entry.refused.clone())
     }
 
-    /// Devices with refusals, the last refused first; at most `limit`.
-    pub fn latest(&self, limit: usize) -> Vec<(Uuid, Refused)> {
+    /// Devices with refusals, the last refused first.
+    pub fn latest(&self) -> Vec<(Uuid, Refused)> {
         let state = self.state.lock();
         let mut times: Vec<(Timestamp, Uuid)> =
             state.devices.iter().map(|(device, entry)| (entry.refused.last, *device)).collect();
         times.sort_unstable_by(|one, other| other.cmp(one));
-        times.truncate(limit);
         times.into_iter().map(|(_, device)| (device, state.devices[&device].refused.clone())).collect()
     }
 }
@@ -208,9 +207,9 @@ mod tests {
         let expected =
             Refused { messages: 2, since: at(5), last: at(20), door: "http".into(), reason: "second".into() };
         assert_eq!(refusals.of(device(1)), Some(expected.clone()));
-        let latest = refusals.latest(10);
+        let latest = refusals.latest();
         assert_eq!(latest.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [device(1), device(2)]);
-        assert_eq!(refusals.latest(1), [(device(1), expected)]);
+        assert_eq!(refusals.latest().first(), Some(&(device(1), expected)));
     }
 
     #[test]

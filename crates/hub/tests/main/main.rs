@@ -2,15 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod permissions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use hub::caller::Caller;
-use hub::registry::{Device, NewDevice, Registry};
+use hub::history::{Aggregation, HistoryRequest};
+use hub::registry::{Authority, Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
-use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics};
+use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
 use model::limits::{IngestLimits, QueryLimits};
-use model::{Batch, SeriesKey, Timestamp, Value, ValueRef};
+use model::{Batch, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
 use store::{Store, StoreError};
 
@@ -30,6 +33,13 @@ fn fixture() -> Fixture {
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
     let hub = Hub::start(shared, registry, IngestLimits::default(), Arc::new(Metrics::new()));
     Fixture { store, hub, device, _directory: directory }
+}
+
+impl Fixture {
+    /// The administrator of the device's tenant.
+    fn administrator(&self) -> Caller {
+        Caller::local(self.device.tenant)
+    }
 }
 
 fn one_row(fixture: &Fixture, ts: i64, value: i64) -> Batch {
@@ -128,7 +138,8 @@ fn a_message_with_too_many_new_keys_is_stored_as_far_as_the_device_may() {
     let letter = || {
         let key = SeriesKey::device(hub::DEAD_LETTER_TABLE, &fixture.device.name).unwrap();
         let series = fixture.store.find_series(&key).unwrap();
-        let found = fixture.hub.latest(series, Some(&["payload".to_owned()])).unwrap();
+        let found =
+            fixture.hub.latest(&fixture.administrator(), series, Some(&["payload".to_owned()])).unwrap();
         found[0].value.clone()
     };
     let keys: Vec<String> = (0..=most).map(|n| format!("k{n}")).collect();
@@ -136,7 +147,7 @@ fn a_message_with_too_many_new_keys_is_stored_as_far_as_the_device_may() {
     let refusal = kept.refusal.unwrap();
     assert!(!refusal.whole && refusal.reason.ends_with(&format!("refused keys: k{most}")), "{refusal:?}");
     assert_eq!(kept.sequence, 2, "a row and a dead letter");
-    assert_eq!(fixture.hub.latest(series, None).unwrap().len(), most);
+    assert_eq!(fixture.hub.latest(&fixture.administrator(), series, None).unwrap().len(), most);
     assert_eq!(letter(), Value::String(format!(r#"[{{"ts":1,"values":{{"k{most}":1}}}}]"#)));
     // Nothing of it is left, so it is kept as it came.
     assert!(send(&keys[most..]).refusal.unwrap().whole);
@@ -155,18 +166,18 @@ fn a_message_with_too_many_new_keys_is_stored_as_far_as_the_device_may() {
 #[test]
 fn refusals_from_before_the_start_are_told_by_the_dead_letters() {
     let fixture = fixture();
-    assert_eq!(fixture.hub.refusals_of(&fixture.device).unwrap(), None);
+    assert_eq!(fixture.hub.refusals_of(&fixture.administrator(), &fixture.device).unwrap(), None);
     let mut batch = Batch::new();
     let letter = DeadLetter { door: "mqtt", topic: "t", reason: "the key is empty", payload: b"{}" };
     fixture.hub.add_dead_letter(&fixture.device, letter, &mut batch).unwrap();
     fixture.hub.ingest(&batch, Durability::Fsync).unwrap();
-    let refused = fixture.hub.refusals_of(&fixture.device).unwrap().unwrap();
+    let refused = fixture.hub.refusals_of(&fixture.administrator(), &fixture.device).unwrap().unwrap();
     assert_eq!((refused.messages, refused.last), (0, batch.row(0).ts()));
     assert_eq!((refused.door.as_str(), refused.reason.as_str()), ("mqtt", "the key is empty"));
     // A device that was added later under the same name has another past.
     let created_at = refused.last.saturating_add_micros(1);
     let later = Device { created_at, ..Device::clone(&fixture.device) };
-    assert_eq!(fixture.hub.refusals_of(&later).unwrap(), None);
+    assert_eq!(fixture.hub.refusals_of(&fixture.administrator(), &later).unwrap(), None);
 }
 
 #[test]
@@ -204,15 +215,57 @@ async fn tables_are_there_before_their_first_row() {
     };
     let (user, public) = (Reader::from(Caller::local(tenant)), Reader::from(Caller::public(tenant)));
     let letters = "device ts door topic reason payload payload_base64";
-    for (table, names) in [("telemetry", "device ts"), ("trams", "device ts"), ("dead_letter", letters)] {
+    for (table, names) in [
+        ("telemetry", "device ts"),
+        ("trams", "device ts"),
+        ("dead_letter", letters),
+        ("audit", "login ts role act subject"),
+    ] {
         assert_eq!(columns(table, &user).await.unwrap(), names);
     }
     assert_eq!(columns("trams", &public).await.unwrap(), "device ts");
-    for (table, reader) in [("dead_letter", &public), ("buses", &user)] {
+    for (table, reader) in [("dead_letter", &public), ("audit", &public), ("buses", &user)] {
         assert!(matches!(columns(table, reader).await, Err(SqlError::UnknownTable { .. })), "{table}");
     }
     let batch = one_row(&fixture, 1, 50);
     fixture.hub.ingest(&batch, Durability::Memory).unwrap();
     let answer = fixture.hub.sql("SELECT speed FROM telemetry", Vec::new(), &user).await.unwrap();
     assert_eq!(answer.collect().await.unwrap()[0].num_rows(), 1);
+}
+
+#[test]
+fn administrative_acts_are_rows_of_the_table_audit() {
+    let fixture = fixture();
+    let (hub, caller) = (&fixture.hub, fixture.administrator());
+    let added = hub.add_device(&caller, NewDevice { name: "van", ..NewDevice::default() }).unwrap();
+    hub.set_token(&caller, added.device.id, Some("secret-token")).unwrap();
+    hub.add_user(&caller, "eve@example.org", "secret password", Authority::CustomerUser).unwrap();
+    hub.set_password(&caller, "eve@example.org", "another secret").unwrap();
+    hub.delete_device(&Caller::public(caller.tenant()), added.device.id).unwrap_err();
+    let series = fixture.store.find_series(&SeriesKey::new(hub::AUDIT_TABLE, &[("login", "local")]).unwrap());
+    let request = HistoryRequest {
+        keys: vec!["act".to_owned(), "subject".to_owned(), "role".to_owned()],
+        range: TimeRange::ALL,
+        aggregation: Aggregation::None,
+        interval_us: 0,
+        limit: 10,
+        order: Order::Ascending,
+    };
+    let columns = hub.history(&caller, series.unwrap(), &request).unwrap();
+    let texts =
+        |column: usize| -> Vec<_> { columns[column].1.iter().map(|(_, value)| value.clone()).collect() };
+    let text = |value: &str| Value::String(value.into());
+    let acts = ["add device", "replace token of device", "add user", "set password of user"];
+    assert_eq!(texts(0), acts.map(text));
+    assert_eq!(texts(1), ["van", "van", "eve@example.org as viewer", "eve@example.org"].map(text));
+    assert_eq!(texts(2), ["administrator"; 4].map(text));
+}
+
+#[test]
+fn an_act_without_a_row_is_done() {
+    let fixture = fixture();
+    fixture.store.seal("cannot sync");
+    let caller = fixture.administrator();
+    fixture.hub.add_device(&caller, NewDevice { name: "van", ..NewDevice::default() }).unwrap();
+    assert!(fixture.hub.device_by_name(&caller, "van").is_ok());
 }
