@@ -106,7 +106,7 @@ def test_an_entry_that_the_list_does_not_name_is_refused(made, tmp_path, case):
     assert not (tmp_path / "escaped").exists() and not os.path.exists("/tmp/escaped")
 
 
-def test_a_list_with_an_invalid_path_is_refused(made, tmp_path):
+def test_a_forged_list_is_refused_by_its_path(made, tmp_path):
     files = entries(made["tar"][0])
     for number, name in enumerate(["registry.sqlite-wal", "restore.unfinished", "store/LOCK", "store/x", "bin/sh"]):
         forged = with_file(files, name, b"x")

@@ -140,7 +140,7 @@ def test_over_its_time_the_query_ends(own_server):
     server.stop()
 
 
-def test_a_late_error_truncates_the_answer(server):
+def test_a_late_error_is_in_json_and_truncates_csv(server):
     late = "SELECT 10 / (x - 20000) FROM generate_series(1, 30000) AS t(x)"
     answer = sql(server, late).json()
     assert "division by zero" in answer["error"]["message"] and "row_count" not in answer
