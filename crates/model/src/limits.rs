@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_portion_is_a_part_of_any_bound() {
+    fn a_portion_scales_any_limit() {
         assert_eq!(Portion::ALL.of(usize::MAX), usize::MAX);
         assert_eq!(Portion::thousandths(31).of(512 * 1024 * 1024), 16_642_998);
         assert_eq!((Portion::thousandths(5_000), Portion::thousandths(0).of(1_000)), (Portion::ALL, 1));

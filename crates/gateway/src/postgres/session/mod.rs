@@ -159,7 +159,7 @@ impl Session {
             })
         };
         tokio::select! {
-            // A message that is there is answered before the end.
+            // The session answers a received message before it ends.
             biased;
             message = reading => message,
             () = login_ended(changes, registry, caller) => Err(Ended::Refused(no_login())),
@@ -211,7 +211,7 @@ impl Session {
         self.wire.push(BackendMessage::ParameterStatus(ParameterStatus::new(name.into(), value)))
     }
 
-    /// Ends the transaction, explicit or not, and its portals except cursors WITH HOLD.
+    /// Ends the transaction, explicit or not, and its portals except cursors_are_parsed WITH HOLD.
     fn end_transaction(&mut self) {
         self.transaction = TransactionStatus::Idle;
         self.portals.retain(|_, portal| portal.hold);
