@@ -42,7 +42,7 @@ pub(crate) const STATEMENT_BUDGET: Limits = Limits {
     login: Limit { name: "STATEMENTS_LOGIN_BYTES_MAX", bytes: STATEMENTS_LOGIN_BYTES_MAX },
     total: Limit { name: "STATEMENTS_BYTES_MAX", bytes: STATEMENTS_BYTES_MAX },
 };
-/// Open portals and cursors_are_parsed of one session. Each may hold a running query.
+/// Open portals and cursors of one session. Each may hold a running query.
 pub(crate) const PORTALS_MAX: usize = 64;
 /// Settings that one session may change.
 pub(crate) const SETTINGS_MAX: usize = 100;

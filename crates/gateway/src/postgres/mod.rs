@@ -1,6 +1,6 @@
 //! The PostgreSQL door: SQL for psql, drivers and BI tools.
 //!
-//! It speaks protocol 3.0 without TLS: simple and extended queries, text and binary values, cursors_are_parsed, cancelling. Statements
+//! It speaks protocol 3.0 without TLS: simple and extended queries, text and binary values, cursors, cancelling. Statements
 //! only read. A slow client stops only its own query: at most one batch of rows and one buffer of bytes wait for it.
 //!
 //! Not supported: COPY, replication, notifications, function calls, SCRAM.

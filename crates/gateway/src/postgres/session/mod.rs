@@ -211,7 +211,7 @@ impl Session {
         self.wire.push(BackendMessage::ParameterStatus(ParameterStatus::new(name.into(), value)))
     }
 
-    /// Ends the transaction, explicit or not, and its portals except cursors_are_parsed WITH HOLD.
+    /// Ends the transaction, explicit or not, and its portals except cursors WITH HOLD.
     fn end_transaction(&mut self) {
         self.transaction = TransactionStatus::Idle;
         self.portals.retain(|_, portal| portal.hold);

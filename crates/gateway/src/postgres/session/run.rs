@@ -209,8 +209,7 @@ impl Session {
 
     pub(super) fn keep_portal(&mut self, name: String, portal: Portal) -> Result<(), PgError> {
         if self.portals.len() >= PORTALS_MAX && !self.portals.contains_key(&name) {
-            let message =
-                format!("{PORTALS_MAX} portals and cursors_are_parsed are open, the limit; close some");
+            let message = format!("{PORTALS_MAX} portals and cursors are open, the limit; close some");
             return Err(PgError::new("54000", message));
         }
         self.portals.insert(name, portal);
