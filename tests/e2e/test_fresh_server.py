@@ -1,4 +1,4 @@
-"""SQL on a server that nobody has written to: tables are there, without rows."""
+"""SQL on a server without any writes: the tables exist and have no rows."""
 
 import subprocess
 

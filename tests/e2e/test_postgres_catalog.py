@@ -1,4 +1,4 @@
-"""PostgreSQL's catalog through the door: psql's descriptions, SQLAlchemy's reflection, what Grafana and JDBC ask."""
+"""PostgreSQL's catalog through the door: psql's descriptions, SQLAlchemy's reflection, the queries of Grafana and JDBC."""
 
 import psycopg
 import pytest

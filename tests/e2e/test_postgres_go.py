@@ -16,7 +16,7 @@ TIME_S = 120
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """The program that asks for us."""
+    """The Go program that runs the queries."""
     path = tmp_path_factory.mktemp("go") / "ask"
     subprocess.run(["go", "build", "-o", path, "."], cwd=SOURCE, check=True, timeout=600)
     return path
@@ -35,7 +35,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(params=["postgres", "pgx"], ids=["lib-pq", "pgx"])
 def ask(request, program, server):
-    """Asks one question after the other and returns the answers."""
+    """Runs one query after the other and returns the answers."""
     user = USER.replace("@", "%40")
     url = f"postgres://{user}:{server.password}@127.0.0.1:{server.listeners['postgres']}/tacho?sslmode=disable"
 

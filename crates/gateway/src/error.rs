@@ -1,4 +1,4 @@
-//! Errors of requests in ThingsBoard's terms: a status, an error number, and a message that says what to do.
+//! Errors of requests in ThingsBoard's terms: a status, an error number, and a message with the remedy.
 //!
 //! HTTP answers have them as status and body, and JSON answers of queries and WebSocket messages have them as members.
 
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_blame_decides_the_status() {
+    fn the_kind_of_an_error_determines_its_status() {
         let busy = ApiError::from(IngestError::Busy { reason: "memtable full".into() });
         assert_eq!((busy.status.as_u16(), busy.code as u16, busy.retry_after_s), (429, 33, Some(1)));
         let sealed = ApiError::from(IngestError::Sealed { cause: "disk gone".into() });

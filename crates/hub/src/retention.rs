@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_days_that_would_go_are_told_with_their_rows() {
+    fn the_days_to_drop_are_listed_with_their_rows() {
         let store = MemoryStore::new();
         let series = store.series(&SeriesKey::new("t", &[]).unwrap()).unwrap();
         let mut batch = Batch::new();

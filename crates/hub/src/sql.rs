@@ -118,7 +118,7 @@ impl Reader {
     }
 
     fn session(&self, registry: &Registry) -> Session {
-        // There is one set of tables, the default tenant's.
+        // Only the default tenant has tables.
         let sees_tables = self.caller.tenant() == registry.default_tenant();
         let (sees_refused, sees_audit) =
             (self.caller.may(Action::ReadRefused), self.caller.may(Action::ReadAudit));

@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listings_name_what_is_wrong() {
+    fn listings_name_the_wrong_parameter() {
         for (query, part) in [
             ("", "pageSize"),
             ("pageSize=x", "pageSize is \"x\""),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_tells_everything() {
+    fn a_finding_has_all_details() {
         let finding =
             Finding::damage("/x/parts/1", Some(32_768), "bad").with("lost", "restore").of(Some("t"), Some(7));
         let told = finding_json(&finding);

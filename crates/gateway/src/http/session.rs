@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn other_schemes_and_no_header_are_refused_with_the_way_in() {
+    fn other_schemes_and_no_header_are_refused_with_a_remedy() {
         for headers in
             [HeaderMap::new(), headers("x-authorization", "ApiKey abc"), headers("authorization", "abc")]
         {

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_range_latest_values_are_meant() {
+    fn a_request_without_a_range_reads_latest_values() {
         assert_eq!(wanted("").unwrap(), ValuesRequest::Latest(None));
         let keys = Some(vec!["a".to_owned(), "b".to_owned()]);
         assert_eq!(wanted("keys=a,b&keys=a").unwrap(), ValuesRequest::Latest(keys.clone()));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_requests_say_what_is_wrong() {
+    fn errors_of_requests_name_the_parameter() {
         for (query, part) in [
             ("keys=a&startTs=1", "belong together"),
             ("startTs=1&endTs=2", "needs keys"),

@@ -29,7 +29,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Ends a test that hangs; no test waits for it.
+/// Ends a test that hangs. No test waits this long otherwise.
 const GUARD: Duration = Duration::from_secs(60);
 
 /// A running door.
@@ -130,7 +130,7 @@ impl Server {
         self.request("POST", &format!("/api/v1/token-{name}/telemetry")).body(payload).send().await
     }
 
-    /// What Prometheus would see.
+    /// The text of `/metrics`.
     fn metrics(&self) -> String {
         self.hub.metrics_text()
     }

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_only_reads_is_told_which_role_is_missing() {
+    fn a_reader_gets_the_name_of_the_missing_role() {
         let public = Caller::public(Uuid::nil());
         assert!(public.check(Action::Read).is_ok());
         let refused = public.check(Action::ManageDevices).unwrap_err().to_string();

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_gets_one_line_per_window_which_says_for_how_many_it_stands() {
+    fn a_device_gets_one_line_per_window_with_the_number_of_refusals() {
         let refusals = Refusals::new(at(0));
         let note = |micros| refusals.note(device(1), Door::Mqtt, "no", at(micros));
         assert_eq!(note(0), Some(LogLine { refusals: 1, left_out: 0 }));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_over_all_devices_have_a_bound_and_those_left_out_are_told() {
+    fn lines_over_all_devices_are_bounded_and_suppressed_ones_are_counted() {
         let refusals = Refusals::new(at(0));
         let lines = |micros: i64| {
             let notes = 0..2 * REFUSAL_LOG_LINES_MAX;

@@ -53,7 +53,7 @@ fn one_row(fixture: &Fixture, ts: i64, value: i64) -> Batch {
 }
 
 #[tokio::test]
-async fn waiting_for_an_ack_lasts_until_the_class_is_reached() {
+async fn an_ack_waits_until_its_durability_is_reached() {
     let fixture = fixture();
     fixture.store.hold();
     let batch = one_row(&fixture, 1, 50);
@@ -87,7 +87,7 @@ async fn a_store_that_stays_busy_is_reported_and_one_that_recovers_is_not() {
 }
 
 #[tokio::test]
-async fn a_store_sealed_while_waiting_is_told() {
+async fn a_store_that_seals_during_a_wait_is_an_error() {
     let fixture = fixture();
     fixture.store.hold();
     let waiting = {
@@ -121,7 +121,7 @@ async fn live_values_come_after_durability() {
 }
 
 #[test]
-fn a_message_with_too_many_new_keys_is_stored_as_far_as_the_device_may() {
+fn a_message_with_too_many_new_keys_is_stored_up_to_the_limit() {
     let fixture = fixture();
     let most = IngestLimits::default().new_columns_per_minute_max;
     let series = fixture.hub.series_of(&fixture.device).unwrap();
@@ -149,7 +149,7 @@ fn a_message_with_too_many_new_keys_is_stored_as_far_as_the_device_may() {
     assert_eq!(kept.sequence, 2, "a row and a dead letter");
     assert_eq!(fixture.hub.latest(&fixture.administrator(), series, None).unwrap().len(), most);
     assert_eq!(letter(), Value::String(format!(r#"[{{"ts":1,"values":{{"k{most}":1}}}}]"#)));
-    // Nothing of it is left, so it is kept as it came.
+    // The store refuses all its keys, so the dead letter has the whole payload.
     assert!(send(&keys[most..]).refusal.unwrap().whole);
     assert_eq!(letter(), Value::String("the payload".into()));
     assert_eq!(send(&keys[..most]).refusal, None);
@@ -164,7 +164,7 @@ fn a_message_with_too_many_new_keys_is_stored_as_far_as_the_device_may() {
 }
 
 #[test]
-fn refusals_from_before_the_start_are_told_by_the_dead_letters() {
+fn refusals_before_the_start_are_read_from_the_dead_letters() {
     let fixture = fixture();
     assert_eq!(fixture.hub.refusals_of(&fixture.administrator(), &fixture.device).unwrap(), None);
     let mut batch = Batch::new();
@@ -174,7 +174,7 @@ fn refusals_from_before_the_start_are_told_by_the_dead_letters() {
     let refused = fixture.hub.refusals_of(&fixture.administrator(), &fixture.device).unwrap().unwrap();
     assert_eq!((refused.messages, refused.last), (0, batch.row(0).ts()));
     assert_eq!((refused.door.as_str(), refused.reason.as_str()), ("mqtt", "the key is empty"));
-    // A device that was added later under the same name has another past.
+    // A device that was added later under the same name has no refusals.
     let created_at = refused.last.saturating_add_micros(1);
     let later = Device { created_at, ..Device::clone(&fixture.device) };
     assert_eq!(fixture.hub.refusals_of(&fixture.administrator(), &later).unwrap(), None);
@@ -201,7 +201,7 @@ fn dead_letters_keep_every_byte_and_never_overwrite_each_other() {
 }
 
 #[tokio::test]
-async fn tables_are_there_before_their_first_row() {
+async fn tables_exist_before_their_first_row() {
     let fixture = fixture();
     let registry = fixture.hub.registry();
     let tenant = registry.default_tenant();

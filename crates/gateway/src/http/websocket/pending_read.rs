@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_beginning_latest_values_are_meant() {
+    fn a_command_without_a_start_reads_latest_values() {
         assert_eq!(subscribe(""), ReadFrom::Latest(None));
         assert_eq!(subscribe(r#","keys":"","startTs":0,"timeWindow":0"#), ReadFrom::Latest(None));
         let keys = Some(vec!["a".to_owned(), "b".to_owned()]);

@@ -171,7 +171,7 @@ impl<'a> SocketSession<'a> {
             }
             Event::Watch(id) => {
                 let mut updates = self.watches.take(id);
-                // Sent without updates too, as a sign of life.
+                // The session sends it also without updates, so that the client sees a live connection.
                 self.send_watch(id, updates.as_deref().unwrap_or_default(), out).await?;
                 for _ in 1..WATCH_TAKES_MAX {
                     updates = self.watches.take(id);
@@ -214,7 +214,7 @@ impl<'a> SocketSession<'a> {
             let (id, prepared) = match command {
                 Command::Unsubscribe(id) => {
                     self.subscriptions.remove(id);
-                    // The same message may have asked for its initial reply.
+                    // An earlier command of the same message may have requested the initial reply.
                     reads.retain(|read: &PendingRead| read.id != id);
                     continue;
                 }
