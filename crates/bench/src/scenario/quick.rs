@@ -75,6 +75,7 @@ fn scale(scenario: &Scenario) -> Option<String> {
                 / ROWS
         }
         "sql" => integer(&scenario.dataset, "table_size")? as f64 / ROWS,
+        "hbase" => integer(&scenario.dataset, "rows")? as f64 / ROWS,
         "tcp" => {
             f64::from(scenario.phases.iter().map(super::Phase::connections).max()?) / f64::from(CONNECTIONS)
         }

@@ -149,6 +149,21 @@ pub(crate) const POSTGRES: Form = Form {
     ],
 };
 
+/// Driver `hbase`.
+pub(crate) const HBASE: Form = Form {
+    example: "hbase://zookeeper:2181/hbase or hbase+rpc://master:16000",
+    schemes: &[("hbase", 2_181), ("hbase+rpc", 16_000)],
+    tls_schemes: &[],
+    has_default_scheme: false,
+    default_host: None,
+    login: LoginForm::Refused(
+        "this driver gives HBase the name in the variable USER, without a proof (simple authentication)",
+    ),
+    path: PathForm::Name("parent of HBase's znodes"),
+    parameters: &[],
+    refused: &[],
+};
+
 /// Other addresses that are read over HTTP: status pages, metrics, REST interfaces.
 pub(crate) const ASKED: Form = Form {
     example: "http://host:80/path",

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use crate::error::{Error, Result};
 use form::NO_TLS;
-pub(crate) use form::{ASKED, Form, HTTP, LoginForm, MQTT, MYSQL, POSTGRES, PathForm, REDIS, TCP};
+pub(crate) use form::{ASKED, Form, HBASE, HTTP, LoginForm, MQTT, MYSQL, POSTGRES, PathForm, REDIS, TCP};
 
 type Parsed<T> = std::result::Result<T, String>;
 

@@ -8,6 +8,8 @@ mod databases;
 mod engine;
 mod faults;
 mod generator;
+mod hbase;
+mod hbase_server;
 mod http;
 mod mosquitto;
 mod peers;

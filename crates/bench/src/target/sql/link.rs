@@ -116,7 +116,7 @@ impl Link {
     }
 
     pub(super) fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle::new(Arc::clone(&self.stream))
+        CancelHandle::new(&self.stream)
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), SqlError> {
