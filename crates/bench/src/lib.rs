@@ -33,6 +33,7 @@ pub mod schedule;
 mod server;
 mod server_process;
 pub mod statistics;
+mod target;
 mod target_url;
 
 pub use error::{Error, Result};

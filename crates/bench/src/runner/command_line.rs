@@ -28,7 +28,7 @@ pub(super) fn command_line(words: &[String]) -> Vec<String> {
 
 /// The shell command that runs `phases` of a scenario with all its settings. `[target]` may hold a password, so of it
 /// the command contains only `target`, and not even that if the scenario itself names the server.
-pub(super) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -> String {
+pub(crate) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -> String {
     let origin = &scenario.origin;
     let mut words = vec![shell_word(&origin.name)];
     words.extend(phases.iter().map(|phase| format!("--phase {}", shell_word(phase))));
@@ -52,7 +52,7 @@ pub(super) fn load_command(scenario: &Scenario, phases: &[&str], target: &str) -
 pub(crate) const LEFT_BEHIND: &str = "The run leaves ";
 
 /// The finding about data that a run leaves on the target, with the command that removes it.
-pub(super) fn left_behind(what: &str, command: &str) -> String {
+pub(crate) fn left_behind(what: &str, command: &str) -> String {
     format!("{LEFT_BEHIND}{what} on the target. To remove them: {command}")
 }
 

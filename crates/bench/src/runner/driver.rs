@@ -17,7 +17,7 @@ use crate::server_process::ServerProcess;
 
 /// Default length of a slice for drivers of the event engine, milliseconds. A fast server carries out some thousand
 /// operations in it, and most disturbances by other processes last longer.
-pub(super) const SLICE_MS_EVENTS: u32 = 20;
+pub(crate) const SLICE_MS_EVENTS: u32 = 20;
 
 /// The same for drivers with one thread per connection, which start and stop more slowly.
 pub(super) const SLICE_MS_THREADS: u32 = 50;

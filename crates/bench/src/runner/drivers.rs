@@ -3,6 +3,7 @@
 use super::driver::Driver;
 use super::{host, http, ledger, mqtt, reads, redis, sql, tcp};
 use crate::scenario::{OPERATION_KEYS, Scenario, TARGET_KEYS, no_keys};
+use crate::target::es;
 
 /// Creates the driver of a scenario. The error says which part of the scenario it does not understand.
 pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>, String> {
@@ -18,13 +19,14 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
         "redis" => Ok(Box::new(redis::RedisDriver::new(scenario)?)),
         "mqtt" => Ok(Box::new(mqtt::MqttDriver::new(scenario)?)),
         "sql" => Ok(Box::new(sql::SqlDriver::new(scenario)?)),
+        "es" => Ok(Box::new(es::driver::EsDriver::new(scenario)?)),
         "http" => Ok(Box::new(http::HttpDriver::new(scenario)?)),
         "host" => Ok(Box::new(host::HostDriver::new(scenario)?)),
         "tcp" => Ok(Box::new(tcp::TcpDriver::new(scenario)?)),
         "ledger" => Ok(Box::new(ledger::LedgerDriver::new(scenario)?)),
         "reads" => Ok(Box::new(reads::ReadsDriver::new(scenario)?)),
         other => Err(format!(
-            "there is no driver `{other}`; there are mqtt, redis, sql, http, tcp, host, ledger and reads"
+            "there is no driver `{other}`; there are mqtt, redis, sql, http, es, tcp, host, ledger and reads"
         )),
     }
 }

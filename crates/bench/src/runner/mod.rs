@@ -1,7 +1,7 @@
 //! The runner: it runs the phases of a scenario on an engine, checks the gates, and collects the results in one bundle.
 
 pub(crate) mod command_line;
-mod driver;
+pub(crate) mod driver;
 mod drivers;
 mod gates;
 mod host;
@@ -10,7 +10,7 @@ pub(crate) mod interleaver;
 mod ledger;
 mod meter;
 mod mqtt;
-mod plan;
+pub(crate) mod plan;
 mod reads;
 mod redis;
 mod result_collector;

@@ -95,7 +95,7 @@ pub(crate) fn plan(
 }
 
 /// `target.url`, checked for a driver.
-pub(super) fn target_url(scenario: &Scenario, form: &Form) -> Result<TargetUrl, String> {
+pub(crate) fn target_url(scenario: &Scenario, form: &Form) -> Result<TargetUrl, String> {
     TargetUrl::parse(&scenario.target.url, form).map_err(|what| format!("target.url: {what}"))
 }
 

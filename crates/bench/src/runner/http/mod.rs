@@ -19,14 +19,11 @@ use crate::driver::http::{Data, Expect, GroupConfig, Http, Operation, Request, T
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::sampling::{Elasticsearch, Nginx, PollCount, Source, StubStatus, server_pid};
 use crate::scenario::{Mix, OPERATION_KEYS, Phase, Scenario, typed};
 use crate::target_url::{ASKED, HTTP, TargetUrl};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 
 /// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 10] =
@@ -139,7 +136,7 @@ impl HttpDriver {
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
         let mut headers: Vec<(String, String)> = own.headers.into_iter().collect();
         let named = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
-        if let Some(login) = self.login()
+        if let Some(login) = self.url.basic_login()
             && !headers.iter().any(named)
         {
             headers.push(("Authorization".to_owned(), login));
@@ -162,13 +159,6 @@ impl HttpDriver {
         };
         let expect = Expect { statuses, bytes: own.expect_bytes, body: own.expect_body, data };
         Ok(Operation { request, expect })
-    }
-
-    /// The user and password of the URL as the value of the header `Authorization`.
-    fn login(&self) -> Option<String> {
-        let password = self.url.password.clone().or_else(passwords::target);
-        let user = self.url.user.as_deref()?;
-        Some(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.unwrap_or_default()))))
     }
 
     fn nginx(&self) -> Option<Nginx> {
@@ -250,7 +240,7 @@ impl Driver for HttpDriver {
         let nginx = self.nginx().map(|nginx| Box::new(nginx) as Box<dyn Source>);
         let stats = self.elasticsearch_stats.as_deref();
         let elasticsearch =
-            stats.map(|base| Box::new(Elasticsearch::new(base, self.login())) as Box<dyn Source>);
+            stats.map(|base| Box::new(Elasticsearch::new(base, self.url.basic_login())) as Box<dyn Source>);
         nginx.into_iter().chain(elasticsearch).collect()
     }
 

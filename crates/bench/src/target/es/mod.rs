@@ -1,0 +1,13 @@
+//! Elasticsearch 5 to 8 and OpenSearch: bulk loads and searches, the counterpart of esrally's track `geonames`.
+
+mod admin;
+mod answers;
+mod checks;
+mod corpus;
+pub(crate) mod driver;
+mod mapping;
+mod options;
+mod protocol;
+mod queries;
+mod request;
+mod server;

@@ -1,0 +1,3 @@
+//! Targets of a load, one folder each.
+
+pub(crate) mod es;
