@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::command_line;
-use super::driver::{Counts, Driver};
-use super::drivers::driver;
 use super::meter::{Meter, Metered};
 use super::result_collector::{FinishedSegment, ResultCollector};
 use super::side::{Side, SideRunner};
+use crate::command_line;
 use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
 use crate::open_files;
@@ -21,6 +19,8 @@ use crate::result::{Builder, Bundle, ScenarioAsRun, Target};
 use crate::sampling::{Collector, Host, Process, Source};
 use crate::scenario::{Phase, Scenario};
 use crate::server_process::ServerProcess;
+use crate::target::driver;
+use crate::target::{Counts, Driver};
 
 /// Options of a run.
 #[derive(Debug, Clone, Default)]

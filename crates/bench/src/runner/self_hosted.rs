@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::command_line::configuration;
-use super::driver::Driver;
-use super::drivers::driver;
+use crate::command_line::configuration;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Bundle, Fault, Target};
 use crate::scenario::Scenario;
+use crate::target::Driver;
+use crate::target::driver;
 
 /// The driver that started the server, and the description of the server.
 pub(crate) struct SelfHosted {

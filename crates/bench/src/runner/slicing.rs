@@ -1,11 +1,11 @@
 //! Whether a phase can be compared in slices, and the gates of a side.
 
-use super::drivers::driver;
 use super::gates::{Facts, judge};
-use super::plan;
 use crate::limits::SLICE_MS;
 use crate::recorder::{Class, Sends};
 use crate::scenario::{Arrival, Phase, Scenario};
+use crate::target::driver;
+use crate::target::plan;
 
 /// Whether a phase can be cut into slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) fn failed_gate(total: &Class, scenario: &Scenario, phase: &Phase) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::driver::SLICE_MS_EVENTS;
+    use crate::target::driver::SLICE_MS_EVENTS;
 
     #[test]
     fn two_sides_are_cut_where_both_can_be() {

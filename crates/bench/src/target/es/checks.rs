@@ -5,7 +5,7 @@ use super::protocol::Tally;
 use crate::engine::SegmentOutcome;
 use crate::recorder;
 use crate::result::Check;
-use crate::runner::driver::Counts;
+use crate::target::Counts;
 
 /// The names of counts that processes exchange.
 const SENT: &str = "documents sent";

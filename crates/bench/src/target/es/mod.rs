@@ -4,10 +4,12 @@ mod admin;
 mod answers;
 mod checks;
 mod corpus;
-pub(crate) mod driver;
+mod driver;
 mod mapping;
 mod options;
 mod protocol;
 mod queries;
 mod request;
 mod server;
+
+pub(crate) use driver::EsDriver;

@@ -34,7 +34,7 @@ pub(super) struct Query {
 pub(super) struct Search {
     pub(super) queries: Vec<Query>,
     /// The sums of the weights up to each query.
-    upto: Vec<u64>,
+    pub(super) upto: Vec<u64>,
     /// The documents to fetch page by page, and those of a page.
     pub(super) scroll: Option<Scroll>,
     /// Whether answers have groups.

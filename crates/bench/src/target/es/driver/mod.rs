@@ -15,18 +15,18 @@ use super::protocol::{Es, Operation, Tally};
 use super::queries::QueryWriter;
 use super::request::RequestHead;
 use super::server::Server;
-use crate::driver::OperationChoice;
+use crate::command_line::{left_behind, load_command, shell_word};
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::limits::HTTP_BODIES_BYTES_MAX;
 use crate::options::Context;
 use crate::progress::Progress;
+use crate::protocol::OperationChoice;
 use crate::result::{Check, RunResult, Target};
-use crate::runner::command_line::{left_behind, load_command, shell_word};
-use crate::runner::driver::{Counts, Driver, SLICE_MS_EVENTS};
-use crate::runner::plan::{plan, target_url};
 use crate::sampling::{Elasticsearch, Source, server_pid};
 use crate::scenario::{Mix, Phase, Scenario};
+use crate::target::driver::{Counts, Driver, SLICE_MS_EVENTS};
+use crate::target::plan::{plan, target_url};
 use crate::target_url::{ES, TargetUrl, without_password};
 
 /// Process names of servers of this protocol.

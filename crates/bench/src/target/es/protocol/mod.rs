@@ -7,7 +7,7 @@ use super::corpus::Corpus;
 use super::queries::{Query, SCROLL_TIME, Search};
 use super::request::{Format, RequestHead};
 use crate::dataset::Random;
-use crate::driver::{
+use crate::protocol::{
     Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, OperationChoice, Protocol, Received,
     Started,
 };
