@@ -67,6 +67,10 @@ pub(crate) const HTTP_DATA_BYTES_MAX: usize = 1024 * 1024;
 /// The largest size of the bodies of all requests that a group of connections may have in flight. They stay in memory
 /// until the server accepts them.
 pub(crate) const HTTP_BODIES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// The largest number of shards of an index: that of the servers themselves (`es.index.max_number_of_shards`).
+pub(crate) const ES_SHARDS_MAX: u32 = 1_024;
+/// The longest force merge, and the longest wait for other merges after it, seconds. Hundreds of gigabytes take hours.
+pub(crate) const ES_MERGE_TIMEOUT_S: u64 = 12 * 3_600;
 /// The number of distinct error texts to keep. A server that puts a new detail into each could fill the memory.
 pub(crate) const ERROR_TEXTS_MAX: usize = 100;
 /// The longest silence of a server with outstanding operations before the run is given up. It is longer than any pause

@@ -15,6 +15,8 @@ const STEPS: i64 = 3;
 /// The largest number of keys or of rows of a table, and of tables.
 const ROWS: f64 = 10_000.0;
 const TABLES: i64 = 2;
+/// The number of documents of an index.
+const DOCUMENTS: f64 = 100_000.0;
 /// The size of a file for fio.
 const FILE: &str = "64m";
 
@@ -76,6 +78,7 @@ fn scale(scenario: &Scenario) -> Option<String> {
         }
         "sql" => integer(&scenario.dataset, "table_size")? as f64 / ROWS,
         "hbase" => integer(&scenario.dataset, "rows")? as f64 / ROWS,
+        "es" => integer(&scenario.dataset, "documents")? as f64 / DOCUMENTS,
         "tcp" => {
             f64::from(scenario.phases.iter().map(super::Phase::connections).max()?) / f64::from(CONNECTIONS)
         }
@@ -86,7 +89,9 @@ fn scale(scenario: &Scenario) -> Option<String> {
 }
 
 fn shorten(phase: &Table, place: &str, sets: &mut Vec<String>) {
-    for (key, most_s) in [("duration", DURATION_S), ("warmup", WARMUP_S), ("hold", DURATION_S)] {
+    // A phase that ends with its work may be over within a second.
+    let warmup_s = if phase.contains_key("duration") { WARMUP_S } else { 0 };
+    for (key, most_s) in [("duration", DURATION_S), ("warmup", warmup_s), ("hold", DURATION_S)] {
         let written = phase.get(key).map(|value| match value {
             Value::String(text) => text.clone(),
             other => other.to_string(),

@@ -6,6 +6,7 @@
 //! the plan of an engine.
 
 pub(crate) mod driver;
+pub(crate) mod es;
 mod hbase;
 pub mod host;
 pub mod http;

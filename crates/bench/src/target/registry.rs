@@ -1,7 +1,7 @@
 //! The drivers by name.
 
 use super::driver::Driver;
-use super::{hbase, host, http, ledger, mqtt, reads, redis, sql, tcp};
+use super::{es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp};
 use crate::scenario::{OPERATION_KEYS, Scenario, TARGET_KEYS, no_keys};
 
 /// Creates the driver of a scenario. The error says which part of the scenario it does not understand.
@@ -19,13 +19,14 @@ pub(crate) fn driver(scenario: &Scenario) -> std::result::Result<Box<dyn Driver>
         "mqtt" => Ok(Box::new(mqtt::MqttDriver::new(scenario)?)),
         "sql" => Ok(Box::new(sql::SqlDriver::new(scenario)?)),
         "hbase" => Ok(Box::new(hbase::HbaseDriver::new(scenario)?)),
+        "es" => Ok(Box::new(es::EsDriver::new(scenario)?)),
         "http" => Ok(Box::new(http::HttpDriver::new(scenario)?)),
         "host" => Ok(Box::new(host::HostDriver::new(scenario)?)),
         "tcp" => Ok(Box::new(tcp::TcpDriver::new(scenario)?)),
         "ledger" => Ok(Box::new(ledger::LedgerDriver::new(scenario)?)),
         "reads" => Ok(Box::new(reads::ReadsDriver::new(scenario)?)),
         other => Err(format!(
-            "there is no driver `{other}`; there are mqtt, redis, sql, hbase, http, tcp, host, ledger and reads"
+            "there is no driver `{other}`; there are mqtt, redis, sql, hbase, http, es, tcp, host, ledger and reads"
         )),
     }
 }

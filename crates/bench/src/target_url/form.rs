@@ -81,6 +81,19 @@ pub(crate) const HTTP: Form = Form {
     refused: &[],
 };
 
+/// Driver `es`.
+pub(crate) const ES: Form = Form {
+    example: "http://user:password@host:9200/index",
+    schemes: &[("http", 9_200)],
+    tls_schemes: &["https"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::User,
+    path: PathForm::Name("index"),
+    parameters: &[],
+    refused: &[],
+};
+
 /// Driver `tcp`.
 pub(crate) const TCP: Form = Form {
     example: "http://host:80",

@@ -14,7 +14,6 @@ use super::{Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version,
 use crate::engine::{Event, SegmentOutcome, Shared, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
-use crate::passwords;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::sampling::{Elasticsearch, Nginx, PollCount, Source, StubStatus, server_pid};
@@ -23,8 +22,6 @@ use crate::target::driver::SLICE_MS_EVENTS;
 use crate::target::driver::{Counts, Driver};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{ASKED, HTTP, TargetUrl};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 
 /// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 10] =
@@ -137,7 +134,7 @@ impl HttpDriver {
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
         let mut headers: Vec<(String, String)> = own.headers.into_iter().collect();
         let named = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
-        if let Some(login) = self.login()
+        if let Some(login) = self.url.basic_login()
             && !headers.iter().any(named)
         {
             headers.push(("Authorization".to_owned(), login));
@@ -160,13 +157,6 @@ impl HttpDriver {
         };
         let expect = Expect { statuses, bytes: own.expect_bytes, body: own.expect_body, data };
         Ok(Operation { request, expect })
-    }
-
-    /// The user and password of the URL as the value of the header `Authorization`.
-    fn login(&self) -> Option<String> {
-        let password = self.url.password.clone().or_else(passwords::target);
-        let user = self.url.user.as_deref()?;
-        Some(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.unwrap_or_default()))))
     }
 
     fn nginx(&self) -> Option<Nginx> {
@@ -248,7 +238,7 @@ impl Driver for HttpDriver {
         let nginx = self.nginx().map(|nginx| Box::new(nginx) as Box<dyn Source>);
         let stats = self.elasticsearch_stats.as_deref();
         let elasticsearch =
-            stats.map(|base| Box::new(Elasticsearch::new(base, self.login())) as Box<dyn Source>);
+            stats.map(|base| Box::new(Elasticsearch::new(base, self.url.basic_login())) as Box<dyn Source>);
         nginx.into_iter().chain(elasticsearch).collect()
     }
 
