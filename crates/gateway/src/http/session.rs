@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use hub::Hub;
 use hub::caller::{Action, Caller, Role};
 use hub::clock::system_now;
-use hub::registry::Device;
+use hub::registry::{Device, RegistryError};
 use hub::sql::Reader;
 use uuid::Uuid;
 
@@ -58,7 +58,13 @@ impl Session {
 
     /// The device with an id. A device of another tenant is unknown.
     pub(crate) fn device(&self, hub: &Hub, id: Uuid) -> Result<Arc<Device>, ApiError> {
-        Ok(hub.device(&self.0, id)?)
+        hub.device(&self.0, id).map_err(|error| match error {
+            RegistryError::Unknown { .. } => {
+                let hint = "GET /api/tenant/devices lists the devices";
+                ApiError::not_found(format!("there is no device {id}; {hint}"))
+            }
+            error => error.into(),
+        })
     }
 }
 
