@@ -5,6 +5,7 @@
 mod acker;
 mod commands;
 mod databases;
+mod elasticsearch;
 mod engine;
 mod faults;
 mod generator;
