@@ -63,7 +63,13 @@ fn what_is_loaded_is_read_and_the_server_counted_the_same() {
         assert_eq!(passed(&bundle, what), Some(true), "{what}: {bundle}");
     }
     assert!(found(&bundle, "PerformanceEvaluation would print"), "{bundle}");
-    let scan = ["scale=1", "dataset.rows=500", "phase.run.connections=3", "phase.run.warmup=0s", "phase.run.duration=300ms"];
+    let scan = [
+        "scale=1",
+        "dataset.rows=500",
+        "phase.run.connections=3",
+        "phase.run.warmup=0s",
+        "phase.run.duration=300ms",
+    ];
     let bundle = run("hbase-scan", &server, &["run"], &scan).unwrap();
     assert!(bundle.result.validity().is_quotable(), "{bundle}");
     assert_eq!(passed(&bundle, "rows read that"), Some(true), "{bundle}");
@@ -103,7 +109,8 @@ fn a_put_within_a_call_is_repeated_alone() {
     let busy = ("Multi", Fault::Action("org.apache.hadoop.hbase.RegionTooBusyException"));
     let (server, bundle) = write(&[busy], &["operation.write.write_buffer=5"]);
     assert_eq!((failed(&bundle), server.writes()), (0, 100), "no put twice: {bundle}");
-    let missing = ("Multi", Fault::Action("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"));
+    let missing =
+        ("Multi", Fault::Action("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"));
     let (_, bundle) = write(&[missing], &["operation.write.write_buffer=5"]);
     assert_eq!(failed(&bundle), 1, "{bundle}");
 }

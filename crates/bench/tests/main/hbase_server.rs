@@ -87,13 +87,16 @@ fn serve(mut stream: TcpStream, port: u16, state: &Mutex<State>) -> Option<()> {
     loop {
         let call = Call::parse(&frame(&mut stream)?);
         let mut state = state.lock().unwrap();
-        let is_meta = call.message.bytes(1).is_some_and(|region| Message(region).bytes(2) == Some(META_REGION));
+        let is_meta =
+            call.message.bytes(1).is_some_and(|region| Message(region).bytes(2) == Some(META_REGION));
         let hit = !is_meta && state.faults.front().is_some_and(|(method, _)| *method == call.method);
         let fault = if hit { state.faults.pop_front().map(|(_, fault)| fault) } else { None };
         let (header, body, cells) = match fault {
             Some(Fault::Call(class, final_)) => {
                 let text = format!("{class}: scripted\n\tat nowhere");
-                let exception = [field(1, class.as_bytes()), field(2, text.as_bytes()), number(5, final_.into())].concat();
+                let exception =
+                    [field(1, class.as_bytes()), field(2, text.as_bytes()), number(5, final_.into())]
+                        .concat();
                 (field(2, &exception), None, Vec::new())
             }
             other => {
@@ -228,7 +231,12 @@ impl Call {
         let method = String::from_utf8(header.bytes(3).unwrap().to_vec()).unwrap();
         let promised = header.bytes(5).and_then(|meta| Message(meta).number(1)).unwrap_or(0);
         assert_eq!(promised, cells.len() as u64, "{method}");
-        Self { id: header.number(1).unwrap(), method, message: Message(message.to_vec()), cells: cells.to_vec() }
+        Self {
+            id: header.number(1).unwrap(),
+            method,
+            message: Message(message.to_vec()),
+            cells: cells.to_vec(),
+        }
     }
 }
 
