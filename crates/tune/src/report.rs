@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::finding::{Advice, Evidence, Finding};
 use crate::observation::Observation;
+use crate::probe::Hidden;
 use crate::unit::format_number;
 use crate::value::Value;
 
@@ -28,6 +29,9 @@ pub struct Report {
     /// Findings, undecided rules and a note.
     #[serde(flatten)]
     pub advice: Advice,
+    /// The values that the target does not show.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<Hidden>,
 }
 
 impl Report {
@@ -40,7 +44,14 @@ impl Report {
             version: observation.version.clone(),
             role: observation.role.clone(),
             advice,
+            hidden: Vec::new(),
         }
+    }
+
+    /// The same report with the values that the target does not show.
+    #[must_use]
+    pub fn with_hidden(self, hidden: Vec<Hidden>) -> Self {
+        Self { hidden, ..self }
     }
 
     /// The report as JSON.
@@ -63,6 +74,10 @@ impl Report {
             lines.extend(finding_lines(index + 1, finding));
         }
         lines.extend(self.undecided_lines());
+        for (index, hidden) in self.hidden.iter().enumerate() {
+            let label = if index == 0 { "not shown" } else { "" };
+            lines.extend(wrapped(label, &format!("{}: {}", hidden.name, hidden.reason)));
+        }
         lines.join("\n")
     }
 
@@ -235,6 +250,8 @@ This host as a server, linux 6.1: 1 finding
    not examined linux-governor (no value of cpu.governor); x (nothing was counted)";
         assert_eq!(report(vec![finding()]).text(), expected);
         assert!(report(Vec::new()).text().starts_with("This host as a server, linux 6.1: no findings\n"));
+        let hidden = vec![Hidden { name: "x".into(), reason: "a client has it".into() }];
+        assert!(report(Vec::new()).with_hidden(hidden).text().ends_with("\n   not shown    x: a client has it"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod counters;
 mod facts;
 mod files;
+mod machine;
 mod probe;
 mod settings;
 
@@ -11,4 +12,5 @@ mod tests;
 
 pub use counters::Counters;
 pub use files::{HostFiles, HostRoot};
+pub(crate) use machine::machine;
 pub use probe::{ProbeError, observe};
