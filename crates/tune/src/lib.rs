@@ -7,8 +7,8 @@
 mod advise;
 mod expression;
 mod finding;
-pub mod host;
 mod observation;
+pub mod probe;
 mod report;
 mod rules;
 mod target;
@@ -19,7 +19,7 @@ mod version;
 pub use advise::advise;
 pub use expression::{Declarations, Expression, ExpressionError, Increase, Scope};
 pub use finding::{Advice, Evidence, Finding, Undecided};
-pub use observation::{Group, Observation};
+pub use observation::{Group, Hidden, Observation};
 pub use report::Report;
 pub use rules::{
     Effect, FACTS, FILES, Level, Parameter, Product, Ranges, Restart, Risk, RiskKind, Rule, RuleError,

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use tune::host::{Counters, HostRoot, observe};
-use tune::{HostRole, Product, Report, Target, advise};
+use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
 
@@ -57,18 +56,13 @@ pub(crate) fn run(args: &TuneArgs) -> ExitCode {
 }
 
 fn report(args: &TuneArgs) -> anyhow::Result<Report> {
-    let Target::Host(role) = args.target.parse()?;
-    let product = Product::named("linux").context("BUG: there are no rules for linux")?;
-    let files = HostRoot::new("/");
-    let before = args.window.map(|seconds| {
-        let before = Counters::read(&files);
-        sleep(Duration::from_secs(seconds));
-        before
-    });
-    let observation = observe(&files, product, role, before.as_ref())?;
-    let title = match role {
-        HostRole::Server => "This machine as the host of a server",
-        HostRole::Generator => "This machine as the host of a load generator",
-    };
-    Ok(Report::new(&args.target, title, &observation, advise(product, &observation)))
+    let target: Target = args.target.parse()?;
+    let context = probe::Context { has_window: args.window.is_some(), ..Default::default() };
+    let mut probe = probe::connect(&target, &context)?;
+    let observation =
+        probe::observe(probe.as_mut(), args.window.map(Duration::from_secs), &mut |time| sleep(time))?;
+    let identity = probe.identity();
+    let product = Product::named(identity.product)
+        .with_context(|| format!("BUG: there are no rules for {}", identity.product))?;
+    Ok(Report::new(&args.target, &identity.title, &observation, advise(product, &observation)))
 }

@@ -9,6 +9,5 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use counters::Counters;
 pub use files::{HostFiles, HostRoot};
-pub use probe::{ProbeError, observe};
+pub use probe::HostProbe;

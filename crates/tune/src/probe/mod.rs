@@ -1,0 +1,13 @@
+//! Probes: connections that read the settings, facts and counters of a target.
+
+mod connect;
+mod contract;
+mod error;
+mod host;
+mod observe;
+
+pub use connect::{Context, connect};
+pub use contract::{Identity, Probe, Sample};
+pub use error::ProbeError;
+pub use host::{HostFiles, HostProbe, HostRoot};
+pub use observe::observe;
