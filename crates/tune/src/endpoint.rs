@@ -34,13 +34,17 @@ pub enum EndpointError {
     #[error("the port is no number from 1 to 65535: write [USER:PASSWORD@]HOST[:PORT]")]
     Port,
     /// A user without a password, or a character that has to be encoded.
-    #[error("write USER:PASSWORD@HOST, and a `/`, `?`, `#`, `:` or `@` of a user or password as %2F, %3F, %23, %3A, %40")]
+    #[error(
+        "write USER:PASSWORD@HOST, and a `/`, `?`, `#`, `:` or `@` of a user or password as %2F, %3F, %23, %3A, %40"
+    )]
     Login,
     /// A path, query or fragment that the target does not take.
     #[error("nothing may follow the port")]
     Path,
     /// A path that is not the name of one index.
-    #[error("only the name of an index may follow the port: letters, digits, `.`, `_` and `-`, and `*` for several")]
+    #[error(
+        "only the name of an index may follow the port: letters, digits, `.`, `_` and `-`, and `*` for several"
+    )]
     Index,
 }
 
@@ -103,9 +107,15 @@ mod tests {
     fn addresses_are_read() {
         let endpoint = read("me%40home:p%3Aw@[::1]:81/logs-*/").unwrap();
         assert_eq!(endpoint.login, Some(("me@home".into(), "p:w".into())));
-        assert_eq!((endpoint.host.as_str(), endpoint.port, endpoint.path.as_deref()), ("::1", 81, Some("logs-*")));
+        assert_eq!(
+            (endpoint.host.as_str(), endpoint.port, endpoint.path.as_deref()),
+            ("::1", 81, Some("logs-*"))
+        );
         let endpoint = read("db").unwrap();
-        assert_eq!((endpoint.host.as_str(), endpoint.port, endpoint.path, endpoint.login), ("db", 9200, None, None));
+        assert_eq!(
+            (endpoint.host.as_str(), endpoint.port, endpoint.path, endpoint.login),
+            ("db", 9200, None, None)
+        );
         assert_eq!(format!("{:?}", read("me:secret@db").unwrap()), "db:9200");
     }
 

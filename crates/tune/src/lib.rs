@@ -8,7 +8,6 @@ mod advise;
 mod endpoint;
 mod expression;
 mod finding;
-pub mod host;
 mod limits;
 mod observation;
 pub mod probe;
@@ -23,7 +22,7 @@ pub use advise::advise;
 pub use endpoint::{Endpoint, EndpointError};
 pub use expression::{Declarations, Expression, ExpressionError, Increase, Scope};
 pub use finding::{Advice, Evidence, Finding, Undecided};
-pub use observation::{Group, Observation};
+pub use observation::{Group, Hidden, Observation};
 pub use report::Report;
 pub use rules::{
     Effect, FACTS, FILES, Level, Parameter, Product, Ranges, Restart, Risk, RiskKind, Rule, RuleError,

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::finding::{Advice, Evidence, Finding};
 use crate::observation::Observation;
-use crate::probe::Hidden;
 use crate::unit::format_number;
 use crate::value::Value;
 
@@ -29,9 +28,6 @@ pub struct Report {
     /// Findings, undecided rules and a note.
     #[serde(flatten)]
     pub advice: Advice,
-    /// The values that the target does not show.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hidden: Vec<Hidden>,
 }
 
 impl Report {
@@ -44,14 +40,7 @@ impl Report {
             version: observation.version.clone(),
             role: observation.role.clone(),
             advice,
-            hidden: Vec::new(),
         }
-    }
-
-    /// The same report with the values that the target does not show.
-    #[must_use]
-    pub fn with_hidden(self, hidden: Vec<Hidden>) -> Self {
-        Self { hidden, ..self }
     }
 
     /// The report as JSON.
@@ -74,10 +63,6 @@ impl Report {
             lines.extend(finding_lines(index + 1, finding));
         }
         lines.extend(self.undecided_lines());
-        for (index, hidden) in self.hidden.iter().enumerate() {
-            let label = if index == 0 { "not shown" } else { "" };
-            lines.extend(wrapped(label, &format!("{}: {}", hidden.name, hidden.reason)));
-        }
         lines.join("\n")
     }
 
@@ -93,7 +78,23 @@ impl Report {
         let each = self.advice.undecided.iter().map(|it| format!("{} ({})", it.rule, reason(&it.missing)));
         let mut lines = vec![String::new()];
         lines.extend(wrapped("not examined", &each.collect::<Vec<_>>().join("; ")));
+        lines.extend(self.hidden_lines());
         lines
+    }
+
+    /// The reasons for missing values, those with the same reason together.
+    fn hidden_lines(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for hidden in &self.advice.hidden {
+            match reasons.iter_mut().find(|(reason, _)| *reason == hidden.reason) {
+                Some((_, names)) => names.push(&hidden.name),
+                None => reasons.push((&hidden.reason, vec![&hidden.name])),
+            }
+        }
+        let line = |(index, (reason, names)): (usize, (&str, Vec<&str>))| {
+            wrapped(if index == 0 { "hidden" } else { "" }, &format!("{}: {reason}", names.join(", ")))
+        };
+        reasons.into_iter().enumerate().flat_map(line).collect()
     }
 }
 
@@ -171,6 +172,7 @@ fn wrapped(label: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::finding::Undecided;
+    use crate::observation::Hidden;
     use crate::rules::{Effect, Level, Restart, Risk, RiskKind};
     use crate::unit::Unit;
 
@@ -227,7 +229,7 @@ mod tests {
             "host:",
             "This host as a server",
             &observation,
-            Advice { findings, undecided, note: None },
+            Advice { findings, undecided, ..Advice::default() },
         )
     }
 
@@ -250,8 +252,20 @@ This host as a server, linux 6.1: 1 finding
    not examined linux-governor (no value of cpu.governor); x (nothing was counted)";
         assert_eq!(report(vec![finding()]).text(), expected);
         assert!(report(Vec::new()).text().starts_with("This host as a server, linux 6.1: no findings\n"));
-        let hidden = vec![Hidden { name: "x".into(), reason: "a client has it".into() }];
-        assert!(report(Vec::new()).with_hidden(hidden).text().ends_with("\n   not shown    x: a client has it"));
+    }
+
+    #[test]
+    fn hidden_values_have_their_reason_once() {
+        let mut report = report(Vec::new());
+        report.advice.hidden =
+            [("cores", "it is remote"), ("cpu.governor", "it is off"), ("memory", "it is remote")]
+                .map(|(name, reason)| Hidden::new(name, reason))
+                .into();
+        let expected =
+            "\n   hidden       cores, memory: it is remote\n                cpu.governor: it is off";
+        assert!(report.text().ends_with(expected), "{}", report.text());
+        let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["hidden"][1]["reason"], "it is off");
     }
 
     #[test]

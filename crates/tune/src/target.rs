@@ -134,7 +134,9 @@ mod tests {
 
     #[test]
     fn no_message_quotes_a_password() {
-        for text in ["mysqlx://me:secret@db", "cassandra://me:secret@db:x", "hbase://me:secret@db/t", "me:secret@db"] {
+        for text in
+            ["mysqlx://me:secret@db", "cassandra://me:secret@db:x", "hbase://me:secret@db/t", "me:secret@db"]
+        {
             let error = text.parse::<Target>().unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
-use tune::host::{Counters, HostRoot, observe};
-use tune::probe::{connect, observation};
-use tune::{Endpoint, HostRole, Product, Report, Server, Target, advise, without_login};
+use tune::{Product, Report, Target, advise, probe, without_login};
 
 use crate::output::{fail, say};
 
@@ -75,47 +73,22 @@ pub(crate) fn run(args: &TuneArgs) -> ExitCode {
 }
 
 fn report(args: &TuneArgs) -> anyhow::Result<Report> {
-    match args.target.parse()? {
-        Target::Host(role) => report_of_host(args, role),
-        Target::Server(server, endpoint) => report_of_server(args, server, &endpoint),
-    }
-}
-
-fn report_of_host(args: &TuneArgs, role: HostRole) -> anyhow::Result<Report> {
-    ensure!(args.client_config.is_none(), "--client-config: a target host: has no client; leave the option out");
-    let product = Product::named("linux").context("BUG: there are no rules for linux")?;
-    let files = HostRoot::new("/");
-    let before = args.window.map(|seconds| {
-        let before = Counters::read(&files);
-        sleep(Duration::from_secs(seconds));
-        before
-    });
-    let observation = observe(&files, product, role, before.as_ref())?;
-    let title = match role {
-        HostRole::Server => "This machine as the host of a server",
-        HostRole::Generator => "This machine as the host of a load generator",
+    let target: Target = args.target.parse()?;
+    let context = probe::Context {
+        has_window: args.window.is_some(),
+        client_config: args.client_config.clone(),
+        ..Default::default()
     };
-    Ok(Report::new(&args.target, title, &observation, advise(product, &observation)))
-}
-
-fn report_of_server(args: &TuneArgs, server: Server, endpoint: &Endpoint) -> anyhow::Result<Report> {
-    let mut probe = connect(server, endpoint, args.client_config.as_deref())?;
-    let identity = probe.identity().clone();
-    let product = Product::named(identity.product);
-    let product = product.with_context(|| format!("BUG: there are no rules for {}", identity.product))?;
-    let first = probe.sample()?;
-    let (before, after) = match args.window {
-        None => (None, first),
-        Some(seconds) => {
-            let start = Instant::now();
-            sleep(Duration::from_secs(seconds));
-            let second = probe.sample()?;
-            (Some((first, start.elapsed().as_secs_f64())), second)
-        }
-    };
-    let before = before.as_ref().map(|(sample, window_s)| (sample, *window_s));
-    let observation = observation(&identity, before, &after)?;
-    let advice = advise(product, &observation);
-    let report = Report::new(&without_login(&args.target), &identity.title, &observation, advice);
-    Ok(report.with_hidden(after.hidden))
+    let mut probe = probe::connect(&target, &context)?;
+    let observation =
+        probe::observe(probe.as_mut(), args.window.map(Duration::from_secs), &mut |time| sleep(time))?;
+    let identity = probe.identity();
+    let product = Product::named(identity.product)
+        .with_context(|| format!("BUG: there are no rules for {}", identity.product))?;
+    Ok(Report::new(
+        &without_login(&args.target),
+        &identity.title,
+        &observation,
+        advise(product, &observation),
+    ))
 }

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
+use super::error::ProbeError;
 use crate::limits::HTTP_BODY_BYTES_MAX;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -56,12 +57,27 @@ pub(super) enum HttpError {
     NotJson(HttpAnswer),
 }
 
+/// What a request reads, for the errors of the probe.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    /// The values.
+    pub(super) what: &'static str,
+    /// The permission that the user needs for them, as a sentence.
+    pub(super) remedy: &'static str,
+}
+
 impl HttpError {
-    /// The status of the answer, if it is an error.
-    pub(super) fn status(&self) -> Option<u16> {
+    /// The error of the probe.
+    pub(super) fn into_probe_error(self, target: &str, wanted: Wanted) -> ProbeError {
+        let (target, reason) = (target.to_owned(), self.to_string());
+        let Wanted { what, remedy } = wanted;
         match self {
-            Self::Status(answer) => Some(answer.status),
-            _ => None,
+            Self::NoAnswer { .. } => ProbeError::Connect { target, reason },
+            Self::Status(answer) if answer.status == 401 => ProbeError::Login { target, reason },
+            Self::Status(answer) if answer.status == 403 => {
+                ProbeError::Permission { target, what, reason, remedy }
+            }
+            Self::Status(_) | Self::NotJson(_) => ProbeError::Protocol { target, what, reason },
         }
     }
 }
@@ -124,7 +140,8 @@ fn answer(
     answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
 ) -> Result<HttpAnswer, HttpError> {
     let read = answer.and_then(|mut answer| {
-        let body = answer.body_mut().with_config().limit(HTTP_BODY_BYTES_MAX).lossy_utf8(true).read_to_string()?;
+        let body =
+            answer.body_mut().with_config().limit(HTTP_BODY_BYTES_MAX).lossy_utf8(true).read_to_string()?;
         Ok((answer, body))
     });
     let (answer, body) = match read {

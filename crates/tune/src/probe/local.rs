@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs as _};
 
-use crate::host::{HostFiles, machine};
+use super::host::{HostFiles, machine};
 use crate::value::Value;
 
 /// Whether all addresses of a host are those of this machine itself (127.0.0.1, ::1).

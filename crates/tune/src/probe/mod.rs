@@ -1,17 +1,19 @@
-//! Probes: each reads the version, the settings and the counters of a running server, and changes nothing.
-//!
-//! `interface.rs` says what a probe is, `connect.rs` chooses one for a target. Each product has a folder.
+//! Probes: connections that read the settings, facts and counters of a target.
 
 mod cassandra;
 mod connect;
+mod contract;
 mod elasticsearch;
+mod error;
 mod hbase;
+mod host;
 mod http;
-mod interface;
 mod local;
 mod observe;
 mod tachograph;
 
-pub use connect::connect;
-pub use interface::{Hidden, Identity, Probe, ProbeError, Sample};
-pub use observe::observation;
+pub use connect::{Context, connect};
+pub use contract::{Identity, Probe, Sample};
+pub use error::ProbeError;
+pub use host::{HostFiles, HostProbe, HostRoot};
+pub use observe::observe;

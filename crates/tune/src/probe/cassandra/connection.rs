@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::protocol::{HEADER_BYTES, Header, ProtocolError, Request, Response, Rows};
 use crate::endpoint::Endpoint;
+use crate::probe::error::ProbeError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -28,7 +29,9 @@ pub(super) struct Connection {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectionError {
     /// No connection, or no answer.
-    #[error("{address}: {cause}. Look at host and port (native_transport_port, 9042 by default), and whether the server runs")]
+    #[error(
+        "{address}: {cause}. Look at host and port (native_transport_port, 9042 by default), and whether the server runs"
+    )]
     Io {
         /// Host and port.
         address: String,
@@ -44,7 +47,7 @@ pub(super) enum ConnectionError {
         error: ProtocolError,
     },
     /// The server wants a password, or another one.
-    #[error("{0}; write cassandra://USER:PASSWORD@HOST:PORT, with %40 for an @ in them")]
+    #[error("{0}")]
     Login(String),
     /// The role may not read a table.
     #[error("the server refuses it: {0}")]
@@ -62,11 +65,33 @@ pub(super) enum ConnectionError {
     },
 }
 
+impl ConnectionError {
+    /// The error of the probe.
+    pub(super) fn into_probe_error(self, target: &str, what: &'static str) -> ProbeError {
+        let (target, reason) = (target.to_owned(), self.to_string());
+        match self {
+            Self::Io { .. } => ProbeError::Connect { target, reason },
+            Self::Login(_) => ProbeError::Login { target, reason },
+            Self::Protocol { .. } => {
+                ProbeError::OtherProduct { target, expected: "a node of Cassandra", reason }
+            }
+            Self::Unauthorized(_) => ProbeError::Permission {
+                target,
+                what,
+                reason,
+                remedy: "GRANT SELECT on this table allows it",
+            },
+            Self::Invalid(_) | Self::Server { .. } => ProbeError::Protocol { target, what, reason },
+        }
+    }
+}
+
 impl Connection {
     /// Connects, and logs in if the server wants it.
     pub(super) fn open(endpoint: &Endpoint) -> Result<Self, ConnectionError> {
         let address = format!("{}:{}", endpoint.host, endpoint.port);
-        let stream = open_stream(endpoint).map_err(|cause| ConnectionError::Io { address: address.clone(), cause })?;
+        let stream =
+            open_stream(endpoint).map_err(|cause| ConnectionError::Io { address: address.clone(), cause })?;
         let mut connection = Self { stream, address, supported: Vec::new() };
         match connection.ask(Request::Options)? {
             Response::Supported(names) => connection.supported = names,
@@ -104,7 +129,8 @@ impl Connection {
     /// Sends a request and reads the answer. An answer that is an error becomes one.
     fn ask(&mut self, request: Request<'_>) -> Result<Response, ConnectionError> {
         let io = |cause, address: &str| ConnectionError::Io { address: address.to_owned(), cause };
-        let protocol = |error, address: &str| ConnectionError::Protocol { address: address.to_owned(), error };
+        let protocol =
+            |error, address: &str| ConnectionError::Protocol { address: address.to_owned(), error };
         self.stream.write_all(&request.frame()).map_err(|cause| io(cause, &self.address))?;
         let mut header = [0; HEADER_BYTES];
         self.stream.read_exact(&mut header).map_err(|cause| io(cause, &self.address))?;
@@ -123,7 +149,8 @@ impl Connection {
     }
 
     fn unexpected(&self, what: &str, response: &Response) -> ConnectionError {
-        let message = format!("{}: an answer to {what} that this program does not expect: {response:?}", self.address);
+        let message =
+            format!("{}: an answer to {what} that this program does not expect: {response:?}", self.address);
         ConnectionError::Server { code: 0, message: message.chars().take(300).collect() }
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::connection::{Connection, ConnectionError};
 use super::protocol::Rows;
 use crate::endpoint::Endpoint;
-use crate::host::HostRoot;
-use crate::observation::Group;
-use crate::probe::interface::{Hidden, Identity, Probe, ProbeError, Sample};
+use crate::observation::{Group, Hidden};
+use crate::probe::contract::{Identity, Probe, Sample};
+use crate::probe::error::ProbeError;
+use crate::probe::host::HostRoot;
 use crate::probe::local;
 use crate::value::Value;
 use crate::version::Version;
@@ -25,27 +26,39 @@ const NUMBERS: [&str; 3] = ["concurrent_writes", "concurrent_reads", "compaction
 /// Facts that are pending tasks of a pool.
 const PENDING: [(&str, &str); 2] = [("pending_mutations", "MutationStage"), ("pending_reads", "ReadStage")];
 
+/// Names that the probe reads from each table.
+const SETTING_NAMES: [&str; 5] = [
+    "concurrent_writes",
+    "concurrent_reads",
+    "compaction_throughput",
+    "compaction_throughput_mb_per_sec",
+    "native_transport_rate_limiting_enabled",
+];
+const PENDING_NAMES: [&str; 2] = ["pending_mutations", "pending_reads"];
+const TABLE_NAMES: [&str; 3] = ["compaction", "compression", "default_time_to_live"];
+
 /// Names that the native protocol does not show, with the reason.
-const NOT_SHOWN: [(&str, &str); 6] = [
+const NOT_SHOWN: [(&str, &str); 5] = [
     ("pending_compactions", "only JMX and nodetool compactionstats show it"),
     ("mutation_dropped", "only JMX and nodetool tpstats show it"),
     ("nofile", "the server does not show it: look at /proc/PID/limits on its machine"),
     ("shares_host_with_server", "only the user knows which programs share the machine"),
     ("commitlog_shares_disk", "the server does not show which disks its directories are on"),
-    ("settings of drivers", "they are in the client: docs/tune/cassandra.md has the rules of the variants java-driver and node-driver"),
 ];
 
 /// A node that is looked at.
 #[derive(Debug)]
 struct CassandraProbe {
     connection: Connection,
+    target: String,
     host: String,
     identity: Identity,
 }
 
 /// Connects to a node.
 pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, ProbeError> {
-    let failed = |error: ConnectionError| ProbeError(error.to_string());
+    let target = format!("cassandra://{endpoint:?}");
+    let failed = |error: ConnectionError| error.into_probe_error(&target, "system.local");
     let mut connection = Connection::open(endpoint).map_err(failed)?;
     let rows = connection.rows(VERSION).map_err(failed)?;
     let version = rows.iter().next().and_then(|row| row.text("release_version")).map(str::to_owned);
@@ -59,7 +72,7 @@ pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, P
         version,
         role: None,
     };
-    Ok(Box::new(CassandraProbe { connection, host: endpoint.host.clone(), identity }))
+    Ok(Box::new(CassandraProbe { connection, target, host: endpoint.host.clone(), identity }))
 }
 
 impl Probe for CassandraProbe {
@@ -68,26 +81,28 @@ impl Probe for CassandraProbe {
     }
 
     fn sample(&mut self) -> Result<Sample, ProbeError> {
-        let mut hidden: Vec<Hidden> = NOT_SHOWN.iter().map(|(name, why)| Hidden::new(name, *why)).collect();
+        let mut hidden: Vec<Hidden> = NOT_SHOWN.iter().map(|(name, why)| Hidden::new(*name, *why)).collect();
         let mut sample = Sample::default();
         if self.has_virtual_tables() {
-            if let Some(rows) = self.rows("system_views.settings", SETTINGS, &mut hidden)? {
+            if let Some(rows) = self.rows("system_views.settings", SETTINGS, &SETTING_NAMES, &mut hidden)? {
                 sample.settings = settings(&rows);
             }
-            if let Some(rows) = self.rows("system_views.thread_pools", POOLS, &mut hidden)? {
+            if let Some(rows) = self.rows("system_views.thread_pools", POOLS, &PENDING_NAMES, &mut hidden)? {
                 sample.facts = pending(&rows);
             }
         } else {
-            hidden.push(Hidden::new("settings and thread pools", "the server shows them since version 4.0"));
+            let names = SETTING_NAMES.iter().chain(&PENDING_NAMES);
+            hidden.extend(names.map(|name| Hidden::new(*name, "the server shows it since version 4.0")));
         }
-        if let Some(rows) = self.rows("system_schema.tables", TABLES, &mut hidden)? {
+        if let Some(rows) = self.rows("system_schema.tables", TABLES, &TABLE_NAMES, &mut hidden)? {
             sample.groups.insert("table".to_owned(), tables(&rows));
         }
         let of_machine = local::of_host(&self.host, &HostRoot::new("/"));
         if of_machine.is_empty() {
-            let why = "the server does not show its machine: run `tacho tune` there, with the address 127.0.0.1";
+            let why =
+                "the server does not show its machine: run `tacho tune` there, with the address 127.0.0.1";
             let names = ["cores", "rotational", "vm.max_map_count", "swap_bytes", "read_ahead_kb"];
-            hidden.extend(names.iter().map(|name| Hidden::new(name, why)));
+            hidden.extend(names.iter().map(|name| Hidden::new(*name, why)));
         }
         sample.settings.extend(of_machine);
         sample.hidden = hidden;
@@ -102,19 +117,26 @@ impl CassandraProbe {
     }
 
     /// The rows of a table. A table that the role may not read, or that the version does not have, is named in `hidden`.
-    fn rows(&mut self, table: &str, statement: &str, hidden: &mut Vec<Hidden>) -> Result<Option<Rows>, ProbeError> {
+    fn rows(
+        &mut self,
+        table: &'static str,
+        statement: &str,
+        names: &[&str],
+        hidden: &mut Vec<Hidden>,
+    ) -> Result<Option<Rows>, ProbeError> {
         match self.connection.rows(statement) {
             Ok(rows) => Ok(Some(rows)),
-            Err(error @ ConnectionError::Unauthorized(_)) => {
-                let grant = format!("GRANT SELECT ON {table} TO <role> allows it");
-                hidden.push(Hidden::new(table, format!("{error}; {grant}")));
+            Err(error @ (ConnectionError::Unauthorized(_) | ConnectionError::Invalid(_))) => {
+                let why = match error {
+                    ConnectionError::Unauthorized(_) => {
+                        format!("{error}; GRANT SELECT ON {table} TO <role> allows it")
+                    }
+                    error => error.to_string(),
+                };
+                hidden.extend(names.iter().map(|name| Hidden::new(*name, why.clone())));
                 Ok(None)
             }
-            Err(error @ ConnectionError::Invalid(_)) => {
-                hidden.push(Hidden::new(table, error.to_string()));
-                Ok(None)
-            }
-            Err(error) => Err(ProbeError(error.to_string())),
+            Err(error) => Err(error.into_probe_error(&self.target, table)),
         }
     }
 }
@@ -134,7 +156,8 @@ fn settings(rows: &Rows) -> BTreeMap<String, Value> {
 /// The MiB of a rate such as `64MiB/s` (`cassandra.yaml`, since 4.1).
 fn mebibytes_per_second(text: &str) -> Option<Value> {
     let units = [("MiB/s", 1.0), ("KiB/s", 1.0 / 1_024.0), ("B/s", 1.0 / 1_048_576.0)];
-    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)))?;
+    let (number, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)))?;
     number.trim().parse::<f64>().ok().map(|number| Value::Number(number * factor))
 }
 
@@ -162,7 +185,8 @@ fn tables(rows: &Rows) -> Vec<Group> {
             ("compression", row.map("compression").map(|it| Value::Text(class(it).unwrap_or_default()))),
             ("default_time_to_live", row.number("default_time_to_live").map(Value::Number)),
         ];
-        let settings = settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        let settings =
+            settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         is_own.then(|| Group { name: format!("{keyspace}.{name}"), settings })
     };
     rows.iter().filter_map(table).collect()

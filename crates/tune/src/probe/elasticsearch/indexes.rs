@@ -22,6 +22,11 @@ const SETTINGS: [(&str, Read); 7] = [
     ("codec", text),
 ];
 
+/// The names of all settings of an index.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|(name, _)| *name).chain(["mapping.dynamic"])
+}
+
 /// The path of the settings of an index, or of all.
 pub(super) fn settings_path(index: Option<&str>) -> String {
     let names: Vec<String> = SETTINGS.iter().map(|(name, _)| format!("index.{name}")).collect();

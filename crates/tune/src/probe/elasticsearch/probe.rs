@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::{indexes, nodes, shards};
-use crate::host::HostRoot;
-use crate::observation::Group;
-use crate::probe::http::{HttpAnswer, HttpClient, HttpError};
-use crate::probe::interface::{Hidden, Identity, Probe, ProbeError, Sample};
-use crate::probe::local;
 use crate::endpoint::Endpoint;
+use crate::observation::{Group, Hidden};
+use crate::probe::contract::{Identity, Probe, Sample};
+use crate::probe::error::ProbeError;
+use crate::probe::host::HostRoot;
+use crate::probe::http::{HttpAnswer, HttpClient, HttpError, Wanted};
+use crate::probe::local;
 use crate::value::Value;
 
 /// Names that only the client or the user knows.
@@ -20,6 +21,17 @@ const NOT_ON_THE_SERVER: [(&str, &str); 4] = [
     ("loading", "only the user knows it"),
     ("is_log", "only the user knows it"),
 ];
+
+/// Versions, nodes and counters.
+const CLUSTER: Wanted = Wanted {
+    what: "the cluster",
+    remedy: "A role with the cluster privilege `monitor` allows it (cluster_monitor in OpenSearch)",
+};
+/// Settings and mappings.
+const INDEXES: Wanted = Wanted {
+    what: "the settings of indexes",
+    remedy: "A role with the index privilege `view_index_metadata` allows it (indices_monitor in OpenSearch)",
+};
 
 /// A server that is looked at.
 #[derive(Debug)]
@@ -37,9 +49,9 @@ pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, P
     if let Some((user, password)) = &endpoint.login {
         http = http.with_password(user, password);
     }
-    let answer = http.get("/").map_err(|error| ProbeError(error.to_string()))?;
+    let answer = http.get("/").map_err(|error| error.into_probe_error(http.base(), CLUSTER))?;
     if let 401 | 403 = answer.status {
-        return Err(refused(&HttpError::Status(answer), "monitor of the cluster"));
+        return Err(HttpError::Status(answer).into_probe_error(http.base(), CLUSTER));
     }
     let identity = identity(&answer)?;
     let (host, index) = (endpoint.host.clone(), endpoint.path.clone());
@@ -51,13 +63,11 @@ fn identity(answer: &HttpAnswer) -> Result<Identity, ProbeError> {
     let json: Json = serde_json::from_str(&answer.body).unwrap_or_default();
     let version = &json["version"];
     let (Some(number), Some(cluster)) = (version["number"].as_str(), json["cluster_name"].as_str()) else {
-        let what = format!(
-            "{} is neither Elasticsearch nor OpenSearch: it has answered with {}. Name the HTTP port of a node. tacho:// is \
-             the target of a Tachograph server",
-            answer.url,
-            answer.kind()
-        );
-        return Err(ProbeError(what));
+        return Err(ProbeError::OtherProduct {
+            target: answer.url.clone(),
+            expected: "Elasticsearch or OpenSearch",
+            reason: format!("it has answered with {}", answer.kind()),
+        });
     };
     let is_opensearch = version["distribution"] == "opensearch";
     let (variant, product) =
@@ -71,28 +81,18 @@ fn identity(answer: &HttpAnswer) -> Result<Identity, ProbeError> {
     })
 }
 
-/// An error that names the privilege which the request needs.
-fn refused(error: &HttpError, privilege: &str) -> ProbeError {
-    ProbeError(match error.status() {
-        Some(401) => format!(
-            "the server wants another user or password: write http://USER:PASSWORD@HOST:PORT, with %40 for an @ in them ({error})"
-        ),
-        Some(403) => format!("the user lacks a privilege: {privilege} ({error})"),
-        _ => error.to_string(),
-    })
-}
-
 impl Probe for ElasticsearchProbe {
     fn identity(&self) -> &Identity {
         &self.identity
     }
 
     fn sample(&mut self) -> Result<Sample, ProbeError> {
-        let mut hidden: Vec<Hidden> = NOT_ON_THE_SERVER.iter().map(|(name, why)| Hidden::new(name, *why)).collect();
-        let stats = self.json(nodes::STATS_PATH, "monitor of the cluster")?;
-        let info = self.json(nodes::INFO_PATH, "monitor of the cluster")?;
+        let mut hidden: Vec<Hidden> =
+            NOT_ON_THE_SERVER.iter().map(|(name, why)| Hidden::new(*name, *why)).collect();
+        let stats = self.json(nodes::STATS_PATH)?;
+        let info = self.json(nodes::INFO_PATH)?;
         let indexes = self.indexes(&mut hidden)?;
-        let names: BTreeSet<&str> = indexes.iter().map(|index| index.name.as_str()).collect();
+        let names: BTreeSet<&str> = indexes.iter().flatten().map(|index| index.name.as_str()).collect();
         let written = shards::written(&stats, &names);
         let hot = |node: &str| shards::hot(node, &written, self.written.as_ref());
         let data_nodes = nodes::read(&info, &stats, self.default_lock(&mut hidden), &hot);
@@ -103,11 +103,13 @@ impl Probe for ElasticsearchProbe {
         facts.insert("data_nodes".to_owned(), Value::Number(data_nodes.len() as f64));
         let settings = facts.remove("vm.max_map_count").map(|value| ("vm.max_map_count".to_owned(), value));
         self.written = Some(written);
+        let mut groups = BTreeMap::from([("node".to_owned(), data_nodes)]);
+        groups.extend(indexes.map(|indexes| ("index".to_owned(), indexes)));
         Ok(Sample {
             settings: settings.into_iter().collect(),
             facts,
             counters,
-            groups: BTreeMap::from([("index".to_owned(), indexes), ("node".to_owned(), data_nodes)]),
+            groups,
             uptime_s: shards::uptime_s(&stats),
             hidden,
         })
@@ -115,31 +117,31 @@ impl Probe for ElasticsearchProbe {
 }
 
 impl ElasticsearchProbe {
-    fn json(&self, path: &str, privilege: &str) -> Result<Json, ProbeError> {
-        self.http.json(path).map_err(|error| refused(&error, privilege))
+    fn json(&self, path: &str) -> Result<Json, ProbeError> {
+        self.http.json(path).map_err(|error| error.into_probe_error(self.http.base(), CLUSTER))
     }
 
-    /// The indexes. A user without the privilege for settings, or for mappings, gets advice without them.
-    fn indexes(&self, hidden: &mut Vec<Hidden>) -> Result<Vec<Group>, ProbeError> {
+    /// The reason for which a value is hidden.
+    fn why(&self, error: HttpError, wanted: Wanted) -> String {
+        error.into_probe_error(self.http.base(), wanted).to_string()
+    }
+
+    /// The indexes, if the user may see them.
+    fn indexes(&self, hidden: &mut Vec<Hidden>) -> Result<Option<Vec<Group>>, ProbeError> {
         let index = self.index.as_deref();
         let settings = match self.http.json(&indexes::settings_path(index)) {
-            Err(HttpError::Status(answer)) if answer.status == 404 => {
-                let index = index.unwrap_or_default();
-                return Err(ProbeError(format!("{}: there is no index `{index}`", self.http.base())));
+            Ok(settings) => settings,
+            Err(HttpError::Status(answer)) if answer.status == 403 => {
+                let why = self.why(HttpError::Status(answer), INDEXES);
+                hidden.extend(indexes::names().map(|name| Hidden::new(name, why.clone())));
+                return Ok(None);
             }
-            Err(HttpError::Status(answer)) => {
-                let why = refused(&HttpError::Status(answer), "view_index_metadata of the indexes");
-                hidden.push(Hidden::new("the settings of indexes", why.to_string()));
-                Json::Null
-            }
-            settings => settings.map_err(|error| ProbeError(error.to_string()))?,
+            Err(error) => return Err(error.into_probe_error(self.http.base(), INDEXES)),
         };
         let mappings = self.http.json(&indexes::mapping_path(index));
-        if let Err(error) = &mappings {
-            let why = refused(error, "view_index_metadata of the indexes");
-            hidden.push(Hidden::new("mapping.dynamic", why.to_string()));
-        }
-        Ok(indexes::read(&settings, mappings.ok().as_ref(), index.is_some()))
+        let mappings =
+            mappings.map_err(|error| hidden.push(Hidden::new("mapping.dynamic", self.why(error, INDEXES))));
+        Ok(Some(indexes::read(&settings, mappings.ok().as_ref(), index.is_some())))
     }
 
     /// The default of `bootstrap.memory_lock`. Managed services do not show settings of the cluster.
@@ -147,8 +149,7 @@ impl ElasticsearchProbe {
         match self.http.json(nodes::DEFAULTS_PATH) {
             Ok(json) => nodes::boolean(&json["defaults"]["bootstrap"]["memory_lock"]),
             Err(error) => {
-                let why = refused(&error, "monitor of the cluster");
-                hidden.push(Hidden::new("bootstrap.memory_lock", why.to_string()));
+                hidden.push(Hidden::new("bootstrap.memory_lock", self.why(error, CLUSTER)));
                 None
             }
         }

@@ -7,7 +7,13 @@ use crate::value::Value;
 /// The seconds of a time such as `500ms`, `1m` or `-1`.
 pub(super) fn seconds(text: &str) -> Option<Value> {
     let units = [
-        ("nanos", 1e-9), ("micros", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0),
+        ("nanos", 1e-9),
+        ("micros", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3_600.0),
+        ("d", 86_400.0),
     ];
     quantity(text, &units)
 }
@@ -16,8 +22,17 @@ pub(super) fn seconds(text: &str) -> Option<Value> {
 pub(super) fn bytes(text: &str) -> Option<Value> {
     let factor = |power: i32| 1_024_f64.powi(power);
     let units = [
-        ("pb", factor(5)), ("tb", factor(4)), ("gb", factor(3)), ("mb", factor(2)), ("kb", factor(1)),
-        ("p", factor(5)), ("t", factor(4)), ("g", factor(3)), ("m", factor(2)), ("k", factor(1)), ("b", 1.0),
+        ("pb", factor(5)),
+        ("tb", factor(4)),
+        ("gb", factor(3)),
+        ("mb", factor(2)),
+        ("kb", factor(1)),
+        ("p", factor(5)),
+        ("t", factor(4)),
+        ("g", factor(3)),
+        ("m", factor(2)),
+        ("k", factor(1)),
+        ("b", 1.0),
     ];
     quantity(text, &units)
 }
@@ -41,9 +56,15 @@ mod tests {
     #[test]
     fn times_and_sizes_are_read() {
         let time = |text: &str| seconds(text);
-        assert_eq!(["30s", "500ms", "1m", "-1", "0"].map(time), [30.0, 0.5, 60.0, -1.0, 0.0].map(|n| Some(n.into())));
+        assert_eq!(
+            ["30s", "500ms", "1m", "-1", "0"].map(time),
+            [30.0, 0.5, 60.0, -1.0, 0.0].map(|n| Some(n.into()))
+        );
         let size = |text: &str| bytes(text);
-        assert_eq!(["512mb", "1gb", "2KB", "7b"].map(size), [512.0 * 1_048_576.0, 1_073_741_824.0, 2_048.0, 7.0].map(|n| Some(n.into())));
+        assert_eq!(
+            ["512mb", "1gb", "2KB", "7b"].map(size),
+            [512.0 * 1_048_576.0, 1_073_741_824.0, 2_048.0, 7.0].map(|n| Some(n.into()))
+        );
         assert_eq!(["", "10%", "s", "fast", "30"].map(time), [const { None }; 5]);
     }
 }

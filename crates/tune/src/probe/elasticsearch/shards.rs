@@ -31,7 +31,8 @@ pub(super) fn counters(stats: &Json, indexes: &BTreeSet<&str>) -> BTreeMap<Strin
         count += 1.0;
         add("gc_old_ms", &node["jvm"]["gc"]["collectors"]["old"]["collection_time_in_millis"]);
         // The pool has the name `bulk` before version 6.3.
-        let pool = ["write", "bulk"].iter().map(|name| &node["thread_pool"][*name]).find(|pool| pool.is_object());
+        let pool =
+            ["write", "bulk"].iter().map(|name| &node["thread_pool"][*name]).find(|pool| pool.is_object());
         if let Some(pool) = pool {
             add("bulk_rejected", &pool["rejected"]);
             add("shard_writes", &pool["completed"]);

@@ -54,17 +54,22 @@ fn nodes_have_their_own_memory() {
     let settings = &nodes[0].settings;
     assert_eq!((nodes[0].name.as_str(), &settings["memory_bytes"]), ("n1", &Value::from(800.0)));
     assert_eq!(settings["bootstrap.memory_lock"], Value::from(true));
-    assert_eq!((&settings["indices.memory.index_buffer_size"], &settings["hot_shards"]), (&64.0.into(), &3.0.into()));
+    assert_eq!(
+        (&settings["indices.memory.index_buffer_size"], &settings["hot_shards"]),
+        (&64.0.into(), &3.0.into())
+    );
     assert!(!settings.contains_key("nofile"));
 }
 
 #[test]
 fn counters_are_those_of_the_chosen_indexes() {
-    let shard = |total: u64, primary: bool| json!({
-        "routing": { "primary": primary },
-        "indexing": { "index_total": total, "index_time_in_millis": 10 },
-        "refresh": { "total_time_in_millis": 5 },
-    });
+    let shard = |total: u64, primary: bool| {
+        json!({
+            "routing": { "primary": primary },
+            "indexing": { "index_total": total, "index_time_in_millis": 10 },
+            "refresh": { "total_time_in_millis": 5 },
+        })
+    };
     let stats = json!({ "nodes": { "a": {
         "jvm": { "uptime_in_millis": 2000, "gc": { "collectors": { "old": { "collection_time_in_millis": 4 } } } },
         "thread_pool": { "bulk": { "rejected": 2, "completed": 9 } },
@@ -75,8 +80,14 @@ fn counters_are_those_of_the_chosen_indexes() {
     }, "b": { "jvm": { "uptime_in_millis": 1000 } } } });
     let names = BTreeSet::from(["logs"]);
     let counters = shards::counters(&stats, &names);
-    let expected = [("documents_indexed", 7.0), ("indexing_time_ms", 20.0), ("refresh_time_ms", 10.0), ("bulk_rejected", 2.0),
-        ("shard_writes", 9.0), ("gc_old_ms", 2.0)];
+    let expected = [
+        ("documents_indexed", 7.0),
+        ("indexing_time_ms", 20.0),
+        ("refresh_time_ms", 10.0),
+        ("bulk_rejected", 2.0),
+        ("shard_writes", 9.0),
+        ("gc_old_ms", 2.0),
+    ];
     assert_eq!(expected.map(|(name, _)| counters[name]), expected.map(|(_, value)| value));
     assert_eq!(shards::uptime_s(&stats), Some(2.0));
     let written = shards::written(&stats, &names);

@@ -79,7 +79,10 @@ mod tests {
             <property><name>c</name></property>
             <property><name>a</name><value>2</value></property></configuration>";
         let configuration = Configuration::read(text).unwrap();
-        assert_eq!((configuration.number("a"), configuration.get("b"), configuration.get("c")), (Some(2.0), Some(""), None));
+        assert_eq!(
+            (configuration.number("a"), configuration.get("b"), configuration.get("c")),
+            (Some(2.0), Some(""), None)
+        );
     }
 
     #[test]

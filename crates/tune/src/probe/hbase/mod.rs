@@ -1,7 +1,7 @@
 //! The probe of HBase: configuration, counters and tables, from the HTTP ports of the master and the region servers.
 
-mod configuration;
 mod beans;
+mod configuration;
 mod probe;
 mod tables;
 

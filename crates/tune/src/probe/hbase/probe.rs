@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::beans::{self, Bean, TableOfServer};
-use super::configuration::Configuration;
+use super::configuration::{Configuration, ConfigurationError};
 use super::tables;
 use crate::endpoint::Endpoint;
 use crate::limits::REGION_SERVERS_MAX;
-use crate::observation::Group;
-use crate::probe::http::{HttpClient, HttpError};
-use crate::probe::interface::{Hidden, Identity, Probe, ProbeError, Sample};
+use crate::observation::{Group, Hidden};
+use crate::probe::contract::{Identity, Probe, Sample};
+use crate::probe::error::ProbeError;
+use crate::probe::http::{HttpClient, Wanted};
 use crate::value::Value;
 
 /// Settings of region servers that are numbers.
@@ -25,7 +26,11 @@ const NUMBERS: [&str; 5] = [
 const CLIENT_NUMBERS: [&str; 2] = ["hbase.client.scanner.caching", "hbase.client.scanner.max.result.size"];
 /// Counters of the bean of the server that have the name of the rules.
 const COUNTERS: [&str; 6] = [
-    "writeRequestCount", "readRequestCount", "blockedRequestCount", "updatesBlockedTime", "blockCacheMissCount",
+    "writeRequestCount",
+    "readRequestCount",
+    "blockedRequestCount",
+    "updatesBlockedTime",
+    "blockCacheMissCount",
     "blockCacheHitCount",
 ];
 /// Names that a server does not show, with the reason.
@@ -40,6 +45,12 @@ const NOT_ON_THE_SERVER: [(&str, &str); 9] = [
     ("scan_rows", "no counter of a server has it"),
     ("row_bytes", "no counter of a server has it"),
 ];
+
+/// Configuration and counters.
+const WANTED: Wanted = Wanted {
+    what: "configuration and counters",
+    remedy: "They are for administrators only if hadoop.security.instrumentation.requires.admin is true",
+};
 
 /// A cluster that is looked at.
 #[derive(Debug)]
@@ -65,24 +76,23 @@ pub(in crate::probe) fn connect(
     endpoint: &Endpoint,
     client_config: Option<&Path>,
 ) -> Result<Box<dyn Probe>, ProbeError> {
+    let master = HttpClient::new(&endpoint.host, endpoint.port);
     if endpoint.login.is_some() {
-        let what = "hbase://: the HTTP ports of HBase take no password; leave USER:PASSWORD@ out of the target";
-        return Err(ProbeError(what.to_owned()));
+        let reason =
+            "the HTTP ports of HBase take no password; leave USER:PASSWORD@ out of the target".to_owned();
+        return Err(ProbeError::Login { target: master.base().to_owned(), reason });
     }
     let client = client_config.map(|path| {
-        let file = Configuration::read_file(path);
-        file.map_err(|error| ProbeError(format!("--client-config {}: {error}", path.display())))
+        let failed = |error: ConfigurationError| error.to_string();
+        let file = Configuration::read_file(path).map_err(failed);
+        file.map_err(|reason| ProbeError::ClientConfig { path: path.to_owned(), reason })
     });
-    let master = HttpClient::new(&endpoint.host, endpoint.port);
     let configuration = configuration(&master)?;
     let version = configuration.get("hbase.defaults.for.version").map(str::to_owned);
     if version.is_none() {
-        let what = format!(
-            "{}/conf is the configuration of another program of Hadoop: it has no hbase.defaults.for.version. Name the HTTP port \
-             of the HBase master (16010 by default)",
-            master.base()
-        );
-        return Err(ProbeError(what));
+        let reason =
+            "/conf is that of another program of Hadoop: it has no hbase.defaults.for.version".to_owned();
+        return Err(other_product(&master, reason));
     }
     let identity = Identity {
         product: "hbase",
@@ -95,34 +105,26 @@ pub(in crate::probe) fn connect(
 }
 
 fn configuration(server: &HttpClient) -> Result<Configuration, ProbeError> {
-    let answer = server.get("/conf").map_err(|error| refused(&error))?;
-    let body = &answer.success().map_err(|error| refused(&error))?.body;
-    Configuration::read(body).map_err(|error| {
-        let what = format!(
-            "{} is not the configuration of HBase ({error}): {}. Name the HTTP port of the HBase master (16010 by default)",
-            answer.url,
-            answer.kind()
-        );
-        ProbeError(what)
-    })
+    let answer = server.get("/conf").map_err(|error| error.into_probe_error(server.base(), WANTED))?;
+    let is_xml = answer.body.trim_start().starts_with("<?xml");
+    let body = match answer.success() {
+        Err(error) if is_xml || matches!(answer.status, 401 | 403) => {
+            return Err(error.into_probe_error(server.base(), WANTED));
+        }
+        _ => &answer.body,
+    };
+    Configuration::read(body)
+        .map_err(|error| other_product(server, format!("/conf is {} ({error})", answer.kind())))
 }
 
-/// An error of a request, with what the server wants.
-fn refused(error: &HttpError) -> ProbeError {
-    ProbeError(match error.status() {
-        Some(401) => format!(
-            "the server wants a login of Kerberos (hbase.security.authentication.ui), which this program does not have ({error})"
-        ),
-        Some(403) => format!(
-            "the server shows configuration and counters to administrators only (hadoop.security.instrumentation.requires.admin) \
-             ({error})"
-        ),
-        _ => error.to_string(),
-    })
+fn other_product(server: &HttpClient, reason: String) -> ProbeError {
+    let reason = format!("{reason}. Name the HTTP port of the master, 16010 by default");
+    ProbeError::OtherProduct { target: server.base().to_owned(), expected: "an HBase master", reason }
 }
 
 fn bean(server: &HttpClient, name: &str) -> Result<Bean, ProbeError> {
-    server.json(&Bean::path(name)).map(Bean::read).map_err(|error| refused(&error))
+    let answer = server.json(&Bean::path(name));
+    answer.map(Bean::read).map_err(|error| error.into_probe_error(server.base(), WANTED))
 }
 
 impl RegionServer {
@@ -144,15 +146,20 @@ impl Probe for HbaseProbe {
     }
 
     fn sample(&mut self) -> Result<Sample, ProbeError> {
-        let mut hidden: Vec<Hidden> = NOT_ON_THE_SERVER.iter().map(|(name, why)| Hidden::new(name, *why)).collect();
-        let servers = self.region_servers(&mut hidden)?;
+        let mut hidden: Vec<Hidden> =
+            NOT_ON_THE_SERVER.iter().map(|(name, why)| Hidden::new(*name, *why)).collect();
+        let servers = self.region_servers()?;
         let mut settings = server_settings(&servers, &mut hidden);
         settings.extend(self.client_settings(&mut hidden));
         Ok(Sample {
             settings,
             facts: facts(&servers),
             counters: counters(&servers),
-            groups: BTreeMap::from([("table".to_owned(), self.tables(&servers, &mut hidden))]),
+            groups: self
+                .tables(&servers, &mut hidden)
+                .map(|tables| ("table".to_owned(), tables))
+                .into_iter()
+                .collect(),
             uptime_s: uptime_s(&servers),
             hidden,
         })
@@ -160,48 +167,46 @@ impl Probe for HbaseProbe {
 }
 
 impl HbaseProbe {
-    /// The region servers that the master knows. One that cannot be read is named in `hidden`.
-    fn region_servers(&self, hidden: &mut Vec<Hidden>) -> Result<Vec<RegionServer>, ProbeError> {
+    /// The region servers that the master knows, up to a limit.
+    fn region_servers(&self) -> Result<Vec<RegionServer>, ProbeError> {
         let master = bean(&self.master, beans::MASTER)?;
         let Some(live) = master.text("tag.liveRegionServers") else {
-            let what = format!("{}: this server is no HBase master; name the master, not a region server", self.master.base());
-            return Err(ProbeError(what));
+            return Err(other_product(&self.master, "it has no bean of a master in /jmx".to_owned()));
         };
         // Host, port for calls and time of the start. The port for HTTP is a setting, and the same for all.
-        let hosts: Vec<&str> = live.split(';').filter_map(|name| name.split(',').next()).filter(|it| !it.is_empty()).collect();
+        let hosts = live.split(';').filter_map(|name| name.split(',').next()).filter(|host| !host.is_empty());
         let port = self.configuration.number("hbase.regionserver.info.port").unwrap_or(16_030.0);
-        if hosts.len() > REGION_SERVERS_MAX {
-            let why = format!("the cluster has {} region servers; {REGION_SERVERS_MAX} are read", hosts.len());
-            hidden.push(Hidden::new("further region servers", why));
-        }
-        let mut servers = Vec::new();
-        for host in hosts.into_iter().take(REGION_SERVERS_MAX) {
-            match RegionServer::read(&HttpClient::new(host, port as u16)) {
-                Ok(server) => servers.push(server),
-                Err(error) => hidden.push(Hidden::new(&format!("region server {host}"), error.to_string())),
-            }
-        }
-        Ok(servers)
+        hosts
+            .take(REGION_SERVERS_MAX)
+            .map(|host| RegionServer::read(&HttpClient::new(host, port as u16)))
+            .collect()
     }
 
     /// The settings of the client's file; where it is silent, the defaults of this version.
     fn client_settings(&self, hidden: &mut Vec<Hidden>) -> Vec<(String, Value)> {
         let Some(client) = &self.client else {
             let why = "it is a setting of the client: give the client's hbase-site.xml with --client-config";
-            hidden.extend(CLIENT_NUMBERS.iter().map(|name| Hidden::new(name, why)));
+            hidden.extend(CLIENT_NUMBERS.iter().map(|name| Hidden::new(*name, why)));
             return Vec::new();
         };
         let value = |name: &str| client.number(name).or_else(|| self.configuration.number(name));
-        CLIENT_NUMBERS.iter().filter_map(|name| Some(((*name).to_owned(), Value::Number(value(name)?)))).collect()
+        CLIENT_NUMBERS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), Value::Number(value(name)?))))
+            .collect()
     }
 
-    fn tables(&self, servers: &[RegionServer], hidden: &mut Vec<Hidden>) -> Vec<Group> {
-        let page = self.master.get(tables::PATH).and_then(|answer| answer.success().map(|answer| answer.body.clone()));
+    /// The tables, if the master shows them.
+    fn tables(&self, servers: &[RegionServer], hidden: &mut Vec<Hidden>) -> Option<Vec<Group>> {
+        let page =
+            self.master.get(tables::PATH).and_then(|answer| answer.success().map(|it| it.body.clone()));
         let mut tables = match page {
             Ok(page) => tables::read(&page),
             Err(error) => {
-                hidden.push(Hidden::new("the attributes of tables", refused(&error).to_string()));
-                Vec::new()
+                let why = error.into_probe_error(self.master.base(), WANTED).to_string();
+                let names = ["durability", "bloomfilter", "compression", "regions"];
+                hidden.extend(names.map(|name| Hidden::new(name, why.clone())));
+                return None;
             }
         };
         let on_servers = tables_of(servers);
@@ -210,7 +215,7 @@ impl HbaseProbe {
             table.settings.insert("regions".to_owned(), Value::Number(on_servers.regions));
             table.settings.insert("point_reads".to_owned(), Value::Boolean(on_servers.gets > 0.0));
         }
-        tables
+        Some(tables)
     }
 }
 
@@ -229,7 +234,8 @@ fn tables_of(servers: &[RegionServer]) -> BTreeMap<String, TableOfServer> {
 fn server_settings(servers: &[RegionServer], hidden: &mut Vec<Hidden>) -> BTreeMap<String, Value> {
     let mut settings = BTreeMap::new();
     let mut add = |name: &str, read: &dyn Fn(&Configuration) -> Option<Value>| {
-        let mut values: Vec<Option<Value>> = servers.iter().map(|server| read(&server.configuration)).collect();
+        let mut values: Vec<Option<Value>> =
+            servers.iter().map(|server| read(&server.configuration)).collect();
         values.dedup();
         if values.len() > 1 {
             hidden.push(Hidden::new(name, "the region servers have different values"));
@@ -249,15 +255,18 @@ fn server_settings(servers: &[RegionServer], hidden: &mut Vec<Hidden>) -> BTreeM
 }
 
 fn facts(servers: &[RegionServer]) -> BTreeMap<String, Value> {
-    let smallest = |read: &dyn Fn(&RegionServer) -> Option<f64>| servers.iter().filter_map(read).reduce(f64::min);
+    let smallest =
+        |read: &dyn Fn(&RegionServer) -> Option<f64>| servers.iter().filter_map(read).reduce(f64::min);
     let numbers = [
         ("heap_bytes", smallest(&|it| Some(it.jvm.number("MemHeapMaxM")? * 1_048_576.0))),
         ("memory_bytes", smallest(&|it| it.machine.number("TotalPhysicalMemorySize"))),
         ("cores", smallest(&|it| it.machine.number("AvailableProcessors"))),
         ("region_servers", Some(servers.len() as f64)),
     ];
-    let mut facts: BTreeMap<String, Value> =
-        numbers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Value::Number(value?)))).collect();
+    let mut facts: BTreeMap<String, Value> = numbers
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), Value::Number(value?))))
+        .collect();
     let local: Option<Vec<bool>> = servers.iter().map(reads_locally).collect();
     if let Some(local) = local.filter(|local| !local.is_empty()) {
         facts.insert("local_reads".to_owned(), Value::Boolean(local.iter().any(|local| *local)));
@@ -273,7 +282,12 @@ fn reads_locally(server: &RegionServer) -> Option<bool> {
 
 fn counters(servers: &[RegionServer]) -> BTreeMap<String, f64> {
     let sum = |read: &dyn Fn(&RegionServer) -> Option<f64>| -> Option<f64> {
-        servers.iter().map(read).collect::<Option<Vec<f64>>>().filter(|all| !all.is_empty()).map(|all| all.iter().sum())
+        servers
+            .iter()
+            .map(read)
+            .collect::<Option<Vec<f64>>>()
+            .filter(|all| !all.is_empty())
+            .map(|all| all.iter().sum())
     };
     let mut counters: BTreeMap<String, f64> = COUNTERS
         .iter()

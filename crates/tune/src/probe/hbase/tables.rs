@@ -69,8 +69,14 @@ mod tests {
         let tables = read(page);
         let text = |table: usize, name: &str| tables[table].settings[name].to_string();
         assert_eq!((tables[0].name.as_str(), tables[1].name.as_str(), tables.len()), ("ns:t", "u", 2));
-        assert_eq!((text(0, "durability"), text(0, "bloomfilter"), text(0, "compression")), ("ASYNC_WAL".into(), "ROW".into(), "NONE".into()));
-        assert_eq!((text(1, "durability"), text(1, "bloomfilter"), text(1, "compression")), ("USE_DEFAULT".into(), "NONE".into(), "SNAPPY".into()));
+        assert_eq!(
+            (text(0, "durability"), text(0, "bloomfilter"), text(0, "compression")),
+            ("ASYNC_WAL".into(), "ROW".into(), "NONE".into())
+        );
+        assert_eq!(
+            (text(1, "durability"), text(1, "bloomfilter"), text(1, "compression")),
+            ("USE_DEFAULT".into(), "NONE".into(), "SNAPPY".into())
+        );
         assert_eq!(tables[0].settings["table_families"], Value::from(2.0));
         assert!(read("<html><td>'</td><td>'x'</td></html>").is_empty());
     }

@@ -6,9 +6,11 @@ use serde_json::{Value as Json, json};
 
 use super::metrics;
 use crate::endpoint::Endpoint;
-use crate::host::HostRoot;
-use crate::probe::http::HttpClient;
-use crate::probe::interface::{Hidden, Identity, Probe, ProbeError, Sample};
+use crate::observation::Hidden;
+use crate::probe::contract::{Identity, Probe, Sample};
+use crate::probe::error::ProbeError;
+use crate::probe::host::HostRoot;
+use crate::probe::http::{HttpClient, HttpError, Wanted};
 use crate::probe::local;
 use crate::value::Value;
 
@@ -16,6 +18,10 @@ use crate::value::Value;
 const COUNTERS: [(&str, &str); 2] = [("syncs", "sync_latency_seconds_count"), ("messages", "messages_total")];
 /// Facts of rules that are metrics.
 const FACTS: [&str; 4] = ["connections", "memtable_bytes", "sql_memory_bytes", "sql_waiting"];
+
+/// State and metrics.
+const STATUS: Wanted =
+    Wanted { what: "/api/status and /metrics", remedy: "A proxy before the server may refuse them" };
 
 /// A server that is looked at.
 #[derive(Debug)]
@@ -31,15 +37,14 @@ pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, P
     if let Some((user, password)) = &endpoint.login {
         http = log_in(http, user, password)?;
     }
-    let answer = http.get("/api/status").map_err(|error| ProbeError(error.to_string()))?;
+    let answer = http.get("/api/status").map_err(|error| error.into_probe_error(http.base(), STATUS))?;
     let status: Json = serde_json::from_str(&answer.body).unwrap_or_default();
     let (Some(version), true) = (status["version"].as_str(), status["store"].is_object()) else {
-        let what = format!(
-            "{} is not a Tachograph server: it has answered with {}. Name its HTTP port (8080 by default)",
-            answer.url,
-            answer.kind()
-        );
-        return Err(ProbeError(what));
+        return Err(ProbeError::OtherProduct {
+            target: http.base().to_owned(),
+            expected: "a Tachograph server",
+            reason: format!("/api/status is {}. Name the HTTP port, 8080 by default", answer.kind()),
+        });
     };
     let identity = Identity {
         product: "tachograph",
@@ -53,14 +58,12 @@ pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, P
 
 fn log_in(http: HttpClient, user: &str, password: &str) -> Result<HttpClient, ProbeError> {
     let login = json!({ "username": user, "password": password });
-    let answer = http.post("/api/auth/login", &login).map_err(|error| {
-        ProbeError(match error.status() {
-            Some(401) => format!("the server refuses this user or password ({error})"),
-            _ => error.to_string(),
-        })
-    })?;
-    let token = answer["token"].as_str().ok_or_else(|| {
-        ProbeError(format!("{}: the answer to the login has no token; this is no Tachograph server", http.base()))
+    let answer = http.post("/api/auth/login", &login);
+    let answer = answer.map_err(|error| error.into_probe_error(http.base(), STATUS))?;
+    let token = answer["token"].as_str().ok_or_else(|| ProbeError::OtherProduct {
+        target: http.base().to_owned(),
+        expected: "a Tachograph server",
+        reason: "the answer to the login has no token".to_owned(),
     })?;
     Ok(http.with_header("X-Authorization", format!("Bearer {token}")))
 }
@@ -71,7 +74,7 @@ impl Probe for TachographProbe {
     }
 
     fn sample(&mut self) -> Result<Sample, ProbeError> {
-        let failed = |error: crate::probe::http::HttpError| ProbeError(error.to_string());
+        let failed = |error: HttpError| error.into_probe_error(self.http.base(), STATUS);
         let status = self.http.json("/api/status").map_err(failed)?;
         let text = self.http.get("/metrics").and_then(|answer| answer.success().map(|it| it.body.clone()));
         let metrics = metrics::read(&text.map_err(failed)?);
@@ -113,7 +116,10 @@ fn hidden(status: &Json, is_elsewhere: bool) -> Vec<Hidden> {
         "the server does not show it: `tacho status --data DIR` on its machine does",
     )];
     if !status["settings"].is_object() {
-        hidden.push(Hidden::new("settings", "this version does not show them in /api/status"));
+        let names = ["store.memtable_bytes_max", "store.commit_interval_us", "store.ttl_default"];
+        let others = ["query.memory_bytes_total_max", "query.concurrent_max", "nofile.hard"];
+        let why = "this version does not show its settings in /api/status";
+        hidden.extend(names.into_iter().chain(others).map(|name| Hidden::new(name, why)));
     }
     if is_elsewhere {
         let why = "the server runs on another machine: run `tacho tune` there, with the address 127.0.0.1";

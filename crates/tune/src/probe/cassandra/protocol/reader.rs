@@ -85,9 +85,6 @@ mod tests {
         );
         let negative = Reader::new(&[0xff; 4]).count(0, "rows").unwrap_err();
         assert_eq!(negative, ProtocolError::Unexpected { field: "rows", value: -1 });
-        assert_eq!(
-            Reader::new(&[0, 1, 0xff]).string("s"),
-            Err(ProtocolError::NotText { field: "s", at: 2 })
-        );
+        assert_eq!(Reader::new(&[0, 1, 0xff]).string("s"), Err(ProtocolError::NotText { field: "s", at: 2 }));
     }
 }

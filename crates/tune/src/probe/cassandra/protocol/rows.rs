@@ -163,7 +163,8 @@ impl Cell {
 
 fn text(bytes: &[u8]) -> Result<String, ProtocolError> {
     let text = std::str::from_utf8(bytes);
-    text.map(str::to_owned).map_err(|error| ProtocolError::NotText { field: "a value", at: error.valid_up_to() })
+    text.map(str::to_owned)
+        .map_err(|error| ProtocolError::NotText { field: "a value", at: error.valid_up_to() })
 }
 
 /// A signed number of one, two, four or eight bytes.
@@ -214,7 +215,10 @@ mod tests {
         let body = body();
         let rows = Rows::read(&mut Reader::new(&body)).unwrap();
         let [first, second] = [0, 1].map(|index| rows.iter().nth(index).unwrap());
-        assert_eq!((first.text("t"), first.number("n"), first.number("d")), (Some("é"), Some(-7.0), Some(0.5)));
+        assert_eq!(
+            (first.text("t"), first.number("n"), first.number("d")),
+            (Some("é"), Some(-7.0), Some(0.5))
+        );
         assert_eq!(first.cell("b"), Some(&Cell::Boolean(true)));
         assert_eq!(first.map("m").unwrap()["class"], "LZ4");
         assert_eq!((second.text("t"), second.cell("m"), second.cell("x")), (None, Some(&Cell::Null), None));

@@ -7,7 +7,7 @@ use super::{facts, settings};
 use crate::value::Value;
 
 /// Memory, processors, swap, the limit of mappings, and what all disks have in common.
-pub(crate) fn machine(files: &dyn HostFiles) -> BTreeMap<String, Value> {
+pub(in crate::probe) fn machine(files: &dyn HostFiles) -> BTreeMap<String, Value> {
     let mut values = facts::read(files);
     values.retain(|name, _| ["memory_bytes", "cores", "swap_bytes"].contains(&name.as_str()));
     let number = |path: &str| files.read(path).ok()?.trim().parse().ok().map(Value::Number);
@@ -32,7 +32,7 @@ fn common(values: &[&Value]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::HostRoot;
+    use crate::probe::host::HostRoot;
 
     #[test]
     fn what_all_disks_have_is_known() {

@@ -10,7 +10,6 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use counters::Counters;
 pub use files::{HostFiles, HostRoot};
-pub(crate) use machine::machine;
-pub use probe::{ProbeError, observe};
+pub(super) use machine::machine;
+pub use probe::HostProbe;
