@@ -3,12 +3,13 @@
 mod counters;
 mod facts;
 mod files;
+mod machine;
 mod probe;
 mod settings;
 
 #[cfg(test)]
 mod tests;
 
-pub use counters::Counters;
 pub use files::{HostFiles, HostRoot};
-pub use probe::{ProbeError, observe};
+pub(super) use machine::machine;
+pub use probe::HostProbe;

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use super::{Counters, HostRoot, observe};
+use super::{HostProbe, HostRoot};
 use crate::expression::Increase;
 use crate::observation::Observation;
+use crate::probe::observe::observe;
 use crate::rules::Product;
 use crate::target::HostRole;
 use crate::value::Value;
@@ -58,16 +60,19 @@ fn write(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-fn observed(root: &Path, before: Option<&Counters>) -> Observation {
-    let product = Product::named("linux").unwrap();
-    observe(&HostRoot::new(root), product, HostRole::Server, before).unwrap()
+fn probe(root: &Path) -> HostProbe<HostRoot> {
+    HostProbe::new(HostRoot::new(root), HostRole::Server).unwrap()
+}
+
+fn observed(root: &Path) -> Observation {
+    observe(&mut probe(root), None, &mut |_| {}).unwrap()
 }
 
 #[test]
 fn settings_and_facts_come_from_proc_and_sys() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), &FILES);
-    let observation = observed(directory.path(), None);
+    let observation = observed(directory.path());
     assert_eq!(observation.version.as_deref(), Some("6.1.0-18-amd64"));
     assert_eq!(observation.role.as_deref(), Some("server"));
     let settings = [
@@ -107,7 +112,7 @@ fn the_limit_of_the_control_group_is_the_memory_if_it_is_smaller() {
     write(directory.path(), &FILES);
     for (limit, expected) in [("1048576", 1_048_576.0), ("max", 2_097_152.0), ("9000000000", 2_097_152.0)] {
         write(directory.path(), &[("sys/fs/cgroup/memory.max", limit)]);
-        assert_eq!(observed(directory.path(), None).facts["memory_bytes"], Value::from(expected), "{limit}");
+        assert_eq!(observed(directory.path()).facts["memory_bytes"], Value::from(expected), "{limit}");
     }
 }
 
@@ -115,13 +120,13 @@ fn the_limit_of_the_control_group_is_the_memory_if_it_is_smaller() {
 fn counters_are_compared_with_an_earlier_moment_or_with_the_start() {
     let directory = tempfile::tempdir().unwrap();
     write(directory.path(), &FILES);
-    let counters = observed(directory.path(), None).counters;
+    let counters = observed(directory.path()).counters;
     let since_start = |after: f64| Increase { before: 0.0, after, window_s: 3_600.5 };
     let names = ["ListenOverflows", "pswpout", "softnet_dropped", "conntrack_drop"];
     assert_eq!(names.map(|name| counters[name]), [120.0, 7.0, 12.0, 4.0].map(since_start));
-    let before = Counters::read(&HostRoot::new(directory.path()));
-    write(directory.path(), &[("proc/uptime", "3610.5 1"), ("proc/vmstat", "pswpout 9")]);
-    let counters = observed(directory.path(), Some(&before)).counters;
+    let mut load = |_| write(directory.path(), &[("proc/uptime", "3610.5 1"), ("proc/vmstat", "pswpout 9")]);
+    let window = Some(Duration::from_secs(10));
+    let counters = observe(&mut probe(directory.path()), window, &mut load).unwrap().counters;
     assert_eq!(counters["pswpout"], Increase { before: 7.0, after: 9.0, window_s: 10.0 });
 }
 
@@ -129,10 +134,10 @@ fn counters_are_compared_with_an_earlier_moment_or_with_the_start() {
 fn a_host_without_these_files_has_missing_values_or_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let product = Product::named("linux").unwrap();
-    let error = observe(&HostRoot::new(directory.path()), product, HostRole::Server, None).unwrap_err();
+    let error = HostProbe::new(HostRoot::new(directory.path()), HostRole::Server).unwrap_err();
     assert!(error.to_string().contains("only Linux"), "{error}");
     write(directory.path(), &FILES[..1]);
-    let observation = observed(directory.path(), None);
+    let observation = observed(directory.path());
     assert!(observation.settings.is_empty() && observation.counters.is_empty(), "{observation:?}");
     assert!(observation.groups["block device"].is_empty());
     let advice = crate::advise(product, &observation);
