@@ -43,6 +43,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "sysbench-select-random-ranges" = "sysbench-select-random-ranges.toml",
     "http-qps" = "http-qps.toml",
     "http-steps" = "http-steps.toml",
+    "http2-qps" = "http2-qps.toml",
     "host-cpu" = "host-cpu.toml",
     "host-disk" = "host-disk.toml",
     "slb-s1" = "slb-s1.toml",
