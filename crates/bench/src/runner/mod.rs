@@ -3,6 +3,7 @@
 mod gates;
 pub(crate) mod interleaver;
 mod meter;
+mod observed;
 mod result_collector;
 mod run;
 mod self_hosted;

@@ -176,7 +176,7 @@ mod tests {
                     continue;
                 }
             };
-            crate::target::driver(&quick).unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
+            crate::target::driver_of(&quick).unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
             assert!(planned_s(&quick) <= 6.0 * quick.phases.len() as f64, "{}", builtin.name);
             assert!(planned_s(&quick) <= planned_s(&scenario) && quick.head.scale <= scenario.head.scale);
             let sizes = quick.phases.iter().map(super::super::Phase::connections);

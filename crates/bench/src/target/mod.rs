@@ -20,5 +20,4 @@ pub mod sql;
 pub mod tcp;
 
 pub use driver::Counts;
-pub(crate) use driver::Driver;
-pub(crate) use registry::{driver, results};
+pub(crate) use registry::{driver_of, results};

@@ -71,18 +71,12 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
 }
 
 /// The engine's plan of a phase.
-pub(crate) fn plan(
-    phase: &Phase,
-    scenario: &Scenario,
-    target: SocketAddr,
-    classes: Vec<String>,
-    part: (u32, u32),
-) -> Plan {
+pub(crate) fn plan(phase: &Phase, scenario: &Scenario, target: SocketAddr, part: (u32, u32)) -> Plan {
     Plan {
         target,
         sources: Vec::new(),
         groups: phase.mixes.iter().map(|mix| mix.connections).collect(),
-        classes,
+        classes: scenario.classes(),
         threads: phase.threads,
         part,
         open_rate: phase.open_rate,

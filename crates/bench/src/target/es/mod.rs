@@ -12,4 +12,4 @@ mod queries;
 mod request;
 mod server;
 
-pub(crate) use driver::EsDriver;
+pub(crate) use driver::KIND;

@@ -15,7 +15,7 @@ use super::rows::{Dataset, Values};
 use super::tally::{Totals, WrittenRows};
 use super::{contents, table};
 use crate::command_line::{left_behind, load_command};
-use crate::engine::{Event, SegmentOutcome, Shared, threads};
+use crate::engine::{Event, SegmentOutcome, threads};
 use crate::error::{Error, Result};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::options::Context;
@@ -23,21 +23,32 @@ use crate::progress::Progress;
 use crate::protocol::OperationChoice;
 use crate::result::{Check, RunResult, Target};
 use crate::sampling::{Source, server_pid};
-use crate::scenario::{Kind, OPERATION_KEYS, Phase, Scenario, typed};
-use crate::target::driver::{Counts, Driver, SLICE_MS_THREADS, empty_outcome};
+use crate::scenario::{Kind, Phase, Scenario, typed};
+use crate::target::driver::{
+    Capabilities, Counts, Driver, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_THREADS,
+    TargetKind, Verdict, empty_outcome,
+};
 use crate::target::plan::plan;
 use crate::target_url::addresses;
 
 /// Process names of servers: region servers run in Java.
 const PROCESS_NAMES: [&str; 1] = ["java"];
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "hbase",
+    new: |scenario| Ok(Box::new(HbaseDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: true,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct HbaseDriver {
+struct HbaseDriver {
     scenario: Scenario,
     cluster: Arc<Cluster>,
     data: Dataset,
     operations: Vec<Operation>,
-    server_pid: Option<u32>,
     /// The servers' counters before the phase, or why they are absent.
     before: std::result::Result<Counters, String>,
     sent: Totals,
@@ -46,7 +57,7 @@ pub(crate) struct HbaseDriver {
 }
 
 impl HbaseDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let registry = Registry::parse(&scenario.target.url).map_err(|what| format!("target.url: {what}"))?;
         let mut data: Dataset = typed(scenario.dataset.clone(), "[dataset]", &[])?;
         data.rows = scenario.scaled(data.rows);
@@ -54,9 +65,9 @@ impl HbaseDriver {
         data.check()?;
         let mut operations = Vec::new();
         for operation in &scenario.operations {
-            let place = format!("operation `{}`", operation.name);
-            let keys: Keys = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
-            operations.push(Operation::new(&keys, &data).map_err(|what| format!("{place}: {what}"))?);
+            let keys: Keys = operation.options()?;
+            let made = Operation::new(&keys, &data);
+            operations.push(made.map_err(|what| format!("{}: {what}", operation.place()))?);
         }
         let silence = Duration::from_secs(SILENCE_TIMEOUT_S);
         let driver = Self {
@@ -64,30 +75,18 @@ impl HbaseDriver {
             cluster: Arc::new(Cluster::new(registry, data.table.clone(), silence)),
             data,
             operations,
-            server_pid: None,
             before: Err("no phase has begun".to_owned()),
             sent: Totals::default(),
             written: None,
             findings: Vec::new(),
         };
-        for phase in &scenario.phases {
-            PhaseKeys::of(phase)?;
-            driver.workload(phase).map_err(|error| format!("phase `{}`: {error}", phase.name))?;
-        }
+        scenario.phases.iter().try_for_each(|phase| PhaseKeys::of(phase).map(drop))?;
+        scenario.check_phases(|phase| driver.workload(phase))?;
         Ok(driver)
     }
 
     fn workload(&self, phase: &Phase) -> Result<Workload> {
-        let groups: Vec<(u32, Vec<(u16, u32)>)> = phase
-            .mixes
-            .iter()
-            .map(|mix| {
-                let weight =
-                    |name: &str| self.scenario.operation(name).map_or(0, |operation| operation.weight);
-                let classes = mix.operations.iter().map(|name| (self.scenario.class_of(name), weight(name)));
-                (mix.connections, classes.collect())
-            })
-            .collect();
+        let groups = self.scenario.groups(phase);
         let classes: Vec<u16> =
             groups.iter().flat_map(|(_, classes)| classes.iter().map(|(class, _)| *class)).collect();
         let choice = OperationChoice::new(&groups).map_err(Error::Options)?;
@@ -201,25 +200,29 @@ impl HbaseDriver {
 }
 
 impl Driver for HbaseDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        // Each process reads back the rows that it wrote.
+        Capabilities { verifies_parts: true, ..Capabilities::of_threads(&self.scenario) }
     }
 
-    fn has_thread_each(&self) -> bool {
-        true
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        let slice_ms = (phase.kind != Kind::Load).then_some(SLICE_MS_THREADS);
+        PhaseCapabilities::new(phase, &self.scenario, slice_ms)
     }
 
-    fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
+    fn open(&mut self, _: &Context, _: &Progress) -> Result<Opened> {
         let status = self.cluster.status().map_err(|why| self.failed(&why))?;
         let server = status.servers_name.first();
         let address = server.and_then(|server| {
             addresses(&server.host_name, u16::try_from(server.port?).ok()?).ok()?.first().copied()
         });
-        self.server_pid = address.and_then(|address| server_pid(address, &PROCESS_NAMES));
+        let server_pid = address.and_then(|address| server_pid(address, &PROCESS_NAMES));
         let product = status.hbase_version.map(|version| format!("HBase {}", version.version));
         let count = status.servers_name.len().to_string();
         let settings = [("region_servers".to_owned(), count)].into();
-        Ok(Target { address: self.cluster.registry.url(), product, started_by_run: false, settings })
+        let address = self.cluster.registry.url();
+        let target = Target { address, product, started_by_run: false, settings };
+        Ok(Opened { target, server_pid, ..Opened::default() })
     }
 
     fn conclusions(&self, result: &RunResult) -> Vec<String> {
@@ -236,14 +239,6 @@ impl Driver for HbaseDriver {
         vec![left_behind(&what, &load_command(&self.scenario, &drops, &self.cluster.registry.url()))]
     }
 
-    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
-        (phase.kind != Kind::Load).then_some(SLICE_MS_THREADS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        self.server_pid
-    }
-
     fn sources(&self) -> Vec<Box<dyn Source>> {
         vec![Box::new(RegionServers::new(Arc::clone(&self.cluster)))]
     }
@@ -258,13 +253,8 @@ impl Driver for HbaseDriver {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
         (self.sent, self.written) = (Totals::default(), None);
         let keys = PhaseKeys::of(phase).map_err(Error::Options)?;
         if keys.action == Some(Action::Drop) {
@@ -279,7 +269,7 @@ impl Driver for HbaseDriver {
         let server = &regions.all()[0].server;
         let target = addresses(&server.host, server.port).map_err(Error::Options)?[0];
         let workload = self.workload(phase)?;
-        let plan = plan(phase, &self.scenario, target, self.classes(), part);
+        let plan = plan(phase, &self.scenario, target, part);
         let outcome = threads::run(&workload, &plan, shared, on_event)?;
         self.sent = workload.tally().totals();
         for (reason, count) in workload.tally().reasons() {
@@ -307,13 +297,8 @@ impl Driver for HbaseDriver {
         self.sent.by_name()
     }
 
-    fn verify(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        _: &[SegmentOutcome],
-        all_counts: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
+    fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
+        let PhaseEnd { phase, part, all_counts, .. } = end;
         self.sent = Totals::from_names(all_counts);
         let mut checks = Vec::new();
         let is_drop = PhaseKeys::of(phase).map_err(Error::Options)?.action == Some(Action::Drop);
@@ -322,6 +307,6 @@ impl Driver for HbaseDriver {
             self.flush(phase)?;
         }
         checks.extend(self.content_checks()?);
-        Ok((checks, std::mem::take(&mut self.findings)))
+        Ok(Verdict { checks, findings: std::mem::take(&mut self.findings) })
     }
 }

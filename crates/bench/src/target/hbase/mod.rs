@@ -34,7 +34,7 @@ mod tally;
 mod write;
 mod zookeeper;
 
-pub(crate) use driver::HbaseDriver;
+pub(crate) use driver::KIND;
 
 #[cfg(test)]
 mod tests;

@@ -11,17 +11,19 @@ use serde::Deserialize;
 
 use super::fio::{self, Job};
 use super::{Host, Kernel};
-use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared, threads};
+use crate::engine::{Ended, Event, Load, SegmentOutcome, threads};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::{Progress, position};
 use crate::protocol::OperationChoice;
 use crate::recorder::{Recorder, Second, Window};
-use crate::result::{Check, Target};
-use crate::scenario::{OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, no_keys, typed};
-use crate::target::driver::SLICE_MS_THREADS;
-use crate::target::driver::{Counts, Driver, empty_outcome};
-use crate::target::plan::{plan, segments};
+use crate::result::Target;
+use crate::scenario::{Operation, Phase, Scenario, typed};
+use crate::target::driver::{
+    Capabilities, Driver, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_THREADS, TargetKind,
+    Verdict, empty_outcome,
+};
+use crate::target::plan::plan;
 
 /// Slice length for kernels that sync a file, milliseconds. A slow disk was seen to take 8 ms per sync. One sync more
 /// or less then changes the figure of a slice by less than a percent.
@@ -52,8 +54,28 @@ enum Workload {
     Fio(Job),
 }
 
+impl Workload {
+    fn of(operation: &Operation) -> std::result::Result<Self, String> {
+        if operation.driver_keys.contains_key("kernel") {
+            return Ok(Self::Kernel(operation.options::<KernelOptions>()?.kernel));
+        }
+        let job: Job = operation.options()?;
+        job.check().map_err(|what| format!("{}: {what}", operation.place()))?;
+        Ok(Self::Fio(job))
+    }
+}
+
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "host",
+    new: |scenario| Ok(Box::new(HostDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: true,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct HostDriver {
+pub(super) struct HostDriver {
     scenario: Scenario,
     dataset: DatasetOptions,
     works: Vec<Workload>,
@@ -61,36 +83,23 @@ pub(crate) struct HostDriver {
 }
 
 impl HostDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let dataset: DatasetOptions = typed(scenario.dataset.clone(), "[dataset]", &[])?;
-        let mut works = Vec::new();
-        for operation in &scenario.operations {
-            let place = format!("operation `{}`", operation.name);
-            works.push(if operation.driver_keys.contains_key("kernel") {
-                Workload::Kernel(
-                    typed::<KernelOptions>(operation.driver_keys.clone(), &place, OPERATION_KEYS)?.kernel,
-                )
-            } else {
-                let job: Job = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
-                job.check().map_err(|what| format!("{place}: {what}"))?;
-                Workload::Fio(job)
-            });
-        }
+        let works =
+            scenario.operations.iter().map(Workload::of).collect::<std::result::Result<Vec<_>, _>>()?;
         let driver = Self { scenario: scenario.clone(), dataset, works, findings: Vec::new() };
-        for phase in &scenario.phases {
-            let jobs = driver.jobs(phase);
-            let classes = phase.mixes.iter().map(|mix| mix.operations.len()).sum::<usize>();
-            if !jobs.is_empty() && (jobs.len() != 1 || classes != 1) {
-                return Err(format!(
-                    "phase `{}`: a job of fio has a phase of its own: operations = [\"one\"]",
-                    phase.name
-                ));
-            }
-            for mix in &phase.mixes {
-                no_keys(&mix.driver_keys, &format!("phase `{}`", phase.name), PHASE_KEYS)?;
-            }
-        }
+        scenario.phases.iter().try_for_each(|phase| driver.check(phase))?;
         Ok(driver)
+    }
+
+    fn check(&self, phase: &Phase) -> std::result::Result<(), String> {
+        let place = phase.place();
+        let jobs = self.jobs(phase);
+        let classes = phase.mixes.iter().map(|mix| mix.operations.len()).sum::<usize>();
+        if !jobs.is_empty() && (jobs.len() != 1 || classes != 1) {
+            return Err(format!("{place}: a job of fio has a phase of its own: operations = [\"one\"]"));
+        }
+        phase.mixes.iter().try_for_each(|mix| mix.no_options(&place))
     }
 
     fn jobs(&self, phase: &Phase) -> Vec<(u16, &Job)> {
@@ -107,12 +116,8 @@ impl HostDriver {
         &self.works[usize::from(self.scenario.class_of(operation))]
     }
 
-    fn fio(
-        &mut self,
-        phase: &Phase,
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<SegmentOutcome> {
+    fn fio(&mut self, run: PhaseRun<'_>) -> Result<SegmentOutcome> {
+        let PhaseRun { phase, shared, on_event, .. } = run;
         let (class, job) = match self.jobs(phase)[..] {
             [(class, job)] => (class, job.clone()),
             _ => return Err(Error::Options("BUG: a phase of fio has one job".to_owned())),
@@ -145,27 +150,9 @@ impl HostDriver {
         })
     }
 
-    fn kernels(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
-        let groups: Vec<(u32, Vec<(u16, u32)>)> = phase
-            .mixes
-            .iter()
-            .map(|mix| {
-                let classes = mix.operations.iter().map(|name| {
-                    (
-                        self.scenario.class_of(name),
-                        self.scenario.operation(name).map_or(0, |operation| operation.weight),
-                    )
-                });
-                (mix.connections, classes.collect())
-            })
-            .collect();
-        let choice = OperationChoice::new(&groups).map_err(Error::Options)?;
+    fn kernels(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
+        let choice = OperationChoice::new(&self.scenario.groups(phase)).map_err(Error::Options)?;
         let kernels = self.works.iter().map(|work| match work {
             Workload::Kernel(kernel) => *kernel,
             // Phases of fio do not get here.
@@ -173,7 +160,7 @@ impl HostDriver {
         });
         let host = Host::new(kernels.collect(), choice, &self.dataset.directory);
         let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        let plan = plan(phase, &self.scenario, nowhere, self.classes(), part);
+        let plan = plan(phase, &self.scenario, nowhere, part);
         let segments = threads::run(&host, &plan, shared, on_event)?.segments;
         // A finding covers all threads, and this process knows only its own.
         for segment in segments.iter().filter(|_| part.1 == 1) {
@@ -197,15 +184,30 @@ fn how_far(second: u64, name: &str, job: &Job) -> String {
 }
 
 impl Driver for HostDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_threads(&self.scenario)
     }
 
-    fn has_thread_each(&self) -> bool {
-        true
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        let syncs = phase
+            .mixes
+            .iter()
+            .flat_map(|mix| &mix.operations)
+            .any(|name| self.work(name) == &Workload::Kernel(Kernel::Fsync));
+        let slice_ms = if syncs { SLICE_MS_DISK } else { SLICE_MS_THREADS };
+        let mut capabilities = PhaseCapabilities::new(phase, &self.scenario, Some(slice_ms));
+        if let [(_, job)] = self.jobs(phase)[..] {
+            // fio reports its figures at the end.
+            (capabilities.slice_ms, capabilities.figures_each_second) = (None, false);
+            let window = fio::in_flight(&job.engine, job.depth.into(), job.direct) as usize;
+            for segment in &mut capabilities.segments {
+                segment.loads = vec![Load::Closed { window, pause: Duration::ZERO }];
+            }
+        }
+        capabilities
     }
 
-    fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
+    fn open(&mut self, _: &Context, _: &Progress) -> Result<Opened> {
         let mut product = None;
         if self.works.iter().any(|work| matches!(work, Workload::Fio(_))) {
             product = Some(fio::version()?);
@@ -221,57 +223,23 @@ impl Driver for HostDriver {
         let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let settings =
             model.map(|(_, model)| ("processor".to_owned(), model.to_owned())).into_iter().collect();
-        Ok(Target { address: "this machine".to_owned(), product, started_by_run: false, settings })
+        let target = Target { address: "this machine".to_owned(), product, started_by_run: false, settings };
+        Ok(Opened { target, ..Opened::default() })
     }
 
-    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
-        let mut segments = segments(phase, scenario);
-        if let [(_, job)] = self.jobs(phase)[..] {
-            let window = fio::in_flight(&job.engine, job.depth.into(), job.direct) as usize;
-            segments
-                .iter_mut()
-                .for_each(|one| one.loads = vec![Load::Closed { window, pause: Duration::ZERO }]);
-        }
-        segments
-    }
-
-    /// fio reports its figures at the end.
-    fn has_figures_each_second(&self, phase: &Phase) -> bool {
-        self.jobs(phase).is_empty()
-    }
-
-    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
-        let does =
-            |work| phase.mixes.iter().flat_map(|mix| &mix.operations).any(|name| self.work(name) == work);
-        let usual = if does(&Workload::Kernel(Kernel::Fsync)) { SLICE_MS_DISK } else { SLICE_MS_THREADS };
-        self.jobs(phase).is_empty().then_some(usual)
-    }
-
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
-        if self.jobs(phase).is_empty() {
-            return self.kernels(phase, part, shared, on_event);
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        if self.jobs(run.phase).is_empty() {
+            return self.kernels(run);
         }
         // One file allows one fio.
-        if part.0 > 0 {
-            return Ok(vec![empty_outcome(self.classes().len(), on_event)]);
+        if run.part.0 > 0 {
+            return Ok(vec![empty_outcome(self.works.len(), run.on_event)]);
         }
-        Ok(vec![self.fio(phase, shared, on_event)?])
+        Ok(vec![self.fio(run)?])
     }
 
-    fn verify(
-        &mut self,
-        _: &Phase,
-        _: (u32, u32),
-        _: &[SegmentOutcome],
-        _: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
-        Ok((Vec::new(), std::mem::take(&mut self.findings)))
+    fn verify(&mut self, _: &PhaseEnd<'_>) -> Result<Verdict> {
+        Ok(Verdict { findings: std::mem::take(&mut self.findings), ..Verdict::default() })
     }
 }
 
@@ -283,15 +251,17 @@ mod tests {
     fn jobs_of_fio_have_no_seconds_to_show_and_durable_writes_have_long_slices() {
         let scenario = Scenario::load("host-disk", &[]).unwrap();
         let driver = HostDriver::new(&scenario).unwrap();
-        assert!(scenario.phases.iter().all(|phase| !driver.has_figures_each_second(phase)));
+        assert!(scenario.phases.iter().all(|phase| !driver.phase_capabilities(phase).figures_each_second));
         let job: Job = toml::from_str("rw = 'randread'\nblock = '4k'\ndepth = 32\nsize = '2g'").unwrap();
         let line = "   7 s  fio carries out reads: randread of 2g in blocks of 4k, depth 32";
         assert_eq!(how_far(7, "reads", &job), line);
         let kernels = Scenario::load("host-cpu", &[]).unwrap();
         let driver = HostDriver::new(&kernels).unwrap();
-        assert!(kernels.phases.iter().all(|phase| driver.has_figures_each_second(phase)));
-        let slice_ms =
-            |name: &str| driver.slice_ms(kernels.phases.iter().find(|phase| phase.name == name).unwrap());
+        assert!(kernels.phases.iter().all(|phase| driver.phase_capabilities(phase).figures_each_second));
+        let slice_ms = |name: &str| {
+            let phase = kernels.phases.iter().find(|phase| phase.name == name).unwrap();
+            driver.phase_capabilities(phase).slice_ms
+        };
         assert_eq!((slice_ms("spawn-1"), slice_ms("fsync-1")), (Some(SLICE_MS_THREADS), Some(SLICE_MS_DISK)));
     }
 }

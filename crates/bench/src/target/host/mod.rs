@@ -12,4 +12,4 @@ mod memory;
 mod pool;
 
 pub use blocking::{Host, Kernel};
-pub(crate) use driver::HostDriver;
+pub(crate) use driver::KIND;

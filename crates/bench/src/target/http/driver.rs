@@ -11,15 +11,17 @@ use std::sync::Arc;
 
 use super::options::{ConnectionOption, DataOption, GroupOptions, OperationOptions, StatusOption};
 use super::{Data, Expect, GroupConfig, Http, Operation, Request, Tally, Version, probe};
-use crate::engine::{Event, SegmentOutcome, Shared, event};
+use crate::engine::{SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, Target};
 use crate::sampling::{Elasticsearch, Nginx, PollCount, Source, StubStatus, server_pid};
-use crate::scenario::{Mix, OPERATION_KEYS, Phase, Scenario, typed};
-use crate::target::driver::SLICE_MS_EVENTS;
-use crate::target::driver::{Counts, Driver};
+use crate::scenario::{Mix, Phase, Scenario};
+use crate::target::driver::{
+    Capabilities, Counts, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_EVENTS,
+    TargetKind, Verdict,
+};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{ASKED, HTTP, TargetUrl};
 
@@ -39,12 +41,20 @@ struct Total {
     connections: u64,
 }
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "http",
+    new: |scenario| Ok(Box::new(HttpDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: true,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct HttpDriver {
+pub(super) struct HttpDriver {
     scenario: Scenario,
     url: TargetUrl,
     address: Option<SocketAddr>,
-    server_pid: Option<u32>,
     nginx_status: Option<String>,
     elasticsearch_stats: Option<String>,
     data: Data,
@@ -57,7 +67,7 @@ pub(crate) struct HttpDriver {
 }
 
 impl HttpDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = target_url(scenario, &HTTP)?;
         let address = |name: &str| match scenario.dataset.get(name).and_then(toml::Value::as_str) {
             // The result contains the data set unchanged, so a URL with a password is refused.
@@ -75,14 +85,11 @@ impl HttpDriver {
             scenario: scenario.clone(),
             url,
             address: None,
-            server_pid: None,
             polls: Arc::default(),
             status_before: None,
             tallies: Vec::new(),
         };
-        for phase in &scenario.phases {
-            driver.http(phase).map_err(|error| format!("phase `{}`: {error}", phase.name))?;
-        }
+        scenario.check_phases(|phase| driver.http(phase))?;
         Ok(driver)
     }
 
@@ -102,17 +109,13 @@ impl HttpDriver {
     }
 
     fn group(&self, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
-        let own = GroupOptions::read(&self.scenario.dataset, &mix.driver_keys)?;
+        let own = GroupOptions::read(&self.scenario.dataset, mix)?;
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
         }
-        let classes = mix.operations.iter().map(|name| {
-            let weight = self.scenario.operation(name).map_or(0, |operation| operation.weight);
-            (self.scenario.class_of(name), weight)
-        });
         Ok(GroupConfig {
             connections: mix.connections,
-            operations: classes.collect(),
+            operations: self.scenario.weights(mix),
             version: own.protocol,
             window: mix.window,
             close: own.connection == ConnectionOption::Close,
@@ -127,8 +130,8 @@ impl HttpDriver {
         operation: &crate::scenario::Operation,
         close: bool,
     ) -> std::result::Result<Operation, String> {
-        let place = format!("operation `{}`", operation.name);
-        let own: OperationOptions = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
+        let place = operation.place();
+        let own: OperationOptions = operation.options()?;
         let data = self.data;
         own.check_data(data).map_err(|error| format!("{place}: {error}"))?;
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
@@ -210,11 +213,15 @@ impl HttpDriver {
 }
 
 impl Driver for HttpDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_events(&self.scenario)
     }
 
-    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        PhaseCapabilities::new(phase, &self.scenario, Some(SLICE_MS_EVENTS))
+    }
+
+    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Opened> {
         let address = self.url.resolve()?;
         let product = match self.speaks_h1() {
             true => probe::server(address, &self.url.host_port(), &format!("/{}", self.url.path))?,
@@ -222,16 +229,8 @@ impl Driver for HttpDriver {
         };
         self.status()?;
         self.address = Some(address);
-        self.server_pid = server_pid(address, &PROCESS_NAMES);
-        Ok(Target { address: address.to_string(), product, ..Target::default() })
-    }
-
-    fn slice_ms(&self, _: &Phase) -> Option<u32> {
-        Some(SLICE_MS_EVENTS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        self.server_pid
+        let target = Target { address: address.to_string(), product, ..Target::default() };
+        Ok(Opened { target, server_pid: server_pid(address, &PROCESS_NAMES), ..Opened::default() })
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
@@ -247,16 +246,11 @@ impl Driver for HttpDriver {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
         let driver = self.http(phase).map_err(Error::Options)?;
-        let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
-        let plan = plan(phase, &self.scenario, address, self.classes(), part);
+        let address = self.address.expect(NOT_OPEN);
+        let plan = plan(phase, &self.scenario, address, part);
         let outcome = event::run(&driver, &plan, shared, on_event)?;
         self.tallies = outcome.sessions.iter().map(|session| session.tally).collect();
         Ok(outcome.segments)
@@ -271,25 +265,16 @@ impl Driver for HttpDriver {
             .into()
     }
 
-    fn verify(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        _segments: &[SegmentOutcome],
-        all_counts: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
-        if part.0 > 0 {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let count = |name: &str| all_counts.get(name).copied().unwrap_or(0);
+    fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
+        let count = |name: &str| end.all_counts.get(name).copied().unwrap_or(0);
         let total =
             Total { written: count(WRITTEN), repeated: count(REPEATED), connections: count(CONNECTIONS) };
-        let (checks, mut findings) = self.request_check(&phase.name, &total)?;
+        let (checks, mut findings) = self.request_check(&end.phase.name, &total)?;
         findings.push(format!(
             "{}: {} requests over {} connections, {} of them once more because the server had ended the connection before it \
              read them.",
-            phase.name, total.written, total.connections, total.repeated
+            end.phase.name, total.written, total.connections, total.repeated
         ));
-        Ok((checks, findings))
+        Ok(Verdict { checks, findings })
     }
 }

@@ -14,7 +14,7 @@ mod protocol;
 mod request;
 mod template;
 
-pub(crate) use driver::HttpDriver;
+pub(crate) use driver::KIND;
 pub use expect::Expect;
 pub use protocol::{GroupConfig, Http, Tally, Version};
 pub use request::Operation;

@@ -8,7 +8,7 @@ use toml::Table;
 use super::{Data, Version, has_data, has_key};
 use crate::dataset::{Alphabet, Content, Distribution};
 use crate::limits::HTTP_DATA_BYTES_MAX;
-use crate::scenario::{PHASE_KEYS, typed};
+use crate::scenario::{Mix, typed};
 
 /// Keys of an operation.
 #[derive(Debug, Deserialize)]
@@ -118,14 +118,12 @@ const OF_DATASET: [(&str, &str); 5] = [
 const ONE_DATA: &str = "what one phase writes another reads";
 
 impl GroupOptions {
-    /// Merges the keys of the data set with `own`, those of phase and mix.
-    pub(super) fn read(dataset: &Table, own: &Table) -> std::result::Result<Self, String> {
-        if let Some((name, why)) = OF_DATASET.iter().find(|(name, _)| own.contains_key(*name)) {
+    /// Merges the keys of the data set with those of phase and mix.
+    pub(super) fn read(dataset: &Table, mix: &Mix) -> std::result::Result<Self, String> {
+        if let Some((name, why)) = OF_DATASET.iter().find(|(name, _)| mix.driver_keys.contains_key(*name)) {
             return Err(format!("`{name}` belongs into [dataset]: {why}"));
         }
-        let mut table = of_all_phases(dataset);
-        table.extend(own.clone());
-        typed(table, "its options", PHASE_KEYS)
+        mix.options(&of_all_phases(dataset), "its options")
     }
 
     /// Refuses unknown keys of `[dataset]`. A separate check gives better suggestions.

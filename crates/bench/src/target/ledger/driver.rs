@@ -16,19 +16,20 @@ use serde::Deserialize;
 
 use super::{CLASSES, Ledger, LedgerCheck, Options, Timing};
 use crate::engine::event::now_ms;
-use crate::engine::{Ended, Event, Load, Segment, SegmentOutcome, Shared};
+use crate::engine::{Ended, Event, Load, SegmentOutcome};
 use crate::error::{Error, Result};
 use crate::limits::{IN_FLIGHT_MAX, LEDGER_DEVICES_MAX};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
-use crate::result::{Check, Target};
+use crate::result::Check;
 use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, TARGET_KEYS, typed};
 use crate::server::DataDirectory;
-use crate::server_process::ServerProcess;
-use crate::target::driver::{Counts, Driver};
+use crate::target::driver::{
+    Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, TargetKind, Verdict,
+    own_server,
+};
 use crate::target::mqtt::Version;
-use crate::target::plan;
 
 const TICK: Duration = Duration::from_millis(50);
 /// The mean time between the start of a server and its kill.
@@ -52,9 +53,18 @@ fn v311() -> String {
     "3.1.1".to_owned()
 }
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "ledger",
+    new: |scenario| Ok(Box::new(LedgerDriver::new(scenario)?)),
+    target_keys: true,
+    operation_keys: true,
+    dataset_keys: false,
+};
+
 /// The driver of one scenario.
-pub(crate) struct LedgerDriver {
-    seed: u64,
+pub(super) struct LedgerDriver {
+    scenario: Scenario,
     phase: String,
     options: Options,
     data: Option<PathBuf>,
@@ -66,7 +76,7 @@ pub(crate) struct LedgerDriver {
 }
 
 impl LedgerDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         if !scenario.target.url.is_empty() {
             return Err(
                 "the ledger kills its server and starts one of its own: leave out the target".to_owned()
@@ -79,9 +89,9 @@ impl LedgerDriver {
         let [phase] = &scenario.phases[..] else {
             return Err("a ledger has one [[phase]]".to_owned());
         };
-        let options = options(phase).map_err(|what| format!("phase `{}`: {what}", phase.name))?;
+        let options = options(phase).map_err(|what| format!("{}: {what}", phase.place()))?;
         Ok(Self {
-            seed: scenario.head.seed,
+            scenario: scenario.clone(),
             phase: phase.name.clone(),
             options,
             data: target.data,
@@ -92,12 +102,7 @@ impl LedgerDriver {
     }
 
     fn check(&self, what: &str, expected: u64, found: u64) -> Check {
-        Check {
-            what: format!("{what} ({})", self.phase),
-            expected: expected.to_string(),
-            found: found.to_string(),
-            passed: found == expected,
-        }
+        Check::equal(format!("{what} ({})", self.phase), expected, found)
     }
 
     fn checks(&self, when: &str, found: &LedgerCheck) -> [Check; 4] {
@@ -139,11 +144,24 @@ fn options(phase: &Phase) -> std::result::Result<Options, String> {
 }
 
 impl Driver for LedgerDriver {
-    fn classes(&self) -> Vec<String> {
-        CLASSES.map(str::to_owned).to_vec()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            classes: CLASSES.map(str::to_owned).to_vec(),
+            one_process: Some("one process kills the server and knows every point: leave out --workers"),
+            ..Capabilities::of_threads(&self.scenario)
+        }
     }
 
-    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        let mut capabilities = PhaseCapabilities::new(phase, &self.scenario, None);
+        // With this load the segment has no arrival that could be checked: devices wait for answers while the server is
+        // killed and restarted.
+        let killer = Load::Closed { window: 1, pause: LIFE };
+        capabilities.segments.iter_mut().for_each(|segment| segment.loads.push(killer));
+        capabilities
+    }
+
+    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
         if let Some(data) = &self.data
             && std::fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_some())
         {
@@ -155,47 +173,17 @@ impl Driver for LedgerDriver {
         let data_directory = DataDirectory::new(self.data.as_deref())?;
         let binary = context.server_binary.display();
         progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
-        let ledger =
-            Ledger::start(&context.server_binary, data_directory.path(), self.seed, self.options.clone())?;
+        let (binary, seed) = (&context.server_binary, self.scenario.head.seed);
+        let ledger = Ledger::start(binary, data_directory.path(), seed, self.options.clone())?;
         let (address, durability) = ledger.describe()?;
+        let server_process = Some(ledger.server_process());
         (self.ledger, self.data_directory) = (Some(ledger), Some(data_directory));
-        Ok(Target {
-            address,
-            product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
-            started_by_run: true,
-            settings: [("durability".to_owned(), durability)].into(),
-        })
+        Ok(Opened { target: own_server(address, durability), server_process, ..Opened::default() })
     }
 
-    /// The segment has no arrival that could be checked: devices wait for answers while the server is killed and
-    /// restarted.
-    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
-        let mut segments = plan::segments(phase, scenario);
-        let killer = Load::Closed { window: 1, pause: LIFE };
-        segments.iter_mut().for_each(|segment| segment.loads.push(killer));
-        segments
-    }
-
-    fn server_process(&self) -> Option<ServerProcess> {
-        self.ledger.as_ref().map(Ledger::server_process)
-    }
-
-    fn has_thread_each(&self) -> bool {
-        true
-    }
-
-    fn several_processes(&self) -> std::result::Result<(), String> {
-        Err("one process kills the server and knows every point: leave out --workers".to_owned())
-    }
-
-    fn run(
-        &mut self,
-        _phase: &Phase,
-        _part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
-        let ledger = self.ledger.as_mut().expect("BUG: the driver is not open");
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { shared, on_event, .. } = run;
+        let ledger = self.ledger.as_mut().expect(NOT_OPEN);
         let window = Window { from_ns: 0, until_ns: u64::MAX };
         let recorder = Mutex::new(Recorder::new(window, CLASSES.len()));
         let (at, started_ms) = (Instant::now(), now_ms());
@@ -229,25 +217,19 @@ impl Driver for LedgerDriver {
         Ok(vec![SegmentOutcome { recorder, started_ms, measured, ended, first_loss_s: None }])
     }
 
-    fn verify(
-        &mut self,
-        _: &Phase,
-        _: (u32, u32),
-        _: &[SegmentOutcome],
-        _: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
+    fn verify(&mut self, _: &PhaseEnd<'_>) -> Result<Verdict> {
         let mut found: Vec<(&str, LedgerCheck)> = Vec::new();
         if self.failure.is_none() {
             self.failure = self.check_at_end(&mut found).err();
         }
         let kills = self.ledger.as_ref().map_or(0, |ledger| ledger.kills().len());
         let check = self.check("kills", self.options.kills.into(), kills as u64);
-        let (mut checks, findings) = self.verdict(found);
-        checks.insert(0, check);
-        Ok((checks, findings))
+        let mut verdict = self.verdict(found);
+        verdict.checks.insert(0, check);
+        Ok(verdict)
     }
 
-    fn stopped(&mut self) -> (Vec<Check>, Vec<String>) {
+    fn stopped(&mut self) -> Verdict {
         // A stopped run still reports the losses that were found before.
         self.verdict(Vec::new())
     }
@@ -261,8 +243,8 @@ impl Driver for LedgerDriver {
 impl LedgerDriver {
     /// Sums up the checks after the kills and after the end. If the promise was broken, the driver keeps the data
     /// directory.
-    fn verdict(&mut self, mut found: Vec<(&str, LedgerCheck)>) -> (Vec<Check>, Vec<String>) {
-        let ledger = self.ledger.as_ref().expect("BUG: the driver is not open");
+    fn verdict(&mut self, mut found: Vec<(&str, LedgerCheck)>) -> Verdict {
+        let ledger = self.ledger.as_ref().expect(NOT_OPEN);
         found.insert(0, ("after a kill", ledger.after_kills().clone()));
         let checks = found.iter().flat_map(|(when, judgement)| self.checks(when, judgement)).collect();
         let mut findings = vec![said(&self.phase, ledger)];
@@ -273,13 +255,13 @@ impl LedgerDriver {
         if is_broken || self.failure.is_some() {
             findings.extend(self.keep_evidence());
         }
-        (checks, findings)
+        Verdict { checks, findings }
     }
 
     /// Checks all points after the last kill, and again after an orderly stop. `found` keeps the results if a later
     /// step fails.
     fn check_at_end(&mut self, found: &mut Vec<(&str, LedgerCheck)>) -> Result<()> {
-        let ledger = self.ledger.as_mut().expect("BUG: the driver is not open");
+        let ledger = self.ledger.as_mut().expect(NOT_OPEN);
         found.push(("at the end", ledger.check_all()?));
         ledger.stop_and_start()?;
         found.push(("after an orderly stop", ledger.check_all()?));

@@ -8,7 +8,7 @@ mod kills;
 mod points;
 mod writer;
 
-pub(crate) use driver::LedgerDriver;
+pub(crate) use driver::KIND;
 pub use kills::{CLASSES, Kill, Ledger, Options};
 pub use points::{LedgerCheck, PointLedger};
 pub use writer::Timing;

@@ -1,12 +1,11 @@
 //! Keys of a scenario for devices: `[dataset]`, and the overrides of a phase or a mix.
 
 use serde::Deserialize;
-use toml::Table;
 use wire::mqtt::QoS;
 
 use super::{Messages, Version};
 use crate::payload::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Template};
-use crate::scenario::{Arrival, Mix, PHASE_KEYS, Phase, Scenario, typed};
+use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
 
 /// Keys of the devices of one mix.
 #[derive(Debug, Deserialize)]
@@ -75,7 +74,7 @@ pub(super) struct PhaseDevices {
 
 impl PhaseDevices {
     pub(super) fn read(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
-        let place = format!("phase `{}`", phase.name);
+        let place = phase.place();
         // A separate check of `[dataset]` gives better suggestions.
         typed::<DeviceOptions>(scenario.dataset.clone(), "[dataset]", &[])?;
         Self::of(scenario, phase, &place).map_err(|what| match what.starts_with(&place) {
@@ -91,7 +90,7 @@ impl PhaseDevices {
         let mut all: Option<DeviceOptions> = None;
         let mut groups = Vec::with_capacity(phase.mixes.len());
         for mix in &phase.mixes {
-            let options = read(scenario, mix, place)?;
+            let options: DeviceOptions = mix.options(&scenario.dataset, place)?;
             options.check(phase)?;
             groups.push(options.messages(mix, class(scenario, mix)?));
             match &all {
@@ -108,12 +107,6 @@ impl PhaseDevices {
         let options = all.ok_or("it has no mix")?;
         Ok(Self { options, groups })
     }
-}
-
-fn read(scenario: &Scenario, mix: &Mix, place: &str) -> Result<DeviceOptions, String> {
-    let mut table: Table = scenario.dataset.clone();
-    table.extend(mix.driver_keys.clone());
-    typed(table, place, PHASE_KEYS)
 }
 
 /// The class of a mix's operations: a device carries out one operation.

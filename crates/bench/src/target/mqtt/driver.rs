@@ -11,29 +11,38 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use toml::Table;
-
 use super::devices::PhaseDevices;
 use super::platform::{Platform, TargetOptions, leftover_finding};
 use super::verify::Verification;
 use super::{Config, Messages, Mqtt, Tally};
-use crate::engine::{Event, SegmentOutcome, Shared, event};
+use crate::engine::{SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
 use crate::sampling::{Prometheus, Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
-use crate::target::driver::SLICE_MS_EVENTS;
-use crate::target::driver::{Counts, Driver};
+use crate::target::driver::{
+    Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_EVENTS,
+    TargetKind, Verdict,
+};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::MQTT;
 
 /// Process names of brokers. Brokers in Erlang run as the Erlang machine.
 const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "mqtt",
+    new: |scenario| Ok(Box::new(MqttDriver::new(scenario)?)),
+    target_keys: true,
+    operation_keys: false,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct MqttDriver {
+pub(super) struct MqttDriver {
     scenario: Scenario,
     target: TargetOptions,
     address: Option<SocketAddr>,
@@ -46,7 +55,7 @@ pub(crate) struct MqttDriver {
 }
 
 impl MqttDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let has_target = !scenario.target.url.is_empty();
         if has_target {
             target_url(scenario, &MQTT)?;
@@ -69,21 +78,31 @@ impl MqttDriver {
 }
 
 impl Driver for MqttDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        // Each process reads back the points of its own devices.
+        Capabilities {
+            starts_server: self.starts_server(),
+            verifies_parts: true,
+            ..Capabilities::of_events(&self.scenario)
+        }
     }
 
-    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        PhaseCapabilities::new(phase, &self.scenario, Some(SLICE_MS_EVENTS))
+    }
+
+    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
         let options = self.of_phase(&self.scenario.phases[0])?.options;
-        let (address, started) = if self.scenario.target.url.is_empty() {
+        let started = self.starts_server();
+        let address = if started {
             let options = (&self.target, &options);
             let (address, platform) = Platform::start(&self.scenario, options, context, progress)?;
             self.platform = Some(platform);
-            (address, true)
+            address
         } else {
             let address = target_url(&self.scenario, &MQTT).map_err(Error::Options)?.resolve()?;
             self.platform = Platform::running(address, &self.scenario, (&self.target, &options), progress)?;
-            (address, false)
+            address
         };
         self.address = Some(address);
         let mut target =
@@ -93,19 +112,17 @@ impl Driver for MqttDriver {
             target.product = started.then(|| format!("tacho {}", env!("CARGO_PKG_VERSION")));
             target.settings = [("durability".to_owned(), platform.durability.clone())].into();
         }
-        Ok(target)
-    }
-
-    fn starts_server(&self) -> bool {
-        self.scenario.target.url.is_empty()
-    }
-
-    fn target_overrides(&self) -> Table {
-        self.platform
-            .as_ref()
-            .zip(self.address)
-            .map(|(platform, at)| platform.target_overrides(at))
-            .unwrap_or_default()
+        let platform = self.platform.as_ref();
+        let server = platform.and_then(|platform| platform.server.as_ref());
+        Ok(Opened {
+            target,
+            server_pid: match server {
+                Some(server) => Some(server.sampled().pid()),
+                None => server_pid(address, &PROCESS_NAMES),
+            },
+            target_overrides: platform.map(|it| it.target_overrides(address)).unwrap_or_default(),
+            ..Opened::default()
+        })
     }
 
     fn conclusions(&self, _: &RunResult) -> Vec<String> {
@@ -119,31 +136,16 @@ impl Driver for MqttDriver {
             .collect()
     }
 
-    fn slice_ms(&self, _: &Phase) -> Option<u32> {
-        Some(SLICE_MS_EVENTS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        let started = self.platform.as_ref().and_then(|platform| platform.server.as_ref());
-        let pid = started.map(|server| server.sampled().pid());
-        pid.or_else(|| server_pid(self.address?, &PROCESS_NAMES))
-    }
-
     fn sources(&self) -> Vec<Box<dyn Source>> {
         // Only Tachograph has this address.
         let platform = self.platform.iter();
         platform.map(|platform| Box::new(Prometheus::tacho(&platform.http)) as Box<dyn Source>).collect()
     }
 
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
         let PhaseDevices { options, groups } = self.of_phase(phase)?;
-        let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
+        let address = self.address.expect(NOT_OPEN);
         let driver = Mqtt::new(Config {
             version: options.version().map_err(Error::Options)?,
             groups,
@@ -151,7 +153,7 @@ impl Driver for MqttDriver {
             keep_alive_s: options.keep_alive_s,
             floor_ts_ms: self.floor_ts_ms,
         });
-        let plan = plan(phase, &self.scenario, address, self.classes(), part);
+        let plan = plan(phase, &self.scenario, address, part);
         let outcome = event::run(&driver, &plan, shared, on_event)?;
         self.tallies = vec![Vec::new(); phase.mixes.len()];
         for session in &outcome.sessions {
@@ -161,14 +163,8 @@ impl Driver for MqttDriver {
         Ok(outcome.segments)
     }
 
-    fn verify(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        segments: &[SegmentOutcome],
-        _all_counts: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
-        // Each process reads back the points of its own devices.
+    fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
+        let PhaseEnd { phase, part, segments, .. } = *end;
         let place = match part {
             (_, 1) => phase.name.clone(),
             (number, _) => format!("{}, generator {}", phase.name, number + 1),
@@ -184,9 +180,9 @@ impl Driver for MqttDriver {
             devices().count(),
             devices().count() as f64 / opened.max(1e-9)
         )];
-        let Some(first) = segments.first() else { return Ok((Vec::new(), findings)) };
+        let Some(first) = segments.first() else { return Ok(Verdict { findings, ..Verdict::default() }) };
         if devices().all(|(_, tally)| tally.sent == 0) {
-            return Ok((Vec::new(), findings));
+            return Ok(Verdict { findings, ..Verdict::default() });
         }
         let base_ts_ms = first.started_ms.max(floor_ts_ms);
         let groups = self.of_phase(phase)?.groups;
@@ -196,9 +192,9 @@ impl Driver for MqttDriver {
             _ if verified.is_none() => findings.push(format!("{place}: what was stored was not read back.")),
             some => findings.push(format!("{place}: what {} stored was not read back.", some.join(" and "))),
         }
-        let Some(verified) = verified else { return Ok((Vec::new(), findings)) };
-        findings.push(sentence(&place, &verified));
-        Ok((checks(&place, &verified), findings))
+        findings.extend(verified.as_ref().map(|verified| sentence(&place, verified)));
+        let checks = verified.map_or_else(Vec::new, |verified| checks(&place, &verified));
+        Ok(Verdict { checks, findings })
     }
 
     fn close(&mut self) -> Result<()> {
@@ -207,6 +203,10 @@ impl Driver for MqttDriver {
 }
 
 impl MqttDriver {
+    fn starts_server(&self) -> bool {
+        self.scenario.target.url.is_empty()
+    }
+
     fn of_phase(&self, phase: &Phase) -> Result<PhaseDevices> {
         PhaseDevices::read(&self.scenario, phase).map_err(Error::Options)
     }
@@ -242,12 +242,7 @@ impl MqttDriver {
 }
 
 fn checks(place: &str, verified: &Verification) -> Vec<Check> {
-    let check = |what: &str, found: u64| Check {
-        what: format!("{what} ({place})"),
-        expected: "0".to_owned(),
-        found: found.to_string(),
-        passed: found == 0,
-    };
+    let check = |what: &str, found: u64| Check::equal(format!("{what} ({place})"), 0, found);
     vec![
         check("acknowledged messages that are not stored", verified.missing),
         check("points stored that were never sent", verified.surplus),

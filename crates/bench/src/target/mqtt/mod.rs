@@ -12,5 +12,5 @@ mod protocol;
 mod verify;
 
 pub use codec::{Protocol as Version, TELEMETRY_TOPIC};
-pub(crate) use driver::MqttDriver;
+pub(crate) use driver::KIND;
 pub use protocol::{Config, Messages, Mqtt, Tally};

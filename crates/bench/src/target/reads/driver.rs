@@ -10,19 +10,20 @@ use serde::Deserialize;
 use super::blocking::{Dashboard, Reads};
 use super::fill::{DataSize, ROWS, WRITE};
 use super::queries::NAMES;
-use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, Shared, threads};
+use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, threads};
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::protocol::OperationChoice;
-use crate::result::{Check, Target};
 use crate::sampling::{Prometheus, Source};
-use crate::scenario::{Arrival, Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, no_keys, typed};
+use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
 use crate::server::{ADMIN, DataDirectory, Server, ServerInstance};
-use crate::target::driver::SLICE_MS_THREADS;
-use crate::target::driver::{Counts, Driver};
-use crate::target::plan::{self, plan};
+use crate::target::driver::{
+    Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_THREADS,
+    TargetKind, Verdict, own_server,
+};
+use crate::target::plan::plan;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,8 +39,17 @@ struct OperationOptions {
     _about: Option<String>,
 }
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "reads",
+    new: |scenario| Ok(Box::new(ReadsDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: true,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct ReadsDriver {
+pub(super) struct ReadsDriver {
     scenario: Scenario,
     size: DataSize,
     started: Option<Started>,
@@ -55,7 +65,7 @@ struct Started {
 }
 
 impl ReadsDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         if !scenario.target.url.is_empty() {
             return Err(
                 "the questions go to a server that is filled for them: leave out the target".to_owned()
@@ -70,15 +80,13 @@ impl ReadsDriver {
             ));
         }
         for operation in &scenario.operations {
-            let place = format!("operation `{}`", operation.name);
-            typed::<OperationOptions>(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
+            operation.options::<OperationOptions>()?;
             if operation.name != WRITE && !NAMES.contains(&operation.name.as_str()) {
+                let place = operation.place();
                 return Err(format!("{place}: there is no such question; there are {}", NAMES.join(", ")));
             }
         }
-        for phase in &scenario.phases {
-            check(phase).map_err(|what| format!("phase `{}`: {what}", phase.name))?;
-        }
+        scenario.check_phases(check)?;
         Ok(Self { scenario: scenario.clone(), size: DataSize { devices, hours }, started: None })
     }
 
@@ -114,22 +122,28 @@ fn check(phase: &Phase) -> std::result::Result<(), String> {
     if phase.duration.is_none() {
         return Err("it has no `duration`, for which each question is asked".to_owned());
     }
-    for mix in &phase.mixes {
-        no_keys(&mix.driver_keys, "its options", PHASE_KEYS)?;
-    }
-    Ok(())
+    phase.mixes.iter().try_for_each(|mix| mix.no_options("its options"))
 }
 
 impl Driver for ReadsDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            one_process: Some("one process fills the server and asks it: leave out --workers"),
+            starts_server: true,
+            ..Capabilities::of_threads(&self.scenario)
+        }
     }
 
-    fn has_thread_each(&self) -> bool {
-        true
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        // Several queries have their own results, and writes are on a schedule.
+        let sliced = questions(phase).len() == 1 && !phase.mixes.iter().any(is_writing);
+        let all = PhaseCapabilities::new(phase, &self.scenario, sliced.then_some(SLICE_MS_THREADS));
+        let one = &all.segments[0];
+        let named = |question: &String| Segment { name: format!("{}-{question}", phase.name), ..one.clone() };
+        PhaseCapabilities { segments: questions(phase).iter().map(named).collect(), ..all }
     }
 
-    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Target> {
+    fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
         let data_directory = DataDirectory::new(None)?;
         let instance = ServerInstance::new(&context.server_binary, data_directory.path())?;
         let binary = context.server_binary.display();
@@ -140,38 +154,10 @@ impl Driver for ReadsDriver {
         progress.step(format!("filling {} devices", self.size.devices));
         let dashboard = Dashboard::fill(client, self.size)?;
         progress.step(format!("{} rows written", dashboard.rows()));
-        let target = Target {
-            address: instance.http.to_string(),
-            product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
-            started_by_run: true,
-            settings: [("durability".to_owned(), durability)].into(),
-        };
+        let target = own_server(instance.http.to_string(), durability);
+        let server_pid = Some(server.sampled().pid());
         self.started = Some(Started { server, dashboard, instance, _data_directory: data_directory });
-        Ok(target)
-    }
-
-    fn starts_server(&self) -> bool {
-        true
-    }
-
-    /// A phase with one query can be sliced. Several queries would have their own results, and writes are on a
-    /// schedule.
-    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
-        (questions(phase).len() == 1 && !phase.mixes.iter().any(is_writing)).then_some(SLICE_MS_THREADS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        Some(self.started.as_ref()?.server.sampled().pid())
-    }
-
-    fn several_processes(&self) -> std::result::Result<(), String> {
-        Err("one process fills the server and asks it: leave out --workers".to_owned())
-    }
-
-    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
-        let Some(one) = plan::segments(phase, scenario).into_iter().next() else { return Vec::new() };
-        let named = |question: &String| Segment { name: format!("{}-{question}", phase.name), ..one.clone() };
-        questions(phase).iter().map(named).collect()
+        Ok(Opened { target, server_pid, ..Opened::default() })
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
@@ -180,20 +166,14 @@ impl Driver for ReadsDriver {
         self.started.iter().map(source).collect()
     }
 
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
-        let started = self.started.as_ref().expect("BUG: the driver is not open");
-        let classes = self.classes();
-        let whole = plan(phase, &self.scenario, started.instance.http, classes.clone(), part);
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
+        let started = self.started.as_ref().expect(NOT_OPEN);
+        let whole = plan(phase, &self.scenario, started.instance.http, part);
         let mut outcomes: Vec<SegmentOutcome> = Vec::new();
-        for (index, segment) in self.segments(phase, &self.scenario).into_iter().enumerate() {
+        for (index, segment) in self.phase_capabilities(phase).segments.into_iter().enumerate() {
             let choice = self.classes_of(phase, &questions(phase)[index]).map_err(Error::Options)?;
-            let reads = Reads { dashboard: &started.dashboard, classes: &classes, choice };
+            let reads = Reads { dashboard: &started.dashboard, classes: &whole.classes, choice };
             let plan = Plan { segments: vec![segment], ..whole.clone() };
             let outcome = threads::run(&reads, &plan, shared, |event| {
                 on_event(match event {
@@ -209,14 +189,9 @@ impl Driver for ReadsDriver {
         Ok(outcomes)
     }
 
-    fn verify(
-        &mut self,
-        phase: &Phase,
-        _: (u32, u32),
-        segments: &[SegmentOutcome],
-        _: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
-        let started = self.started.as_ref().expect("BUG: the driver is not open");
+    fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
+        let PhaseEnd { phase, segments, .. } = *end;
+        let started = self.started.as_ref().expect(NOT_OPEN);
         let mut findings = vec![format!(
             "{}: {} rows were stored before the first question.",
             phase.name,
@@ -234,7 +209,7 @@ impl Driver for ReadsDriver {
                 (written * ROWS as u64) as f64 / took.max(1e-9)
             ));
         }
-        Ok((Vec::new(), findings))
+        Ok(Verdict { findings, ..Verdict::default() })
     }
 
     fn close(&mut self) -> Result<()> {
@@ -260,7 +235,7 @@ mod tests {
         let driver = driver(&[]).unwrap();
         let [rest, writing] = &driver.scenario.phases[..] else { panic!() };
         for phase in [rest, writing] {
-            let segments = driver.segments(phase, &driver.scenario);
+            let segments = driver.phase_capabilities(phase).segments;
             let mut names: Vec<String> = segments.into_iter().map(|segment| segment.name).collect();
             // The query comes first, because the writes of later queries add rows to the table.
             assert_eq!(names[0], format!("{}-sql-count-avg", phase.name));

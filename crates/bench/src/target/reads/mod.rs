@@ -8,4 +8,4 @@ mod driver;
 mod fill;
 mod queries;
 
-pub(crate) use driver::ReadsDriver;
+pub(crate) use driver::KIND;

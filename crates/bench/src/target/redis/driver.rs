@@ -11,7 +11,7 @@ use super::control::Control;
 use super::options::groups;
 use super::{GroupConfig, Login, Redis};
 use crate::command_line::{left_behind, load_command, shell_word};
-use crate::engine::{Ended, Event, SegmentOutcome, Shared, event};
+use crate::engine::{Ended, SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::passwords;
@@ -19,8 +19,10 @@ use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
 use crate::sampling::{self, Source, has_name, is_local};
 use crate::scenario::{Kind, Phase, Scenario};
-use crate::target::driver::SLICE_MS_EVENTS;
-use crate::target::driver::{Counts, Driver};
+use crate::target::driver::{
+    Capabilities, Counts, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_EVENTS,
+    TargetKind, Verdict,
+};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{REDIS, TargetUrl, without_password};
 
@@ -29,14 +31,22 @@ const SAMPLED_KEYS: u64 = 100;
 /// Process names of servers of this protocol, to tell them from other processes with the same id.
 const PROCESS_NAMES: [&str; 4] = ["redis", "valkey", "keydb", "tacho"];
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "redis",
+    new: |scenario| Ok(Box::new(RedisDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: true,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct RedisDriver {
+pub(super) struct RedisDriver {
     scenario: Scenario,
     url: TargetUrl,
     login: Login,
     address: Option<SocketAddr>,
     control: Option<Control>,
-    server_pid: Option<u32>,
     loaded: bool,
     /// The number of calls of each command before the phase.
     calls_before: BTreeMap<String, u64>,
@@ -45,7 +55,7 @@ pub(crate) struct RedisDriver {
 }
 
 impl RedisDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = target_url(scenario, &REDIS)?;
         let database = match url.path.as_str() {
             "" => 0,
@@ -55,8 +65,8 @@ impl RedisDriver {
         let password = url.password.clone().or_else(passwords::target);
         let login = Login { user: url.user.clone(), password, database, resp3 };
         for phase in &scenario.phases {
-            Redis::new(groups(scenario, phase)?, login.clone())
-                .map_err(|e| format!("phase `{}`: {e}", phase.name))?;
+            let redis = Redis::new(groups(scenario, phase)?, login.clone());
+            redis.map_err(|what| format!("{}: {what}", phase.place()))?;
         }
         Ok(Self {
             scenario: scenario.clone(),
@@ -64,7 +74,6 @@ impl RedisDriver {
             login,
             address: None,
             control: None,
-            server_pid: None,
             loaded: false,
             calls_before: BTreeMap::new(),
             keys_before: None,
@@ -72,8 +81,8 @@ impl RedisDriver {
         })
     }
 
-    fn control(&mut self) -> Result<&mut Control> {
-        self.control.as_mut().ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))
+    fn control(&mut self) -> &mut Control {
+        self.control.as_mut().expect(NOT_OPEN)
     }
 
     /// Checks that the data set exists for a run phase, if the scenario has a load phase.
@@ -107,7 +116,7 @@ impl RedisDriver {
                 let number = group.keys.min
                     + (u128::from(range) * u128::from(n) / u128::from(SAMPLED_KEYS - 1)) as u64;
                 let key = format!("{}{number}", group.keys.prefix);
-                found += self.control()?.text(&["EXISTS", &key])?.parse::<u64>().unwrap_or(0);
+                found += self.control().text(&["EXISTS", &key])?.parse::<u64>().unwrap_or(0);
             }
         }
         Ok(found)
@@ -126,23 +135,15 @@ impl RedisDriver {
         if !whole.is_empty() {
             let looked_for = SAMPLED_KEYS * whole.len() as u64;
             let found = self.sampled_keys_there(&whole)?;
-            checks.push(Check {
-                what: format!("sampled keys of the data set that are there ({})", phase.name),
-                expected: looked_for.to_string(),
-                found: found.to_string(),
-                passed: found == looked_for,
-            });
+            let what = format!("sampled keys of the data set that are there ({})", phase.name);
+            checks.push(Check::equal(what, looked_for, found));
         }
         let named: u64 = groups.iter().map(|group| group.keys.max - group.keys.min + 1).sum();
         let keys_before = self.keys_before;
-        if let Some((before, now)) = keys_before.zip(number_of_keys(self.control()?)) {
+        if let Some((before, now)) = keys_before.zip(number_of_keys(self.control())) {
             let more = now.saturating_sub(before).saturating_sub(named);
-            checks.push(Check {
-                what: format!("keys more than the load has names for ({})", phase.name),
-                expected: "0".to_owned(),
-                found: more.to_string(),
-                passed: more == 0,
-            });
+            let what = format!("keys more than the load has names for ({})", phase.name);
+            checks.push(Check::equal(what, 0, more));
         }
         Ok(checks)
     }
@@ -150,7 +151,7 @@ impl RedisDriver {
     /// Compares the server's counts of calls with `sent`, by command.
     fn calls_check(&mut self, sent: &Counts) -> Result<Vec<Check>> {
         let before = std::mem::take(&mut self.calls_before);
-        let now = self.control()?.command_calls()?;
+        let now = self.control().command_calls()?;
         if now.is_empty() {
             // The server has no commandstats to compare with.
             return Ok(Vec::new());
@@ -158,12 +159,7 @@ impl RedisDriver {
         let checks = sent.iter().filter(|(_, sent)| **sent > 0).map(|(name, sent)| {
             // A count below the earlier one means that the counters were reset.
             let calls = calls_of(name, &now).saturating_sub(calls_of(name, &before));
-            Check {
-                what: format!("calls of {name} that the server counted"),
-                expected: sent.to_string(),
-                found: calls.to_string(),
-                passed: calls == *sent,
-            }
+            Check::equal(format!("calls of {name} that the server counted"), sent, calls)
         });
         Ok(checks.collect())
     }
@@ -176,7 +172,7 @@ impl RedisDriver {
         let bytes = groups.iter().map(|group| group.payload_bytes() * count(group)).sum::<f64>() / all;
         let memory_before = self.memory_before;
         let Some(keys_before) = self.keys_before else { return Ok(None) };
-        let control = self.control()?;
+        let control = self.control();
         let keys = number_of_keys(control).unwrap_or(0).saturating_sub(keys_before);
         let memory = used_memory(control)?.saturating_sub(memory_before);
         if keys == 0 || memory == 0 {
@@ -225,11 +221,15 @@ fn used_memory(control: &mut Control) -> Result<u64> {
 }
 
 impl Driver for RedisDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_events(&self.scenario)
     }
 
-    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        PhaseCapabilities::new(phase, &self.scenario, Some(SLICE_MS_EVENTS))
+    }
+
+    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Opened> {
         let address = self.url.resolve()?;
         let mut control = Control::connect(address, &self.login)?;
         let server = control.info("server").map_err(|error| match error {
@@ -238,8 +238,8 @@ impl Driver for RedisDriver {
             )),
             other => other,
         })?;
-        self.server_pid = is_local(address.ip()).then(|| server.get("process_id")?.parse().ok()).flatten();
-        self.server_pid = self.server_pid.filter(|pid| has_name(*pid, &PROCESS_NAMES));
+        let server_pid = is_local(address.ip()).then(|| server.get("process_id")?.parse().ok()).flatten();
+        let server_pid = server_pid.filter(|pid| has_name(*pid, &PROCESS_NAMES));
         let product = server.get("redis_version").map(|version| {
             let name = server.get("server_name").map_or("Redis", String::as_str);
             format!("{name} {version}")
@@ -254,7 +254,8 @@ impl Driver for RedisDriver {
         }
         self.control = Some(control);
         self.address = Some(address);
-        Ok(Target { address: address.to_string(), product, started_by_run: false, settings })
+        let target = Target { address: address.to_string(), product, started_by_run: false, settings };
+        Ok(Opened { target, server_pid, ..Opened::default() })
     }
 
     fn conclusions(&self, result: &RunResult) -> Vec<String> {
@@ -278,14 +279,6 @@ impl Driver for RedisDriver {
         prefixes.iter().map(sentence).collect()
     }
 
-    fn slice_ms(&self, _: &Phase) -> Option<u32> {
-        Some(SLICE_MS_EVENTS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        self.server_pid
-    }
-
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let Some(address) = self.address else { return Vec::new() };
         let Login { user, password, .. } = self.login.clone();
@@ -294,7 +287,7 @@ impl Driver for RedisDriver {
 
     fn prepare(&mut self, phase: &Phase) -> Result<()> {
         self.check_data(phase)?;
-        let control = self.control()?;
+        let control = self.control();
         let memory = used_memory(control)?;
         let keys = if phase.kind == Kind::Load { number_of_keys(control) } else { None };
         // The counters come last, so that the requests above are not counted.
@@ -303,17 +296,12 @@ impl Driver for RedisDriver {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
         let driver = Redis::new(groups, self.login.clone()).map_err(Error::Options)?;
-        let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
-        let plan = plan(phase, &self.scenario, address, self.classes(), part);
+        let address = self.address.expect(NOT_OPEN);
+        let plan = plan(phase, &self.scenario, address, part);
         Ok(event::run(&driver, &plan, shared, on_event)?.segments)
     }
 
@@ -330,25 +318,16 @@ impl Driver for RedisDriver {
         sent
     }
 
-    fn verify(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        segments: &[SegmentOutcome],
-        all_counts: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
-        if part.0 > 0 {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let mut checks = self.calls_check(all_counts)?;
+    fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
+        let mut checks = self.calls_check(end.all_counts)?;
         let mut findings = Vec::new();
-        if phase.kind == Kind::Load {
+        if end.phase.kind == Kind::Load {
             self.loaded = true;
-            let is_finished = segments.iter().all(|segment| segment.ended == Ended::Finished);
-            checks.extend(self.loaded_checks(phase, is_finished)?);
-            findings.extend(self.storage_finding(phase)?);
+            let is_finished = end.segments.iter().all(|segment| segment.ended == Ended::Finished);
+            checks.extend(self.loaded_checks(end.phase, is_finished)?);
+            findings.extend(self.storage_finding(end.phase)?);
         }
-        Ok((checks, findings))
+        Ok(Verdict { checks, findings })
     }
 }
 

@@ -14,6 +14,6 @@ mod protocol;
 mod random;
 
 pub use data::{Content, Size};
-pub(crate) use driver::RedisDriver;
+pub(crate) use driver::KIND;
 pub use keys::{Keys, Pattern};
 pub use protocol::{Command, GroupConfig, Login, Redis};

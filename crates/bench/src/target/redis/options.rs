@@ -1,10 +1,9 @@
 //! Keys of a scenario for driver `redis`: keys, values and commands.
 
 use serde::Deserialize;
-use toml::Table;
 
 use super::{Command, Content, GroupConfig, Keys, Pattern, Size};
-use crate::scenario::{Mix, OPERATION_KEYS, PHASE_KEYS, Phase, Scenario, typed};
+use crate::scenario::{Mix, Phase, Scenario, typed};
 
 /// Keys of an operation.
 #[derive(Debug, Deserialize)]
@@ -112,10 +111,8 @@ pub(super) fn groups(scenario: &Scenario, phase: &Phase) -> std::result::Result<
 }
 
 fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
-    let place = format!("phase `{}`", phase.name);
-    let mut table: Table = scenario.dataset.clone();
-    table.extend(mix.driver_keys.clone());
-    let own: GroupOptions = typed(table, &place, PHASE_KEYS)?;
+    let place = phase.place();
+    let own: GroupOptions = mix.options(&scenario.dataset, &place)?;
     let commands = mix
         .operations
         .iter()
@@ -179,13 +176,12 @@ fn group(scenario: &Scenario, phase: &Phase, mix: &Mix) -> std::result::Result<G
 }
 
 fn command(scenario: &Scenario, name: &str) -> std::result::Result<Command, String> {
-    let place = format!("operation `{name}`");
-    let operation = scenario.operation(name).ok_or_else(|| format!("{place} is not there"))?;
-    let own: OperationOptions = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
+    let operation = scenario.operation(name).ok_or_else(|| format!("operation `{name}` is not there"))?;
+    let own: OperationOptions = operation.options()?;
     Ok(Command {
         class: scenario.class_of(name),
         text: own.command,
         ratio: operation.weight,
-        pattern: own.pattern.parse().map_err(|e| format!("{place}: {e}"))?,
+        pattern: own.pattern.parse().map_err(|e| format!("{}: {e}", operation.place()))?,
     })
 }

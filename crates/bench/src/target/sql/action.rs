@@ -23,7 +23,7 @@ pub(super) enum Action {
 }
 
 pub(super) fn action(phase: &Phase) -> std::result::Result<Action, String> {
-    let place = format!("phase `{}`", phase.name);
+    let place = phase.place();
     let own = |mix: &Mix| typed::<PhaseOptions>(mix.driver_keys.clone(), &place, PHASE_KEYS);
     let owns = phase.mixes.iter().map(own).collect::<std::result::Result<Vec<_>, _>>()?;
     Ok(owns.first().map(|own| own.action).unwrap_or_default())

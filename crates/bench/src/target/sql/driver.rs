@@ -14,7 +14,7 @@ use super::{
     Address, Dialect, ServerCounters, Sql, StatementCounts, Tables, Transaction, check_statements, ratio,
 };
 use crate::command_line::{left_behind, load_command};
-use crate::engine::{Event, SegmentOutcome, Shared, threads};
+use crate::engine::{SegmentOutcome, threads};
 use crate::error::{Error, Result};
 use crate::limits::SILENCE_TIMEOUT_S;
 use crate::options::Context;
@@ -23,21 +23,31 @@ use crate::progress::Progress;
 use crate::protocol::OperationChoice;
 use crate::result::{Check, RunResult, Target};
 use crate::sampling::{Database, Source, server_pid};
-use crate::scenario::{Kind, OPERATION_KEYS, Phase, Scenario, typed};
-use crate::target::driver::SLICE_MS_THREADS;
-use crate::target::driver::{Counts, Driver, empty_outcome};
+use crate::scenario::{Kind, Phase, Scenario, typed};
+use crate::target::driver::{
+    Capabilities, Counts, Driver, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_THREADS,
+    TargetKind, Verdict, empty_outcome,
+};
 use crate::target::plan::plan;
 
 /// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 4] = ["mariadbd", "mysqld", "postgres", "tacho"];
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "sql",
+    new: |scenario| Ok(Box::new(SqlDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: true,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct SqlDriver {
+pub(super) struct SqlDriver {
     scenario: Scenario,
     address: Address,
     tables: Tables,
     transactions: Vec<Transaction>,
-    server_pid: Option<u32>,
     counters: Option<ServerCounters>,
     /// The server's counters before the phase.
     before: Option<BTreeMap<String, f64>>,
@@ -46,7 +56,7 @@ pub(crate) struct SqlDriver {
 }
 
 impl SqlDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let mut address =
             Address::parse(&scenario.target.url).map_err(|what| format!("target.url: {what}"))?;
         if address.password.is_empty() {
@@ -56,42 +66,25 @@ impl SqlDriver {
         let rows = scenario.scaled(tables.table_size.into());
         tables.table_size =
             u32::try_from(rows).map_err(|_| format!("[dataset]: {rows} rows are too many"))?;
-        let mut transactions = Vec::new();
-        for operation in &scenario.operations {
-            let place = format!("operation `{}`", operation.name);
-            transactions.push(typed::<Transaction>(operation.driver_keys.clone(), &place, OPERATION_KEYS)?);
-        }
+        let transactions = scenario.operations.iter().map(|operation| operation.options::<Transaction>());
+        let transactions = transactions.collect::<std::result::Result<Vec<_>, _>>()?;
         let driver = Self {
             scenario: scenario.clone(),
             address,
             tables,
             transactions,
-            server_pid: None,
             counters: None,
             before: None,
             sent: StatementCounts::default(),
             findings: Vec::new(),
         };
-        for phase in &scenario.phases {
-            action(phase)?;
-            driver.sql(phase).map_err(|error| format!("phase `{}`: {error}", phase.name))?;
-        }
+        scenario.phases.iter().try_for_each(|phase| action(phase).map(|_| ()))?;
+        scenario.check_phases(|phase| driver.sql(phase))?;
         Ok(driver)
     }
 
     pub(super) fn sql(&self, phase: &Phase) -> Result<Sql> {
-        let groups: Vec<(u32, Vec<(u16, u32)>)> = phase
-            .mixes
-            .iter()
-            .map(|mix| {
-                let classes = mix.operations.iter().map(|name| {
-                    let weight = self.scenario.operation(name).map_or(0, |operation| operation.weight);
-                    (self.scenario.class_of(name), weight)
-                });
-                (mix.connections, classes.collect())
-            })
-            .collect();
-        let choice = OperationChoice::new(&groups).map_err(Error::Options)?;
+        let choice = OperationChoice::new(&self.scenario.groups(phase)).map_err(Error::Options)?;
         let silence = Duration::from_secs(SILENCE_TIMEOUT_S);
         let (address, tables) = (self.address.clone(), self.tables.clone());
         Sql::new(address, tables, self.transactions.clone(), choice, self.scenario.head.seed, silence)
@@ -137,12 +130,8 @@ impl SqlDriver {
         }];
         if self.transactions.len() == 1 && self.transactions[0].is_the_default() && self.sent.retried == 0 {
             let found = ratio(before, &after);
-            checks.push(Check {
-                what: "select : update : delete : insert : commit of a transaction".to_owned(),
-                expected: "14 : 2 : 1 : 1 : 1".to_owned(),
-                passed: found == "14 : 2 : 1 : 1 : 1",
-                found,
-            });
+            let what = "select : update : delete : insert : commit of a transaction".to_owned();
+            checks.push(Check::equal(what, "14 : 2 : 1 : 1 : 1", found));
         }
         Ok(checks)
     }
@@ -199,23 +188,26 @@ fn process_of(address: &Address) -> Option<u32> {
 }
 
 impl Driver for SqlDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_threads(&self.scenario)
     }
 
-    fn has_thread_each(&self) -> bool {
-        true
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        PhaseCapabilities {
+            figures_each_second: phase.kind != Kind::Load,
+            ..PhaseCapabilities::new(phase, &self.scenario, Some(SLICE_MS_THREADS))
+        }
     }
 
-    fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
+    fn open(&mut self, _: &Context, _: &Progress) -> Result<Opened> {
         let place = self.address.without_password();
         let failed = |error: &dyn std::fmt::Display| Error::Options(format!("{place}: {error}"));
         let mut counters = ServerCounters::connect(&self.address).map_err(|error| failed(&error))?;
         let product = counters.version().map_err(|error| failed(&error))?;
         let settings = counters.settings().map_err(|error| failed(&error))?;
         self.counters = Some(counters);
-        self.server_pid = process_of(&self.address);
-        Ok(Target { address: place, product: Some(product), started_by_run: false, settings })
+        let target = Target { address: place, product: Some(product), started_by_run: false, settings };
+        Ok(Opened { target, server_pid: process_of(&self.address), ..Opened::default() })
     }
 
     fn conclusions(&self, result: &RunResult) -> Vec<String> {
@@ -236,18 +228,6 @@ impl Driver for SqlDriver {
         vec![left_behind(&what, &command)]
     }
 
-    fn has_figures_each_second(&self, phase: &Phase) -> bool {
-        phase.kind != Kind::Load
-    }
-
-    fn slice_ms(&self, _: &Phase) -> Option<u32> {
-        Some(SLICE_MS_THREADS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        self.server_pid
-    }
-
     fn sources(&self) -> Vec<Box<dyn Source>> {
         vec![Box::new(Database::new(self.address.clone()))]
     }
@@ -260,18 +240,13 @@ impl Driver for SqlDriver {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
         self.sent = StatementCounts::default();
         if phase.kind == Kind::Load {
             // One process fills the tables, so that two do not collide.
             if part.0 > 0 {
-                return Ok(vec![empty_outcome(self.classes().len(), on_event)]);
+                return Ok(vec![empty_outcome(self.transactions.len(), on_event)]);
             }
             let load = Load { sql: self.sql(phase)?, phase, scenario: &self.scenario };
             let (outcome, finding) = load.make(shared, on_event)?;
@@ -280,7 +255,7 @@ impl Driver for SqlDriver {
         }
         let sql = self.sql(phase)?.of_part(part);
         let target = *self.address.resolve().map_err(Error::Options)?.first().ok_or(Error::Stopped)?;
-        let plan = plan(phase, &self.scenario, target, self.classes(), part);
+        let plan = plan(phase, &self.scenario, target, part);
         let outcome = threads::run(&sql, &plan, shared, on_event)?;
         self.sent = sql.statements();
         Ok(outcome.segments)
@@ -290,19 +265,12 @@ impl Driver for SqlDriver {
         std::mem::take(&mut self.sent).by_name()
     }
 
-    fn verify(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        segments: &[SegmentOutcome],
-        all_counts: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
-        if part.0 > 0 {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        self.sent = StatementCounts::from_names(all_counts);
-        let checks =
-            if phase.kind == Kind::Load { self.load_checks(phase)? } else { self.statement_checks()? };
-        Ok((checks, self.statement_findings(segments)))
+    fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
+        self.sent = StatementCounts::from_names(end.all_counts);
+        let checks = match end.phase.kind {
+            Kind::Load => self.load_checks(end.phase)?,
+            _ => self.statement_checks()?,
+        };
+        Ok(Verdict { checks, findings: self.statement_findings(end.segments) })
     }
 }

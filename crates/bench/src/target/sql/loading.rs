@@ -114,17 +114,20 @@ pub(super) fn checks(contents: &Contents, tables: u32, rows: u32) -> Vec<Check> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::driver::SqlDriver;
     use super::*;
     use crate::target::driver::Driver as _;
-    use crate::target::sql::SqlDriver;
 
     #[test]
     fn a_load_says_how_far_it_is_instead_of_seconds_of_nothing() {
         let sets = ["dataset.tables=3".to_owned(), "scale=0.0001".to_owned()];
         let scenario = Scenario::load("sysbench-oltp-read-write", &sets).unwrap();
         let driver = SqlDriver::new(&scenario).unwrap();
-        let figures: Vec<bool> =
-            scenario.phases.iter().map(|phase| driver.has_figures_each_second(phase)).collect();
+        let figures: Vec<bool> = scenario
+            .phases
+            .iter()
+            .map(|phase| driver.phase_capabilities(phase).figures_each_second)
+            .collect();
         assert_eq!(figures, [false, true, false], "load, run, cleanup");
         let load = Load {
             sql: driver.sql(&scenario.phases[0]).unwrap(),

@@ -32,7 +32,7 @@ pub use address::{Address, Dialect};
 pub use blocking::Sql;
 pub use contents::Contents;
 pub use counters::{ServerCounters, check_statements, ratio};
-pub(crate) use driver::SqlDriver;
+pub(crate) use driver::KIND;
 pub use link::SqlError;
 pub use load::LoadProgress;
 pub use oltp::{Kind, Protocol, TablePer, Transaction};

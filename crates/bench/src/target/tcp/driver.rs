@@ -17,7 +17,7 @@ use super::ports::PortLimits;
 use super::sentences::Attempts;
 use super::test::{Kind, Test};
 use super::{sentences, test};
-use crate::engine::{Event, Plan, Segment, SegmentOutcome, Shared, event};
+use crate::engine::{Event, Plan, SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::process::SampledProcess;
@@ -25,16 +25,26 @@ use crate::progress::Progress;
 use crate::result::{self, OperationCounts, RunResult, Target};
 use crate::sampling::{is_local, listener_pid};
 use crate::scenario::{Phase, Scenario};
-use crate::target::driver::Driver;
-use crate::target::driver::SLICE_MS_EVENTS;
+use crate::target::driver::{
+    Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseRun, SLICE_MS_EVENTS, TargetKind,
+};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{TCP, TargetUrl};
 
 /// The longest wait for the first connection and its answer.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "tcp",
+    new: |scenario| Ok(Box::new(TcpDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: false,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct TcpDriver {
+pub(super) struct TcpDriver {
     scenario: Scenario,
     url: TargetUrl,
     address: Option<SocketAddr>,
@@ -42,11 +52,9 @@ pub(crate) struct TcpDriver {
 }
 
 impl TcpDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = target_url(scenario, &TCP)?;
-        for phase in &scenario.phases {
-            Test::of(scenario, phase)?;
-        }
+        scenario.phases.iter().try_for_each(|phase| Test::of(scenario, phase).map(|_| ()))?;
         Ok(Self { scenario: scenario.clone(), url, address: None, server_pid: None })
     }
 
@@ -68,7 +76,7 @@ impl TcpDriver {
             groups: vec![test.connections],
             connect: test.connect(),
             segments: test.segments(phase, &self.scenario),
-            ..plan(phase, &self.scenario, address, self.classes(), part)
+            ..plan(phase, &self.scenario, address, part)
         })
     }
 
@@ -138,16 +146,18 @@ fn slab_bytes() -> Option<u64> {
 }
 
 impl Driver for TcpDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_events(&self.scenario)
     }
 
-    fn connections(&self, phase: &Phase) -> u32 {
-        self.test(phase).connections
-    }
-
-    fn segments(&self, phase: &Phase, scenario: &Scenario) -> Vec<Segment> {
-        self.test(phase).segments(phase, scenario)
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        let test = self.test(phase);
+        PhaseCapabilities {
+            connections: test.connections,
+            segments: test.segments(phase, &self.scenario),
+            slice_ms: (test.kind != Kind::Maxconn).then_some(SLICE_MS_EVENTS),
+            figures_each_second: true,
+        }
     }
 
     fn limits(&self, phases: &[&Phase]) -> Result<()> {
@@ -155,7 +165,7 @@ impl Driver for TcpDriver {
         phases.iter().try_for_each(|phase| self.plan(phase, address, (0, 1)).map(|_| ()))
     }
 
-    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Target> {
+    fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Opened> {
         let address = self.url.resolve()?;
         let request =
             self.scenario.phases.iter().map(|phase| self.test(phase).application(&self.url.host_port()));
@@ -168,25 +178,13 @@ impl Driver for TcpDriver {
             ("net.ipv4.tcp_tw_reuse", limits.reuse.to_string()),
         ];
         let settings = settings.map(|(name, value)| (format!("generator: {name}"), value)).into();
-        Ok(Target { address: address.to_string(), product, started_by_run: false, settings })
+        let target = Target { address: address.to_string(), product, started_by_run: false, settings };
+        Ok(Opened { target, server_pid: self.server_pid, ..Opened::default() })
     }
 
-    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
-        (self.test(phase).kind != Kind::Maxconn).then_some(SLICE_MS_EVENTS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        self.server_pid
-    }
-
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
-        let address = self.address.ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))?;
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
+        let address = self.address.expect(NOT_OPEN);
         let plan = self.plan(phase, address, part)?;
         let test = self.test(phase);
         if test.kind == Kind::Qps

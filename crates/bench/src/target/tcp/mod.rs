@@ -12,5 +12,5 @@ mod sentences;
 mod test;
 
 pub use application::Application;
-pub(crate) use driver::TcpDriver;
+pub(crate) use driver::KIND;
 pub use protocol::{Config, Tcp};

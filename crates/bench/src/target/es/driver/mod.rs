@@ -16,24 +16,36 @@ use super::queries::QueryWriter;
 use super::request::RequestHead;
 use super::server::Server;
 use crate::command_line::{left_behind, load_command, shell_word};
-use crate::engine::{Event, SegmentOutcome, Shared, event};
+use crate::engine::{SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::limits::HTTP_BODIES_BYTES_MAX;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::protocol::OperationChoice;
-use crate::result::{Check, RunResult, Target};
+use crate::result::{RunResult, Target};
 use crate::sampling::{Elasticsearch, Source, server_pid};
 use crate::scenario::{Mix, Phase, Scenario};
-use crate::target::driver::{Counts, Driver, SLICE_MS_EVENTS};
+use crate::target::driver::{
+    Capabilities, Counts, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_EVENTS,
+    TargetKind, Verdict,
+};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{ES, TargetUrl, without_password};
 
 /// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 4] = ["java", "elasticsearch", "opensearch", "tacho"];
 
+/// The registration of this driver.
+pub(crate) const KIND: TargetKind = TargetKind {
+    name: "es",
+    new: |scenario| Ok(Box::new(EsDriver::new(scenario)?)),
+    target_keys: false,
+    operation_keys: true,
+    dataset_keys: true,
+};
+
 /// The driver of one scenario.
-pub(crate) struct EsDriver {
+struct EsDriver {
     scenario: Scenario,
     url: TargetUrl,
     options: DatasetOptions,
@@ -50,7 +62,7 @@ pub(crate) struct EsDriver {
 }
 
 impl EsDriver {
-    pub(crate) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
+    fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = target_url(scenario, &ES)?;
         let options = DatasetOptions::read(scenario)?;
         let operations = scenario.operations.iter().map(OperationOptions::read);
@@ -67,9 +79,7 @@ impl EsDriver {
             counts: None,
             tally: Tally::default(),
         };
-        for phase in &scenario.phases {
-            driver.check(phase).map_err(|error| format!("phase `{}`: {error}", phase.name))?;
-        }
+        scenario.check_phases(|phase| driver.check(phase))?;
         Ok(driver)
     }
 
@@ -125,18 +135,11 @@ impl EsDriver {
     }
 
     fn choice(&self, phase: &Phase) -> std::result::Result<OperationChoice, String> {
-        let group = |mix: &Mix| {
-            let classes = mix.operations.iter().map(|name| {
-                let weight = self.scenario.operation(name).map_or(0, |operation| operation.weight);
-                (self.scenario.class_of(name), weight)
-            });
-            (mix.connections, classes.collect())
-        };
-        OperationChoice::new(&phase.mixes.iter().map(group).collect::<Vec<_>>())
+        OperationChoice::new(&self.scenario.groups(phase))
     }
 
-    fn opened(&self) -> Result<&(SocketAddr, Admin, Server)> {
-        self.opened.as_ref().ok_or_else(|| Error::Options("BUG: the driver is not open".to_owned()))
+    fn opened(&self) -> &(SocketAddr, Admin, Server) {
+        self.opened.as_ref().expect(NOT_OPEN)
     }
 
     /// The URL of the index, without user and password.
@@ -146,7 +149,7 @@ impl EsDriver {
 
     /// Creates the index of a load.
     fn create(&self) -> Result<()> {
-        let (_, admin, server) = self.opened()?;
+        let (_, admin, server) = self.opened();
         if admin.exists()? {
             if self.options.if_exists == IfExists::Refuse {
                 return Err(Error::Options(format!(
@@ -163,7 +166,7 @@ impl EsDriver {
 
     /// Checks that the index has the documents of the scenario.
     fn check_loaded(&self) -> Result<()> {
-        let found = self.opened()?.1.count()?;
+        let found = self.opened().1.count()?;
         if found == Some(self.documents) {
             return Ok(());
         }
@@ -234,26 +237,24 @@ fn check_index(index: &str) -> std::result::Result<(), String> {
 }
 
 impl Driver for EsDriver {
-    fn classes(&self) -> Vec<String> {
-        self.scenario.operations.iter().map(|operation| operation.name.clone()).collect()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::of_events(&self.scenario)
     }
 
-    fn open(&mut self, _: &Context, _: &Progress) -> Result<Target> {
+    fn phase_capabilities(&self, phase: &Phase) -> PhaseCapabilities {
+        let slice_ms = (!self.loads(phase)).then_some(SLICE_MS_EVENTS);
+        PhaseCapabilities::new(phase, &self.scenario, slice_ms)
+    }
+
+    fn open(&mut self, _: &Context, _: &Progress) -> Result<Opened> {
         let address = self.url.resolve()?;
         let base = format!("http://{}", self.url.authority());
         let admin = Admin::new(&base, &self.index, self.url.basic_login());
         let server = admin.server()?;
         let product = Some(server.product.clone());
         self.opened = Some((address, admin, server));
-        Ok(Target { address: self.index_url(), product, ..Target::default() })
-    }
-
-    fn slice_ms(&self, phase: &Phase) -> Option<u32> {
-        (!self.loads(phase)).then_some(SLICE_MS_EVENTS)
-    }
-
-    fn server_pid(&self) -> Option<u32> {
-        self.opened.as_ref().and_then(|(address, ..)| server_pid(*address, &PROCESS_NAMES))
+        let target = Target { address: self.index_url(), product, ..Target::default() };
+        Ok(Opened { target, server_pid: server_pid(address, &PROCESS_NAMES), ..Opened::default() })
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
@@ -265,16 +266,11 @@ impl Driver for EsDriver {
         if self.loads(phase) { self.create() } else { self.check_loaded() }
     }
 
-    fn run(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        shared: &Shared,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<Vec<SegmentOutcome>> {
+    fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
+        let PhaseRun { phase, part, shared, on_event } = run;
         let head = RequestHead { host: self.url.authority(), login: self.url.basic_login() };
         let operations = self.operations(phase, &head)?;
-        let (address, _, server) = self.opened()?;
+        let (address, _, server) = self.opened();
         let corpus = Corpus::new(self.options.corpus, self.options.data_seed);
         let es = Es {
             corpus: &corpus,
@@ -287,7 +283,7 @@ impl Driver for EsDriver {
             requests: self.requests(phase),
             seed: self.scenario.head.seed,
         };
-        let plan = plan(phase, &self.scenario, *address, self.classes(), part);
+        let plan = plan(phase, &self.scenario, *address, part);
         let outcome = event::run(&es, &plan, shared, on_event)?;
         self.tally = outcome.sessions.iter().fold(Tally::default(), |sum, session| sum + session.tally);
         Ok(outcome.segments)
@@ -297,22 +293,18 @@ impl Driver for EsDriver {
         checks::counts_of(std::mem::take(&mut self.tally))
     }
 
-    fn verify(
-        &mut self,
-        phase: &Phase,
-        part: (u32, u32),
-        segments: &[SegmentOutcome],
-        all_counts: &Counts,
-    ) -> Result<(Vec<Check>, Vec<String>)> {
-        if part.0 > 0 || !self.loads(phase) {
-            return Ok((Vec::new(), Vec::new()));
+    fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
+        let PhaseEnd { phase, segments, all_counts, .. } = end;
+        if !self.loads(phase) {
+            return Ok(Verdict::default());
         }
-        let (_, admin, _) = self.opened()?;
+        let (_, admin, _) = self.opened();
         let finishing = admin.finish(self.options.force_merge, self.options.max_num_segments)?;
         let count = admin.count()?.unwrap_or(0);
         let loaded =
             Loaded { tally: checks::tally_of(all_counts), count, numbers: admin.numbers()?, finishing };
-        Ok((loaded.checks(&phase.name), loaded.findings(&phase.name, segments)))
+        let (checks, findings) = (loaded.checks(&phase.name), loaded.findings(&phase.name, segments));
+        Ok(Verdict { checks, findings })
     }
 
     fn conclusions(&self, result: &RunResult) -> Vec<String> {

@@ -119,7 +119,7 @@ pub(super) struct Test {
 
 impl Test {
     pub(super) fn of(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
-        let place = format!("phase `{}`", phase.name);
+        let place = phase.place();
         let [mix] = &phase.mixes[..] else { return Err(format!("{place}: this driver has no mixes")) };
         let mut table: Table = scenario.dataset.clone();
         // A separate check of `[dataset]` gives better suggestions.
