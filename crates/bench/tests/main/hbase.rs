@@ -30,7 +30,7 @@ fn write(faults: &[(&'static str, Fault)], sets: &[&str]) -> (HbaseServer, Bundl
 }
 
 fn failed(bundle: &Bundle) -> u64 {
-    bundle.main_phase().unwrap().total.counts.failed
+    bundle.main_phase().unwrap().total.counts.errors_total()
 }
 
 fn found(bundle: &Bundle, text: &str) -> bool {

@@ -144,7 +144,8 @@ fn answer(call: &Call, port: u16, state: &mut State, fault: Option<Fault>) -> (V
             number(2, 1)
         }
         "Get" => {
-            let row = Message(call.message.bytes(2).unwrap()).bytes(1).unwrap();
+            let get = Message(call.message.bytes(2).unwrap());
+            let row = get.bytes(1).unwrap();
             state.reads += 1;
             let cells = state.rows.get(row).cloned().unwrap_or_default();
             return (field(1, &number(2, u64::from(!cells.is_empty()))), cells);
@@ -166,8 +167,8 @@ fn put(state: &mut State, cells: &[u8], is_forgotten: bool) {
 }
 
 fn scan(call: &Call, state: &mut State, info: &[u8], port: u16) -> (Vec<u8>, Vec<u8>) {
-    let name = Message(call.message.bytes(1).unwrap()).bytes(2).unwrap();
-    if name == META_REGION {
+    let region = Message(call.message.bytes(1).unwrap());
+    if region.bytes(2).unwrap() == META_REGION {
         state.meta_scans += 1;
         let server = format!("127.0.0.1:{port}");
         let cells = [

@@ -5,7 +5,7 @@ use toml::Table;
 
 use super::corpus::CorpusName;
 use crate::limits::ES_SHARDS_MAX;
-use crate::scenario::{Mix, OPERATION_KEYS, Operation, PHASE_KEYS, Scenario, typed};
+use crate::scenario::{Mix, Operation, PHASE_KEYS, Scenario, typed};
 
 /// Keys of `[dataset]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -159,9 +159,8 @@ fn page_size() -> u32 {
 
 impl OperationOptions {
     pub(super) fn read(operation: &Operation) -> Result<Self, String> {
-        let place = format!("operation `{}`", operation.name);
-        let options = typed(operation.driver_keys.clone(), &place, OPERATION_KEYS)?;
-        match options {
+        let place = operation.place();
+        match operation.options()? {
             Self::Scroll { pages, page_size, .. } if pages == 0 || page_size == 0 => {
                 Err(format!("{place}: `pages` and `page_size` must be above zero"))
             }
