@@ -79,7 +79,11 @@ impl State {
             let (answer, closes) = self.answer(&line, &body);
             let Some((status, text)) = answer else { return };
             let sent = if is_head { "" } else { text.as_str() };
-            let head = format!("HTTP/1.1 {status} Some\r\nContent-Length: {}\r\n\r\n{sent}", text.len());
+            let connection = if closes { "close" } else { "keep-alive" };
+            let length = text.len();
+            let head = format!(
+                "HTTP/1.1 {status} Some\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n{sent}"
+            );
             if stream.write_all(head.as_bytes()).is_err() || closes {
                 return;
             }
@@ -190,7 +194,7 @@ bulk_size = 100
 name = "bulk"
 kind = "bulk"
 [[operation]]
-name = "all"
+name = "first-page"
 kind = "match-all"
 constant = true
 [[phase]]
@@ -204,7 +208,7 @@ name = "search"
 arrival = "closed"
 connections = 2
 requests = 50
-operations = ["all"]
+operations = ["first-page"]
 [gates]
 steal_share_max = 1
 "#;
