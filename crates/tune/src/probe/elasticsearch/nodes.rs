@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 use crate::observation::Group;
 use crate::value::Value;
 
-/// Settings, roles and processors of all nodes.
-pub(super) const INFO_PATH: &str = "/_nodes/settings,os,process?filter_path=nodes.*.name,nodes.*.roles,\
+/// Settings, roles and index buffers of all nodes.
+pub(super) const INFO_PATH: &str = "/_nodes/settings,indices?filter_path=nodes.*.name,nodes.*.roles,\
      nodes.*.settings.bootstrap.memory_lock,nodes.*.total_indexing_buffer,nodes.*.total_indexing_buffer_in_bytes";
 
 /// Memory, limits, pools and shards of all nodes.

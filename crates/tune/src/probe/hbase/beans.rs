@@ -27,7 +27,7 @@ impl Bean {
 
     /// The bean of an answer. An answer without it is an empty bean.
     pub(super) fn read(mut answer: Json) -> Self {
-        Self(answer["beans"][0].take())
+        Self(answer.pointer_mut("/beans/0").map(Json::take).unwrap_or_default())
     }
 
     /// The number of an attribute.

@@ -22,6 +22,8 @@ const NUMBERS: [&str; 5] = [
     "hbase.hregion.memstore.flush.size",
     "hbase.hstore.blockingStoreFiles",
 ];
+/// Defaults in the code of HBase, which `/conf` does not list (HBase reference guide, default configuration).
+const DEFAULTS: [(&str, f64); 1] = [("hbase.regionserver.global.memstore.size", 0.4)];
 /// Settings of clients that are numbers.
 const CLIENT_NUMBERS: [&str; 2] = ["hbase.client.scanner.caching", "hbase.client.scanner.max.result.size"];
 /// Counters of the bean of the server that have the name of the rules.
@@ -244,7 +246,10 @@ fn server_settings(servers: &[RegionServer], hidden: &mut Vec<Hidden>) -> BTreeM
         }
     };
     for name in NUMBERS {
-        add(name, &|configuration| configuration.number(name).map(Value::Number));
+        add(name, &|configuration| {
+            let default = DEFAULTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            configuration.number(name).or(default).map(Value::Number)
+        });
     }
     add("hbase.bucketcache.ioengine", &|configuration| {
         Some(Value::from(configuration.get("hbase.bucketcache.ioengine").unwrap_or_default()))
