@@ -1,4 +1,4 @@
-"""Backups as somebody forges them: their entries and lists, with sums that fit."""
+"""Forged backups: entries and lists with matching checksums."""
 
 import hashlib
 import io
@@ -15,7 +15,7 @@ for _byte in range(256):
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum that lists have."""
+    """The checksum of a list."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]

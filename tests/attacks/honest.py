@@ -1,4 +1,4 @@
-"""One honest device that publishes at QoS 1 while an attack runs, and what its acks cost it."""
+"""One honest device that publishes at QoS 1 while an attack runs, and the latency of its acks."""
 
 import threading
 import time

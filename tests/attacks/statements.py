@@ -1,4 +1,4 @@
-"""Random statements that ask for too much: every function of the catalog with huge arguments, joins, WITH, windows, patterns.
+"""Random statements that exceed limits: every function of the catalog with huge arguments, joins, WITH, windows, patterns.
 
 The seed says which. By hand, for an hour: `python statements.py URL USER SECONDS [SEED]`; it prints what the server could not
 answer as it should."""
@@ -62,7 +62,7 @@ WINDOWS = [
     "string_agg({}, {}) OVER ()",
 ]
 OPERATORS = ["{} || {}", "{} ~ {}", "{} ~* {}", "{} !~ {}", "{} LIKE {}", "{} ILIKE {}", "{} SIMILAR TO {}", "{} + {}", "{} * {}", "{} ^ {}", "{} = {}", "{} IN ({}, {})", "{} IS DISTINCT FROM {}"]
-# Each once ended the server, or held its processors: they come first in every run.
+# Each of these once ended the server or kept its processors busy. Every run begins with them.
 KNOWN = [
     "SELECT length(replace(repeat('x',60000000),'x',repeat('y',1000)))",
     "SELECT length(concat(" + ",".join(["repeat('x',60000000)"] * 40) + "))",
@@ -119,7 +119,7 @@ concat concat_ws lpad rpad repeat replace reverse initcap upper lower btrim ltri
 find_in_set left right chr ascii power factorial lcm gcd quote_ident quote_literal format md5 sha256 pg_sleep""".split()
 
 
-# Bytes of an answer that are looked at.
+# Bytes of an answer that the checks examine.
 ANSWER_KEPT = 1_000_000
 
 
@@ -176,12 +176,12 @@ def functions(ask) -> list:
 
 
 def fault(status: int, text: str, seconds: float, timeout_s: float) -> str | None:
-    """What is wrong with an answer, if something is."""
+    """The fault of an answer, or None."""
     if status >= 500 and status != 503:
         return f"status {status}"
     if "a bug" in text[:2000]:
         return "a bug"
-    # A long answer takes as long as its reader.
+    # The duration of a long answer depends on its reader.
     if seconds > timeout_s + 3 and len(text) < ANSWER_KEPT:
         return f"took {seconds:.1f} s"
     return None
@@ -206,7 +206,7 @@ class Client:
 
 
 def run(url: str, token: str, statements, until: float, timeout_s: float) -> tuple:
-    """Sends statements until a time; how often each status came, and the faults."""
+    """Sends statements until a time. Returns the count of each status, and the faults."""
     client = Client(url, token)
     statuses, faults = collections.Counter(), []
     for sql in statements:
@@ -216,7 +216,7 @@ def run(url: str, token: str, statements, until: float, timeout_s: float) -> tup
         try:
             status, text = client.ask(sql)
         except requests.RequestException as error:
-            # An answer that has begun can only be cut.
+            # After its first bytes the server can only truncate an answer.
             status, text = (0, "") if "IncompleteRead" in repr(error) or "ChunkedEncoding" in repr(error) else (599, repr(error))
         statuses[status] += 1
         found = fault(status, text, time.monotonic() - began, timeout_s)

@@ -1,4 +1,4 @@
-"""Devices that invent names: whoever else shares their table is served, with keys of its own too."""
+"""Devices that invent names: the server still serves other devices of the same table, also with new keys."""
 
 import csv
 import io
@@ -25,11 +25,11 @@ def test_a_device_that_invents_names_leaves_the_others_their_columns(own_server)
     with HonestDevice(server):
         with Wire(server.mqtt, timeout_s=120).session(attacker.token) as wire:
             wire.send(b"".join(packets.publish(payload, n + 1) for n, payload in enumerate(payloads)))
-            # MQTT 3.1.1 has no other answer; what was refused is in dead_letter.
+            # MQTT 3.1.1 has no other answer. The table dead_letter has the refused messages.
             assert all(wire.receive()[0] == PUBACK for _ in payloads)
-        # A device that comes later brings keys and types that nobody had.
+        # A later device sends keys and types that no device has sent before.
         server.api.send(late.token, {"honest": 1, "known": "text"})
-        # Over HTTP the attacker gets no further; its known key is taken.
+        # Over HTTP the attacker cannot add columns either; the server stores its known key.
         server.api.send(attacker.token, {"known": MESSAGES, "invented over http": 1})
     assert {key: points[0]["value"] for key, points in server.api.values(late.name).items()} == {"honest": 1, "known": "text"}
     assert [value for _, value in server.api.history(attacker.name, "known")] == list(range(MESSAGES + 1))
@@ -37,7 +37,7 @@ def test_a_device_that_invents_names_leaves_the_others_their_columns(own_server)
     columns = int(ask(server, "SELECT count(*) AS n FROM information_schema.columns WHERE table_name = 'telemetry'")[0]["n"])
     assert columns < 400, "a few of the honest ones and at most 300 of the attacker"
     assert len(ask(server, "SELECT * FROM telemetry LIMIT 1")[0]) == columns
-    # Every invented value is a column's or a dead letter's.
+    # Every invented value is in a column or in a dead letter.
     letters = ask(server, f"SELECT payload, reason FROM dead_letter WHERE device = '{attacker.name}'")
     refused = [(key, value) for letter in letters for row in json.loads(letter["payload"]) for key, value in row["values"].items()]
     stored = [(key, points[0]["value"]) for key, points in server.api.values(attacker.name).items() if key != "known"]
@@ -47,7 +47,7 @@ def test_a_device_that_invents_names_leaves_the_others_their_columns(own_server)
     server.stop()
 
 
-def test_names_at_every_type_and_with_odd_suffixes_cost_nobody_the_server(own_server):
+def test_names_with_every_type_and_odd_suffixes_do_not_stop_the_server(own_server):
     """One name has five types; a name that ends as a readers' name does makes the store look at all of them."""
     server = own_server()
     attackers = [server.device() for _ in range(4)]

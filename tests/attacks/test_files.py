@@ -1,4 +1,4 @@
-"""Files that somebody else made: forged backups, and imports that unfold to more than they are.
+"""Hostile files: forged backups, and imports whose content is much larger than the file.
 
 Each test is an attack that worked once, or one of its kind. None may change what a server trusts, and none may take more
 memory than is set aside for it.
@@ -59,7 +59,7 @@ def restored(data, backup, *arguments):
     return data
 
 
-def test_what_was_made_is_restored_and_has_the_digest_that_was_told(made, tmp_path):
+def test_a_backup_is_restored_and_has_the_printed_digest(made, tmp_path):
     for kind, (backup, digest) in made.items():
         data = restored(tmp_path / kind, backup, "--digest", digest)
         assert "no damage" in run("check", "--data", data).stdout
@@ -106,7 +106,7 @@ def test_an_entry_that_the_list_does_not_name_is_refused(made, tmp_path, case):
     assert not (tmp_path / "escaped").exists() and not os.path.exists("/tmp/escaped")
 
 
-def test_a_list_that_names_what_no_backup_has_is_refused(made, tmp_path):
+def test_a_forged_list_is_refused_by_its_path(made, tmp_path):
     files = entries(made["tar"][0])
     for number, name in enumerate(["registry.sqlite-wal", "restore.unfinished", "store/LOCK", "store/x", "bin/sh"]):
         forged = with_file(files, name, b"x")
@@ -124,7 +124,7 @@ def test_a_list_that_names_what_no_backup_has_is_refused(made, tmp_path):
 # --- files of a directory ---
 
 
-def test_a_file_beside_the_list_is_not_taken_and_a_link_is_refused(made, tmp_path):
+def test_an_unlisted_file_is_not_restored_and_a_link_is_refused(made, tmp_path):
     directory = tmp_path / "backup"
     shutil.copytree(made["directory"][0], directory)
     (directory / "tacho.toml").write_bytes(PUBLIC)
@@ -136,7 +136,7 @@ def test_a_file_beside_the_list_is_not_taken_and_a_link_is_refused(made, tmp_pat
     registry.symlink_to(tmp_path / "elsewhere")
     is_refused(tmp_path / "link", directory, reason="a link or a device")
     registry.unlink()
-    os.mkfifo(registry)  # whoever opens it waits for ever
+    os.mkfifo(registry)  # a process that opens it blocks for ever
     is_refused(tmp_path / "pipe", directory, reason="a link or a device")
     checked = run("check", "--backup", directory, check=False)
     assert checked.returncode == 1 and "a link or a device" in checked.stdout, checked.stdout
@@ -145,7 +145,7 @@ def test_a_file_beside_the_list_is_not_taken_and_a_link_is_refused(made, tmp_pat
     is_refused(tmp_path / "list", directory, reason="no plain file")
 
 
-# --- what the digest is for ---
+# --- attacks that only the digest detects ---
 
 
 def test_a_forged_file_with_a_forged_list_is_what_the_digest_refuses(made, tmp_path):
@@ -267,7 +267,7 @@ def parquet(path, rows, values, **options):
 
 @pytest.mark.parametrize("schema", [True, False], ids=["as a dictionary", "as text"])
 def test_a_parquet_file_of_some_kilobytes_does_not_unfold_to_gigabytes(own_server, tmp_path, schema):
-    # 2000 rows that each have a text of four mebibytes.
+    # 2000 rows, each with a text of four mebibytes.
     bomb = parquet(tmp_path / "bomb.parquet", 2_000, ["x" * (4 * MIB)], store_schema=schema)
     assert bomb.stat().st_size < 100_000, bomb.stat().st_size
     code, errors, peak = peak_of("import", "--create", "--data", tmp_path / "data", "--table", "t", bomb)
@@ -306,7 +306,7 @@ def test_a_parquet_file_whose_one_row_is_too_large_is_refused_by_name(own_server
 
 
 @pytest.mark.parametrize(("name", "reason"), [("a.lp", "a line is longer than 1048576 bytes"), ("a.csv", "")])
-def test_a_line_of_two_gigabytes_is_refused_and_not_collected(tmp_path, name, reason):
+def test_a_line_of_two_gigabytes_is_refused_and_not_buffered(tmp_path, name, reason):
     path = tmp_path / name
     with open(path, "wb") as file:
         file.write(b"ts,text\n2024-05-01T08:00:00Z,\"" if name == "a.csv" else b"m f=1")
@@ -373,7 +373,7 @@ def test_a_log_whose_end_was_cut_is_damage(own_server, tmp_path, ended, how):
     assert kept == list(range(len(kept))) and 0 < len(kept) < 20, kept
     server.api.send("secret", {"ts": 1_714_550_500_000, "values": {"n": 100}})
     server.kill()
-    # It was told once; what came later is there.
+    # The server reports the damage once; later rows are readable.
     assert "no damage" in server.command("check").stdout
     server.start()
     assert [value for _, value in server.api.history("truck", "n")] == [*kept, 100]

@@ -1,4 +1,4 @@
-"""Clients that ask for much and read nothing, against the real binary: what waits for them is bounded in bytes."""
+"""Clients that request much and read nothing, against the real binary: the data that waits for them is bounded in bytes."""
 
 import json
 import re
@@ -27,7 +27,7 @@ DEVICES, KEYS, TEXT_BYTES = 100, 10, 16_000
 # What a session holds besides: the values that make a long message (256 KiB) and the latest of one more device, twice as a
 # message that waits and twice in the buffer of the one before.
 SESSION_BYTES = 4 * (MIB // 4 + KEYS * TEXT_BYTES)
-# What an allocator keeps, and caches that fill meanwhile.
+# Memory that the allocator keeps, and caches that fill meanwhile.
 SLACK_BYTES = 96 * MIB
 # What the server holds is measured, not what glibc keeps of freed memory in an arena for each thread.
 ALLOCATOR = {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
@@ -73,14 +73,14 @@ def open_live(server, api, ids, receive_bytes=4096):
     return connection
 
 
-def test_subscribers_that_do_not_read_take_bounded_memory_and_nobody_elses_place(own_server, tmp_path):
+def test_subscribers_that_do_not_read_take_bounded_memory_and_do_not_affect_others(own_server, tmp_path):
     server = own_server(ALLOCATOR, config=small_store(tmp_path))
     devices = [server.device() for _ in range(DEVICES)]
     ids = [server.api.device_id(device.name) for device in devices]
     secret = tmp_path / "secret"
     secret.write_text("a long password")
     server.command("user", "add", READER, "--password-file", str(secret))
-    # What the store needs for itself under this load is there before.
+    # The store has allocated its own memory for this load before the measurement.
     for _ in range(6):
         publish_round(server, devices, 0)
     before = rss(server)
@@ -108,7 +108,7 @@ def test_subscribers_that_do_not_read_take_bounded_memory_and_nobody_elses_place
     growth, bound = peak - before, LIVE_LOGIN_BYTES_MAX + PENDING_REDUCE_BYTES + 50 * SESSION_BYTES + SLACK_BYTES
     print(f"50 silent subscribers: {growth / MIB:.0f} MiB more, the bound is {bound / MIB:.0f} MiB, {refused(server, 'live_unread')} given up")
     assert growth < bound
-    # Who reads was left alone.
+    # The server did not close the client that reads.
     done.set()
     publish_round(server, devices[:1], 7)
     reading.join()
@@ -122,7 +122,7 @@ def test_subscribers_that_do_not_read_take_bounded_memory_and_nobody_elses_place
 
 
 def test_readers_of_long_answers_that_do_not_read_take_bounded_memory(own_server, tmp_path):
-    """Sixty connections ask for an answer of 20 MB and leave it in the socket."""
+    """Sixty connections request an answer of 20 MB and do not read it."""
     server = own_server(ALLOCATOR, config=small_store(tmp_path))
     device = server.device()
     rows, text = 2_000, "x" * 10_000
@@ -171,7 +171,7 @@ def api_answers(server, path, query):
     return answer.status_code == 200
 
 
-def test_subscriptions_of_many_keys_are_bounded_for_a_login_and_come_back(own_server):
+def test_subscriptions_of_many_keys_are_bounded_for_a_login_and_released(own_server):
     """Each session names ten thousand long keys, again and again, under new numbers."""
     server = own_server(ALLOCATOR)
     device = server.device()
@@ -207,7 +207,7 @@ def test_subscriptions_of_many_keys_are_bounded_for_a_login_and_come_back(own_se
     server.stop()
 
 
-def test_prepared_statements_are_bounded_in_bytes_and_come_back(own_server):
+def test_prepared_statements_are_bounded_in_bytes_and_released(own_server):
     server = own_server(ALLOCATOR | {"TACHO_POSTGRES_LISTEN": "127.0.0.1:0"})
     login = {"host": "127.0.0.1", "port": server.listeners["postgres"], "user": "admin@tachograph.local", "password": server.password}
     text = "SELECT " + ", ".join(f"{n} AS c{n}" for n in range(500))

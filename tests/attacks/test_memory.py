@@ -48,7 +48,7 @@ def publish_all(server, token, number, faults):
 
 
 def read_until(server, done, answers, faults):
-    """Asks for much text again and again; too much of it is refused, and that is an answer."""
+    """Requests much text again and again. A refusal for its size also counts as an answer."""
     statements = [
         "SELECT device, count(*), sum(length(text)) FROM telemetry GROUP BY device",
         "SELECT ts, device, text FROM telemetry ORDER BY ts DESC LIMIT 100",
@@ -75,7 +75,7 @@ def resident(server) -> int:
 
 
 def watch_memory(server, done, seen):
-    """Looks at what the process takes, until its end."""
+    """Samples the memory of the process until the process ends."""
     while not done.wait(0.02):
         with contextlib.suppress(OSError, TypeError):
             seen.append(resident(server))
@@ -91,7 +91,7 @@ def counted(server) -> list:
 
 
 def test_long_rows_and_readers_in_little_memory(own_server):
-    """What does not fit waits: the server lives, acknowledges everything, and has it after that and after a restart."""
+    """Messages wait for memory: the server lives, acknowledges all, and has all rows before and after a restart."""
     server = own_server(env={"TACHO_QUERY_THREADS": str(QUERY_THREADS)}, data_bytes_max=MEMORY + STACKS)
     told = next(line for line in server.lines if "derived from it" in line)
     assert f"memory: {MEMORY} bytes, from RLIMIT_DATA" in told and "store.memtable_bytes_max" in told

@@ -1,4 +1,4 @@
-"""Statements that ask for too much, against the real binary in two gigabytes: each is refused with the limit's name, or ends in
+"""Statements that exceed limits, against the real binary in two gigabytes: each is refused with the limit's name, or ends in
 time, and a device's messages are acknowledged meanwhile."""
 
 import itertools
@@ -33,7 +33,7 @@ def bounded_server(own_server, tmp_path):
 
 
 def unended(server) -> int:
-    """Statements that compute on though they were ended."""
+    """Statements that still compute after their end."""
     text = requests.get(f"{server.url}/metrics", timeout=60).text
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("tacho_sql_unended "))
 
@@ -77,8 +77,8 @@ def test_random_statements_are_answered(bounded_server):
     wait.until(lambda: unended(server) == 0, "no statement computes on")
 
 
-def test_statements_whose_clients_leave_end(bounded_server):
-    """Four that could compute for minutes, and nobody who waits for them."""
+def test_statements_end_when_their_clients_disconnect(bounded_server):
+    """Runs four statements that could compute for minutes, and closes their connections."""
     server = bounded_server
     sql = "SELECT sum(levenshtein(repeat('x', 9000) || n, repeat('y', 9000))) FROM generate_series(1, 1000000) AS s(n)"
     headers = {"X-Authorization": f"Bearer {server.api.token}"}

@@ -1,4 +1,4 @@
-"""Peers without a login, or with one and bad manners, against the real binary: whoever else is there is served."""
+"""Hostile peers with and without a login against the real binary: the server still serves the other clients."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ from harness import packets, wait
 from harness.packets import PUBACK, Wire
 from honest import HonestDevice
 
-# Every address of 127.0.0.0/8 is this machine, so that attacker and others have addresses of their own.
+# Every address of 127.0.0.0/8 is this machine, so the attacker and other clients have different addresses.
 ATTACKER, OTHER = "127.0.0.2", "127.0.0.3"
 
 
@@ -34,7 +34,7 @@ def ask(port, path, source=OTHER, method="GET", body=None, timeout_s=30):
 
 
 def limit_files(server, files):
-    """Sets what the running server may open, as if others held the rest; what it could open before."""
+    """Sets what the running server may open, as if other processes held the rest; returns the former limit."""
     soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (files, hard))
     return soft
@@ -78,7 +78,7 @@ def readiness(observer):
     return answer.status, answer.read().decode()
 
 
-def test_who_never_reads_keeps_nobody_out(own_server):
+def test_clients_that_never_read_do_not_keep_others_out(own_server):
     server = own_server({"TACHO_HTTP_CONNECTIONS_MAX": "64"})
     pipeline = b"GET /metrics HTTP/1.1\r\nhost: t\r\n\r\n" * 200
     attackers = []
@@ -91,7 +91,7 @@ def test_who_never_reads_keeps_nobody_out(own_server):
             except OSError:
                 pass
             attackers.append(one)
-        # All seats are taken; who watches the server gets an answer.
+        # All connections are in use; a health check still gets an answer.
         for path in ("/healthz", "/readyz", "/metrics"):
             assert ask(server.http, path)[0] == 200, path
         status, body = ask(server.http, "/api/status")
@@ -101,7 +101,7 @@ def test_who_never_reads_keeps_nobody_out(own_server):
     server.stop()
 
 
-def test_one_address_does_not_take_all_seats(own_server):
+def test_one_address_does_not_take_all_connections(own_server):
     server = own_server({"TACHO_HTTP_CONNECTIONS_MAX": "40", "TACHO_POSTGRES_LISTEN": "127.0.0.1:0", "TACHO_POSTGRES_CONNECTIONS_MAX": "20"})
     attackers = [connect(port, ATTACKER) for port, count in ((server.http, 200), (server.listeners["postgres"], 100)) for _ in range(count)]
     with HonestDevice(server):
@@ -133,7 +133,7 @@ def test_silent_connections_make_room_when_the_mqtt_door_is_full(own_server):
     server.stop()
 
 
-def test_half_packets_cost_their_senders_the_connection_and_nobody_else(own_server):
+def test_incomplete_packets_close_only_their_connection(own_server):
     server = own_server({"TACHO_MQTT_PACKET_BYTES_MAX": "4194304"})
     devices = [server.device() for _ in range(40)]
     half = packets.publish(b"x" * 4_000_000, 1)[:-1]
@@ -144,7 +144,7 @@ def test_half_packets_cost_their_senders_the_connection_and_nobody_else(own_serv
             sender.start()
         for sender in senders:
             sender.join()
-        # The next device sends a packet in two pieces while the attackers hold what there is.
+        # A device sends a packet in two pieces while the attackers hold all connections.
         message = packets.publish(b'{"n":1}' + b" " * 100_000, 1)
         device = server.device()
         with Wire(server.mqtt, timeout_s=60).session(device.token) as wire:
@@ -164,7 +164,7 @@ def send_quietly(wire, data):
         pass
 
 
-def test_half_sent_logins_shut_no_device_out(own_server):
+def test_incomplete_logins_do_not_keep_devices_out(own_server):
     server = own_server()
     device = server.device()
     head = b"POST /api/auth/login HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 524288\r\n\r\n"
@@ -186,7 +186,7 @@ def test_half_sent_logins_shut_no_device_out(own_server):
     server.stop()
 
 
-def test_guessing_passwords_is_slow_and_keeps_the_administrator_out_of_nothing(own_server):
+def test_guessing_passwords_is_slow_and_does_not_lock_the_administrator_out(own_server):
     server = own_server()
     stop, refused = threading.Event(), []
 
@@ -222,7 +222,7 @@ def test_guessing_passwords_is_slow_and_keeps_the_administrator_out_of_nothing(o
     server.stop()
 
 
-def test_topic_aliases_remember_little(own_server):
+def test_topic_aliases_are_bounded_in_bytes(own_server):
     server = own_server()
     device = server.device()
     with HonestDevice(server), Wire(server.mqtt, timeout_s=30).session(device.token, 5) as wire:

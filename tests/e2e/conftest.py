@@ -1,4 +1,4 @@
-"""Fixtures: the shared server, a device of one's own, servers of one's own."""
+"""Fixtures: the shared server, a new device, servers of a single test."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ def device(server):
 
 @pytest.fixture
 def own_server(tmp_path):
-    """Makes servers that belong to one test; whatever still runs at its end is killed."""
+    """Makes servers that belong to one test; the fixture kills those that still run at its end."""
     made = []
 
     def make(env: dict | None = None, directory: Path | None = None, **options) -> Server:

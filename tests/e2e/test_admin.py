@@ -11,7 +11,7 @@ from harness.packets import Wire
 
 
 def samples(server):
-    """{(sample name, sorted labels): value}, through the parser for the format the server says it speaks."""
+    """{(sample name, sorted labels): value}, through the parser of the format that the server announces."""
     reply = server.api.session.get(server.url + "/metrics", timeout=60)
     assert reply.status_code == 200
     parse = openmetrics if "openmetrics" in reply.headers["Content-Type"] else plain

@@ -40,7 +40,7 @@ def test_a_refused_message_of_mqtt_3_1_1_is_seen_by_who_looks_after_the_device(o
     # One line a minute for a device, with its peer and the first reason.
     lines = [line for line in one.lines if "refused what a device sent" in line]
     assert len(lines) == 1 and "NaN" in lines[0] and "truck 7" in lines[0] and "127.0.0.1:" in lines[0], lines
-    # After a restart the dead letters still tell the last reason.
+    # After a restart the last reason comes from the dead letters.
     one.stop()
     one.start()
     refused = shown(one, "truck 7")["refused"]

@@ -157,7 +157,7 @@ def test_what_lies_in_parts_and_in_memory_reads_as_one(own_server):
     server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
     device, count = server.device(), 100_000
     fill(server, device, count)
-    # Later writes of rows that already lie in a part: last write wins, whatever holds the first.
+    # Later writes of rows that are already in a part: the last write wins.
     server.api.send(device.token, [{"ts": START + n, "values": {"n": -n}} for n in range(10)])
     expected = [(START + n, -n if n < 10 else n) for n in range(count)]
     assert server.api.history(device.name, "n") == expected

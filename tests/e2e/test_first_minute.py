@@ -130,7 +130,7 @@ def test_status_tells_how_a_server_is(own_server):
     code, told = status(server)
     assert (code, told["state"], told["url"], told["process"]) == (0, "ready", server.url, server.process.pid)
     assert told["durability"] == "fsync" and told["disk"]["used_bytes"] > 0 and told["connections"]["mqtt"] == 0
-    assert [(table["table"], table["rows"]) for table in told["tables"]] == [("telemetry", 1)]
+    assert [(table["table"], table["rows"]) for table in told["tables"]] == [("audit", 1), ("telemetry", 1)]
     assert told["points_per_s"] >= 0 and told["version"] in run("--version").stdout
     lines = run("status", "--data", server.directory).stdout
     assert lines.startswith("state        ready\n") and "telemetry: 1 rows" in lines, lines

@@ -40,7 +40,7 @@ def read(server, path):
 
 
 def assert_error(reply, status):
-    """Every refusal is JSON with a message that says what to do."""
+    """Every refusal is JSON with a message that names the remedy."""
     assert (reply[0], reply[1].split(";")[0]) == (status, "application/json"), reply
     body = json.loads(reply[2])
     assert body["status"] == status
@@ -53,7 +53,7 @@ def test_a_posted_value_is_read_back_at_once(server, device):
     assert status == 200
     assert read(server, telemetry(server, device, "keys/timeseries")) == ["n", "name", "on", "speed"]
     latest = read(server, telemetry(server, device, "values/timeseries?keys=speed,on"))
-    # Values are text unless strict types are asked for: ThingsBoard's clients rely on it.
+    # Values are text unless the request has strict types: ThingsBoard's clients rely on it.
     assert {key: [point["value"] for point in points] for key, points in latest.items()} == {"speed": ["42.5"], "on": ["true"]}
     strict = read(server, telemetry(server, device, "values/timeseries?useStrictDataTypes=true"))
     assert {key: points[0]["value"] for key, points in strict.items()} == {"speed": 42.5, "on": True, "name": "a", "n": 7}
@@ -64,7 +64,7 @@ def test_history_in_both_orders_with_a_limit(server, device):
     assert curl(server, f"/api/v1/{device.token}/telemetry", body=json.dumps(rows))[0] == 200
     between = f"values/timeseries?keys=n&startTs={START + 2_000}&endTs={START + 8_000}&useStrictDataTypes=true"
     values = lambda more: [point["value"] for point in read(server, telemetry(server, device, between + more))["n"]]  # noqa: E731
-    # The start belongs to the range, the end does not; the newest come first unless asked otherwise.
+    # The start belongs to the range, the end does not; by default the newest come first.
     assert values("") == [7, 6, 5, 4, 3, 2]
     assert values("&orderBy=ASC") == [2, 3, 4, 5, 6, 7]
     assert values("&orderBy=ASC&limit=2") == [2, 3]
@@ -94,7 +94,7 @@ def test_the_last_write_of_a_row_wins_field_by_field(server, device):
 def test_a_value_of_another_type_is_kept_as_it_came(server, device):
     server.api.send(device.token, {"ts": START, "values": {"speed": 1.5}})
     server.api.send(device.token, {"ts": START + 1, "values": {"speed": "fast"}})
-    # Nothing is converted, nothing is refused, and whoever asks for the key gets both.
+    # The server converts and refuses nothing; a read of the key returns both types.
     assert server.api.history(device.name, "speed") == [(START, 1.5), (START + 1, "fast")]
     assert server.api.latest(device.name, "speed") == "fast"
 

@@ -132,5 +132,5 @@ def test_whole_numbers_beyond_64_bits_are_reduced(probe):
     probe.api.send(device.token, [{"ts": T0 + n, "values": {"n": value}} for n, value in enumerate(values)])
     ask_for = lambda how: probe.api.values(device.name, "n", startTs=T0, endTs=T0 + 1_000, agg=how, interval=1_000)["n"]
     reduced = {how: ask_for(how)[0]["value"] for how in ["COUNT", "MAX", "MIN", "SUM", "AVG"]}
-    # Sums are those of doubles: 5 is less than what they can tell apart there.
+    # Sums are doubles, whose resolution is more than 5 at this size.
     assert reduced == {"COUNT": 4, "MAX": large, "MIN": -large, "SUM": 0.5, "AVG": 0.125}

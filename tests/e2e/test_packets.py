@@ -99,7 +99,7 @@ def test_a_topic_alias_stands_for_its_topic(server, device):
 @LEVELS
 def test_an_oversized_packet_closes_the_connection(server, device, level):
     with Wire(server.mqtt).session(device.token, level) as wire:
-        # The length alone is enough: nobody has to receive the rest.
+        # The length alone is enough: the server does not receive the rest.
         rest = wire.send(bytes([0x32]) + packets.length(2_000_000)).rest()
     assert rest == [] if level == 4 else (rest[0][0], rest[0][1][0]) == (DISCONNECT, 0x95)
 

@@ -114,7 +114,7 @@ def test_the_page_of_a_server_asks_for_a_login(server, device, page):
     expect(page.locator("#fleet-body")).to_contain_text("42")
 
 
-def test_what_was_reported_is_shown_with_all_its_digits(server, device, page):
+def test_values_are_shown_with_all_their_digits(server, device, page):
     values = {"speed": 42.5, "fuel_level": 61.25, "odometer": 123456.789, "latitude": 48.137154, "longitude": 11.575382}
     server.api.send(device.token, values)
     log_in(server, page)
@@ -176,7 +176,7 @@ def test_the_demo_has_a_way_in_for_the_administrator(demo, page):
     expect(page.locator("#link-state")).to_have_text("Live")
 
 
-def test_only_what_is_looked_at_is_asked_for(demo, page):
+def test_the_page_requests_only_the_visible_devices(demo, page):
     watched = []
 
     def sent(text):
@@ -231,7 +231,7 @@ def test_refused_messages_are_shown_with_their_reason(own_server, page):
     server.stop()
 
 
-def test_the_page_comes_back_with_the_server(own_server, page):
+def test_the_page_reconnects_when_the_server_returns(own_server, page):
     server = own_server({"TACHO_HTTP_PUBLIC_READ": "true"})
     device = server.device()
     page.goto(server.url)

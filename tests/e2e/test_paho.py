@@ -126,7 +126,7 @@ def test_version_3_1_1_is_acknowledged_and_the_session_lives(server, device, qos
     assert server.api.latest(device.name, "afterwards") == 1
 
 
-def test_version_5_is_told_the_bounds(server, device):
+def test_version_5_gets_the_limits_in_connack(server, device):
     with Client(server, device.token, mqtt.MQTTv5) as client:
         assert client.properties.ReceiveMaximum == 1_024
         assert client.properties.MaximumPacketSize == 1_048_576

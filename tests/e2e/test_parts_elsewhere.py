@@ -81,6 +81,8 @@ def test_duckdb_gives_the_rows_of_narrow_tables(copied, monkeypatch):
 def test_pandas_and_pyarrow_give_them_as_well(copied):
     wide, narrow = [], []
     for part in sorted((copied.copy / "parts").glob("*.parquet")):
+        if "login" in pq.read_schema(part).names:
+            continue  # the table audit
         is_narrow = (pq.read_schema(part).metadata or {}).get(b"tachograph.layout") == b"narrow"
         (narrow if is_narrow else wide).append(part)
     assert wide and narrow

@@ -175,14 +175,14 @@ def test_numbers_that_json_cannot_hold_never_appear(server, device):
     assert "1e400" in reply.text.replace("E", "e")
 
 
-def test_a_topic_that_nobody_reads_is_refused_by_name(server, device):
+def test_an_unknown_topic_is_refused_by_name(server, device):
     with Wire(server.mqtt).session(device.token, 5) as wire:
         kind, body = wire.send(packets.publish(b"{}", 1, b"v1/devices/me/nonsense", 5)).receive()
         assert (kind, body[2] >= 0x80) == (PUBACK, True)
         assert publish(wire, {"alive": 1}, 2) == (0, "")
 
 
-def test_lines_of_the_log_about_strangers_are_few_and_say_how_many_were_left_out(own_server):
+def test_log_lines_about_strangers_are_limited_and_count_the_suppressed_ones(own_server):
     server = own_server(env={"TACHO_LOG": "warn"})
     for _ in range(100):
         with socket.create_connection(("127.0.0.1", server.mqtt), timeout=30) as stranger:

@@ -246,7 +246,7 @@ def test_connections_have_a_bound(tmp_path):
         second.close()
 
 
-def test_garbage_is_told_and_closed(pg):
+def test_garbage_gets_an_error_and_closes_the_connection(pg):
     for bytes_sent in (b"GET / HTTP/1.1\r\n\r\n", struct.pack("!ii", 8, 0x20000), struct.pack("!ii", 2**31 - 1, 0x30000), b"\xff" * 8):
         with socket.create_connection(("127.0.0.1", pg.port), timeout=60) as peer:
             peer.sendall(bytes_sent)

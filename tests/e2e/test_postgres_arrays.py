@@ -1,4 +1,4 @@
-"""Arrays through the PostgreSQL door, as drivers bind and read them, and as postgres_fdw asks with them."""
+"""Arrays through the PostgreSQL door, as drivers bind and read them, and as postgres_fdw sends them."""
 
 import asyncio
 import datetime

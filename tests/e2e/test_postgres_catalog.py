@@ -1,4 +1,4 @@
-"""PostgreSQL's catalog through the door: psql's descriptions, SQLAlchemy's reflection, what Grafana and JDBC ask."""
+"""PostgreSQL's catalog through the door: psql's descriptions, SQLAlchemy's reflection, the queries of Grafana and JDBC."""
 
 import psycopg
 import pytest
@@ -78,7 +78,7 @@ def test_sqlalchemy_inspects(engine):
     inspector = sqlalchemy.inspect(engine)
     assert inspector.get_schema_names() == ["information_schema", "public"]
     assert inspector.default_schema_name == "public"
-    assert sorted(inspector.get_table_names()) == ["dead_letter", "telemetry"]
+    assert sorted(inspector.get_table_names()) == ["audit", "dead_letter", "telemetry"]
     assert inspector.has_table("telemetry") and not inspector.has_table("nothing")
     columns = {column["name"]: column for column in inspector.get_columns("telemetry")}
     assert list(columns)[:2] == ["device", "ts"]
@@ -101,7 +101,7 @@ def test_sqlalchemy_inspects(engine):
 def test_sqlalchemy_reflects_and_reads(engine, dead_letters):
     metadata = sqlalchemy.MetaData()
     metadata.reflect(engine)
-    assert sorted(metadata.tables) == ["dead_letter", "telemetry"]
+    assert sorted(metadata.tables) == ["audit", "dead_letter", "telemetry"]
     table = metadata.tables["telemetry"]
     with engine.connect() as connection:
         newest = sqlalchemy.select(sqlalchemy.func.max(table.c.speed)).where(table.c.device == dead_letters.truck.name)
@@ -152,7 +152,7 @@ def test_grafana_builds_queries(dead_letters):
             FROM information_schema.tables WHERE quote_ident(table_schema) NOT IN {SYSTEM}
             ORDER BY CASE WHEN {SEARCH_PATH} THEN 0 ELSE 1 END, 1"""
         )
-        assert tables == [("dead_letter",), ("telemetry",)]
+        assert tables == [("audit",), ("dead_letter",), ("telemetry",)]
         columns = ask(
             f"""SELECT quote_ident(column_name) AS "column", data_type AS "type" FROM information_schema.columns
             WHERE CASE WHEN array_length(parse_ident('telemetry'),1) = 2

@@ -16,7 +16,7 @@ TIME_S = 120
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """The program that asks for us."""
+    """The Go program that runs the queries."""
     path = tmp_path_factory.mktemp("go") / "ask"
     subprocess.run(["go", "build", "-o", path, "."], cwd=SOURCE, check=True, timeout=600)
     return path
@@ -35,7 +35,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(params=["postgres", "pgx"], ids=["lib-pq", "pgx"])
 def ask(request, program, server):
-    """Asks one question after the other and returns the answers."""
+    """Runs one query after the other and returns the answers."""
     user = USER.replace("@", "%40")
     url = f"postgres://{user}:{server.password}@127.0.0.1:{server.listeners['postgres']}/tacho?sslmode=disable"
 
@@ -84,7 +84,7 @@ def test_grafana_builds_queries_and_draws(ask):
     )
     assert rows_of(version) == [[1600]]
     assert rows_of(scale) == []
-    assert rows_of(tables) == [["dead_letter"], ["telemetry"]]
+    assert rows_of(tables) == [["audit"], ["dead_letter"], ["telemetry"]]
     assert dict(rows_of(columns))["speed"] == "double precision"
     assert [column for column, _ in plain["columns"]] == ["time", "speed"] and plain["columns"][0][1] == "TIMESTAMPTZ"
     assert rows_of(plain) == [[time(n), n + 0.5] for n in range(30)]

@@ -120,7 +120,7 @@ class Terminal:
 
 @pytest.fixture
 def prompt(server, tmp_path):
-    """A prompt of one's own, with a history of one's own."""
+    """A prompt with its own history file."""
     env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path / "state"), "PAGER": ""}
     terminal = Terminal("sql", "--data", str(server.directory), env=env)
     terminal.until("tacho> ")
@@ -151,7 +151,7 @@ def test_the_prompt_asks_answers_and_keeps_its_history(server, truck, prompt, tm
 
 
 def test_tab_completes_columns_and_tables(server, truck, prompt):
-    # The names are asked for at the start of the prompt, after the device has reported.
+    # The prompt reads the names at its start, after the device has reported.
     prompt.send("SELECT max(cmd_sp\t) AS m FROM telem\t WHERE device = 'x';\r").until("1 row")
     prompt.until("tacho> ")
     prompt.send("\x04")
@@ -160,7 +160,7 @@ def test_tab_completes_columns_and_tables(server, truck, prompt):
 
 def test_ctrl_c_cancels_the_query_and_the_line(server, prompt):
     prompt.send("SELECT 1 + \x03").until("tacho> ")
-    # What takes long says so.
+    # A long query shows its progress.
     prompt.send("SELECT count(*) FROM generate_series(1, 100000000000) AS t(x);\r").until("waiting for the answer")
     prompt.send("\x03").until("cancelled")
     prompt.until("tacho> ")
@@ -173,7 +173,7 @@ def test_ctrl_c_cancels_the_query_and_the_line(server, prompt):
 WIDE = "SELECT repeat('x', 500) AS wide, 1 AS one"
 
 
-def test_what_is_wider_than_the_terminal_is_shown_row_by_row(server, tmp_path):
+def test_tables_wider_than_the_terminal_are_shown_row_by_row(server, tmp_path):
     env = clean_environment() | server.env | {"XDG_STATE_HOME": str(tmp_path)}
     terminal = Terminal("sql", "--data", str(server.directory), WIDE, env=env, columns=50)
     before = terminal.until("1 row in ")
@@ -235,7 +235,7 @@ def test_a_pager_that_is_left_early_or_is_not_there_loses_nothing(server, tmp_pa
         assert prompt.close() == 0
 
 
-def test_what_is_typed_while_a_query_runs_is_not_lost(server, prompt):
+def test_input_typed_while_a_query_runs_is_kept(server, prompt):
     # The editor has more than it takes for a line, and the terminal gets more while the query runs.
     prompt.send("SELECT max(x) AS slow FROM generate_series(1, 3000000) AS t(x);\rSELECT 11 + 1 AS first;\r").until("slow FROM")
     prompt.send("SELECT 22 + 1 AS second;\rSELECT 33").until("│ 3000000 │")

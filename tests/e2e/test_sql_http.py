@@ -140,7 +140,7 @@ def test_over_its_time_the_query_ends(own_server):
     server.stop()
 
 
-def test_an_error_on_the_way_is_seen(server):
+def test_a_late_error_is_in_json_and_truncates_csv(server):
     late = "SELECT 10 / (x - 20000) FROM generate_series(1, 30000) AS t(x)"
     answer = sql(server, late).json()
     assert "division by zero" in answer["error"]["message"] and "row_count" not in answer
@@ -172,7 +172,7 @@ def test_public_sessions_read_all_but_dead_letters(own_server):
 
 @pytest.mark.parametrize("form", ["json", "csv", "arrow", "parquet"])
 def test_a_large_answer_is_not_held_in_memory(own_server, form):
-    """An answer of some hundred megabytes, taken by somebody who pauses."""
+    """An answer of some hundred megabytes to a client that pauses."""
     server = own_server({"TACHO_QUERY_TIMEOUT_S": "600"})
     pid = server.process.pid
     columns = "x, repeat(CAST(x AS text), 20) AS text"
@@ -186,7 +186,7 @@ def test_a_large_answer_is_not_held_in_memory(own_server, form):
     with server.api.session.post(server.url + "/api/sql", json={"query": query, "format": form}, stream=True, timeout=120) as reply:
         pieces = reply.iter_content(1 << 20)
         received = len(next(pieces))
-        time.sleep(1)  # what the server finds meanwhile it must not heap up
+        time.sleep(1)  # the server must not buffer the rows that it finds meanwhile
         received += sum(len(piece) for piece in pieces)
     assert received > 200_000_000, received
     grown = memory_bytes(pid, "VmHWM") - before

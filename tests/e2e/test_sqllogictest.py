@@ -52,7 +52,7 @@ def test_scripts(filled, engine, script):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_wrong_answer_is_told(filled, tmp_path):
+def test_a_wrong_answer_fails_the_script(filled, tmp_path):
     script = tmp_path / "wrong.slt"
     script.write_text("query I\nSELECT count(*) FROM telemetry\n----\n11\n")
     done = subprocess.run(

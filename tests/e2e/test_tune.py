@@ -1,4 +1,4 @@
-"""`tacho tune host:`: the findings agree with what /proc and /sys say."""
+"""`tacho tune host:`: the findings agree with /proc and /sys."""
 
 import json
 import os
@@ -15,7 +15,7 @@ SIZES = ["prevents_failure", "large", "moderate", "small"]
 
 
 def tune(*arguments):
-    """Runs `tacho tune` with --json; the exit code says whether there are findings."""
+    """Runs `tacho tune` with --json; the exit code shows whether there are findings."""
     done = run("tune", *arguments, "--json", check=False)
     report = json.loads(done.stdout)
     assert done.returncode == (1 if report["findings"] else 0), done.stdout + done.stderr

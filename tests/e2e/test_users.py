@@ -88,7 +88,7 @@ def test_a_viewer_reads_with_every_client_and_changes_nothing(one):
         assert client.execute("SELECT device, speed FROM telemetry").fetchall() == [("truck 7", 1.0)]
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             client.execute("DELETE FROM telemetry")
-        # What was refused may hold secrets.
+        # Refused payloads may contain secrets.
         requests.post(f"{one.url}/api/v1/secret-7/telemetry", data='{"password":', timeout=60)
         with pytest.raises(psycopg.errors.UndefinedTable):
             client.execute("SELECT * FROM dead_letter")

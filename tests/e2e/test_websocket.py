@@ -93,7 +93,7 @@ def test_after_unsubscribe_nothing_more_comes(server, device, live):
         update(live, 2)
 
 
-def test_two_devices_on_one_socket_are_told_apart(server, live):
+def test_updates_of_two_devices_on_one_socket_are_distinguished(server, live):
     devices = {1: server.device(), 2: server.device()}
     for command, device in devices.items():
         subscribe(live, server, device, command)
@@ -126,7 +126,7 @@ def test_a_wrong_token_is_not_let_in(server, token):
     assert len(data[2:]) > 15
 
 
-def test_nonsense_does_not_end_the_server(server, device, live):
+def test_invalid_messages_do_not_stop_the_server(server, device, live):
     live.send("{")
     try:
         reply = json.loads(live.recv() or "{}")

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_named_with_what_ties_it() {
+    fn a_circle_is_named_with_the_names_that_close_it() {
         let files = [
             ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;"),
             ("a.rs", "use crate::b::B;\npub struct A;"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_rust_is_said() {
+    fn files_that_are_not_rust_are_named() {
         assert_eq!(check_texts(&[("lib.rs", "mod a;\nfn")])[0].split(':').next(), Some("not Rust"));
     }
 }

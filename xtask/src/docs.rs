@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_alone_what_is_not_a_path() {
+    fn ignores_text_that_is_not_a_path() {
         let text = "`v1/devices/me/telemetry` `/api/v1/x.json` `cargo run docs/x` `1/2` `log.md` <https://a.b/c.md> \
                     [site](https://a.b/c.md)\n```\n`docs/gone.md`\n```\n";
         assert_eq!(found("README.md", text), []);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_a_crate_must_never_see_even_from_outside_the_workspace() {
+    fn refuses_forbidden_crates_also_from_outside_the_workspace() {
         let found = problems(package("model", &[("tokio", None)]));
         assert!(found[0].contains("`model` must never see `tokio`"), "{found:?}");
         let found = problems(package("hub", &[("wire", Some("dev"))]));

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_what_tools_write() {
+    fn skips_files_that_tools_write() {
         assert!(!is_checked("Cargo.lock"));
         assert!(!is_checked("dashboard/package-lock.json"));
         assert!(is_checked("dashboard/package.json"));

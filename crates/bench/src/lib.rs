@@ -1,4 +1,4 @@
-//! The load generator: schedule, recorder, ledger, drivers, report.
+//! The load generator: schedule, recorder, targets, report.
 //!
 //! The crate treats every server as a black box. It speaks the protocols that the server offers and uses no internal
 //! interface, so it measures our own server in the same way as any other. The runner owns the schedule, the clock and
@@ -8,9 +8,9 @@ pub mod ab;
 pub mod bundles;
 pub mod capacity;
 pub mod command;
+mod command_line;
 pub mod compare;
 pub mod dataset;
-pub mod driver;
 pub mod engine;
 mod error;
 pub mod http;
@@ -23,6 +23,7 @@ mod passwords;
 pub mod payload;
 pub mod process;
 mod progress;
+pub mod protocol;
 pub mod recorder;
 pub mod report;
 pub mod result;
@@ -33,6 +34,7 @@ pub mod schedule;
 mod server;
 mod server_process;
 pub mod statistics;
+pub mod target;
 mod target_url;
 
 pub use error::{Error, Result};

@@ -67,6 +67,10 @@ pub(crate) const HTTP_DATA_BYTES_MAX: usize = 1024 * 1024;
 /// The largest size of the bodies of all requests that a group of connections may have in flight. They stay in memory
 /// until the server accepts them.
 pub(crate) const HTTP_BODIES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// The largest number of shards of an index: that of the servers themselves (`es.index.max_number_of_shards`).
+pub(crate) const ES_SHARDS_MAX: u32 = 1_024;
+/// The longest force merge, and the longest wait for other merges after it, seconds. Hundreds of gigabytes take hours.
+pub(crate) const ES_MERGE_TIMEOUT_S: u64 = 12 * 3_600;
 /// The number of distinct error texts to keep. A server that puts a new detail into each could fill the memory.
 pub(crate) const ERROR_TEXTS_MAX: usize = 100;
 /// The longest silence of a server with outstanding operations before the run is given up. It is longer than any pause
@@ -98,3 +102,22 @@ pub(crate) const SUSTAINED_LAST: u32 = 100;
 pub(crate) const SUSTAINED_FAILURES: u32 = 50;
 /// The largest rate of requests to a sample of idle connections, so that the sample is no load of its own.
 pub(crate) const PROBES_PER_S_MAX: f64 = 1_000.0;
+/// The longest answer of an HBase server. A scan returns up to 2 MiB and a row, a batch of gets as much as the server
+/// allows (`hbase.server.scanner.max.result.size`, 100 MiB).
+pub(crate) const HBASE_ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// The longest answer of ZooKeeper: a znode has at most 1 MiB.
+pub(crate) const ZOOKEEPER_ANSWER_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// The longest row of HBase's data set. The server's limit is 32,767.
+pub(crate) const HBASE_ROW_BYTES_MAX: usize = 1_024;
+/// The longest value. HBase's client refuses cells above 10 MiB; many connections hold a batch of values each.
+pub(crate) const HBASE_VALUE_BYTES_MAX: usize = 1024 * 1024;
+/// The largest number of regions of a new table.
+pub(crate) const HBASE_REGIONS_MAX: u64 = 10_000;
+/// The largest number of rows of one call, of a range and of a page.
+pub(crate) const HBASE_BATCH_ROWS_MAX: u32 = 100_000;
+/// The largest client buffer. Each connection fills one.
+pub(crate) const HBASE_WRITE_BUFFER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The largest number of attempts of one call, as in HBase's client (`hbase.client.retries.number` is 15).
+pub(crate) const HBASE_ATTEMPTS_MAX: u32 = 16;
+/// The longest time until the master has made or dropped a table.
+pub(crate) const HBASE_PROCEDURE_TIMEOUT_S: u64 = 300;

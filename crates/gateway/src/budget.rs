@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bound_is_told_by_its_name_and_bytes_come_back() {
+    fn each_exceeded_bound_is_named_and_bytes_are_released() {
         let budget = budget();
         let [ann, bob] = [1, 2].map(Uuid::from_u128);
         let (one, other, stranger) = (budget.share(ann), budget.share(ann), budget.share(bob));

@@ -1,8 +1,9 @@
-//! Errors of requests in ThingsBoard's terms: a status, an error number, and a message that says what to do.
+//! Errors of requests in ThingsBoard's terms: a status, an error number, and a message with the remedy.
 //!
 //! HTTP answers have them as status and body, and JSON answers of queries and WebSocket messages have them as members.
 
 use axum::http::StatusCode;
+use hub::bulk::BulkError;
 use hub::caller::Forbidden;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
@@ -140,6 +141,30 @@ impl From<HistoryError> for ApiError {
     }
 }
 
+impl From<hub::Error> for ApiError {
+    fn from(error: hub::Error) -> Self {
+        match error {
+            hub::Error::Forbidden(error) => error.into(),
+            hub::Error::Store(error) => error.into(),
+            hub::Error::Registry(error) => error.into(),
+            hub::Error::History(error) => error.into(),
+            hub::Error::Bulk(error) => error.into(),
+        }
+    }
+}
+
+impl From<BulkError> for ApiError {
+    fn from(error: BulkError) -> Self {
+        let message = error.to_string();
+        match error {
+            BulkError::Store(error) => error.into(),
+            BulkError::NoTable { .. } | BulkError::NoKey { .. } => Self::not_found(message),
+            BulkError::Asked(_) | BulkError::Data(_) => Self::argument(message),
+            BulkError::Write(_) => Self::internal(message),
+        }
+    }
+}
+
 impl From<SqlError> for ApiError {
     fn from(error: SqlError) -> Self {
         let message = error.to_string();
@@ -208,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_blame_decides_the_status() {
+    fn the_kind_of_an_error_determines_its_status() {
         let busy = ApiError::from(IngestError::Busy { reason: "memtable full".into() });
         assert_eq!((busy.status.as_u16(), busy.code as u16, busy.retry_after_s), (429, 33, Some(1)));
         let sealed = ApiError::from(IngestError::Sealed { cause: "disk gone".into() });

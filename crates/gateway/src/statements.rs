@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_end_at_semicolons_that_are_none_of_quotes_and_comments() {
+    fn statements_end_at_semicolons_outside_of_quotes_and_comments() {
         for (text, expected) in [
             ("SELECT 1", vec!["SELECT 1"]),
             (" SELECT 1 ; ;\n SELECT 2;", vec!["SELECT 1", "SELECT 2"]),
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn quotes_come_off_and_names_are_folded() {
+    fn quotes_are_removed_and_names_are_folded() {
         assert_eq!(unquoted("'it''s'"), "it's");
         assert_eq!(unquoted("\"Tab\"\"le\""), "Tab\"le");
         assert_eq!(unquoted("TimeZone"), "timezone");
     }
 
     #[test]
-    fn tokens_have_kinds() {
+    fn tokens_are_classified() {
         let text = "FETCH 10 FROM \"c 1\" = 'x', ünder_1";
         let found: Vec<(Kind, &str)> =
             tokens(text).into_iter().map(|token| (token.kind, &text[token.range])).collect();

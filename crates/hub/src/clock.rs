@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_a_little_is_waited_for() {
+    fn times_do_not_repeat_when_the_clock_is_set_back_a_little() {
         let readings = [100 * SECOND_US, 99 * SECOND_US, 40 * SECOND_US, 101 * SECOND_US];
         assert_eq!(given(&readings), [100_000_000, 100_000_001, 100_000_002, 101_000_000]);
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_run_ahead_because_there_are_many_are_not_taken_for_a_clock_set_back() {
+    fn times_that_run_ahead_of_the_clock_are_no_clock_change() {
         let mut state = State { given: 10 * FOLLOWED_FROM_US, shown: 0 };
         assert_eq!(state.next(1), 10 * FOLLOWED_FROM_US + 1);
         assert_eq!(state.next(2), 10 * FOLLOWED_FROM_US + 2);

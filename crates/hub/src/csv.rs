@@ -10,7 +10,7 @@ pub struct Dialect {
 /// How a cell without a value differs from empty text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Null {
-    /// It does not. A line with one empty cell is `""`, so a reader can tell it from a line without cells.
+    /// It does not. A line with one empty cell is `""`, so it differs from a line without cells.
     SameAsEmpty,
     /// Empty text is quoted, and so is text with blanks at an end, which some readers cut.
     Distinct,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_quote_only_what_ends_cells_and_lines() {
+    fn answers_quote_only_delimiters_and_line_ends() {
         assert_eq!(line(Dialect::ANSWER, &["", " x", "a,b"]), ", x,\"a,b\"\r\n");
         assert_eq!(line(Dialect::ANSWER, &[""]), "\"\"\r\n", "a line with one empty cell");
         assert_eq!(line(Dialect::ANSWER, &[]), "\r\n");

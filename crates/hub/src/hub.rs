@@ -5,16 +5,14 @@
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use model::PanicEndsProcess;
 use model::limits::{IngestLimits, Portion};
-use model::{PanicEndsProcess, SeriesId};
 use parking_lot::Mutex;
-use store::{LatestValue, ProgressWatcher, Store, StoreError, StoreStatus};
+use store::{ProgressWatcher, Store, StoreError, StoreStatus};
 
-use crate::caller::Caller;
 use crate::clock::{self, ReceiptClock};
 use crate::fan_out::FanOut;
-use crate::history::{self, History, HistoryError, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
-use crate::live::{Live, LiveConnection};
+use crate::live::Live;
 use crate::logins::Logins;
 use crate::metrics::Metrics;
 use crate::new_columns::NewColumns;
@@ -133,52 +131,6 @@ impl Hub {
     /// The metrics as text for Prometheus.
     pub fn metrics_text(&self) -> String {
         self.metrics.render(&self.status(), self.sql_status())
-    }
-
-    /// Opens a connection for live subscribers of the caller.
-    pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
-        self.live.connection(caller.user_id().unwrap_or_default())
-    }
-
-    /// The newest values of a series, for all keys if `keys` is `None`. It may read files: call it on a thread that may
-    /// block.
-    pub fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
-        self.store.latest(series, keys)
-    }
-
-    /// The history of a series. It reads files: call it on a thread that may block.
-    pub fn history(&self, series: SeriesId, request: &HistoryRequest) -> Result<History, HistoryError> {
-        history::read(&*self.store, series, request)
-    }
-
-    /// Like [`history`](Self::history), value by value.
-    pub fn history_into(
-        &self,
-        series: SeriesId,
-        request: &HistoryRequest,
-        sink: &mut impl Sink,
-    ) -> Result<(), HistoryError> {
-        history::read_into(&*self.store, series, request, sink)
-    }
-
-    /// Like [`history`](Self::history), row by row.
-    pub fn history_rows_into(
-        &self,
-        series: SeriesId,
-        request: &HistoryRequest,
-        sink: &mut impl RowSink,
-    ) -> Result<(), HistoryError> {
-        history::read_rows_into(&*self.store, series, request, sink)
-    }
-
-    /// Aggregates several series: one value per key and interval.
-    pub fn reduce(
-        &self,
-        series: &[SeriesId],
-        request: &HistoryRequest,
-        text: &TextHeld,
-    ) -> Result<Reduction, HistoryError> {
-        Reduction::read(&*self.store, series, request, text)
     }
 
     /// Makes all appended rows durable, and stops. The doors must have stopped before.

@@ -16,13 +16,12 @@ use crate::registry::Device;
 impl Hub {
     /// The series that a device writes to. Creates it when the device reports for the first time.
     pub fn series_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
-        self.store.series(&SeriesKey::device(&device.profile.table, &device.name)?)
+        self.store.series(&Self::series_key(device)?)
     }
 
-    /// The series that a device writes to, if the device has reported. Creates nothing, so it also works on a store that
-    /// accepts no writes.
-    pub fn find_series_of(&self, device: &Device) -> Result<Option<SeriesId>, StoreError> {
-        Ok(self.store.find_series(&SeriesKey::device(&device.profile.table, &device.name)?))
+    /// The key of the series that a device writes to.
+    pub(crate) fn series_key(device: &Device) -> Result<SeriesKey, StoreError> {
+        Ok(SeriesKey::device(&device.profile.table, &device.name)?)
     }
 
     /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the returned sequence.

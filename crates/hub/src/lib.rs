@@ -3,11 +3,14 @@
 //! Every door calls this crate and no crate below it. This crate knows devices, rows and durability. It knows no socket, no
 //! packet and no HTTP type.
 
+mod audit;
 pub mod bulk;
 pub mod caller;
 pub mod clock;
 pub mod csv;
 mod dead_letter;
+mod devices;
+mod error;
 mod fan_out;
 pub mod history;
 mod hub;
@@ -18,18 +21,23 @@ pub mod maintenance;
 pub mod message;
 pub mod metrics;
 mod new_columns;
+mod reads;
 pub mod refusals;
 pub mod registry;
 pub mod retention;
 pub mod session_token;
 pub mod sql;
+mod tables;
 mod ttls;
 mod users;
 
+pub use audit::AUDIT_TABLE;
 pub use dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
+pub use error::Error;
 pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
+pub use tables::ParquetImport;
 // The doors must not use the crate `store`; these types are part of the interface of the hub.
 pub use store::backup::BackupList;
 pub use store::{

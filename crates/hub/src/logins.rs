@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_passwords_make_their_address_wait_and_nobody_else() {
+    fn wrong_passwords_make_only_their_address_wait() {
         let (logins, begin) = (Logins::default(), Instant::now());
         for _ in 0..LOGIN_FAILURES_FREE {
             fail(&logins, address(1), "admin", begin);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_failures_are_bounded() {
         let (logins, now) = (Logins::default(), Instant::now());
         for n in 0..LOGIN_SOURCES_MAX as u32 {
             let now = now + Duration::from_micros(u64::from(n));

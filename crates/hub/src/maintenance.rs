@@ -1,35 +1,19 @@
-//! Maintenance of a running installation: a check of all files, backups, exports and imports.
+//! Maintenance of a running installation: a check of all files, and backups.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
-
-use bytes::Bytes;
 use store::backup::{BackupList, Extra, stream_bytes, write_stream};
-use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles, TableStatus};
+use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles};
 
-use crate::bulk::{
-    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone, drop_key,
-    import_parquet, table_columns,
-};
+use crate::caller::{Action, Caller, Forbidden};
 use crate::clock::system_now;
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
 
 /// Files of a data directory that a backup includes if they exist.
 pub const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
-
-/// A backup could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum BackupError {
-    /// The store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The registry.
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-}
 
 /// A backup that is ready to be sent. The store keeps its files unchanged while this lives.
 pub struct BackupStream {
@@ -103,78 +87,36 @@ impl Hub {
     /// on a thread that may block.
     ///
     /// # Errors
-    /// The check could not run. Damage is not an error; the report lists it.
-    pub fn check(&self, progress: &mut ByteProgress<'_>) -> Result<CheckReport, StoreError> {
+    /// The caller lacks the permission, or the check could not run. Damage is not an error; the report lists it.
+    pub fn check(&self, caller: &Caller, progress: &mut ByteProgress<'_>) -> Result<CheckReport, Error> {
+        self.check_installation(caller, Action::Maintain)?;
         let registry: &Registry = self.registry();
         let findings = registry_findings(registry.path(), registry.problems());
         let mut report = self.store().check(progress)?;
         report.findings.extend(findings);
+        self.audit(caller, "check", &format!("{} findings", report.findings.len()));
         Ok(report)
     }
 
     /// Writes everything acknowledged so far into files, and keeps the files. Blocks for a flush.
     ///
     /// # Errors
-    /// The store accepts no writes, or a file cannot be read.
-    pub fn backup(&self, have: BackupList) -> Result<BackupStream, BackupError> {
+    /// The caller lacks the permission, the store accepts no writes, or a file cannot be read.
+    pub fn backup(&self, caller: &Caller, have: BackupList) -> Result<BackupStream, Error> {
+        self.check_installation(caller, Action::Maintain)?;
+        // Before the flush, so that the backup has the row.
+        self.audit(caller, "back up", "");
         let registry = self.registry();
         let data = registry.path().parent().unwrap_or(Path::new("."));
         let copy = registry.copy()?;
         let files = self.store().files()?;
         Ok(BackupStream::new(files, data, registry.path(), copy, have)?)
     }
-}
 
-impl Hub {
-    /// The status of all tables.
-    ///
-    /// # Errors
-    /// Like [`store::Store::tables`].
-    pub fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
-        self.store().tables()
-    }
-
-    /// The columns of a table.
-    ///
-    /// # Errors
-    /// Like [`table_columns`].
-    pub fn columns(&self, table: &str) -> Result<Vec<TableColumn>, BulkError> {
-        table_columns(self.store(), table)
-    }
-
-    /// Drops a key of a table with all its columns.
-    ///
-    /// # Errors
-    /// As [`drop_key`].
-    pub fn drop_key(&self, table: &str, key: &str, dry_run: bool) -> Result<Vec<TableColumn>, BulkError> {
-        drop_key(self.store(), table, key, dry_run)
-    }
-
-    /// Begins an export.
-    ///
-    /// # Errors
-    /// Like [`Export::begin`].
-    pub fn export(&self, request: &ExportRequest) -> Result<Export, BulkError> {
-        Export::begin(self.store(), request)
-    }
-
-    /// Imports a Parquet file that unpacks within `bounds`. Rows have the bounds of devices; with `any_time` they may have any
-    /// time. Times without a zone are local times of `zone`. Live subscribers do not get the rows: imports are historical. Blocks
-    /// until the rows are durable.
-    ///
-    /// # Errors
-    /// Like [`import_parquet`].
-    pub fn import_parquet(
-        &self,
-        table: &str,
-        file: Bytes,
-        bounds: ParquetBounds,
-        zone: Option<&Zone>,
-        any_time: bool,
-        busy_timeout: Duration,
-    ) -> Result<ImportCounts, BulkError> {
-        let rules = ImportRules::of(self.limits(), system_now(), any_time);
-        import_parquet(self.store(), table, file, bounds, zone, rules, busy_timeout)
+    /// Checks a permission on the whole installation, which belongs to the default tenant. So do all tables.
+    pub(crate) fn check_installation(&self, caller: &Caller, action: Action) -> Result<(), Forbidden> {
+        caller.check(action)?;
+        caller.check_tenant(self.registry.default_tenant(), action)
     }
 }
 

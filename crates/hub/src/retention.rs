@@ -20,27 +20,6 @@ impl Hub {
         self.ttls.get(table, || self.store.ttl(table))
     }
 
-    /// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Refuses a table that does not exist,
-    /// unless `may_create`.
-    pub fn set_ttl(&self, table: &str, ttl: Option<Duration>, may_create: bool) -> Result<(), BulkError> {
-        set_ttl(self.store.as_ref(), table, ttl, may_create)?;
-        self.ttls.forget(table);
-        Ok(())
-    }
-
-    /// [`expiring`] for the store of this installation. It reads the times of rows: call it on a thread that may block.
-    ///
-    /// # Errors
-    /// Like [`expiring`].
-    pub fn expiring(
-        &self,
-        table: &str,
-        ttl: Option<Duration>,
-        may_create: bool,
-    ) -> Result<Vec<(Date, u64)>, BulkError> {
-        expiring(self.store.as_ref(), table, ttl, may_create, system_now())
-    }
-
     /// Drops the days that are older than the retention of their table, by the system clock. Returns the number of rows.
     /// Waits for the disk.
     pub fn drop_expired(&self) -> Result<u64, StoreError> {
@@ -96,7 +75,7 @@ pub(crate) fn is_there(store: &dyn Store, table: &str) -> Result<bool, StoreErro
     Ok(store.tables()?.iter().any(|status| status.table == table))
 }
 
-/// [`Hub::set_ttl`] on a store without a hub. Without `may_create` a misspelt name does not become a table.
+/// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
 pub fn set_ttl(
     store: &dyn Store,
     table: &str,
@@ -117,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_days_that_would_go_are_told_with_their_rows() {
+    fn the_days_to_drop_are_listed_with_their_rows() {
         let store = MemoryStore::new();
         let series = store.series(&SeriesKey::new("t", &[]).unwrap()).unwrap();
         let mut batch = Batch::new();

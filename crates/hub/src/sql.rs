@@ -9,6 +9,7 @@ use model::limits::QueryLimits;
 use query::{Access, Engine, EngineStatus, ScalarValue, Session};
 use store::{FieldColumn, TableColumns, TagColumn};
 
+use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
 use crate::dead_letter::{DEAD_LETTER_KEYS, DEAD_LETTER_TABLE};
 use crate::hub::Hub;
@@ -97,8 +98,8 @@ pub struct Reader {
 }
 
 impl From<Caller> for Reader {
-    /// Reads the tables of the caller's tenant. [`DEAD_LETTER_TABLE`] is visible only with the permission
-    /// [`Action::ReadRefused`].
+    /// Reads the tables of the caller's tenant. [`DEAD_LETTER_TABLE`] and [`AUDIT_TABLE`] are visible only with the
+    /// permissions [`Action::ReadRefused`] and [`Action::ReadAudit`].
     fn from(caller: Caller) -> Self {
         Self { caller, timeout: None }
     }
@@ -117,12 +118,17 @@ impl Reader {
     }
 
     fn session(&self, registry: &Registry) -> Session {
-        // There is one set of tables, the default tenant's.
+        // Only the default tenant has tables.
         let sees_tables = self.caller.tenant() == registry.default_tenant();
-        let sees_refused = self.caller.may(Action::ReadRefused);
+        let (sees_refused, sees_audit) =
+            (self.caller.may(Action::ReadRefused), self.caller.may(Action::ReadAudit));
         let session = Session::new(self.caller.login()).with_access(move |table| {
-            let hidden = !sees_tables || (!sees_refused && table == DEAD_LETTER_TABLE);
-            if hidden { Access::Nothing } else { Access::Everything }
+            let is_seen = match table {
+                DEAD_LETTER_TABLE => sees_refused,
+                AUDIT_TABLE => sees_audit,
+                _ => true,
+            };
+            if sees_tables && is_seen { Access::Everything } else { Access::Nothing }
         });
         let profiles = registry.profiles(self.caller.tenant());
         let session = session.with_expected_tables(move || tables_to_come(&profiles));
@@ -133,11 +139,11 @@ impl Reader {
     }
 }
 
-/// The tables of all profiles and the table of dead letters, as they are before the first row.
+/// The tables of all profiles, of dead letters and of administrative acts, as they are before the first row.
 fn tables_to_come(profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
-    let columns = |table: &str, fields: &[&str]| TableColumns {
+    let columns = |table: &str, tag: &str, fields: &[&str]| TableColumns {
         table: table.into(),
-        tags: vec![TagColumn { tag: DEVICE_TAG.into(), column: DEVICE_TAG.into() }],
+        tags: vec![TagColumn { tag: tag.into(), column: tag.into() }],
         fields: fields
             .iter()
             .map(|key| FieldColumn {
@@ -148,8 +154,10 @@ fn tables_to_come(profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
             })
             .collect(),
     };
-    let mut tables: Vec<_> = profiles.iter().map(|profile| columns(&profile.table, &[])).collect();
-    tables.push(columns(DEAD_LETTER_TABLE, &DEAD_LETTER_KEYS));
+    let mut tables: Vec<_> =
+        profiles.iter().map(|profile| columns(&profile.table, DEVICE_TAG, &[])).collect();
+    tables.push(columns(DEAD_LETTER_TABLE, DEVICE_TAG, &DEAD_LETTER_KEYS));
+    tables.push(columns(AUDIT_TABLE, AUDIT_TAG, &AUDIT_KEYS));
     tables
 }
 

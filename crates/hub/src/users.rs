@@ -22,13 +22,17 @@ impl Hub {
         authority: Authority,
     ) -> Result<Arc<User>, RegistryError> {
         caller.check(Action::ManageUsers)?;
-        self.registry.add_user(caller.tenant(), login, password, authority)
+        let user = self.registry.add_user(caller.tenant(), login, password, authority)?;
+        self.audit(caller, "add user", &format!("{} as {}", user.login, authority.role()));
+        Ok(user)
     }
 
     /// Gives a user another password and ends the user's sessions. Slow like [`add_user`](Self::add_user).
     pub fn set_password(&self, caller: &Caller, login: &str, password: &str) -> Result<(), RegistryError> {
         let user = self.managed_user(caller, login)?;
-        self.registry.set_password(&user.login, password)
+        self.registry.set_password(&user.login, password)?;
+        self.audit(caller, "set password of user", &user.login);
+        Ok(())
     }
 
     /// Gives a user another role and ends the user's sessions.
@@ -39,19 +43,25 @@ impl Hub {
         authority: Authority,
     ) -> Result<Arc<User>, RegistryError> {
         let user = self.managed_user(caller, login)?;
-        self.registry.set_authority(&user.login, authority)
+        let user = self.registry.set_authority(&user.login, authority)?;
+        self.audit(caller, "set role of user", &format!("{} to {}", user.login, authority.role()));
+        Ok(user)
     }
 
     /// Deletes a user and ends the user's sessions.
     pub fn delete_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, RegistryError> {
         let user = self.managed_user(caller, login)?;
-        self.registry.delete_user(&user.login)
+        let user = self.registry.delete_user(&user.login)?;
+        self.audit(caller, "delete user", &user.login);
+        Ok(user)
     }
 
     /// Replaces the key of session tokens. The server refuses all tokens that it issued before.
     pub fn rotate_session_key(&self, caller: &Caller) -> Result<(), RegistryError> {
-        caller.check(Action::ManageUsers)?;
-        self.registry.rotate_session_key()
+        self.check_installation(caller, Action::ManageUsers)?;
+        self.registry.rotate_session_key()?;
+        self.audit(caller, "replace key of sessions", "");
+        Ok(())
     }
 
     /// A user that the caller may manage. A user of another tenant is unknown.

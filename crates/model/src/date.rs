@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_of_days_months_years_and_time() {
+    fn the_ends_of_days_months_years_and_time_are_right() {
         for (days, expected) in [
             (0, "1970-01-01"),
             (-1, "1969-12-31"),
@@ -113,7 +113,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_day_is_what_the_library_says(micros: i64) {
+        fn every_day_equals_that_of_the_library(micros: i64) {
             let days = micros.div_euclid(DAY_US);
             let found = Timestamp::from_micros(micros).date();
             match NaiveDate::from_num_days_from_ce_opt((days + YEAR_1_DAYS + 1) as i32) {

@@ -134,7 +134,7 @@ mod tests {
 
     /// The expected texts are from PostgreSQL 15: `SELECT make_interval(...)::text`.
     #[test]
-    fn intervals_are_what_postgresql_writes() {
+    fn intervals_equal_those_of_postgresql() {
         for (interval, text) in [
             (of(0, 0, 0), "00:00:00"),
             (of(14, 3, 14_706_700_000), "1 year 2 mons 3 days 04:05:06.7"),

@@ -19,8 +19,8 @@ pub const COLUMNS_PER_TABLE_MAX: usize = 20_000;
 /// Most keys of one table that were dropped. The store never uses their numbers and names in files again, so each takes
 /// about two hundred bytes forever.
 pub const DROPPED_KEYS_PER_TABLE_MAX: usize = 100_000;
-/// Devices whose new columns are counted in memory. Beyond it, the counts of the devices without new columns for the longest
-/// time are dropped. A count takes about a hundred bytes, and most devices of a fleet add no columns.
+/// Devices whose new columns are counted in memory. Beyond it the server drops at least half of the counts, those with the
+/// oldest windows ([`NEW_COLUMNS_WINDOW`]). A count takes about a hundred bytes, and most devices of a fleet add no columns.
 pub const NEW_COLUMN_DEVICES_MAX: usize = 65_536;
 /// The period over which new columns of a device are counted ([`IngestLimits::new_columns_per_minute_max`]).
 pub const NEW_COLUMNS_WINDOW: Duration = Duration::from_secs(60);
@@ -45,15 +45,16 @@ pub const MEMTABLE_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const MEMTABLE_FLUSH_BYTES: usize = 96 * 1024 * 1024;
 /// Rows at which an open columnar buffer is frozen into a sorted chunk.
 pub const CHUNK_ROWS: usize = 64 * 1024;
-/// Series whose latest values are kept in memory.
+/// Series whose latest values are kept in memory. Beyond it the store evicts series that were not used lately.
 pub const LATEST_SERIES_MAX: usize = 1_000_000;
-/// Bytes of the latest values in memory. Beyond it the least recently used are evicted.
+/// Bytes of the latest values in memory. Beyond it the store evicts likewise.
 pub const LATEST_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Bytes of the cache of decoded columns.
 pub const ARRAY_CACHE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of log at which a flush begins, also with few rows. It limits the time of a recovery.
 pub const LOG_FLUSH_BYTES: u64 = 512 * 1024 * 1024;
-/// Most parts that one flush makes of one table. It stops a device that spreads a batch over ten thousand days.
+/// Most parts that one flush makes of one table, and of all tables that share parts. Beyond it neighbouring days share a
+/// part. It stops a device that spreads a batch over ten thousand days.
 pub const FLUSH_PARTS_PER_TABLE_MAX: usize = 256;
 /// Pending log bytes at which a commit begins before the interval ends.
 pub const LOG_COMMIT_EAGER_BYTES: usize = 1024 * 1024;
@@ -95,21 +96,22 @@ pub const COMPACTION_FAN_IN: usize = 8;
 pub const COMPACTION_INPUTS_MAX: usize = 32;
 /// Bytes of the smallest size class of parts. Each class is `COMPACTION_FAN_IN` times larger than the one before.
 pub const COMPACTION_CLASS_BYTES: u64 = 16 * 1024;
-/// Rows that other partitions receive before a partition counts as quiet and its last parts are merged.
+/// Rows that the store takes after the newest row of a partition, before the partition counts as quiet and its last parts are
+/// merged.
 pub const COMPACTION_QUIET_ROWS: u64 = 4 * 1024 * 1024;
-/// In a quiet partition a part is merged with newer parts if its size is at most this many times theirs.
+/// In a quiet partition a part is merged with newer parts if its size is at most this many times their sum.
 pub const COMPACTION_QUIET_RATIO: u64 = 4;
-/// Overlapping parts of one table, which can be merged, at which flushes wait for merges. It is three times the number without
-/// pending merges, so that only writes reach it that are faster than merges.
+/// Overlapping parts of one table, neither full nor damaged, at which flushes wait for merges. It is at least three times the
+/// number that compaction leaves unmerged, so a table reaches it only while writes are faster than merges.
 pub const COMPACTION_OVERLAP_MAX: usize = 128;
 /// Most merges in one edit of the manifest.
 pub const COMPACTION_MERGES_MAX: usize = 256;
-/// Bytes of inputs above which a compaction adds no further merge to its edit.
+/// Most bytes of the inputs of all merges in one edit of the manifest. Only the first merge may exceed it.
 pub const COMPACTION_PLAN_BYTES: u64 = 16 * 1024 * 1024;
-/// Most bytes of parts that compaction merges into one. A part of half this size stays as it is. It limits the time and the
-/// space of one merge.
+/// Most bytes of the parts that compaction merges into one. A part of half this size is full: compaction does not merge it.
+/// The limit bounds the time and the space of one merge.
 pub const PART_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// Most rows of parts that compaction merges into one. A part with half as many stays as it is.
+/// Most rows of the parts that compaction merges into one. A part with half as many is full.
 pub const PART_ROWS_MAX: u64 = 32 * 1024 * 1024;
 /// Damaged places that a check names in a file. It counts further ones.
 pub const CHECK_FINDINGS_PER_FILE_MAX: usize = 8;
@@ -127,11 +129,12 @@ pub const SERIES_MAX: usize = 1 << 31;
 /// Most tables, columns, tags and series that recovery creates in place of lost ones: a lost log segment can define this many,
 /// at 16 bytes each.
 pub const LOST_DEFINITIONS_MAX: usize = LOG_SEGMENT_BYTES as usize / 16;
-/// Rows that one read request returns if it names no limit.
+/// The limit of a read request that names none: values of each key, or rows in the form of columns.
 pub const READ_ROWS_DEFAULT: usize = 100;
-/// Most rows that one read request returns.
+/// Most values of one device that a read request returns, over all its keys; most intervals of all its groups; and the largest
+/// limit that it may name.
 pub const READ_ROWS_MAX: usize = 1_000_000;
-/// Bytes of text of the smallest or largest values of one device, or of all groups of a read request, before they are written.
+/// Bytes of text that a read holds as smallest or largest values of one device, or of all groups of a request.
 pub const READ_TEXT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Longest SQL statement in bytes. Statements come from people and dashboards; a longer one is a mistake or an attack.
 pub const SQL_BYTES_MAX: usize = 256 * 1024;
@@ -147,8 +150,8 @@ pub const SQL_PARAMETERS_MAX: usize = 65_535;
 pub const QUERY_READ_ROWS_PER_JOB: usize = 64 * 1024;
 /// The same for jobs that also group what they read.
 pub const QUERY_GROUPED_ROWS_PER_JOB: usize = 256 * 1024;
-/// Most estimated rows with which a query that groups by series reads one series after the other. For this it holds some rows
-/// of each part.
+/// Most estimated rows with which a query that groups by series reads each series as a whole, if the scan has no order. For
+/// this it holds some rows of each part.
 pub const QUERY_WHOLE_SERIES_ROWS_MAX: u64 = 4 * 1024 * 1024;
 /// Stack of a thread that plans or computes. Planning walks trees as deep as a statement may be. A statement that is too deep
 /// is still a tree when it is refused, with a level for every two bytes of its text. Only the used stack takes memory, but all
@@ -198,15 +201,15 @@ pub const LOGIN_FAILURES_FREE: u32 = 5;
 pub const LOGIN_FAILURES_FREE_PER_ADDRESS: u32 = 20;
 /// Longest wait in seconds. The wait begins with one second and doubles.
 pub const LOGIN_WAIT_S_MAX: u64 = 60;
-/// Seconds without a wrong password after which the count of an address starts again.
+/// Seconds without a wrong password after which the count of an address, or of a login from it, starts again.
 pub const LOGIN_FAILURES_FORGOTTEN_S: u64 = 15 * 60;
-/// Logins of one address that are checked or wait in the queue: three quarters of all, because a connection pool opens many
-/// connections at once.
+/// Logins of one address that run or wait: three quarters of all, because a connection pool opens many connections at once.
 pub const LOGINS_PER_ADDRESS_MAX: usize = PASSWORD_CHECKS_WAITING_MAX / 4 * 3;
-/// Addresses, and logins from them, whose failures are remembered. Beyond it the oldest half is dropped.
+/// Addresses, and logins from them, whose failures are remembered. Beyond it the server drops those whose count would start
+/// again, and if that is not enough, the older half.
 pub const LOGIN_SOURCES_MAX: usize = 65_536;
-/// Password checks that wait in the queue. One runs at a time, because each takes 19 MiB, and tens of milliseconds of a core
-/// that devices need too.
+/// Computations of password hashes that run or wait. One runs at a time, because each takes 19 MiB, and tens of milliseconds
+/// of a core that devices need too.
 pub const PASSWORD_CHECKS_WAITING_MAX: usize = 32;
 
 /// Bytes of updates that wait for the live subscribers of one connection. Beyond it the server closes the connection. Ten
@@ -216,15 +219,16 @@ pub const LIVE_CONNECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const LIVE_LOGIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The same for all connections. An update that waits for several connections counts for each, and is in memory once.
 pub const LIVE_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// Devices whose refused messages are counted in memory. Beyond it the devices with the oldest refusals are dropped. Each takes
-/// about half a kilobyte.
+/// Devices whose refused messages are counted in memory. Beyond it the server drops at least half of them, those with the
+/// oldest refusals. Each takes about half a kilobyte.
 pub const REFUSED_DEVICES_MAX: usize = 65_536;
 /// Longest reason of a refusal that is kept for a device, in bytes.
 pub const REFUSAL_REASON_BYTES_MAX: usize = 300;
 /// Seconds between two log lines about refused messages of one device.
 pub const REFUSAL_LOG_WINDOW_S: i64 = 60;
-/// Log lines about refused messages of all devices in this time, and as many about refused logins and access tokens. The next
-/// line says how many were left out.
+/// Log lines about refused messages of all devices in [`REFUSAL_LOG_WINDOW_S`], as many about refused logins and access
+/// tokens, and as many about connections that the server closed for an error of the peer. The next line has the number of
+/// suppressed lines.
 pub const REFUSAL_LOG_LINES_MAX: usize = 60;
 
 const _: () =
@@ -244,8 +248,8 @@ pub struct IngestLimits {
     pub text_value_bytes_max: usize,
     /// Deepest nesting of a JSON value.
     pub json_depth_max: usize,
-    /// Most columns that one device may add to its table: a twentieth of the columns of a table, so that others have columns
-    /// too. Vehicles that send all signals of their buses have some hundreds.
+    /// Most columns that one device may add to its table after the start of the server: a twentieth of the columns of a table,
+    /// so that others have columns too. Vehicles that send all signals of their buses have some hundreds.
     pub columns_per_device_max: usize,
     /// Most columns that one device may add in a minute. The first message of a device may have this many keys. A device that
     /// invents names reaches the limit above only after some minutes, in which an operator can notice it.
@@ -361,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_portion_is_a_part_of_any_bound() {
+    fn a_portion_scales_any_limit() {
         assert_eq!(Portion::ALL.of(usize::MAX), usize::MAX);
         assert_eq!(Portion::thousandths(31).of(512 * 1024 * 1024), 16_642_998);
         assert_eq!((Portion::thousandths(5_000), Portion::thousandths(0).of(1_000)), (Portion::ALL, 1));

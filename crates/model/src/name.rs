@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_long_and_control_names_are_refused_with_the_place() {
+    fn empty_long_and_control_names_are_refused_with_the_position() {
         assert_eq!(check_key(""), Err(NameError::Empty { what: "key" }));
         let long = "k".repeat(256);
         assert_eq!(check_key(&long), Err(NameError::TooLong { what: "key", bytes: 256, limit: 255 }));

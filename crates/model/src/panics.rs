@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contained_panic_says_what_it_said() {
+    fn a_contained_panic_keeps_its_message() {
         assert_eq!(contain_panic(|| 1), Ok(1));
         assert_eq!(contain_panic(|| panic!("{} of them", 2)), Err::<(), _>("2 of them".to_owned()));
         let wordless = contain_panic(|| std::panic::panic_any(3));

@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_statement_allocates_is_its_own_until_somebody_frees_it() {
+    fn an_allocation_counts_for_its_statement_until_it_is_freed() {
         let account = Account::open().unwrap();
         let other = Account::open().unwrap();
         let entered = account.enter();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_statement_leaves_behind_is_not_taken_from_a_later_one() {
+    fn leaked_allocations_do_not_count_for_a_later_statement() {
         let left = {
             let account = Account::open().unwrap();
             let _entered = account.enter();

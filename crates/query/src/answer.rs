@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_query_that_ends_before_anybody_looks_gives_its_rows_and_how_it_ended() {
+    async fn a_query_that_ends_before_it_is_polled_gives_rows_and_result() {
         for outcome in [Ok(()), refused()] {
             let fails = outcome.is_err();
             let (opening, ready, mut task) = ended(true, outcome).await;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_query_that_ends_without_an_answer_says_how_it_ended() {
+    async fn a_query_that_ends_without_an_answer_returns_its_error() {
         let (opening, _ready, mut task) = ended(false, refused()).await;
         assert!(matches!(task.first(opening).await, Err(QueryError::Invalid { .. })));
         let (opening, _ready, mut task) = ended(false, Ok(())).await;

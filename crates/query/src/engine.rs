@@ -343,7 +343,7 @@ impl Inner {
         if cached.is_valid(&query.context.tables)? {
             return Ok(cached);
         }
-        // If the columns of a table have changed, the client still sends values of the types that it was told.
+        // If the columns of a table have changed, the client still sends values of the types of its first description.
         let described: Vec<_> = resolved.parameter_types.iter().cloned().map(Some).collect();
         let types = if cached.reads_names { &resolved.given_types } else { &described };
         let statement = statement::parse(&resolved.sql)?;

@@ -48,7 +48,7 @@ pub enum QueryError {
         /// The most similar name of a table that the user may read.
         nearest: Option<String>,
     },
-    /// No table of the query has such a column.
+    /// No table of the query has this column.
     #[error("column {column:?} does not exist{}", did_you_mean(.nearest))]
     UnknownColumn {
         /// The name as it was given.
@@ -83,7 +83,7 @@ pub enum QueryError {
     Value {
         /// What went wrong with which value.
         message: String,
-        /// PostgreSQL's code for such a fault, of class 22.
+        /// PostgreSQL's code for this fault, of class 22.
         sql_state: &'static str,
     },
     /// The statement exceeds a limit.
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_errors_come_out_of_datafusion_as_they_went_in() {
+    fn our_errors_pass_through_datafusion_unchanged() {
         let sent = QueryError::OverLimit { what: "rows", limit: "5".into(), remedy: "ask for less" };
         let wrapped = DataFusionError::from(sent.clone()).context("somewhere").context("deep inside");
         assert_eq!(QueryError::from(wrapped).to_string(), sent.to_string());
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subquery_without_a_join_is_refused_in_words_for_people() {
+    fn a_subquery_that_has_no_join_is_refused_with_a_clear_error() {
         let planner = "Physical plan does not support logical expression ScalarSubquery(<subquery>)";
         let error = QueryError::from(DataFusionError::NotImplemented(planner.into()));
         assert_eq!(error.sql_state(), "0A000");

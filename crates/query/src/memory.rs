@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_ends_gives_back_what_it_forgot() {
+    fn a_query_that_ends_releases_all_its_memory() {
         let total = TotalMemory::new(150);
         let query = QueryMemory::new(100, Arc::clone(&total));
         assert!(try_add(&query.used, 40, 100) && try_add(&total.used, 40, 150));

@@ -24,7 +24,7 @@ use crate::{QueryError, postgres};
 #[derive(Debug, Clone)]
 pub(crate) struct CachedPlan {
     pub(crate) plan: Arc<LogicalPlan>,
-    /// Whether the plan is optimised. A plan that asks for the time is optimised for each run.
+    /// Whether the plan is optimised. A plan with the current time is optimised for each run.
     pub(crate) optimized: bool,
     /// Whether the plan reads the system tables or the name of the user. Such a plan is valid for one query.
     pub(crate) reads_names: bool,

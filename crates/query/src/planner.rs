@@ -148,7 +148,7 @@ fn refuse_writes(plan: &LogicalPlan) -> Result<(), QueryError> {
     }
 }
 
-/// Answers what the optimiser asks about the query.
+/// Gives the optimiser the properties of the query.
 struct Optimizing<'a> {
     environment: &'a PlanningEnvironment,
     started_at: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! Answers what the physical planner asks about one query.
+//! Gives the physical planner the properties of one query.
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_rows_come_one_by_one_and_too_long_ones_not_at_all() {
+    fn long_rows_are_split_and_too_long_ones_are_refused() {
         let batch = |rows: &[usize]| {
             let texts = rows.iter().map(|bytes| Some("x".repeat(*bytes)));
             let column: ArrayRef = Arc::new(texts.collect::<StringArray>());

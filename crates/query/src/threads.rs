@@ -1,6 +1,6 @@
 //! The threads of an engine: one group plans and computes, one group reads, and one thread watches the time.
 //!
-//! The clock has a thread of its own: an operator may compute for long without yielding, and the client must be told in time
+//! The clock has a thread of its own: an operator may compute for long without yielding, and the client must get its error in time
 //! nevertheless.
 
 use std::sync::Arc;

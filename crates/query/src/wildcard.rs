@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn all_columns_of_one_table_are_seen_as_such() {
+    fn select_star_of_one_table_is_recognised() {
         for (sql, expected) in [
             ("SELECT * FROM t", "SELECT true FROM t"),
             ("SELECT * FROM t AS u WHERE a > 1 LIMIT 5", "SELECT true FROM t AS u WHERE a > 1 LIMIT 5"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_left_alone() {
+    fn other_statements_stay_unchanged() {
         for sql in [
             "SELECT a FROM t",
             "SELECT *, a FROM t",

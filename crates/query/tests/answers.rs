@@ -11,7 +11,7 @@ use crate::support::{engine, many, refusal, rows, user};
 use crate::wrapped::Wrapped;
 
 #[tokio::test]
-async fn rows_come_in_batches_of_the_limit() {
+async fn batches_have_the_configured_size() {
     let engine = engine(many(3, 10_000));
     let mut answer = engine.run("SELECT device, value FROM many", &user()).await.unwrap();
     assert_eq!(answer.schema.fields().len(), 2);
@@ -26,7 +26,7 @@ async fn rows_come_in_batches_of_the_limit() {
 }
 
 #[tokio::test]
-async fn many_readers_give_each_row_once() {
+async fn several_readers_give_each_row_once() {
     let engine = engine(many(8, 20_000));
     let sql =
         "SELECT count(*), count(DISTINCT device), sum(value), min(ts) = TIMESTAMPTZ '2026-01-01' FROM many";
@@ -39,12 +39,12 @@ async fn many_readers_give_each_row_once() {
 }
 
 #[tokio::test]
-async fn what_the_store_says_comes_out_unchanged() {
+async fn errors_of_the_store_pass_unchanged() {
     let engine = engine(Arc::new(Wrapped::new(many(1, 10), |table| Arc::new(BrokenTable(table)))));
     let error = refusal(&engine, "SELECT avg(value) FROM many").await;
     assert!(matches!(&error, QueryError::Store(StoreError::Sealed { .. })), "{error:?}");
     assert_eq!((error.blame(), error.sql_state()), (Blame::Operator, "58000"));
-    // A query that needs no rows is answered.
+    // The engine answers a query that needs no rows.
     assert_eq!(rows(&engine, "SELECT 1").await, ["1"]);
 }
 

@@ -43,7 +43,7 @@ impl Dice {
     }
 }
 
-/// Vehicles on two lines, the newest with the first name.
+/// Vehicles on two lines. The newest vehicle has the first name.
 struct Lines {
     store: Arc<MemoryStore>,
     dice: Dice,
@@ -103,7 +103,7 @@ async fn ask(engine: &Engine, session: &Session, sql: &str, is_ordered: bool) ->
 }
 
 #[tokio::test]
-async fn what_is_asked_again_is_answered_as_if_it_were_new() {
+async fn repeated_statements_answer_like_new_ones() {
     let store = Arc::new(MemoryStore::new());
     let engine = engine(store.clone());
     let mut lines = Lines { store, dice: Dice(7), moments: 0, devices: 1 };
@@ -136,7 +136,7 @@ async fn what_is_asked_again_is_answered_as_if_it_were_new() {
 }
 
 #[tokio::test]
-async fn many_ask_the_same_at_once() {
+async fn concurrent_runs_of_a_statement_agree() {
     let engine = engine(many(3, 30_000));
     let sql =
         "SELECT device, count(*), sum(value), last(value, ts) FROM many GROUP BY device ORDER BY device";
@@ -155,7 +155,7 @@ async fn many_ask_the_same_at_once() {
 
 /// The first float of a key arrives when plans and operators for a column of integers are cached.
 #[tokio::test]
-async fn what_was_kept_for_integers_is_not_used_for_floats() {
+async fn plans_cached_for_integers_are_not_used_for_floats() {
     let store = probe();
     let engine = engine(store.clone());
     let before = [

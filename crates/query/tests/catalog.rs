@@ -101,7 +101,7 @@ async fn a_number_leads_to_its_table_and_back() {
 }
 
 #[tokio::test]
-async fn a_user_sees_what_she_may_read() {
+async fn a_user_sees_only_readable_tables() {
     let engine = engine(fleet());
     let lists = [
         "SELECT relname FROM pg_class WHERE relname = 'dead_letter'",
@@ -123,7 +123,7 @@ async fn a_user_sees_what_she_may_read() {
 }
 
 #[tokio::test]
-async fn who_asks_is_not_kept_for_the_next() {
+async fn a_cached_plan_does_not_keep_the_user() {
     let engine = engine(fleet());
     for sql in [
         "SELECT current_user",
@@ -137,7 +137,7 @@ async fn who_asks_is_not_kept_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_prepared_statement_lists_what_is_there_when_it_runs() {
+async fn a_prepared_statement_lists_the_tables_of_its_run() {
     let store = fleet();
     let engine = engine(store.clone());
     let sql = "SELECT relname FROM pg_class WHERE relkind = $1 AND relname LIKE 'wea%' ORDER BY 1";
@@ -152,7 +152,7 @@ async fn a_prepared_statement_lists_what_is_there_when_it_runs() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_there_needs_no_plan() {
+async fn empty_system_tables_need_no_plan() {
     let engine = engine(fleet());
     for (sql, expected) in [
         (

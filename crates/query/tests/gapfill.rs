@@ -109,7 +109,7 @@ async fn the_range_is_found_in_conditions_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn without_an_end_the_error_says_what_to_write() {
+async fn without_an_end_the_error_shows_the_missing_condition() {
     let engine = engine(fleet());
     for (key, condition, expected) in [
         (
@@ -253,7 +253,7 @@ async fn months_and_weeks_and_origins_are_those_of_the_ordinary_functions() {
 }
 
 #[tokio::test]
-async fn selects_can_do_with_it_what_they_do_with_other_groups() {
+async fn gap_filled_groups_behave_like_other_groups() {
     let engine = engine(fleet());
     let from = format!("FROM telemetry WHERE {BUSES}");
     let t = "time_bucket_gapfill('1 minute', ts) AS t";
@@ -394,7 +394,7 @@ async fn selects_can_do_with_it_what_they_do_with_other_groups() {
 }
 
 #[tokio::test]
-async fn other_places_are_refused_with_what_to_write() {
+async fn other_places_are_refused_with_a_remedy() {
     let engine = engine(fleet());
     let from = format!("FROM telemetry WHERE {BUSES}");
     let key = "time_bucket_gapfill('1 minute', ts)";
@@ -471,7 +471,7 @@ async fn other_places_are_refused_with_what_to_write() {
 }
 
 #[tokio::test]
-async fn the_number_of_buckets_has_a_limit_and_rows_come_as_they_are_made() {
+async fn buckets_are_limited_and_rows_are_streamed() {
     let engine = engine(fleet());
     let years = "SELECT time_bucket_gapfill('1 microsecond', ts) AS t, count(*) FROM telemetry \
                  WHERE ts > '2020-01-01' AND ts < '2026-02-01' GROUP BY t";

@@ -135,7 +135,7 @@ async fn rows_behind_an_end_change_nothing() {
 }
 
 #[tokio::test]
-async fn ends_are_found_in_parts_and_in_memory() {
+async fn last_rows_are_found_in_parts_and_in_memory() {
     let store = testkit::parts::store_without_merges();
     fill(&*store, &|| store.flush().unwrap());
     compare_all(&engine(store)).await;

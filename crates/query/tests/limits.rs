@@ -54,8 +54,8 @@ async fn memory_of_one_query_is_limited() {
 /// A statement of the largest depth is planned and runs. Any deeper one is refused and ends nothing else.
 #[tokio::test]
 async fn deep_statements_are_answered_or_refused() {
-    let engine = limited(|_| {});
-    let session = user();
+    // A statement of the largest depth takes seconds in a debug build, and longer on a busy machine.
+    let engine = limited(|limits| limits.timeout = Duration::from_secs(3_600));
     for (begin, link, answered) in [
         ("SELECT 1", "+1", 999),
         ("SELECT 1 WHERE 1 = 2", " OR 1 = 1", 998),
@@ -69,8 +69,7 @@ async fn deep_statements_are_answered_or_refused() {
         run(&engine, &of(answered)).await.unwrap_or_else(|error| panic!("{answered} x {link}: {error}"));
         let as_long_as_may_be = (model::limits::SQL_BYTES_MAX - begin.len()) / link.len();
         for links in [1_001, as_long_as_may_be] {
-            let error =
-                tokio::time::timeout(PATIENCE, engine.run(&of(links), &session)).await.unwrap().unwrap_err();
+            let error = refusal(&engine, &of(links)).await;
             assert!(matches!(&error, QueryError::OverLimit { .. }), "{links} x {link}: {error:?}");
         }
     }
@@ -112,7 +111,7 @@ async fn a_query_ends_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_takes_ends_with_an_error_and_not_early() {
+async fn an_answer_that_is_not_read_ends_with_a_timeout() {
     // Long enough to plan the query on a busy machine.
     let engine = limited(|limits| limits.timeout = Duration::from_secs(2));
     let mut answer = engine.run("SELECT a.value FROM many a CROSS JOIN many b", &user()).await.unwrap();
@@ -145,7 +144,7 @@ async fn dropping_an_answer_ends_its_query() {
 }
 
 #[tokio::test]
-async fn two_hundred_queries_at_once_end_or_are_told_to_wait() {
+async fn two_hundred_queries_at_once_end_or_are_busy() {
     let engine = limited(|limits| {
         limits.running_max = 4;
         limits.waiting_max = 100;
@@ -182,7 +181,7 @@ async fn two_hundred_queries_at_once_end_or_are_told_to_wait() {
 }
 
 #[tokio::test]
-async fn a_query_that_waits_too_long_is_told_so() {
+async fn a_query_that_waits_too_long_is_refused() {
     let engine = limited(|limits| {
         limits.running_max = 1;
         limits.waiting_time_max = Duration::from_millis(50);
@@ -194,7 +193,7 @@ async fn a_query_that_waits_too_long_is_told_so() {
 
 /// A few bytes of SQL that would make gigabytes, or compute for hours, are refused with the name of the limit.
 #[tokio::test]
-async fn what_is_made_of_little_is_bounded_before_it_is_made() {
+async fn large_results_of_short_statements_are_refused_before_they_are_computed() {
     let engine = limited(|_| {});
     let texts = ["repeat('x', 60000000)"; 40].join(", ");
     for sql in [
@@ -226,7 +225,7 @@ async fn what_is_made_of_little_is_bounded_before_it_is_made() {
 
 /// Large, but within the limits.
 #[tokio::test]
-async fn what_is_large_is_still_answered() {
+async fn large_results_within_the_limits_are_answered() {
     let engine = limited(|_| {});
     for (sql, expected) in [
         ("SELECT length(repeat('x', 60000000))", "60000000"),
@@ -262,7 +261,7 @@ async fn what_is_large_is_still_answered() {
 
 /// A function computes in pieces, and between two of them it sees that the client has left.
 #[tokio::test]
-async fn a_function_ends_when_nobody_waits() {
+async fn a_function_ends_when_the_answer_is_dropped() {
     let engine = limited(|_| {});
     let slow = "SELECT sum(levenshtein(repeat('x', 9000) || value::text, repeat('y', 9000))) FROM many";
     let asked = tokio::spawn({

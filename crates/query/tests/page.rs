@@ -21,7 +21,7 @@ fn examples(page: &str) -> Vec<(String, Option<String>)> {
 }
 
 #[tokio::test]
-async fn the_examples_give_what_the_page_shows() {
+async fn the_examples_give_the_rows_of_the_page() {
     let page = include_str!("../../../docs/sql.md");
     let engine = engine(fleet());
     let examples = examples(page);

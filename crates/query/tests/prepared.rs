@@ -83,7 +83,7 @@ async fn a_column_that_becomes_double_changes_no_answer_in_silence() {
     assert!(matches!(error, QueryError::ResultChanged), "{error}");
     for _ in 0..2 {
         assert_eq!(rows(&mean, vec![]).await.unwrap(), ["71.5 7"]);
-        // The client still sends values of the types that it was told.
+        // The client still sends values of the types of the first description.
         assert_eq!(above.parameter_types(), [DataType::Int64]);
         assert_eq!(rows(&above, vec![long(100)]).await.unwrap(), ["3"]);
         assert_eq!(rows(&exact, vec![long(110), long(110)]).await.unwrap(), ["2026-01-01T00:01:00Z"]);

@@ -38,7 +38,7 @@ fn lines() -> Arc<MemoryStore> {
 }
 
 #[tokio::test]
-async fn runs_give_what_a_hash_table_gives() {
+async fn runs_give_the_results_of_a_hash_table() {
     let engine = engine(lines());
     let aggregates = "count(*), count(x), sum(n), avg(x), min(x), max(word), last(x, ts), first(n, ts), \
                       sum(x) FILTER (WHERE n > 5), count(word) FILTER (WHERE word <> ''), bool_and(n < 10)";
@@ -120,7 +120,7 @@ async fn distinct_tags_are_runs_without_any_aggregate() {
 }
 
 #[tokio::test]
-async fn what_looks_at_tags_sees_them_in_each_row() {
+async fn expressions_of_tags_see_them_in_each_row() {
     let engine = engine(lines());
     let sql = "SELECT device, count(line), max(device), count(*) FILTER (WHERE line = 'M2') FROM lines \
                WHERE device || line <> 'd4M1' OR line IS NULL GROUP BY device ORDER BY device";
@@ -137,7 +137,7 @@ async fn what_looks_at_tags_sees_them_in_each_row() {
 }
 
 #[tokio::test]
-async fn what_is_made_of_a_tag_groups_series_together() {
+async fn expressions_of_a_tag_group_several_series() {
     let engine = engine(lines());
     let asked = |group: &str| {
         format!(
@@ -148,13 +148,13 @@ async fn what_is_made_of_a_tag_groups_series_together() {
     let group = "coalesce(line, 'none')";
     assert!(plan(&engine, &asked(group)).await.contains("RunAggregateExec: mode=Partial"));
     let answer = rows(&engine, &asked(group)).await;
-    // 10,000 rows of 10 s are five times six hours.
+    // 10,000 rows of 10 s span five buckets of six hours.
     assert_eq!(answer.len(), 3 * 5);
     assert_eq!(answer, rows(&engine, &asked(&format!("CASE WHEN n < 0 THEN '' ELSE {group} END"))).await);
 }
 
 #[tokio::test]
-async fn what_differs_from_row_to_row_is_no_run() {
+async fn expressions_that_differ_per_row_are_no_runs() {
     let engine = engine(lines());
     let by_name = "SELECT count(*) > 9000 FROM (SELECT device || random() AS g FROM lines WHERE device = 'd0' GROUP BY g)";
     assert!(!plan(&engine, by_name).await.contains("RunAggregate"));
@@ -168,7 +168,7 @@ async fn what_differs_from_row_to_row_is_no_run() {
 }
 
 #[tokio::test]
-async fn few_groups_are_put_together_by_one_thread() {
+async fn one_thread_merges_few_groups() {
     let engine = engine(many(3, 30_000));
     let asked = |step: &str| {
         format!("SELECT device, date_bin(INTERVAL '{step}', ts) AS t, count(*) FROM many GROUP BY device, t")

@@ -56,7 +56,7 @@ fn rows_are_selected() {
 }
 
 #[test]
-fn functions_compute_what_a_person_does() {
+fn functions_give_the_expected_values() {
     run("functions.slt");
 }
 
@@ -91,6 +91,6 @@ fn the_catalog_is_that_of_postgresql() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_refused() {
+fn unsupported_statements_are_refused() {
     run("refused.slt");
 }

@@ -5,7 +5,7 @@ use store::{TagMatcher, TagPredicate};
 
 use crate::support::{engine, fleet, text};
 
-/// A user who sees buses, and not the weather.
+/// A user with access to buses and no access to the weather.
 fn dispatcher() -> Session {
     Session::new("dispatcher").with_access(|table| match table {
         "telemetry" => Access::Series(vec![TagMatcher {

@@ -1,4 +1,4 @@
-//! The newest and the oldest rows of many series, which are found without reading the others.
+//! The newest and the oldest rows of many series, which the engine finds without reading the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ async fn compare_all(engine: &Engine) {
     compare(engine, all, "ts DESC, device", 1_000, 777, newest).await;
     compare(engine, all, "ts DESC, speed DESC", 10_000, 0, newest).await;
     compare(engine, all, "ts, device DESC", 301, 5, Some("oldest")).await;
-    // More rows than there are.
+    // More rows than the table has.
     compare(engine, all, "ts, device", 400_000, 299_990, Some("oldest")).await;
     compare(engine, all, "device, ts DESC", 10, 0, None).await;
     compare(engine, "ts FROM vehicles", "ts DESC", 700, 0, newest).await;
@@ -244,7 +244,7 @@ async fn a_slice_that_cannot_be_read_ends_the_query_with_its_cause() {
 }
 
 #[tokio::test]
-async fn a_query_that_is_given_up_while_threads_wait_for_a_slice_ends() {
+async fn a_dropped_query_ends_while_threads_wait_for_a_slice() {
     let goes_on = Arc::new(AtomicBool::new(false));
     let (engine, opened) = troubled(&Trouble::StandsStill(Arc::clone(&goes_on)));
     let answer = engine.run(OF_NOBODY, &user()).await.unwrap();

@@ -6,7 +6,8 @@
 //!
 //! The floors of the crate, lowest first. A file imports only from its own floor and from lower ones:
 //! 1. [`disk`], and the encodings of rows: codec.rs, row.rs, chunk/, entry/.
-//! 2. The definitions: catalog/.
+//! 2. The definitions: catalog/. They are below the formats, because parts and the series file name columns and series by the
+//!    catalog's numbers.
 //! 3. The formats of the files: record.rs, log/, part/, manifest.rs, series_file.rs.
 //! 4. The state: version.rs, compaction/ (which only decides), series_state.rs, latest.rs, workers.rs, append/scratch.rs,
 //!    retention/time.rs, and core.rs, which holds all of it.

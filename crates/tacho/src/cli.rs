@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_a_command_line_that_is_taken() {
+    fn every_example_is_a_valid_command_line() {
         let all = examples(&Cli::command());
         assert!(all.len() > 30, "{all:?}");
         for example in all {

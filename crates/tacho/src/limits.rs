@@ -82,7 +82,7 @@ pub(crate) const IMPORT_HELD_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub(crate) const IMPORT_ATTEMPTS_MAX: u32 = 20;
 /// Pause before a retry if the server names none.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause before a retry, also if the server asks for more.
+/// Longest pause before a retry, also if the server requests a longer one.
 pub(crate) const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Open files of a demo besides the connections of the fleet: the server's files, readers, the dashboard.

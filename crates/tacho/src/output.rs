@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_follow_the_error_unless_it_tells_them_already() {
+    fn causes_follow_the_error_unless_it_contains_them() {
         let io = io::Error::from(io::ErrorKind::PermissionDenied);
         let store = store_like(io);
         let error = anyhow::Error::new(store).context("cannot open the store");

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_that_ends_nothing_is_told_and_no_more() {
+    fn a_contained_panic_is_only_logged() {
         let ended = in_own_process(|| {
             log_as(LogFormat::Json);
             let name = || std::thread::Builder::new().name("one-answer".into());

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_printed_where_the_shell_finds_this_program_by_it() {
+    fn the_program_name_is_printed_if_the_shell_finds_it() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         for name in ["build here", "bin", "other"] {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_in_texts_and_examples_get_the_name() {
+    fn commands_in_texts_and_examples_have_the_program_name() {
         let none = DataOptions::default();
         let text = "start one with `tacho serve --data d`; tacho is the program, `tacho";
         let expected = "start one with `/x/tacho serve --data d`; tacho is the program, `tacho";

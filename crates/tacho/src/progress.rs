@@ -109,7 +109,7 @@ impl Progress {
         })
     }
 
-    /// A callback for [`at`](Self::at). It never asks the work to stop, because Ctrl-C ends the process.
+    /// A callback for [`at`](Self::at). It never stops the work, because Ctrl-C ends the process.
     pub(crate) fn watch(&mut self) -> impl FnMut(u64, u64) -> ControlFlow<()> {
         |done, total| {
             self.at(done, total);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_a_line_now_and_then() {
+    fn a_file_gets_a_line_per_interval() {
         let mut bytes = progress(false, false);
         assert_eq!(bytes.shown(PROGRESS_AFTER, 1, Some(2)), Shown::Nothing);
         let line = |text: &str| Shown::Line(text.to_owned());

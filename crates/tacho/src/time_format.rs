@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_the_decimal_places_that_are_asked_for() {
+    fn times_have_the_given_decimal_places() {
         assert_eq!(seconds_of_millis(1_700_000_000_999), "2023-11-14T22:13:20Z");
         assert_eq!(seconds_of_micros(1_700_000_000_999_999), "2023-11-14T22:13:20Z");
         assert_eq!(exact_of_micros(1_700_000_000_250_000), "2023-11-14T22:13:20.25Z");

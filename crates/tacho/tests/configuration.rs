@@ -1,4 +1,4 @@
-//! What the process says about wrong settings. Which settings are wrong is tested beside the code.
+//! Errors of the process about wrong settings. Unit tests cover the checks of each setting.
 
 use crate::tacho::{run, run_with, text};
 

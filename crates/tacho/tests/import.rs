@@ -23,7 +23,7 @@ fn server(directory: &Path) -> Server {
 }
 
 #[test]
-fn files_follow_each_other_and_every_cell_is_accounted_for() {
+fn files_are_imported_in_order_and_every_cell_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path());
     let data = text(&server.data);
@@ -81,7 +81,7 @@ fn times_from_a_column_and_a_repeated_one() {
 }
 
 #[test]
-fn more_rows_than_one_request_takes() {
+fn an_import_of_more_rows_than_one_request_is_split() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path());
     let rows: String = (0..1_234).map(|n| format!("{n}\n")).collect();
@@ -95,7 +95,7 @@ fn more_rows_than_one_request_takes() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_refused_before_anything_is_sent() {
+fn an_invalid_file_is_refused_before_anything_is_sent() {
     let directory = tempfile::tempdir().unwrap();
     let server = server(directory.path());
     let data = text(&server.data);
@@ -118,7 +118,7 @@ fn what_cannot_be_imported_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_directory_that_is_none_is_refused_and_made_when_that_is_asked_for() {
+fn a_missing_directory_is_refused_or_created_by_an_option() {
     let directory = tempfile::tempdir().unwrap();
     let drive = file(directory.path(), "drive.csv", "a\n1\n2\n");
     let data = directory.path().join("data");
@@ -133,7 +133,7 @@ fn a_directory_that_is_none_is_refused_and_made_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_token_alone_goes_through_the_door_of_devices() {
+fn a_token_alone_uses_the_device_api() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     run(&["device", "add", "car", "--token", "secret", "--data", text(&data)]).ok();

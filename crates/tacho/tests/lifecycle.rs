@@ -31,7 +31,7 @@ fn sigterm_ends_a_server_cleanly_and_the_next_start_is_silent_about_the_password
 }
 
 #[test]
-fn programs_are_told_in_one_line_where_the_server_is() {
+fn the_server_prints_its_addresses_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     for (arguments, devices) in [(&["serve"][..], Value::Null), (&["demo", "--devices", "2"], json!(2))] {
@@ -56,7 +56,7 @@ fn programs_are_told_in_one_line_where_the_server_is() {
 }
 
 #[test]
-fn a_second_server_on_the_directory_is_refused_by_name() {
+fn a_second_server_on_the_directory_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(directory.path());
     let free = ["--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0"];
@@ -82,7 +82,7 @@ fn a_taken_port_is_named_with_the_flag_for_another() {
 }
 
 #[test]
-fn a_demo_drives_and_leaves_nothing_behind() {
+fn a_demo_removes_its_files() {
     let temporary = tempfile::tempdir().unwrap();
     let demo = Server::launch(
         &["demo", "--devices", "3", "--rate", "20", "--data", text(temporary.path())],

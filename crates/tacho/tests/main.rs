@@ -1,5 +1,5 @@
-//! The real binary as its users meet it: configuration, start and end, devices, import, options. What real MQTT and HTTP clients
-//! see is tested in `tests/e2e`.
+//! The real binary: configuration, start and end, devices, import, options. The behaviour that real MQTT and HTTP clients
+//! see has its tests in `tests/e2e`.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 

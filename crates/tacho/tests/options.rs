@@ -1,10 +1,10 @@
-//! Which options of the commands on data go together: one that does not apply is refused, and nothing happens.
+//! Combinations of options of the commands on data: the command refuses an option that does not apply and changes nothing.
 
 use std::path::Path;
 
 use crate::tacho::{run, text};
 
-/// Arguments, the exit code, and what the refusal says. `DIR` stands for a directory with data, `NEW` for a place where nothing is.
+/// Arguments, the exit code, and a part of the error text. `DIR` stands for a directory with data, `NEW` for an absent path.
 type Refusal = (&'static str, i32, &'static str);
 
 const EXPORT: &[Refusal] = &[
@@ -95,7 +95,7 @@ fn options_of_check_backup_and_restore_that_do_not_apply_are_refused() {
 }
 
 #[test]
-fn options_that_go_together_are_taken() {
+fn options_that_fit_together_are_accepted() {
     let place = tempfile::tempdir().unwrap();
     let data = data(place.path());
     let at = |name: &str| place.path().join(name);

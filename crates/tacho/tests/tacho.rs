@@ -56,7 +56,7 @@ impl Done {
 pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// What it printed up to `ready`.
+    /// Its output up to `ready`.
     pub(crate) lines: Vec<String>,
     pub(crate) data: PathBuf,
 }
@@ -128,7 +128,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Fails harmlessly when it has ended.
+        // This fails if the process has ended, which does not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -59,5 +59,6 @@ pub fn fleet() -> Arc<MemoryStore> {
     weather(3, 3.0);
     put(&*store, "weather", &[("site", "yard")], 0, &[("celsius", F64(-5.0))]);
     put(&*store, "dead_letter", &[("device", "car-1")], 2, &[("reason", String("not JSON"))]);
+    put(&*store, "audit", &[("login", "ada")], 2, &[("act", String("add device"))]);
     store
 }

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_ends_nothing_is_told_apart() {
+    fn work_that_returns_exits_with_0() {
         assert_eq!(in_own_process(|| {}).status.code(), Some(0));
     }
 }

@@ -1,8 +1,10 @@
 //! Applies the rules of a product to an observation. A pure function.
 
+use std::collections::BTreeSet;
+
 use crate::expression::{Increase, Scope};
 use crate::finding::{Advice, Evidence, Finding, Undecided};
-use crate::observation::{Group, Observation};
+use crate::observation::{Group, Hidden, Observation};
 use crate::rules::{CURRENT, Product, Rule};
 use crate::value::Value;
 use crate::version::{Version, VersionRange};
@@ -22,7 +24,15 @@ pub fn advise(product: &Product, observation: &Observation) -> Advice {
     advice
         .findings
         .sort_by(|a, b| (a.effect.level, &a.rule, &a.subject).cmp(&(b.effect.level, &b.rule, &b.subject)));
+    advice.hidden = needed(&observation.hidden, &advice.undecided);
     advice
+}
+
+/// The hidden values that undecided rules need, sorted.
+fn needed(hidden: &[Hidden], undecided: &[Undecided]) -> Vec<Hidden> {
+    let is_needed = |it: &&Hidden| undecided.iter().any(|rule| rule.missing.contains(&it.name));
+    let needed: BTreeSet<&Hidden> = hidden.iter().filter(is_needed).collect();
+    needed.into_iter().cloned().collect()
 }
 
 /// The version of the observation, as far as the rules know it.
@@ -73,7 +83,17 @@ fn apply(product: &Product, rule: &Rule, observation: &Observation, advice: &mut
     let Some(kind) = &product.parameters[&rule.parameter].group else {
         return apply_to(product, rule, RuleScope { rule, observation, group: None }, advice);
     };
-    for group in observation.groups.get(kind).into_iter().flatten() {
+    let Some(groups) = observation.groups.get(kind) else {
+        // The target does not show its things of this kind.
+        let missing = vec![rule.parameter.clone()];
+        advice.undecided.push(Undecided {
+            rule: rule.id.clone(),
+            parameter: rule.parameter.clone(),
+            missing,
+        });
+        return;
+    };
+    for group in groups {
         apply_to(product, rule, RuleScope { rule, observation, group: Some(group) }, advice);
     }
 }
@@ -300,6 +320,15 @@ mod tests {
         let advice = advise(&product(&[rule]), &observation(&[]));
         assert_eq!(advice.undecided[0].missing, ["size", "memory", "reads"]);
         assert!(advice.findings.is_empty());
+    }
+
+    #[test]
+    fn hidden_values_that_undecided_rules_need_have_their_reason() {
+        let rule = "id = 'r'\nparameter = 'size'\nwhen = 'current < memory'\nsuggest = '1'";
+        let mut observation = observation(&[("size", 1.0)]);
+        let memory = Hidden::new("memory", "the grant PROCESS is missing");
+        observation.hidden = vec![memory.clone(), Hidden::new("reads", "not counted"), memory.clone()];
+        assert_eq!(advise(&product(&[rule]), &observation).hidden, [memory]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::observation::Hidden;
 use crate::rules::{Effect, Restart, Risk};
 use crate::unit::Unit;
 use crate::value::Value;
@@ -76,6 +77,9 @@ pub struct Advice {
     pub findings: Vec<Finding>,
     /// The rules that could not be decided.
     pub undecided: Vec<Undecided>,
+    /// The values that undecided rules need and the target does not show.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<Hidden>,
     /// A limit of this result, such as an unknown version.
     pub note: Option<String>,
 }

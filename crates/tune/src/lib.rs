@@ -5,10 +5,12 @@
 //! `docs/tune/README.md` describes the command, `docs/tune/rules.md` the files.
 
 mod advise;
+mod endpoint;
 mod expression;
 mod finding;
-pub mod host;
+mod limits;
 mod observation;
+pub mod probe;
 mod report;
 mod rules;
 mod target;
@@ -17,14 +19,15 @@ mod value;
 mod version;
 
 pub use advise::advise;
+pub use endpoint::{Endpoint, EndpointError};
 pub use expression::{Declarations, Expression, ExpressionError, Increase, Scope};
 pub use finding::{Advice, Evidence, Finding, Undecided};
-pub use observation::{Group, Observation};
+pub use observation::{Group, Hidden, Observation};
 pub use report::Report;
 pub use rules::{
     Effect, FACTS, FILES, Level, Parameter, Product, Ranges, Restart, Risk, RiskKind, Rule, RuleError,
 };
-pub use target::{HostRole, Target, TargetError};
+pub use target::{HostRole, Server, Target, TargetError, without_login};
 pub use unit::Unit;
 pub use value::{Kind, Value};
 pub use version::{RangeError, Version, VersionRange};

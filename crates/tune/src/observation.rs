@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::expression::Increase;
 use crate::value::Value;
 
@@ -22,6 +24,24 @@ pub struct Observation {
     pub counters: BTreeMap<String, Increase>,
     /// The things that have settings of their own, by kind: for example the block devices.
     pub groups: BTreeMap<String, Vec<Group>>,
+    /// The values that the target does not show.
+    pub hidden: Vec<Hidden>,
+}
+
+/// A value that a target does not show.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Hidden {
+    /// The name of the setting, fact or counter.
+    pub name: String,
+    /// The reason, with the grant or the command that shows the value.
+    pub reason: String,
+}
+
+impl Hidden {
+    /// A hidden value.
+    pub fn new(name: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { name: name.into(), reason: reason.into() }
+    }
 }
 
 /// A thing that has settings of its own.

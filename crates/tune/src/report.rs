@@ -78,7 +78,23 @@ impl Report {
         let each = self.advice.undecided.iter().map(|it| format!("{} ({})", it.rule, reason(&it.missing)));
         let mut lines = vec![String::new()];
         lines.extend(wrapped("not examined", &each.collect::<Vec<_>>().join("; ")));
+        lines.extend(self.hidden_lines());
         lines
+    }
+
+    /// The reasons for missing values, those with the same reason together.
+    fn hidden_lines(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for hidden in &self.advice.hidden {
+            match reasons.iter_mut().find(|(reason, _)| *reason == hidden.reason) {
+                Some((_, names)) => names.push(&hidden.name),
+                None => reasons.push((&hidden.reason, vec![&hidden.name])),
+            }
+        }
+        let line = |(index, (reason, names)): (usize, (&str, Vec<&str>))| {
+            wrapped(if index == 0 { "hidden" } else { "" }, &format!("{}: {reason}", names.join(", ")))
+        };
+        reasons.into_iter().enumerate().flat_map(line).collect()
     }
 }
 
@@ -156,6 +172,7 @@ fn wrapped(label: &str, text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::finding::Undecided;
+    use crate::observation::Hidden;
     use crate::rules::{Effect, Level, Restart, Risk, RiskKind};
     use crate::unit::Unit;
 
@@ -212,7 +229,7 @@ mod tests {
             "host:",
             "This host as a server",
             &observation,
-            Advice { findings, undecided, note: None },
+            Advice { findings, undecided, ..Advice::default() },
         )
     }
 
@@ -235,6 +252,20 @@ This host as a server, linux 6.1: 1 finding
    not examined linux-governor (no value of cpu.governor); x (nothing was counted)";
         assert_eq!(report(vec![finding()]).text(), expected);
         assert!(report(Vec::new()).text().starts_with("This host as a server, linux 6.1: no findings\n"));
+    }
+
+    #[test]
+    fn hidden_values_have_their_reason_once() {
+        let mut report = report(Vec::new());
+        report.advice.hidden =
+            [("cores", "it is remote"), ("cpu.governor", "it is off"), ("memory", "it is remote")]
+                .map(|(name, reason)| Hidden::new(name, reason))
+                .into();
+        let expected =
+            "\n   hidden       cores, memory: it is remote\n                cpu.governor: it is off";
+        assert!(report.text().ends_with(expected), "{}", report.text());
+        let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["hidden"][1]["reason"], "it is off");
     }
 
     #[test]

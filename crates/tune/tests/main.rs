@@ -1,4 +1,6 @@
-//! The rules against their examples, and the pages against the rules.
+//! The rules against their examples, the pages against the rules, and the probes against recorded answers of servers.
 
 mod pages;
+mod probes;
+mod recorded_server;
 mod rules;

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn backslashes_escape_what_is_special_where_they_stand() {
+    fn backslashes_escape_special_characters() {
         let line =
             one(r#"my\ table\,x,ta\=g=a\,b\ c,path=C:\dir fi\ eld="say \"yes\" \\ C:\dir",g=1"#).unwrap();
         assert_eq!(line.measurement, "my table,x");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_have_their_position() {
         for (text, at, reason) in [
             (",t=1 f=1", 0, "no measurement"),
             ("m", 1, "a line without fields"),
@@ -335,7 +335,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_lines_or_errors(text in ".{0,200}") {
+        fn any_text_gives_lines_or_errors(text in ".{0,200}") {
             let bytes = whole_lines(&text);
             proptest::prop_assert!(text.is_char_boundary(bytes));
             lines(&text).for_each(drop);

@@ -1,4 +1,4 @@
-//! Answers of HTTP/1.1 as servers send them, cut anywhere, and as they must not be.
+//! Valid answers of HTTP/1.1, split anywhere, and invalid ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use wire::http1::{Answers, DecodeError, Framing, Piece, head};
 /// An answer: status, whether the connection stays open, body.
 type Answer = (u16, bool, Vec<u8>);
 
-/// Reads answers out of pieces as a connection would give them. The answer without an end, if any, comes last.
+/// Reads answers from pieces, as a connection delivers them. An answer without a length is the last one.
 fn read(pieces: &[&[u8]], to_head: bool, closed: bool) -> Result<Vec<Answer>, DecodeError> {
     let (mut answers, mut inbound, mut found) = (Answers::default(), Vec::new(), Vec::new());
     let mut open: Option<Answer> = None;
@@ -143,7 +143,7 @@ fn answers_are_read_whole_and_cut_at_every_byte() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused_with_its_reason() {
+fn an_invalid_answer_is_refused_with_its_reason() {
     let cases = [
         ("SSH-2.0-OpenSSH_9.2\r\n", "`SSH-2.0"),
         ("HTTP/2.0 200 OK\r\n\r\n", "none of HTTP/1.1"),
@@ -164,7 +164,7 @@ fn what_is_no_answer_is_refused_with_its_reason() {
 }
 
 #[test]
-fn what_never_ends_is_refused_at_its_limit() {
+fn an_endless_answer_is_refused_at_its_limit() {
     let long = |text: &str, filler: &str| format!("{text}{}", filler.repeat(70_000 / filler.len()));
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for text in [
@@ -179,7 +179,7 @@ fn what_never_ends_is_refused_at_its_limit() {
 }
 
 #[test]
-fn a_connection_that_ends_inside_an_answer_is_told_from_one_that_ends_between_two() {
+fn a_connection_that_ends_within_an_answer_is_an_error() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
     assert_eq!(read(&[format!("{answer}ab").as_bytes()], false, true).map(|found| found.len()), Ok(1));
     assert!(matches!(read(&[format!("{answer}a").as_bytes()], false, true), Err(DecodeError::Cut { .. })));
@@ -219,7 +219,7 @@ fn any_answer() -> impl Strategy<Value = (Answer, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn answers_in_a_row_are_read_whatever_the_pieces(
+    fn answers_in_a_row_are_read_from_any_pieces(
         answers in vec(any_answer(), 1..5),
         sizes in vec(1_usize..100, 1..50),
     ) {

@@ -1,4 +1,4 @@
-//! Frames of HTTP/2, cut anywhere, and as they must not be.
+//! Valid frames of HTTP/2, split anywhere, and invalid ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn padding_and_priority_are_taken_off() {
+fn padding_and_priority_are_removed() {
     let content = |kind, flags, payload: &[u8]| {
         Frame { kind, flags, stream: 1, payload }.content().map(<[u8]>::to_vec).ok()
     };
@@ -80,7 +80,7 @@ fn padding_and_priority_are_taken_off() {
 }
 
 #[test]
-fn settings_and_last_words_are_read() {
+fn settings_and_goaway_are_read() {
     let mut out = Vec::new();
     let settings = [(setting::MAX_CONCURRENT_STREAMS, 128), (setting::INITIAL_WINDOW_SIZE, 65_536)];
     write::settings(&mut out, &settings);

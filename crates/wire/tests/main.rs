@@ -1,4 +1,4 @@
-//! The wire codecs against vectors kept as text, and against arbitrary input.
+//! The wire codecs with vectors in text files and with arbitrary input.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

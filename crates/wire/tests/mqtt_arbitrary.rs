@@ -1,4 +1,4 @@
-//! Arbitrary packets come back unchanged; arbitrary bytes never do harm.
+//! Arbitrary packets round-trip; arbitrary bytes cause no panic.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -34,7 +34,7 @@ fn round_trip(packet: &Packet<'_>, version: ProtocolVersion, known: bool) -> Res
 
 proptest! {
     #[test]
-    fn publishes_come_back(
+    fn publishes_round_trip(
         version in version(), qos in qos(), dup: bool, retain: bool, topic in topic(), id in 1..=u16::MAX,
         payload in vec(any::<u8>(), 0..40_000), alias in option::of(1..=u16::MAX), user in option::of("[a-z]{0,9}"),
     ) {
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn connects_come_back(
+    fn connects_round_trip(
         version in version(), clean_start: bool, keep_alive_s: u16, client_id in "[a-z0-9ü]{0,60}",
         username in option::of("[ -~]{0,40}"), password in option::of(vec(any::<u8>(), 0..40)),
         will in option::of((topic(), vec(any::<u8>(), 0..100), qos(), any::<bool>())), receive_maximum in 1..=u16::MAX,
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn answers_come_back(version in version(), id in 1..=u16::MAX, present: bool, text in "[ -~]{0,300}") {
+    fn answers_round_trip(version in version(), id in 1..=u16::MAX, present: bool, text in "[ -~]{0,300}") {
         let v5 = version == ProtocolVersion::V5;
         let mut builder = PropertiesBuilder::new();
         builder.push(Property::Text(PropertyId::ReasonString, &text)).unwrap();
@@ -102,14 +102,14 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_refused_or_understood(
+    fn arbitrary_bytes_are_refused_or_decoded(
         first in 0..=255_u8, rest in vec(any::<u8>(), 0..200), known in option::of(version()),
     ) {
         let mut bytes = vec![first, rest.len() as u8 & 0x7f];
         bytes.extend(rest);
         if let Ok(Some(decoded)) = decode(&bytes, known, PACKET_BYTES_MAX) {
             prop_assert!(decoded.consumed <= bytes.len());
-            // What was understood can be said again and means the same.
+            // A decoded packet can be encoded, and the result decodes to the same packet.
             let version = match decoded.packet { Packet::Connect(connect) => connect.version, _ => known.unwrap() };
             let mut again = Vec::new();
             encode(&decoded.packet, version, &mut again).unwrap();

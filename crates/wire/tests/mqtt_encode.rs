@@ -1,4 +1,4 @@
-//! What the encoder refuses to say, and what a refusal leaves behind.
+//! Packets that the encoder refuses, and the buffer after a refusal.
 
 use wire::mqtt::{
     Ack, Auth, ConnAck, Connect, Disconnect, EncodeError, Filter, Packet, Properties, PropertiesBuilder,
@@ -27,7 +27,7 @@ const CONNECT: Connect<'static> = Connect {
     password: None,
 };
 
-/// Both versions refuse the packet for this cause, and what was in the buffer stays as it was.
+/// Both versions refuse the packet for this cause and leave the buffer unchanged.
 #[track_caller]
 fn refused(packet: Packet<'_>, versions: &[ProtocolVersion], cause: &str) {
     for version in versions {
@@ -43,7 +43,7 @@ const V311: &[ProtocolVersion] = &[ProtocolVersion::V311];
 const V5: &[ProtocolVersion] = &[ProtocolVersion::V5];
 
 #[test]
-fn messages_that_no_peer_would_take() {
+fn messages_that_every_peer_refuses_are_not_encoded() {
     let packet = |publish| Packet::Publish(publish);
     refused(packet(Publish { topic: "a/+", ..PUBLISH }), BOTH, "MQTT-3.3.2-2");
     refused(packet(Publish { topic: "a\0", ..PUBLISH }), BOTH, "MQTT-3.3.2-2");
@@ -57,8 +57,8 @@ fn messages_that_no_peer_would_take() {
 }
 
 #[test]
-fn a_message_one_byte_larger_than_a_length_can_say() {
-    // 2 bytes of topic length, 1 of topic, 2 of identifier. Nobody touches the zeros, so they take no memory.
+fn a_message_one_byte_over_the_largest_length_is_not_encoded() {
+    // 2 bytes of topic length, 1 of topic, 2 of identifier. No code touches the zeros, so they take no memory.
     let payload = vec![0; 268_435_456 - 5];
     let mut out = Vec::new();
     let error =
@@ -67,7 +67,7 @@ fn a_message_one_byte_larger_than_a_length_can_say() {
 }
 
 #[test]
-fn sessions_that_no_server_would_open() {
+fn invalid_connects_are_not_encoded() {
     let packet = |connect| Packet::Connect(connect);
     let will = Will { qos: QoS::AtMostOnce, retain: false, properties: NONE, topic: "w/#", payload: b"" };
     refused(packet(Connect { password: Some(b"p"), ..CONNECT }), BOTH, "MQTT-3.1.2-22");
@@ -79,7 +79,7 @@ fn sessions_that_no_server_would_open() {
 }
 
 #[test]
-fn codes_of_other_packets() {
+fn reason_codes_of_other_packets_are_not_encoded() {
     let ack = |code| Ack { packet_id: 1, reason: ReasonCode(code), properties: NONE };
     refused(Packet::PubAck(ack(0x92)), V5, "MQTT5 2.4");
     refused(Packet::PubRec(ack(0x77)), V5, "MQTT5 2.4");
@@ -99,7 +99,7 @@ fn codes_of_other_packets() {
 }
 
 #[test]
-fn lists_that_are_empty_or_wrong() {
+fn empty_and_invalid_lists_are_not_encoded() {
     let subscribe = |filters: &[Filter<'_>], versions, cause: &str| {
         let layout = Subscribe::layout(filters).unwrap();
         refused(Packet::Subscribe(Subscribe::new(1, NONE, &layout)), versions, cause);
@@ -110,7 +110,7 @@ fn lists_that_are_empty_or_wrong() {
     subscribe(&[Filter { topic: "a", options: 0x10 }], V311, "reserved");
     subscribe(&[Filter { topic: "$share/g/a", options: 4 }], V5, "MQTT-3.8.3-4");
     assert!(Subscribe::layout(&[Filter { topic: "a\0", options: 0 }]).is_err());
-    // A layout that nobody laid out.
+    // The bytes are no list of topic filters.
     refused(Packet::Subscribe(Subscribe::new(1, NONE, &[0, 9, b'a'])), BOTH, "over the packet's end");
     refused(Packet::Unsubscribe(Unsubscribe::new(1, NONE, &[])), BOTH, "MQTT-3.10.3-2");
     let suback = |codes| Packet::SubAck(SubAck { packet_id: 1, properties: NONE, codes });
@@ -122,7 +122,7 @@ fn lists_that_are_empty_or_wrong() {
 }
 
 #[test]
-fn properties_in_the_wrong_place_or_twice() {
+fn misplaced_and_repeated_properties_are_not_encoded() {
     let mut alias = PropertiesBuilder::new();
     alias.push(Property::TwoBytes(PropertyId::TopicAlias, 1)).unwrap();
     let ack = Ack { packet_id: 1, reason: ReasonCode::SUCCESS, properties: alias.as_properties() };
@@ -133,7 +133,7 @@ fn properties_in_the_wrong_place_or_twice() {
 }
 
 #[test]
-fn what_3_1_1_does_not_have_is_left_out() {
+fn fields_unknown_to_3_1_1_are_left_out() {
     let mut text = PropertiesBuilder::new();
     text.push(Property::Text(PropertyId::ReasonString, "full")).unwrap();
     let properties = text.as_properties();
@@ -146,7 +146,7 @@ fn what_3_1_1_does_not_have_is_left_out() {
 }
 
 #[test]
-fn the_shortcuts_write_what_the_encoder_writes() {
+fn the_shortcuts_write_the_bytes_of_the_encoder() {
     for version in [ProtocolVersion::V311, ProtocolVersion::V5] {
         let (mut short, mut long) = (Vec::new(), Vec::new());
         encode_puback(0xfffe, version, &mut short);

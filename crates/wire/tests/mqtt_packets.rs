@@ -1,6 +1,6 @@
 //! Arbitrary packets of every type, as the bytes they encode to.
 //!
-//! Which property belongs where is said again here, from the specification's table and not from the codec's.
+//! This file repeats which packet may have which property. Its source is the specification's table, not the codec's.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -67,7 +67,7 @@ const ACK: &[Id] = &[Id::ReasonString, Id::UserProperty];
 const DISCONNECT: &[Id] =
     &[Id::SessionExpiryInterval, Id::ReasonString, Id::UserProperty, Id::ServerReference];
 
-/// One packet of a version and its bytes; it has come back from them unchanged.
+/// One packet of a version and its bytes, which decode to the same packet.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     pub(crate) version: ProtocolVersion,
@@ -253,7 +253,7 @@ fn auth() -> impl Strategy<Value = Encoded> {
     )
 }
 
-/// Some of the properties that may stand there, user properties perhaps several times; none in MQTT 3.1.1.
+/// Some of the allowed properties, user properties possibly several times; none in MQTT 3.1.1.
 fn properties(version: ProtocolVersion, allowed: &'static [Id]) -> BoxedStrategy<PropertiesBuilder> {
     if !is_v5(version) {
         return Just(PropertiesBuilder::new()).boxed();

@@ -36,7 +36,7 @@ fn lengths(input: &[u8], known: &mut Option<ProtocolVersion>) -> Vec<usize> {
     found
 }
 
-/// Asks for everything a packet holds, the way a session would.
+/// Reads all fields of a packet, as a session would.
 fn read_everything(packet: &Packet<'_>) {
     match packet {
         Packet::Connect(packet) => {
@@ -86,7 +86,7 @@ fn read_properties(properties: Properties<'_>) {
     assert_eq!(properties.get(PropertyId::ReasonString).is_some(), properties.reason_string().is_some());
 }
 
-/// Bytes that may be anything: understood ones can be said again, refused ones have a code that can be answered.
+/// Decodes arbitrary bytes: decoded packets can be encoded again, and the code of a refusal can be sent.
 fn check_any(bytes: &[u8], known: Option<ProtocolVersion>) -> Result<(), TestCaseError> {
     match decode(bytes, known, PACKET_BYTES_MAX) {
         Ok(None) => {}
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_packets_do_no_harm(
+    fn damaged_packets_are_decoded_without_a_panic(
         packet in version().prop_flat_map(any_packet), damage in vec((any::<Index>(), any::<u8>()), 1..4),
     ) {
         let mut bytes = packet.bytes;
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_connects_do_no_harm(
+    fn damaged_connects_are_decoded_without_a_panic(
         packet in version().prop_flat_map(connect), damage in vec((any::<Index>(), any::<u8>()), 1..4),
     ) {
         let mut bytes = packet.bytes;
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn packets_shortened_or_lengthened_inside_do_no_harm(
+    fn packets_of_changed_length_are_decoded_without_a_panic(
         packet in version().prop_flat_map(any_packet), place: Index, cut: bool,
     ) {
         prop_assume!(packet.bytes[1] < 0x7f && packet.bytes[1] > 0);
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do_no_harm(
+    fn any_bytes_are_decoded_without_a_panic(
         first: u8, rest in vec(any::<u8>(), 0..120), known in prop_oneof![
             Just(None), Just(Some(ProtocolVersion::V31)), Just(Some(ProtocolVersion::V311)), Just(Some(ProtocolVersion::V5)),
         ],

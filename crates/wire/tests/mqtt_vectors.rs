@@ -1,4 +1,4 @@
-//! Golden vectors: `testdata/mqtt/*.txt` says what the columns mean.
+//! Golden vectors: the files `testdata/mqtt/*.txt` describe their columns.
 
 use wire::mqtt::{PacketType, ProtocolVersion, decode, encode};
 
@@ -41,7 +41,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn accepted_packets_are_understood_and_encode_to_the_same_bytes() {
+fn accepted_packets_decode_and_encode_to_the_same_bytes() {
     for Vector { name, version, bytes, expected } in vectors(ACCEPTED) {
         let decoded = decode(&bytes, version, PACKET_BYTES_MAX)
             .unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -62,7 +62,7 @@ fn accepted_packets_are_understood_and_encode_to_the_same_bytes() {
 }
 
 #[test]
-fn longer_forms_are_understood_and_encode_to_the_shortest() {
+fn longer_forms_decode_and_encode_to_the_shortest() {
     for Vector { name, version, bytes, expected } in vectors(REWRITTEN) {
         let decoded = decode(&bytes, version, PACKET_BYTES_MAX).unwrap().unwrap();
         assert_eq!(decoded.consumed, bytes.len(), "{name}");
@@ -96,7 +96,7 @@ fn every_cut_off_beginning_needs_more_bytes() {
 }
 
 #[test]
-fn refused_packets_name_reason_place_and_clause() {
+fn refused_packets_have_reason_position_and_clause() {
     let mut faults = Vec::new();
     for Vector { name, version, bytes, expected } in vectors(REFUSED) {
         let [code, offset, cause] = expected[..] else { panic!("{name}: three columns are expected") };

@@ -1,4 +1,4 @@
-"""Runs a statement on PostgreSQL and on the server under test, and says how the answers differ."""
+"""Runs a statement on PostgreSQL and on the server under test, and reports how the answers differ."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ TOLERANCE = 1e-9
 
 @dataclass
 class Answer:
-    """What a server says to a statement."""
+    """The answer of a server to a statement."""
 
     names: list
     types: list
@@ -75,7 +75,7 @@ def sort_key(row: list, are_fractions: list) -> list:
 
 
 def same_value(left, right, is_fraction: bool) -> bool:
-    """Whether two texts say the same."""
+    """Whether two texts have the same meaning."""
     if left == right:
         return True
     if not is_fraction or left is None or right is None:

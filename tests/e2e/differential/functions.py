@@ -34,7 +34,7 @@ POLYMORPHIC = {
 }
 ARGUMENTS_MAX = 3
 CALLS_MAX = 10
-# What no client's statement calls, and what is never the same.
+# Functions that no client calls, and functions whose results always differ.
 LEFT_OUT = {
     *("random", "setseed", "now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday", "gen_random_uuid", "version", "set_config"),
     *("pg_sleep", "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend"),
@@ -88,7 +88,7 @@ def operator_calls(name: str, signatures: list) -> list:
 
 
 def audit(theirs, ours, names=()):
-    """What becomes of each name that PostgreSQL has: absent, or for each call whether it is the same, refused, or how it differs."""
+    """The result for each name of PostgreSQL: absent, or for each call whether it is the same, refused, or how it differs."""
     listed = [(name, calls(name, kind, signatures)) for name, kind, signatures in theirs.execute(FUNCTIONS, (ARGUMENTS_MAX,))]
     listed += [(f"operator {name}", operator_calls(name, signatures)) for name, signatures in theirs.execute(OPERATORS)]
     for name, asked in listed:

@@ -25,7 +25,7 @@ CONSTANTS = {
 }
 LIKES = ["'%a%'", "'bus%'", "'_'", "'%\\_%'", "'Ü%'", "''", "'%'"]
 KINDS = list(CONSTANTS)
-# Refusals that name what is not there.
+# Refusals that name an unknown object.
 REFUSED = {"0A000", "42883"}
 
 
@@ -229,7 +229,7 @@ class Generator:
 def problem(theirs, ours, sql: str) -> str | None:
     """How the answers to a generated statement differ."""
     wanted, given = ask(theirs, sql), ask(ours, sql)
-    # What PostgreSQL does not take as a statement has no right answer.
+    # A statement that PostgreSQL refuses has no right answer.
     is_no_question = wanted.error and wanted.error.startswith("42")
     if is_no_question or (wanted.error and given.error) or given.error in REFUSED:
         return None

@@ -1,4 +1,4 @@
-"""Files of statements: one per line. A line `-- differs: reason` tells that the answers to the next statement are not the same."""
+"""Files of statements: one per line. A line `-- differs: reason` marks that the answers to the next statement differ."""
 
 from pathlib import Path
 

@@ -48,7 +48,7 @@ class Api:
         return self.get(f"/api/plugins/telemetry/DEVICE/{self.device_id(name)}/keys/timeseries")
 
     def values(self, name: str, *keys: str, **params) -> dict:
-        """Latest values, or history when a range is given; strict types unless asked otherwise."""
+        """Latest values, or history when a range is given; strict types by default."""
         params = {"useStrictDataTypes": "true"} | params
         if keys:
             params["keys"] = ",".join(keys)

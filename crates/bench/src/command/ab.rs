@@ -10,10 +10,10 @@ use super::ab_slices::sliced;
 use super::output::write_line;
 use super::series::{RunSeries, SeriesArgs};
 use crate::ab::{Answer, Arm, Kind, Metric, Plan, Run, Step, block_seed, next};
+use crate::command_line::setting;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::result::{Arrival, Bundle, Phase};
-use crate::runner::command_line::setting;
 use crate::runner::interleaver::Interleaver;
 use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
 

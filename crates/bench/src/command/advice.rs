@@ -1,8 +1,8 @@
 //! Advice for a failed gate: the command of the run with another value for the key behind the gate.
 
+use crate::command_line::shell_word;
 use crate::options::NAME;
 use crate::result::{Bundle, Gate};
-use crate::runner::command_line::shell_word;
 use crate::scenario::{Phase, Scenario};
 
 /// The share of the rate to try after the generator was too slow, and of the achieved rate.

@@ -151,7 +151,7 @@ impl FileCommand {
 fn understood(line: &str) -> std::result::Result<Scenario, String> {
     let command = FileCommand::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
     let (scenario, _) = command.scenario().map_err(|error| error.to_string())?;
-    crate::runner::driver(&scenario).map(|_| scenario)
+    crate::target::driver_of(&scenario).map(|_| scenario)
 }
 
 fn run_file(args: &ScenarioArgs, context: &Context, out: &mut dyn Write) -> Result<()> {

@@ -119,7 +119,7 @@ mod tests {
                     Line::Thingsboard(options) => drop(options.sets().unwrap()),
                     Line::Ledger(options) => {
                         let scenario = Scenario::load("ledger", &options.sets()).unwrap();
-                        drop(crate::runner::driver(&scenario).unwrap());
+                        drop(crate::target::driver_of(&scenario).unwrap());
                     }
                 }
             }

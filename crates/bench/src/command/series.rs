@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::generators::Generators;
 use super::signals::stop_on_signals;
+use crate::command_line::LEFT_BEHIND;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
 use crate::result::{Bundle, write_whole};
 use crate::runner;
-use crate::runner::command_line::LEFT_BEHIND;
 use crate::runner::interleaver::{Interleaver, interleave, interrupted};
 use crate::scenario::{Kind, Phase, Scenario};
 
@@ -209,7 +209,7 @@ fn load(args: &SeriesArgs, more: &[String]) -> Result<Scenario> {
 /// Refuses a phase with several results.
 fn one_result(scenario: &Scenario, phase: &str) -> Result<()> {
     let wrong = |what| Error::Scenario { path: (&scenario.head.name).into(), what };
-    let results = runner::results(scenario, phase).map_err(wrong)?;
+    let results = crate::target::results(scenario, phase).map_err(wrong)?;
     if results.len() <= 1 {
         return Ok(());
     }

@@ -7,10 +7,10 @@ use clap::Args;
 
 use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
-use crate::driver::mqtt::Version;
 use crate::error::{Error, Result};
 use crate::limits::IN_FLIGHT_MAX;
 use crate::options::parse_duration;
+use crate::target::mqtt::Version;
 
 /// The scenario.
 pub(super) const NAME: &str = "thingsboard";

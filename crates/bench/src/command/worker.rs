@@ -19,8 +19,9 @@ use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::passwords;
 use crate::result::{Bundle, merge};
-use crate::runner::{self, Counts};
+use crate::runner;
 use crate::scenario::{Origin, Scenario};
+use crate::target::Counts;
 
 /// The interval at which the stop flag is checked.
 const STOP_POLL: Duration = Duration::from_millis(50);

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::bounds::{Field, run_length, sum};
 use super::{Format, ImportError};
-use crate::driver::host::fio::in_flight;
 use crate::result::{
     Arrival, Builder, Bundle, Clock, Distribution, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun,
     Summary,
 };
+use crate::target::host::fio::in_flight;
 
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 /// Options that name a place on a machine.

@@ -1,5 +1,7 @@
 //! Gates, checks and faults: they decide whether a run is valid.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 
 use super::number::short;
@@ -67,6 +69,15 @@ pub struct Check {
     pub found: String,
     /// Whether they are equal.
     pub passed: bool,
+}
+
+impl Check {
+    /// Compares two values by their texts.
+    pub fn equal(what: String, expected: impl Display, found: impl Display) -> Self {
+        let (expected, found) = (expected.to_string(), found.to_string());
+        let passed = expected == found;
+        Self { what, expected, found, passed }
+    }
 }
 
 /// A failure at a moment of the run.

@@ -19,113 +19,145 @@ pub(super) struct Facts<'a> {
     pub(super) threads: u32,
 }
 
+/// A gate: the value of a segment and its limit.
+struct GateRule {
+    name: &'static str,
+    unit: &'static str,
+    /// The side of the limit that passes.
+    rule: Rule,
+    limit: fn(&Gates) -> f64,
+    /// The value to check; `None` if the gate does not apply to the segment.
+    value: fn(&Facts<'_>, &Gates) -> Option<f64>,
+    /// The meaning of the value, and what to do if the gate fails.
+    explanation: &'static str,
+}
+
+/// All gates, in the order of the result.
+const GATES: [GateRule; 9] = [
+    GateRule {
+        name: "sent_share",
+        unit: "",
+        rule: Rule::AtLeast,
+        limit: |limits| limits.sent_share_min,
+        value: |facts, _| facts.is_scheduled().then(|| facts.sent_share()),
+        explanation: "share of the planned operations that was sent; a lower one means that the load was not the planned one",
+    },
+    GateRule {
+        name: "lag_p99",
+        unit: "us",
+        rule: Rule::AtMost,
+        limit: |limits| limits.lag_p99_us_max,
+        value: |facts, _| facts.is_timed().then(|| facts.total.clocks.lag.quantile_us(0.99) as f64),
+        explanation: "the generator's own lateness; give it more threads (threads = N) or processes (--workers N), or lower the rate",
+    },
+    GateRule {
+        name: "generator_core",
+        unit: "",
+        rule: Rule::AtMost,
+        limit: |limits| limits.generator_core_max,
+        value: |facts, _| facts.generator_core().filter(|_| facts.is_timed()),
+        explanation: "share of a core that each of the generator's threads used on average; above it the generator may be the limit, not the server",
+    },
+    GateRule {
+        name: "arrival",
+        unit: "",
+        rule: Rule::AtMost,
+        limit: |limits| limits.arrival_max,
+        value: |facts, _| poisson_statistic(&facts.sends.in_order(), poisson_timer(facts.loads)?),
+        explanation: "Anderson-Darling statistic of the gaps between sends against an exponential distribution; above it operations were not \
+             sent at random, and the load was not the planned one",
+    },
+    GateRule {
+        name: "error_share",
+        unit: "",
+        rule: Rule::AtMost,
+        limit: |limits| limits.error_share_max,
+        value: |facts, _| {
+            let counts = &facts.total.counts;
+            Some(counts.errors_total() as f64 / (counts.sent.max(1) as f64))
+        },
+        explanation: "failures against operations sent, by text in the counts",
+    },
+    GateRule {
+        name: "local_ports",
+        unit: "connects",
+        rule: Rule::AtMost,
+        limit: |_| 0.0,
+        value: |facts, _| Some(facts.without_port()).filter(|count| *count > 0).map(|count| count as f64),
+        explanation: "connects for which this machine had no local port; connect from more addresses or raise net.ipv4.ip_local_port_range",
+    },
+    GateRule {
+        name: "completed",
+        unit: "operations",
+        rule: Rule::AtLeast,
+        limit: |_| 1.0,
+        value: |facts, _| (!facts.is_idle()).then(|| facts.total.counts.measured_completed as f64),
+        explanation: "operations of the measured part that were answered",
+    },
+    GateRule {
+        name: "hit_share",
+        unit: "",
+        rule: Rule::AtLeast,
+        limit: |limits| limits.hit_share_min,
+        value: |facts, limits| {
+            (limits.hit_share_min > 0.0).then(|| facts.total.counts.hit_rate().unwrap_or(0.0))
+        },
+        explanation: "share of what was asked for that was there; a lower one measures how fast the server says no",
+    },
+    GateRule {
+        name: "steal_share",
+        unit: "",
+        rule: Rule::AtMost,
+        limit: |limits| limits.steal_share_max,
+        value: |facts, _| facts.metered?.steal,
+        explanation: "share of the processors' time that the hypervisor gave to others",
+    },
+];
+
 /// Checks one measured segment.
 pub(super) fn judge(facts: &Facts<'_>, limits: &Gates) -> Vec<Gate> {
-    let counts = &facts.total.counts;
-    let on_schedule = |load: &Load| !load.is_closed() && *load != Load::Idle;
-    let open_loop = facts.loads.iter().any(on_schedule);
-    let idle = facts.loads.iter().all(|load| *load == Load::Idle);
-    let mut gates = Vec::new();
-    if open_loop {
-        let share = counts.measured_sent as f64 / counts.measured_planned.max(1) as f64;
-        gates.push(Gate::new(
-            "sent_share",
-            share,
-            Rule::AtLeast,
-            limits.sent_share_min,
-            "",
-            "share of the planned operations that was sent; a lower one means that the load was not the planned one",
-        ));
+    let judged = GATES.iter().filter_map(|gate| {
+        let value = (gate.value)(facts, limits)?;
+        Some(Gate::new(gate.name, value, gate.rule, (gate.limit)(limits), gate.unit, gate.explanation))
+    });
+    judged.collect()
+}
+
+impl Facts<'_> {
+    /// Whether a load is on a schedule.
+    fn is_scheduled(&self) -> bool {
+        self.loads.iter().any(|load| !load.is_closed() && *load != Load::Idle)
     }
-    // Two loads have no lag gate: thousands of handshakes that start at one moment end late by nature, and a sample of
-    // idle connections only counts answers.
-    let untimed =
-        |load: &Load| matches!(load, Load::Reopen { when: ReopenTrigger::Once, .. } | Load::Sample { .. });
-    if open_loop && !facts.loads.iter().any(untimed) {
-        gates.push(Gate::new(
-            "lag_p99",
-            facts.total.clocks.lag.quantile_us(0.99) as f64,
-            Rule::AtMost,
-            limits.lag_p99_us_max,
-            "us",
-            "the generator's own lateness; give it more threads (threads = N) or processes (--workers N), or lower the rate",
-        ));
-        if let Some(percent) = facts.metered.and_then(|metered| metered.cost.generator_cpu_percent) {
-            gates.push(Gate::new(
-                "generator_core",
-                percent / 100.0 / f64::from(facts.threads),
-                Rule::AtMost,
-                limits.generator_core_max,
-                "",
-                "share of a core that each of the generator's threads used on average; above it the generator may be the limit, not the server",
-            ));
-        }
+
+    /// Whether the loads are on a schedule that the generator can keep. Two loads have no lag gate: thousands of
+    /// handshakes that start at one moment end late by nature, and a sample of idle connections only counts answers.
+    fn is_timed(&self) -> bool {
+        let untimed = |load: &Load| {
+            matches!(load, Load::Reopen { when: ReopenTrigger::Once, .. } | Load::Sample { .. })
+        };
+        self.is_scheduled() && !self.loads.iter().any(untimed)
     }
-    if let Some(timer_us) = poisson_timer(facts.loads)
-        && let Some(statistic) = poisson_statistic(&facts.sends.in_order(), timer_us)
-    {
-        gates.push(Gate::new(
-            "arrival",
-            statistic,
-            Rule::AtMost,
-            limits.arrival_max,
-            "",
-            "Anderson-Darling statistic of the gaps between sends against an exponential distribution; above it operations were not \
-             sent at random, and the load was not the planned one",
-        ));
+
+    fn is_idle(&self) -> bool {
+        self.loads.iter().all(|load| *load == Load::Idle)
     }
-    let errors = counts.errors_total() as f64;
-    gates.push(Gate::new(
-        "error_share",
-        errors / (counts.sent.max(1) as f64),
-        Rule::AtMost,
-        limits.error_share_max,
-        "",
-        "failures against operations sent, by text in the counts",
-    ));
-    let no_port: u64 =
-        counts.errors.iter().filter(|(what, _)| what.contains(NO_PORT)).map(|(_, count)| *count).sum();
-    if no_port > 0 {
-        gates.push(Gate::new(
-            "local_ports",
-            no_port as f64,
-            Rule::AtMost,
-            0.0,
-            "connects",
-            "connects for which this machine had no local port; connect from more addresses or raise net.ipv4.ip_local_port_range",
-        ));
+
+    fn sent_share(&self) -> f64 {
+        let counts = &self.total.counts;
+        counts.measured_sent as f64 / counts.measured_planned.max(1) as f64
     }
-    if !idle {
-        gates.push(Gate::new(
-            "completed",
-            counts.measured_completed as f64,
-            Rule::AtLeast,
-            1.0,
-            "operations",
-            "operations of the measured part that were answered",
-        ));
+
+    /// The share of a core that a thread of the generator used.
+    fn generator_core(&self) -> Option<f64> {
+        let percent = self.metered?.cost.generator_cpu_percent?;
+        Some(percent / 100.0 / f64::from(self.threads))
     }
-    if limits.hit_share_min > 0.0 {
-        gates.push(Gate::new(
-            "hit_share",
-            counts.hit_rate().unwrap_or(0.0),
-            Rule::AtLeast,
-            limits.hit_share_min,
-            "",
-            "share of what was asked for that was there; a lower one measures how fast the server says no",
-        ));
+
+    /// The number of connects that found no local port.
+    fn without_port(&self) -> u64 {
+        let errors = self.total.counts.errors.iter().filter(|(what, _)| what.contains(NO_PORT));
+        errors.map(|(_, count)| *count).sum()
     }
-    if let Some(steal) = facts.metered.and_then(|metered| metered.steal) {
-        gates.push(Gate::new(
-            "steal_share",
-            steal,
-            Rule::AtMost,
-            limits.steal_share_max,
-            "",
-            "share of the processors' time that the hypervisor gave to others",
-        ));
-    }
-    gates
 }
 
 /// The longest timer of the loads if all of them have random arrivals, microseconds, and 0 without a timer; `None` if

@@ -1,30 +1,15 @@
 //! The runner: it runs the phases of a scenario on an engine, checks the gates, and collects the results in one bundle.
 
-pub(crate) mod command_line;
-mod driver;
-mod drivers;
 mod gates;
-mod host;
-mod http;
 pub(crate) mod interleaver;
-mod ledger;
 mod meter;
-mod mqtt;
-mod plan;
-mod reads;
-mod redis;
+mod observed;
 mod result_collector;
 mod run;
 mod self_hosted;
 mod side;
 pub(crate) mod slicing;
-mod sql;
-mod tcp;
 
-pub use driver::Counts;
-#[cfg(test)]
-pub(crate) use drivers::driver;
-pub(crate) use drivers::results;
 pub(crate) use run::conclude;
 pub use run::{Barrier, Options, alone, run};
 pub(crate) use self_hosted::SelfHosted;

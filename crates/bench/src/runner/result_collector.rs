@@ -7,10 +7,11 @@ use super::meter::Metered;
 use crate::engine::{Ended, Load, ReopenTrigger, Segment, SegmentOutcome};
 use crate::machine::processors;
 use crate::recorder::Second;
-use crate::result::{Arrival, Builder, Bundle, Check, Gate, Generator, PhaseFacts};
+use crate::result::{Arrival, Builder, Bundle, Gate, Generator, PhaseFacts};
 use crate::sampling::Collected;
 use crate::scenario::{Gates, Kind};
 use crate::schedule::Arrivals;
+use crate::target::driver::Verdict;
 
 /// The smallest difference of the clocks that counts as a step. A synchronised clock is adjusted by at most 500 ppm.
 const CLOCK_STEP_MIN: Duration = Duration::from_millis(100);
@@ -160,11 +161,11 @@ impl ResultCollector {
         self.builder.partial(at, INTERRUPTED);
     }
 
-    pub(super) fn verified(&mut self, checks: Vec<Check>, findings: Vec<String>) {
-        for check in checks {
+    pub(super) fn verified(&mut self, verdict: Verdict) {
+        for check in verdict.checks {
             self.builder.check(&check.what, check.expected, check.found, check.passed);
         }
-        for finding in findings {
+        for finding in verdict.findings {
             self.builder.finding(finding);
         }
     }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::command_line;
-use super::driver::{Counts, Driver};
-use super::drivers::driver;
 use super::meter::{Meter, Metered};
+use super::observed::{show, sources};
 use super::result_collector::{FinishedSegment, ResultCollector};
 use super::side::{Side, SideRunner};
+use crate::command_line;
 use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
 use crate::error::{Error, Result};
 use crate::open_files;
@@ -18,9 +17,11 @@ use crate::options::Context;
 use crate::process::SampledProcess;
 use crate::progress::Progress;
 use crate::result::{Builder, Bundle, ScenarioAsRun, Target};
-use crate::sampling::{Collector, Host, Process, Source};
+use crate::sampling::Collector;
 use crate::scenario::{Phase, Scenario};
 use crate::server_process::ServerProcess;
+use crate::target::driver::{Driver, PhaseCapabilities, PhaseEnd, PhaseRun, Verdict};
+use crate::target::{Counts, driver_of};
 
 /// Options of a run.
 #[derive(Debug, Clone, Default)]
@@ -67,15 +68,15 @@ pub(super) fn run_side(
 ) -> Result<Bundle> {
     let wrong = |what: String| Error::Scenario { path: PathBuf::from(&scenario.head.name), what };
     let phases = chosen(scenario, &options.phases)?;
-    let mut driver = driver(scenario).map_err(wrong)?;
+    let mut driver = driver_of(scenario).map_err(wrong)?;
     let part = options.part.unwrap_or((0, 1));
-    let most = phases.iter().map(|phase| driver.connections(phase)).max().unwrap_or(0);
+    let most = phases.iter().map(|phase| driver.phase_capabilities(phase).connections).max().unwrap_or(0);
     // The other side runs in this process and has as many connections.
     open_files::provide(if side.is_some() { most.saturating_mul(2) } else { most }, part.1)?;
     driver.limits(&phases)?;
     let progress = progress(options, part);
-    let target = driver.open(context, &progress)?;
-    let server = match (driver.server_process(), scenario.target.pid.or(driver.server_pid())) {
+    let opened = driver.open(context, &progress)?;
+    let server = match (opened.server_process, scenario.target.pid.or(opened.server_pid)) {
         // The first process samples the server for all. The other processes may be on another host.
         _ if part.0 > 0 => None,
         (Some(server_process), _) => Some(server_process),
@@ -86,7 +87,10 @@ pub(super) fn run_side(
         return Err(Error::Options(text));
     }
     let mut run = Run {
-        results: ResultCollector::new(bundle_builder(scenario, context, target), driver.classes()),
+        results: ResultCollector::new(
+            bundle_builder(scenario, context, opened.target),
+            driver.capabilities().classes,
+        ),
         progress,
         server,
         began: Instant::now(),
@@ -146,7 +150,7 @@ fn progress(options: &Options, part: (u32, u32)) -> Progress {
 
 /// Adds the findings of a run of several processes to its merged bundle.
 pub(crate) fn conclude(scenario: &Scenario, bundle: &mut Bundle) -> std::result::Result<(), String> {
-    let conclusions = driver(scenario)?.conclusions(&bundle.result);
+    let conclusions = driver_of(scenario)?.conclusions(&bundle.result);
     bundle.result.findings.splice(..0, conclusions);
     Ok(())
 }
@@ -214,16 +218,17 @@ impl Run<'_> {
             self.mark_if_stopped();
             return Ok(false);
         }
-        let plan = driver.segments(phase, self.scenario);
+        let capabilities = driver.phase_capabilities(phase);
+        let plan = &capabilities.segments[..];
         let shared = Shared::default();
-        let mut meter = Meter::new(self.server.clone(), &plan, phase.connections());
-        let connections = self.share(driver.connections(phase));
+        let mut meter = Meter::new(self.server.clone(), plan, phase.connections());
+        let connections = self.share(capabilities.connections);
         let (results, progress, stop) = (&mut self.results, &self.progress, &self.stop);
         let began = self.began;
-        let has_figures = driver.has_figures_each_second(phase);
         let mut collector = Collector::start(sources(driver, self.server.as_ref(), self.part));
         let mut first_start = began;
-        let outcome = driver.run(phase, self.part, &shared, &mut |event| {
+        let part = self.part;
+        let mut on_event = |event| {
             if let Event::Started { segment: 0, at } = &event {
                 first_start = *at;
             }
@@ -232,8 +237,8 @@ impl Run<'_> {
                 shared.stop();
             }
             meter.on_event(&event, &shared);
-            if has_figures || !matches!(event, Event::Second(_)) {
-                show(&event, &plan, connections, phase, progress, meter.segment());
+            if capabilities.figures_each_second || !matches!(event, Event::Second(_)) {
+                show(&event, plan, connections, phase, progress, meter.segment());
             }
             if let Event::Second(second) = &event {
                 let name = &plan[meter.segment()].name;
@@ -244,7 +249,8 @@ impl Run<'_> {
                     meter.rss(),
                 );
             }
-        });
+        };
+        let outcome = driver.run(PhaseRun { phase, part, shared: &shared, on_event: &mut on_event });
         let mut collected = collector.finish();
         if self.part.1 > 1 {
             // The target worked for all processes, and this process knows only its own operations.
@@ -253,20 +259,34 @@ impl Run<'_> {
         results.collected(first_start.saturating_duration_since(began), collected);
         let segments = outcome?;
         let meters = meter.finish(&shared);
-        self.collect_segments(driver, phase, &plan, &segments, &meters, None);
+        self.collect_segments(driver, phase, &capabilities, &segments, &meters, None);
         let all_counts = barrier(driver.local_counts(&segments))?;
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
-        let (checks, findings) = match (ended, all_counts) {
+        let verdict = match (ended, all_counts) {
             (Ended::Stopped, _) => driver.stopped(),
-            (_, Some(all_counts)) => driver.verify(phase, self.part, &segments, &all_counts)?,
+            (_, Some(all_counts)) => self.verify(driver, phase, &segments, &all_counts)?,
             // The counts of the other processes are unknown.
             (_, None) => {
                 self.mark_if_stopped();
                 driver.stopped()
             }
         };
-        self.results.verified(checks, findings);
+        self.results.verified(verdict);
         Ok(ended < Ended::Stopped)
+    }
+
+    /// Compares the results of a phase with the server, if this process has to.
+    fn verify(
+        &self,
+        driver: &mut dyn Driver,
+        phase: &Phase,
+        segments: &[SegmentOutcome],
+        all_counts: &Counts,
+    ) -> Result<Verdict> {
+        if self.part.0 > 0 && !driver.capabilities().verifies_parts {
+            return Ok(Verdict::default());
+        }
+        driver.verify(&PhaseEnd { phase, part: self.part, segments, all_counts })
     }
 
     /// Marks the run as interrupted if it was stopped. If another process has ended, that process reports the reason.
@@ -285,13 +305,17 @@ impl Run<'_> {
         &mut self,
         driver: &dyn Driver,
         phase: &Phase,
-        plan: &[engine::Segment],
+        capabilities: &PhaseCapabilities,
         segments: &[SegmentOutcome],
         meters: &[Metered],
         ended: Option<Duration>,
     ) {
-        let connections = self.share(driver.connections(phase));
-        let threads = if driver.has_thread_each() { connections.max(1) } else { phase.threads };
+        let plan = &capabilities.segments;
+        let connections = self.share(capabilities.connections);
+        let threads = match driver.capabilities().thread_each {
+            true => connections.max(1),
+            false => phase.threads,
+        };
         for (index, outcome) in segments.iter().enumerate() {
             let started = meters.get(index).map_or(self.began, |metered| metered.began);
             let starts = started.saturating_duration_since(self.began);
@@ -315,79 +339,40 @@ impl Run<'_> {
     /// would take processor time from one of the sides.
     fn phase_in_slices(&mut self, driver: &mut dyn Driver, phase: &Phase, side: Side) -> Result<bool> {
         driver.prepare(phase)?;
-        let plan = driver.segments(phase, self.scenario);
-        let shares_target = side.shares_target && !driver.starts_server();
+        let capabilities = driver.phase_capabilities(phase);
+        let shares_target = side.shares_target && !driver.capabilities().starts_server;
         let runner = Arc::new(SideRunner::new(side, self.server.clone()));
         let slices: Arc<dyn engine::SliceSource> = Arc::clone(&runner) as _;
         let shared = Shared::in_slices(slices);
         let stop = &self.stop;
         let phase_began = Instant::now();
-        let mut segments = driver.run(phase, self.part, &shared, &mut |_| {
+        let mut on_event = |_| {
             if stop.load(Ordering::Relaxed) {
                 shared.stop();
             }
-        })?;
+        };
+        let run = PhaseRun { phase, part: self.part, shared: &shared, on_event: &mut on_event };
+        let mut segments = driver.run(run)?;
         let ended = self.began.elapsed();
         for segment in &mut segments {
             segment.first_loss_s = runner.first_loss_s(phase_began);
         }
         let meters = [runner.metered(phase_began)];
-        self.collect_segments(driver, phase, &plan, &segments, &meters, Some(ended));
+        self.collect_segments(driver, phase, &capabilities, &segments, &meters, Some(ended));
         let ended = segments.last().map_or(Ended::Stopped, |segment| segment.ended);
-        let (checks, findings) = match ended {
+        let verdict = match ended {
             Ended::Stopped => driver.stopped(),
             _ if shares_target => {
                 let what =
                     "Both sides used one server; what it counted is that of both and was not compared.";
-                (Vec::new(), vec![what.to_owned()])
+                Verdict { findings: vec![what.to_owned()], ..Verdict::default() }
             }
             _ => {
                 let local_counts = driver.local_counts(&segments);
-                driver.verify(phase, self.part, &segments, &local_counts)?
+                self.verify(driver, phase, &segments, &local_counts)?
             }
         };
-        self.results.verified(checks, findings);
+        self.results.verified(verdict);
         Ok(ended < Ended::Stopped)
-    }
-}
-
-/// The sources to sample each second during a phase. With several processes, the first one samples the shared sources.
-fn sources(driver: &dyn Driver, server: Option<&ServerProcess>, part: (u32, u32)) -> Vec<Box<dyn Source>> {
-    let name = if part.1 == 1 { "generator".to_owned() } else { format!("generator{}", part.0 + 1) };
-    // This process exists.
-    let own = Process::new(std::process::id(), &name).ok();
-    let mut sources: Vec<Box<dyn Source>> =
-        own.into_iter().map(|own| Box::new(own) as Box<dyn Source>).collect();
-    if part.0 == 0 {
-        let target = server.map(|server| Box::new(Process::of(server.clone(), "target")) as Box<dyn Source>);
-        sources.extend(target);
-        sources.push(Box::new(Host));
-        sources.extend(driver.sources());
-    }
-    sources
-}
-
-fn show(
-    event: &Event,
-    plan: &[engine::Segment],
-    connections: u32,
-    phase: &Phase,
-    progress: &Progress,
-    segment: usize,
-) {
-    match event {
-        Event::Connecting(opened) => {
-            progress.update(|| format!("{}: {opened} of {connections} connections open", phase.name));
-        }
-        Event::Started { segment, .. } => {
-            progress
-                .step(format!("{}: {connections} connections open, the load begins", plan[*segment].name));
-        }
-        Event::Second(second) => {
-            let segment = &plan[segment];
-            progress.second(second, segment.warmup.saturating_add(segment.duration));
-        }
-        Event::Note(text) => progress.step(text.clone()),
-        Event::Tick => {}
     }
 }

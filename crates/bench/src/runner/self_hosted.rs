@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::command_line::configuration;
-use super::driver::Driver;
-use super::drivers::driver;
+use crate::command_line::configuration;
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Bundle, Fault, Target};
 use crate::scenario::Scenario;
+use crate::target::driver::Driver;
+use crate::target::driver_of;
 
 /// The driver that started the server, and the description of the server.
 pub(crate) struct SelfHosted {
@@ -24,7 +24,7 @@ pub(crate) struct SelfHosted {
 impl SelfHosted {
     /// Refuses a scenario that starts its own server: generators on other hosts cannot reach it.
     pub(crate) fn refuse(scenario: &Scenario) -> Result<()> {
-        if !shared_driver(scenario)?.starts_server() {
+        if !shared_driver(scenario)?.capabilities().starts_server {
             return Ok(());
         }
         let what = "a server that the run starts listens on this host alone: with --worker-command name one with --target";
@@ -35,17 +35,17 @@ impl SelfHosted {
     pub(crate) fn start(scenario: &Scenario, context: &Context, quiet: bool) -> Result<Option<Self>> {
         let wrong = |what: String| Error::Scenario { path: (&scenario.head.name).into(), what };
         let mut driver = shared_driver(scenario)?;
-        if !driver.starts_server() {
+        if !driver.capabilities().starts_server {
             return Ok(None);
         }
         let configuration = configuration(scenario);
-        let target = driver.open(context, &Progress::new(quiet))?;
+        let opened = driver.open(context, &Progress::new(quiet))?;
         let mut effective = scenario.effective.clone();
-        effective.insert("target".to_owned(), toml::Value::Table(driver.target_overrides()));
+        effective.insert("target".to_owned(), toml::Value::Table(opened.target_overrides));
         let text = toml::to_string(&effective).expect("BUG: it was read from TOML");
         let mut shared = Scenario::parse(&text, &[]).map_err(wrong)?;
         shared.origin = scenario.origin.clone();
-        Ok(Some(Self { driver, target, scenario: shared, configuration }))
+        Ok(Some(Self { driver, target: opened.target, scenario: shared, configuration }))
     }
 
     /// The scenario with the server's address.
@@ -69,7 +69,9 @@ impl SelfHosted {
 /// Creates the driver of a scenario that several processes can share.
 fn shared_driver(scenario: &Scenario) -> Result<Box<dyn Driver>> {
     let driver =
-        driver(scenario).map_err(|what| Error::Scenario { path: (&scenario.head.name).into(), what })?;
-    driver.several_processes().map_err(Error::Options)?;
-    Ok(driver)
+        driver_of(scenario).map_err(|what| Error::Scenario { path: (&scenario.head.name).into(), what })?;
+    match driver.capabilities().one_process {
+        Some(reason) => Err(Error::Options(reason.to_owned())),
+        None => Ok(driver),
+    }
 }

@@ -1,11 +1,11 @@
 //! Whether a phase can be compared in slices, and the gates of a side.
 
-use super::drivers::driver;
 use super::gates::{Facts, judge};
-use super::plan;
 use crate::limits::SLICE_MS;
 use crate::recorder::{Class, Sends};
 use crate::scenario::{Arrival, Phase, Scenario};
+use crate::target::driver_of;
+use crate::target::plan;
 
 /// Whether a phase can be cut into slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) fn slicing(scenario: &Scenario, phase: &Phase) -> std::result::Result
     let all_are = |kinds: &[Arrival]| phase.mixes.iter().all(|mix| kinds.contains(&mix.arrival));
     let counted = |own: &toml::Table| own.contains_key("requests");
     let ends = counted(&scenario.dataset) || phase.mixes.iter().any(|mix| counted(&mix.driver_keys));
-    let Some(ms) = driver(scenario)?.slice_ms(phase) else { return Ok(Slicing::Never) };
+    let Some(ms) = driver_of(scenario)?.phase_capabilities(phase).slice_ms else { return Ok(Slicing::Never) };
     if ends || phase.duration.is_none() || !all_are(&[Arrival::Closed, Arrival::Poisson, Arrival::Fixed]) {
         return Ok(Slicing::Never);
     }
@@ -58,7 +58,7 @@ pub(crate) fn failed_gate(total: &Class, scenario: &Scenario, phase: &Phase) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::driver::SLICE_MS_EVENTS;
+    use crate::target::driver::SLICE_MS_EVENTS;
 
     #[test]
     fn two_sides_are_cut_where_both_can_be() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::ValueKind::{Counter, Gauge};
 use super::{Readings, Source, ValueKind};
-use crate::driver::sql::{Address, Dialect, ServerCounters};
+use crate::target::sql::{Address, Dialect, ServerCounters};
 
 /// The longest answer of Redis to INFO.
 const INFO_BYTES_MAX: u64 = 1024 * 1024;

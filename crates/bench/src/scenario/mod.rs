@@ -32,6 +32,7 @@
 
 mod alias;
 mod builtin;
+mod keys;
 mod origin;
 mod overrides;
 mod phase;
@@ -59,7 +60,7 @@ pub(crate) use typed::{no_keys, typed};
 /// The keys of `[target]` that the runner knows. All others belong to the driver.
 pub(crate) const TARGET_KEYS: &[&str] = &["url", "pid"];
 /// The same for `[[operation]]`.
-pub(crate) const OPERATION_KEYS: &[&str] = &["name", "weight"];
+const OPERATION_KEYS: &[&str] = &["name", "weight"];
 
 /// A scenario. The runner has checked its own keys.
 #[derive(Debug, Clone, PartialEq)]

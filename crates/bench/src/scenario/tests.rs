@@ -185,7 +185,7 @@ fn the_example_of_the_page_is_a_scenario_and_so_are_its_mixes() {
     let before_phases = example.split("[[phase]]").next().unwrap();
     for text in [example.to_owned(), format!("{before_phases}{mixes}")] {
         let scenario = Scenario::parse(&text, &[]).unwrap();
-        crate::runner::driver(&scenario).unwrap();
+        crate::target::driver_of(&scenario).unwrap();
     }
 }
 
@@ -208,7 +208,7 @@ fn what_the_pages_say_can_be_set_is_understood() {
         ("host-cpu", "phase.integer-1.connections=processors"),
     ] {
         let scenario = Scenario::load(name, &[set.to_owned()]).unwrap();
-        crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{name} {set}: {error}"));
+        crate::target::driver_of(&scenario).unwrap_or_else(|error| panic!("{name} {set}: {error}"));
     }
 }
 
@@ -217,7 +217,7 @@ fn data_of_a_request_has_a_key_a_length_and_compresses_as_printable_text_can() {
     let refused = |path: &str, sets: &[&str]| {
         let operation = format!("operation=[{{ name = 'get', request = 'PUT {path}', body = '__data__' }}]");
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).chain([operation]).collect();
-        crate::runner::driver(&Scenario::load("http-qps", &sets).unwrap()).err().unwrap_or_default()
+        crate::target::driver_of(&Scenario::load("http-qps", &sets).unwrap()).err().unwrap_or_default()
     };
     let good = ["dataset.data_bytes=9", "dataset.data_compressed=0.2", "dataset.data_seed=7"];
     assert_eq!(refused("/__key__", &good), "");
@@ -258,7 +258,7 @@ fn a_key_that_nobody_knows_is_refused_in_every_table_of_every_driver() {
         ("reads", "phase.rest.conections=3", "did you mean `connections`?"),
     ] {
         let scenario = Scenario::load(name, &[set.to_owned()]).unwrap();
-        let error = crate::runner::driver(&scenario).err().unwrap_or_default();
+        let error = crate::target::driver_of(&scenario).err().unwrap_or_default();
         assert!(error.contains(expected), "{name} {set}: {error}");
     }
 }
@@ -272,7 +272,7 @@ fn a_suggestion_is_of_the_same_table() {
                 Ok(scenario) => scenario,
                 Err(error) => return error.to_string(),
             };
-            crate::runner::driver(&scenario).err().unwrap_or_default()
+            crate::target::driver_of(&scenario).err().unwrap_or_default()
         };
         let scenario = builtin.scenario().unwrap();
         for phase in &scenario.phases {
@@ -338,7 +338,7 @@ fn no_number_of_a_scenario_makes_a_driver_panic() {
         for path in paths {
             for odd in ["nan", "inf", "-inf", "-1", "0", "1e300", "9223372036854775807", "'1e30s'", "'nan'"] {
                 if let Ok(scenario) = Scenario::load(builtin.name, &[format!("{path}={odd}")]) {
-                    let _ = crate::runner::driver(&scenario);
+                    let _ = crate::target::driver_of(&scenario);
                 }
             }
         }
@@ -358,7 +358,7 @@ fn every_builtin_scenario_is_one_and_has_its_name() {
         let scenario = builtin.scenario().unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
         assert_eq!(scenario.head.name, builtin.name);
         assert!(!scenario.head.about.is_empty());
-        crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
+        crate::target::driver_of(&scenario).unwrap_or_else(|error| panic!("{}: {error}", builtin.name));
     }
     let error = Scenario::load("gemini-hsah", &[]).unwrap_err().to_string();
     assert!(error.contains("did you mean `gemini-hash`?"), "{error}");
@@ -374,7 +374,7 @@ fn every_alias_is_of_a_scenario_and_its_name_of_nothing_else() {
         let scenario = Scenario::load(alias.name, &["seed=9".to_owned()]).unwrap();
         assert_eq!((scenario.head.name.as_str(), scenario.head.seed), (alias.scenario, 9));
         assert_eq!(scenario.origin.name, alias.name);
-        crate::runner::driver(&scenario).unwrap_or_else(|error| panic!("{}: {error}", alias.name));
+        crate::target::driver_of(&scenario).unwrap_or_else(|error| panic!("{}: {error}", alias.name));
     }
     for (wrong, meant) in
         [("redis-gte", "redis-get"), ("mqtt-qos-1", "mqtt-qos1"), ("postgre", "postgres"), ("htpp", "http")]

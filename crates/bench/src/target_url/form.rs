@@ -81,6 +81,19 @@ pub(crate) const HTTP: Form = Form {
     refused: &[],
 };
 
+/// Driver `es`.
+pub(crate) const ES: Form = Form {
+    example: "http://user:password@host:9200/index",
+    schemes: &[("http", 9_200)],
+    tls_schemes: &["https"],
+    has_default_scheme: true,
+    default_host: None,
+    login: LoginForm::User,
+    path: PathForm::Name("index"),
+    parameters: &[],
+    refused: &[],
+};
+
 /// Driver `tcp`.
 pub(crate) const TCP: Form = Form {
     example: "http://host:80",
@@ -147,6 +160,21 @@ pub(crate) const POSTGRES: Form = Form {
         ),
         ("password", PASSWORD_PLACE),
     ],
+};
+
+/// Driver `hbase`.
+pub(crate) const HBASE: Form = Form {
+    example: "hbase://zookeeper:2181/hbase or hbase+rpc://master:16000",
+    schemes: &[("hbase", 2_181), ("hbase+rpc", 16_000)],
+    tls_schemes: &[],
+    has_default_scheme: false,
+    default_host: None,
+    login: LoginForm::Refused(
+        "this driver gives HBase the name in the variable USER, without a proof (simple authentication)",
+    ),
+    path: PathForm::Name("parent of HBase's znodes"),
+    parameters: &[],
+    refused: &[],
 };
 
 /// Other addresses that are read over HTTP: status pages, metrics, REST interfaces.

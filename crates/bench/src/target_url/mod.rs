@@ -6,9 +6,13 @@ mod form;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::error::{Error, Result};
+use crate::passwords;
 use form::NO_TLS;
-pub(crate) use form::{ASKED, Form, HTTP, LoginForm, MQTT, MYSQL, POSTGRES, PathForm, REDIS, TCP};
+pub(crate) use form::{ASKED, ES, Form, HBASE, HTTP, LoginForm, MQTT, MYSQL, POSTGRES, PathForm, REDIS, TCP};
 
 type Parsed<T> = std::result::Result<T, String>;
 
@@ -81,6 +85,21 @@ impl TargetUrl {
     pub(crate) fn host_port(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         self.port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
+    }
+
+    /// Host and port, with the default port if the URL has none.
+    pub(crate) fn authority(&self) -> String {
+        match self.port {
+            Some(_) => self.host_port(),
+            None => format!("{}:{}", self.host_port(), self.default_port),
+        }
+    }
+
+    /// User and password as the value of the header `Authorization`; `None` without a user.
+    pub(crate) fn basic_login(&self) -> Option<String> {
+        let password = self.password.clone().or_else(passwords::target);
+        let user = self.user.as_deref()?;
+        Some(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.unwrap_or_default()))))
     }
 
     /// The value of a parameter of the form.
@@ -288,7 +307,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [&Form; 7] = [&REDIS, &HTTP, &TCP, &MQTT, &MYSQL, &POSTGRES, &ASKED];
+    const ALL: [&Form; 8] = [&REDIS, &HTTP, &ES, &TCP, &MQTT, &MYSQL, &POSTGRES, &ASKED];
 
     #[test]
     fn urls_are_taken_apart_and_decoded() {

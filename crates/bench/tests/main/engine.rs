@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::Duration;
 
-use bench::driver::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use bench::engine::{AfterReopen, Close, Ended, Load, Outcome, Plan, ReopenTrigger, Segment, Shared, event};
+use bench::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use bench::schedule::Arrivals;
 
 use crate::plans;

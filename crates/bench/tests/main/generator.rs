@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bench::driver::mqtt::{Config, Messages, Mqtt, Tally, Version};
 use bench::engine::{Load, Plan, Shared, event};
 use bench::payload::Template;
 use bench::recorder::Class;
 use bench::schedule::{Arrivals, Schedule};
+use bench::target::mqtt::{Config, Messages, Mqtt, Tally, Version};
 use wire::mqtt::QoS;
 
 use crate::acker::{Acker, Behaviour};

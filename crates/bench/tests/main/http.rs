@@ -174,6 +174,32 @@ fn good(port: u16, nginx: &Nginx, sets: &[&str]) -> Bundle {
     bundle
 }
 
+#[test]
+fn requests_of_the_http2_scenario_are_those_in_the_log_of_nginx() {
+    let mut nginx = Nginx::start("");
+    let sets = [
+        format!("target.url=http://127.0.0.1:{}/", nginx.h2_port),
+        format!("dataset.nginx_status=http://127.0.0.1:{}/status", nginx.port),
+        "operation.get.expect_body=hello".to_owned(),
+        "phase.streams.rate=500".to_owned(),
+        "phase.streams.warmup=0s".to_owned(),
+        "phase.streams.duration=1s".to_owned(),
+        "gates.lag_p99_us_max=1e9".to_owned(),
+        "gates.steal_share_max=1".to_owned(),
+        "gates.generator_core_max=10".to_owned(),
+    ];
+    let scenario = Scenario::load("http2-qps", &sets).unwrap();
+    let options = Options { quiet: true, phases: vec!["streams".to_owned()], ..Options::default() };
+    let bundle = runner::run(&scenario, &options, &Context::default(), &mut runner::alone).unwrap();
+    assert!(bundle.result.validity().is_quotable(), "{bundle}\n{}", nginx.errors());
+    let check = bundle.result.verification.iter().find(|check| check.what.contains("nginx counted"));
+    assert!(check.is_some_and(|check| check.passed), "{:?}", bundle.result.verification);
+    nginx.stop();
+    let answered = nginx.log().iter().filter(|line| line.contains("\"GET / HTTP/2.0\" 200")).count();
+    assert_eq!(answered as u64, completed(&bundle, "get"));
+    assert!(answered > 300, "Poisson around 500: {answered}");
+}
+
 fn completed(bundle: &Bundle, operation: &str) -> u64 {
     let phase = bundle.main_phase().unwrap();
     phase.operations.iter().find(|o| o.name == operation).map_or(0, |o| o.counts.completed)

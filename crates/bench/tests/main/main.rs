@@ -5,9 +5,12 @@
 mod acker;
 mod commands;
 mod databases;
+mod elasticsearch;
 mod engine;
 mod faults;
 mod generator;
+mod hbase;
+mod hbase_server;
 mod http;
 mod mosquitto;
 mod peers;

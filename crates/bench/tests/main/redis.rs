@@ -9,11 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::Context;
-use bench::driver::redis::Login;
-use bench::driver::redis::control::Control;
 use bench::result::{Bundle, merge};
-use bench::runner::{self, Counts, Options};
+use bench::runner::{self, Options};
 use bench::scenario::Scenario;
+use bench::target::Counts;
+use bench::target::redis::Login;
+use bench::target::redis::control::Control;
 
 use crate::databases::free_port;
 use crate::peers::required;

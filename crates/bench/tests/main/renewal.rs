@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bench::driver::{
+use bench::engine::{Ended, Load, Outcome, Shared, event};
+use bench::protocol::{
     Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started,
 };
-use bench::engine::{Ended, Load, Outcome, Shared, event};
 use bench::schedule::Arrivals;
 
 use crate::plans;

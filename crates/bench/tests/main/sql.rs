@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bench::driver::sql::{
+use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
+use bench::protocol::{Blocking as _, DueTime, OperationChoice};
+use bench::target::sql::{
     Address, Contents, Kind, LoadProgress, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
     check_statements,
 };
-use bench::driver::{Blocking as _, DueTime, OperationChoice};
-use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
 use rustix::process::Signal;
 
 use crate::databases::Database;
@@ -50,7 +50,7 @@ fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
 
 const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 
-fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<bench::driver::sql::Session> {
+fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<bench::target::sql::Session> {
     let mut on_event = on_event;
     threads::run(sql, plan, &Shared::default(), |event| _ = on_event(event)).unwrap()
 }

@@ -4,11 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use bench::Context;
-use bench::driver::OperationChoice;
-use bench::driver::sql::{Address, Kind, ServerCounters, Sql, Tables, Transaction};
+use bench::protocol::OperationChoice;
 use bench::result::{Arrival, Bundle, merge};
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
+use bench::target::sql::{Address, Kind, ServerCounters, Sql, Tables, Transaction};
 
 use crate::databases::Database;
 use crate::peers::required;

@@ -151,7 +151,7 @@ mod tests {
         String::from_utf8(encoder.take()).unwrap()
     }
 
-    /// What the library reads from it.
+    /// The values that the library parses from the line.
     fn read(text: &str) -> Vec<Vec<String>> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect()
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_are_what_the_library_writes(texts in prop::collection::vec("[a,\"\r\n é]{0,6}", 1..5)) {
+        fn texts_equal_those_of_the_library(texts in prop::collection::vec("[a,\"\r\n é]{0,6}", 1..5)) {
             let written = text_of(Arc::new(StringViewArray::from_iter_values(&texts)));
             let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
             writer.write_record(["a", "b"]).unwrap();
@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_are_what_json_has(numbers in prop::collection::vec(any::<f64>(), 1..5)) {
+        fn numbers_have_the_digits_of_json(numbers in prop::collection::vec(any::<f64>(), 1..5)) {
             let array: ArrayRef = Arc::new(Float64Array::from(numbers.clone()));
             let formatter = ArrayFormatter::try_new(&array, &TEXT_FORMAT).unwrap();
             let text = |(row, number): (usize, &f64)| match number.is_finite() {

@@ -255,7 +255,7 @@ fn short_float(number: f32, out: &mut Vec<u8>) {
     }
 }
 
-/// JSON has no number for these; null would say that there is no value.
+/// JSON has no number for these; null would mean a missing value.
 fn infinite(number: f64, out: &mut Vec<u8>) {
     let name: &[u8] = match number {
         f64::INFINITY => b"\"Infinity\"",
@@ -285,7 +285,7 @@ fn time(micros: i64, out: &mut Vec<u8>) {
             TIMES.print_timestamp(&ts, &mut text).expect("BUG: text takes a time");
             text.push('"');
         }
-        // Outside of the calendar, years -9999 to 9999: the number of microseconds.
+        // A time outside of the calendar (years -9999 to 9999) is a number of microseconds.
         Err(_) => write!(text, "{micros}").expect("BUG: text takes a number"),
     }
     out.extend_from_slice(text.as_bytes());

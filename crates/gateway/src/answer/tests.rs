@@ -102,7 +102,7 @@ fn json_numbers_that_readers_would_change_are_strings() {
 }
 
 #[test]
-fn json_times_have_microseconds_whatever_their_unit() {
+fn json_times_of_all_units_have_microseconds() {
     let nanos = TimestampNanosecondArray::from(vec![TS * 1_000 + 999, -1]);
     let answer = json_of(&[batch(vec![("t", Arc::new(nanos))])]);
     assert_eq!(answer["rows"], json!([["2026-11-21T15:40:00.000001Z"], ["1970-01-01T00:00:00.000000Z"]]));
@@ -124,7 +124,7 @@ fn json_columns_hold_json_and_not_its_text() {
 }
 
 #[test]
-fn json_objects_and_columns_of_nothing() {
+fn json_objects_and_null_columns() {
     let x: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     let point = StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int64, true)), x)]);
     let answer = json_of(&[batch(vec![
@@ -135,7 +135,7 @@ fn json_objects_and_columns_of_nothing() {
 }
 
 #[test]
-fn an_answer_that_fails_on_the_way_says_so_in_json_only() {
+fn a_late_error_appears_in_json_and_aborts_other_formats() {
     let failure = Failure { status: 422, error_code: 31, message: "out of \"memory\"" };
     let batch = everything();
     let mut encoder = Format::Json.encoder(&batch.schema()).unwrap();
@@ -175,7 +175,7 @@ fn csv_keeps_lines_of_one_empty_cell_apart() {
 }
 
 #[test]
-fn arrow_comes_back_as_it_was_in_plain_types() {
+fn arrow_round_trips_in_plain_types() {
     let bytes = encoded(Format::Arrow, &[everything(), everything()]);
     let read = arrow_ipc::reader::StreamReader::try_new(bytes.as_slice(), None).unwrap();
     let batches: Vec<RecordBatch> = read.map(Result::unwrap).collect();
@@ -186,7 +186,7 @@ fn arrow_comes_back_as_it_was_in_plain_types() {
 }
 
 #[test]
-fn parquet_leaves_in_row_groups_and_comes_back_whole() {
+fn parquet_is_sent_in_row_groups_and_round_trips() {
     let rows = 300_000;
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
     let big = batch(vec![("n", numbers)]);
@@ -209,7 +209,7 @@ fn parquet_leaves_in_row_groups_and_comes_back_whole() {
 }
 
 #[test]
-fn names_of_formats() {
+fn format_names_are_parsed() {
     for format in Format::ALL {
         assert_eq!(format.name().parse(), Ok(format));
     }

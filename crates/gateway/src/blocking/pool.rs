@@ -57,7 +57,7 @@ impl BlockingPool {
             work()
         };
         let done = match Handle::current().runtime_flavor() {
-            // This thread hands its other tasks over and does the work itself: two wake-ups for another thread would take
+            // This thread moves its other tasks to another thread and does the work itself: two wake-ups would take
             // longer than most reads.
             RuntimeFlavor::MultiThread => catch_unwind(AssertUnwindSafe(|| block_in_place(work))).ok(),
             _ => spawn_blocking(work).await.ok(),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn so_it_is_where_the_event_loop_does_the_work() {
+    async fn a_panic_on_the_event_loop_is_an_error_and_frees_the_permit() {
         panics().await;
     }
 

@@ -61,7 +61,7 @@ pub(crate) async fn metrics(State(state): State<Arc<HttpState>>) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS))], text).into_response()
 }
 
-/// `GET /api/status`: version, counters and sizes of the server.
+/// `GET /api/status`: version, counters, sizes and some settings of the server.
 pub(crate) async fn status(State(state): State<Arc<HttpState>>) -> Response {
     let registry = state.hub.registry();
     let profile = registry.profile(registry.default_tenant(), DEFAULT_NAME);
@@ -81,6 +81,7 @@ pub(crate) async fn status(State(state): State<Arc<HttpState>>) -> Response {
             "postgres": connections(hub::Door::Postgres),
         },
         "points_total": metrics.points.get(),
+        "settings": state.options.settings,
         "store": {
             "sealed": store.sealed,
             "busy": store.busy,

@@ -127,7 +127,7 @@ mod tests {
     const LIMITS: BodyLimits = BodyLimits { total: 10, device: 6, user: 8, anonymous: 4 };
 
     #[test]
-    fn each_sender_has_a_share_and_strangers_take_nobodys() {
+    fn each_sender_has_a_share_and_anonymous_senders_use_none_of_it() {
         let bodies = Bodies::new(LIMITS);
         let (device, other) = (Sender::Device(Uuid::from_u128(1)), Sender::Device(Uuid::from_u128(2)));
         let mut first = bodies.begin(device);

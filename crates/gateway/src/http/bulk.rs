@@ -7,9 +7,9 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use hub::ParquetImport;
 use hub::bulk::{
-    BulkError, ClockChange, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, TableColumn, Zone,
-    parse_matcher,
+    ClockChange, ExportFormat, ExportRequest, ImportCounts, ParquetBounds, TableColumn, Zone, parse_matcher,
 };
 use hub::caller::Action;
 use model::limits::Portion;
@@ -30,26 +30,14 @@ use crate::error::ApiError;
 /// Header with an upper bound of the rows of an export.
 const ROWS: header::HeaderName = header::HeaderName::from_static("x-tacho-rows");
 
-impl From<BulkError> for ApiError {
-    fn from(error: BulkError) -> Self {
-        let message = error.to_string();
-        match error {
-            BulkError::Store(error) => error.into(),
-            BulkError::NoTable { .. } | BulkError::NoKey { .. } => Self::not_found(message),
-            BulkError::Asked(_) | BulkError::Data(_) => Self::argument(message),
-            BulkError::Write(_) => Self::internal(message),
-        }
-    }
-}
-
 /// `GET /api/tacho/tables`
 pub(crate) async fn tables(
     State(state): State<Arc<HttpState>>,
     session: Session,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
-    let hub = Arc::clone(&state.hub);
-    let tables = state.reads.run(move || hub.tables()).await??;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let tables = state.reads.run(move || hub.tables(&caller)).await??;
     let tables: Vec<JsonValue> = tables
         .iter()
         .map(|table| {
@@ -78,8 +66,9 @@ pub(crate) async fn table_columns(
     session.check(Action::ManageTables)?;
     let table =
         params.text("table").ok_or_else(|| ApiError::argument("name the table in the parameter table"))?;
-    let (hub, name) = (Arc::clone(&state.hub), table.to_owned());
-    let columns = state.reads.run(move || hub.columns(&name)).await??;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let name = table.to_owned();
+    let columns = state.reads.run(move || hub.columns(&caller, &name)).await??;
     let columns: Vec<JsonValue> = columns.iter().map(column_json).collect();
     Ok(Json(json!({ "table": table, "columns": columns })).into_response())
 }
@@ -96,8 +85,9 @@ pub(crate) async fn drop_key(
         return Err(ApiError::argument("name the table and the key in the parameters table and key"));
     };
     let dry_run = params.flag("dryRun")?;
-    let (hub, name, of) = (Arc::clone(&state.hub), table.to_owned(), key.to_owned());
-    let columns = state.changes.run(move || hub.drop_key(&name, &of, dry_run)).await??;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let (name, of) = (table.to_owned(), key.to_owned());
+    let columns = state.changes.run(move || hub.drop_key(&caller, &name, &of, dry_run)).await??;
     let columns: Vec<JsonValue> = columns.iter().map(column_json).collect();
     Ok(Json(json!({ "table": table, "key": key, "columns": columns, "changed": !dry_run })).into_response())
 }
@@ -129,16 +119,16 @@ pub(crate) async fn set_table(
     JsonBody(body): JsonBody<TableBody>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageTables)?;
-    let hub = Arc::clone(&state.hub);
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
     let ttl = (body.ttl_s > 0).then(|| Duration::from_secs(body.ttl_s));
     let mut answer = json!({ "table": body.table, "ttlS": ttl.map(|ttl| ttl.as_secs()) });
     if body.dry_run {
-        let days = state.reads.run(move || hub.expiring(&body.table, ttl, body.create)).await??;
+        let days = state.reads.run(move || hub.expiring(&caller, &body.table, ttl, body.create)).await??;
         let days = days.iter().map(|(day, rows)| json!({ "day": day.to_string(), "rows": rows }));
         answer["days"] = days.collect();
         return Ok(Json(answer).into_response());
     }
-    state.changes.run(move || hub.set_ttl(&body.table, ttl, body.create)).await??;
+    state.changes.run(move || hub.set_ttl(&caller, &body.table, ttl, body.create)).await??;
     Ok(Json(answer).into_response())
 }
 
@@ -178,8 +168,8 @@ pub(crate) async fn export(
         ExportFormat::Csv => "text/csv; charset=utf-8",
         ExportFormat::Parquet => "application/vnd.apache.parquet",
     };
-    let hub = Arc::clone(&state.hub);
-    let export = state.reads.run(move || hub.export(&request)).await??;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let export = state.reads.run(move || hub.export(&caller, &request)).await??;
     let rows = export.rows_max().to_string();
     let (mut writer, body) = streamed();
     tokio::task::spawn_blocking(move || {
@@ -213,11 +203,13 @@ pub(crate) async fn import(
     let any_time = params.flag("anyTime")?;
     let zone = zone_of(&params)?;
     let body = read_body(request, IMPORT_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
-    let (hub, bounds) = (Arc::clone(&state.hub), bounds(state.options.memory));
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let bounds = bounds(state.options.memory);
     // It waits for the disk like a change of the registry, and must not block reads.
-    let import =
-        move || hub.import_parquet(&table, body.bytes.clone(), bounds, zone.as_ref(), any_time, BUSY_TIMEOUT);
-    let counts = state.changes.run(import);
+    let counts = state.changes.run(move || {
+        let import = ParquetImport { bounds, zone: zone.as_ref(), any_time, busy_timeout: BUSY_TIMEOUT };
+        hub.import_parquet(&caller, &table, body.bytes.clone(), &import)
+    });
     Ok(Json(counts_json(&counts.await??)).into_response())
 }
 
@@ -249,9 +241,7 @@ pub(crate) async fn table_of_device(
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
     let name = params.text("name").ok_or_else(|| ApiError::argument("name the device (name=)"))?;
-    let registry = state.hub.registry();
-    let device = registry.device_by_name(registry.default_tenant(), name);
-    let device = device.ok_or_else(|| ApiError::not_found(format!("there is no device {name:?}")))?;
+    let device = state.hub.device_by_name(session.caller(), name)?;
     let answer = json!({ "id": device.id.to_string(), "table": device.profile.table });
     Ok(Json(answer).into_response())
 }

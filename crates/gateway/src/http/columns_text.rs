@@ -128,7 +128,7 @@ impl<'a> ColumnsText<'a> {
 }
 
 fn write_list(mut elements: Vec<u8>, out: &mut Pieces) {
-    // In place of the comma in front of the first element.
+    // The bracket replaces the comma before the first element.
     match elements.first_mut() {
         Some(first) => *first = b'[',
         None => elements.push(b'['),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_long_takes_no_more() {
+    fn a_text_over_its_limit_takes_no_more_values() {
         let mut text = ColumnsText::new(3, 40, ALONE);
         let one = [Some(ValueRef::F64(1.0)), None, None];
         assert!(row(&mut text, 1, one).is_continue());
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_wait_until_there_are_many() {
+    fn rows_are_buffered_until_there_are_many() {
         let keys: Vec<String> = (0..10).map(|key| key.to_string()).collect();
         let columns: Vec<_> = (0..10)
             .map(|key| vec![ValueColumn::F64((0..1_000).map(|n| f64::from(n + key)).collect())])

@@ -95,7 +95,7 @@ mod tests {
     use crate::http::pieces::Pieces;
 
     #[tokio::test]
-    async fn bytes_are_given_back_piece_by_piece() {
+    async fn bytes_are_released_piece_by_piece() {
         let budget = Budget::new(ANSWER_BUDGET);
         let mut pieces = Pieces::default();
         let long = 3 * ANSWER_PIECE_BYTES + 1;

@@ -88,7 +88,7 @@ async fn store(
     let kept = hub.ingest_message_and_wait(sent, &batch, durability, BUSY_TIMEOUT).await;
     match kept.map_err(|error| not_kept(&error))?.refusal {
         None => Ok(Ok(())),
-        // Such as a table that has no room for any of its keys.
+        // For example, the table has no room for any of its keys.
         Some(MessageRefusal { reason, whole: true }) => Ok(Err((STORE_LIMIT, reason))),
         // The store has its other keys, so the message counts as accepted.
         Some(MessageRefusal { reason, whole: false }) => {
@@ -101,7 +101,7 @@ async fn store(
 fn decode(hub: &Hub, sent: &Message<'_>) -> Result<Result<Batch, Refused>, ApiError> {
     let series = match hub.series_of(sent.device) {
         Ok(series) => series,
-        // Such as one table too many.
+        // For example, the store has the maximum number of tables.
         Err(error) if error.blame() == Blame::Caller => return Ok(Err((STORE_LIMIT, error.to_string()))),
         Err(error) => return Err(error.into()),
     };

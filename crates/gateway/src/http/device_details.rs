@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::Hub;
-use hub::caller::Action;
+use hub::caller::{Action, Caller};
 use hub::refusals::Refused;
 use hub::registry::Device;
 use serde_json::{Value as JsonValue, json};
@@ -26,45 +26,46 @@ pub(crate) async fn details(
 ) -> Result<Response, ApiError> {
     let device = session.device(&state.hub, parse_id(&id)?)?;
     let hub = Arc::clone(&state.hub);
-    let reasons = session.caller().may(Action::ReadRefused);
-    Ok(state.reads.run(move || details_json(&hub, &device, reasons)).await??.into_response())
+    Ok(state.reads.run(move || details_json(&hub, session.caller(), &device)).await??.into_response())
 }
 
-fn details_json(hub: &Hub, device: &Device, reasons: bool) -> Result<Json<JsonValue>, ApiError> {
-    let latest = match hub.find_series_of(device)? {
-        Some(series) => hub.latest(series, None)?,
+fn details_json(hub: &Hub, caller: &Caller, device: &Device) -> Result<Json<JsonValue>, ApiError> {
+    let latest = match hub.find_series_of(caller, device)? {
+        Some(series) => hub.latest(caller, series, None)?,
         None => Vec::new(),
     };
-    let refused = hub.refusals_of(device)?;
+    let refused = hub.refusals_of(caller, device)?;
     let mut details = device_json(device);
     details["table"] = device.profile.table.as_str().into();
     details["durability"] = device.profile.durability.name().into();
     details["keys"] = latest.len().into();
     details["lastTs"] = latest.iter().map(|one| one.ts.millis()).max().into();
-    details["refused"] = refused.map(|refused| refused_json(&refused, reasons)).into();
+    details["refused"] = refused.map(|refused| refused_json(&refused, caller)).into();
     Ok(Json(details))
 }
 
 /// `GET /api/tacho/refusals`: devices with refused messages since the server began to count, the last refused first.
-pub(crate) async fn refusals(State(state): State<Arc<HttpState>>, session: Session) -> Response {
-    let found = state.hub.refusals().latest(REFUSALS_LISTED_MAX).into_iter().filter_map(|(id, refused)| {
-        // Leaves out deleted devices and those of other tenants.
-        let device = session.device(&state.hub, id).ok()?;
-        let mut one = refused_json(&refused, session.caller().may(Action::ReadRefused));
-        one["id"] = id.to_string().into();
+pub(crate) async fn refusals(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<Response, ApiError> {
+    let found = state.hub.refused_devices(session.caller(), REFUSALS_LISTED_MAX)?;
+    let found = found.iter().map(|(device, refused)| {
+        let mut one = refused_json(refused, session.caller());
+        one["id"] = device.id.to_string().into();
         one["name"] = device.name.as_str().into();
-        Some(one)
+        one
     });
-    Json(json!({ "devices": found.collect::<Vec<_>>() })).into_response()
+    Ok(Json(json!({ "devices": found.collect::<Vec<_>>() })).into_response())
 }
 
 /// A refusal as JSON. A reason may quote the payload, so not every caller may see it.
-fn refused_json(refused: &Refused, with_reason: bool) -> JsonValue {
+fn refused_json(refused: &Refused, caller: &Caller) -> JsonValue {
     json!({
         "messages": refused.messages,
         "since": refused.since.millis(),
         "lastTs": refused.last.millis(),
         "door": refused.door,
-        "reason": with_reason.then_some(refused.reason.as_str()),
+        "reason": caller.may(Action::ReadRefused).then_some(refused.reason.as_str()),
     })
 }

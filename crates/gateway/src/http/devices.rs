@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::Hub;
-use hub::caller::Action;
-use hub::registry::{BulkDevices, DEFAULT_NAME, Device, NewDevice, PageRequest, Profile, Provisioned};
+use hub::caller::{Action, Caller};
+use hub::registry::{BulkDevices, Device, NewDevice, PageRequest, Profile, Provisioned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
@@ -42,16 +42,13 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     if let Some(name) = params.text("deviceName") {
-        let device = state.hub.registry().device_by_name(session.tenant(), name);
-        let device = device.ok_or_else(|| {
-            ApiError::not_found(format!("there is no device {name:?}; check the spelling or create it first"))
-        })?;
+        let device = state.hub.device_by_name(session.caller(), name)?;
         return Ok(Json(device_json(&device)).into_response());
     }
     let listing = Listing::parse(&params)?;
     let hub = Arc::clone(&state.hub);
     // Filtering visits every device, so it runs on a blocking thread.
-    state.reads.run(move || listing.page(hub.registry(), session.tenant())).await?
+    state.reads.run(move || listing.page(&hub, session.caller())).await?
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,14 +90,14 @@ impl Listing {
         Ok(Self { page: params.number("page")?.unwrap_or(0), page_size, filter, sort_by, descending })
     }
 
-    fn page(&self, registry: &hub::registry::Registry, tenant: Uuid) -> Result<Response, ApiError> {
+    fn page(&self, hub: &Hub, caller: &Caller) -> Result<Response, ApiError> {
         let by_name = self.sort_by == SortBy::Name && !self.descending;
         let (page, page_size) = match (by_name, self.page_size) {
             (true, _) | (false, 0) => (self.page, self.page_size),
             (false, _) => (0, SORTED_DEVICES_MAX),
         };
         let request = PageRequest { page, page_size, filter: self.filter.as_deref() };
-        let mut found = registry.devices_page(tenant, request)?;
+        let mut found = hub.devices_page(caller, request)?;
         if !by_name {
             if found.has_next {
                 let (total, limit) = (found.total_elements, SORTED_DEVICES_MAX);
@@ -161,10 +158,7 @@ pub(crate) async fn credentials(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    session.check(Action::SeeCredentials)?;
-    let device = session.device(&state.hub, parse_id(&id)?)?;
-    let token = state.hub.registry().credentials_of(device.id);
-    let token = token.ok_or_else(|| ApiError::not_found(format!("the device {id} was just deleted")))?;
+    let (device, token) = state.hub.credentials(session.caller(), parse_id(&id)?)?;
     Ok(Json(credentials_json(&device, &token)).into_response())
 }
 
@@ -202,10 +196,10 @@ pub(crate) async fn set_credentials(
         let message = format!("credentialsType is {other:?}; only {ACCESS_TOKEN} is there");
         return Err(ApiError::argument(message));
     }
-    let device = session.device(&state.hub, new.device_id.id)?;
-    let (hub, id) = (Arc::clone(&state.hub), device.id);
+    let (hub, id) = (Arc::clone(&state.hub), new.device_id.id);
     let token = new.credentials_id.filter(|token| !token.is_empty());
-    let token = state.changes.run(move || hub.registry().set_token(id, token.as_deref())).await??;
+    let set = move || hub.set_token(session.caller(), id, token.as_deref());
+    let (device, token) = state.changes.run(set).await??;
     Ok(Json(credentials_json(&device, &token)).into_response())
 }
 
@@ -215,10 +209,8 @@ pub(crate) async fn delete(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<(), ApiError> {
-    session.check(Action::ManageDevices)?;
-    let device = session.device(&state.hub, parse_id(&id)?)?;
-    let hub = Arc::clone(&state.hub);
-    state.changes.run(move || hub.registry().delete_device(device.id)).await??;
+    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    state.changes.run(move || hub.delete_device(session.caller(), id)).await??;
     Ok(())
 }
 
@@ -240,9 +232,9 @@ struct EntityJson {
 
 impl DeviceJson {
     /// The name of the requested profile, if any.
-    fn profile(&self, hub: &Hub, tenant: Uuid) -> Result<Option<String>, ApiError> {
+    fn profile(&self, hub: &Hub, caller: &Caller) -> Result<Option<String>, ApiError> {
         match &self.device_profile_id {
-            Some(EntityJson { id }) => profile_name(&hub.registry().profiles(tenant), *id).map(Some),
+            Some(EntityJson { id }) => profile_name(&hub.profiles(caller)?, *id).map(Some),
             None => Ok(self.profile.clone()),
         }
     }
@@ -257,8 +249,8 @@ pub(crate) async fn save(
     JsonBody(new): JsonBody<DeviceJson>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageDevices)?;
-    let (hub, tenant) = (Arc::clone(&state.hub), session.tenant());
-    let profile = new.profile(&hub, tenant)?;
+    let hub = Arc::clone(&state.hub);
+    let profile = new.profile(&hub, session.caller())?;
     let token = params.text("accessToken").map(str::to_owned);
     if let Some(EntityJson { id }) = new.id {
         let device = session.device(&hub, id)?;
@@ -270,13 +262,13 @@ pub(crate) async fn save(
             let message = "the profile of a device cannot be changed yet; leave `type` as it is";
             return Err(ApiError::bad_request(message));
         }
-        let rename = move || hub.registry().rename_device(id, &new.name);
+        let rename = move || hub.rename_device(session.caller(), id, &new.name);
         let renamed = state.changes.run(rename).await??;
         return Ok(Json(device_json(&renamed)).into_response());
     }
     let add = move || {
         let (profile, token) = (profile.as_deref(), token.as_deref());
-        hub.registry().add_device(tenant, NewDevice { name: &new.name, profile, token })
+        hub.add_device(session.caller(), NewDevice { name: &new.name, profile, token })
     };
     let added = state.changes.run(add).await??;
     Ok(Json(device_json(&added.device)).into_response())
@@ -311,7 +303,7 @@ pub(crate) async fn create_many(
     JsonBody(bulk): JsonBody<BulkJson>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageDevices)?;
-    let (hub, tenant, list) = (Arc::clone(&state.hub), session.tenant(), bulk.list);
+    let (hub, list) = (Arc::clone(&state.hub), bulk.list);
     let add = move || {
         let devices = BulkDevices {
             count: bulk.count,
@@ -321,7 +313,7 @@ pub(crate) async fn create_many(
             profile: bulk.profile.as_deref(),
             existing_ok: bulk.existing_ok,
         };
-        hub.registry().add_devices(tenant, devices).map(|provisioned| bulk_answer(&provisioned, list))
+        hub.add_devices(session.caller(), devices).map(|provisioned| bulk_answer(&provisioned, list))
     };
     Ok(state.changes.run(add).await??)
 }
@@ -350,8 +342,7 @@ pub(crate) async fn default_profile(
     State(state): State<Arc<HttpState>>,
     session: Session,
 ) -> Result<Response, ApiError> {
-    let profile = state.hub.registry().profile(session.tenant(), DEFAULT_NAME);
-    let profile = profile.ok_or_else(|| ApiError::not_found("this tenant has no default profile"))?;
+    let profile = state.hub.default_profile(session.caller())?;
     let body = json!({
         "id": entity("DEVICE_PROFILE", profile.id),
         "tenantId": entity("TENANT", profile.tenant),
@@ -369,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listings_name_what_is_wrong() {
+    fn listings_name_the_wrong_parameter() {
         for (query, part) in [
             ("", "pageSize"),
             ("pageSize=x", "pageSize is \"x\""),

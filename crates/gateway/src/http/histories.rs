@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::Hub;
+use hub::caller::Caller;
 use hub::history::{Aggregation, HistoryRequest, Reduction, TextHeld, check_intervals, check_values};
 use hub::registry::Device;
 use model::SeriesId;
@@ -35,6 +36,7 @@ pub(crate) enum Form {
 /// Histories with the same request.
 pub(crate) struct Histories<'a> {
     pub(crate) hub: &'a Hub,
+    pub(crate) caller: &'a Caller,
     pub(crate) request: &'a HistoryRequest,
     pub(crate) form: Form,
     /// Longest answer.
@@ -79,8 +81,8 @@ impl Histories<'_> {
         let shares: Vec<_> = of_groups.iter().map(|series| shares(series, groups.len(), values)).collect();
         let pieces: Vec<&[SeriesId]> = shares.iter().flatten().copied().collect();
         let text = TextHeld::default();
-        let reduced =
-            workers.run(pieces.len(), |piece| self.hub.reduce(pieces[piece], self.request, &text))?;
+        let reduced = workers
+            .run(pieces.len(), |piece| self.hub.reduce(self.caller, pieces[piece], self.request, &text))?;
         let mut reduced = reduced.into_iter();
         let mut entries = Entries::default();
         for (group, shares) in groups.iter().zip(&shares) {
@@ -97,7 +99,10 @@ impl Histories<'_> {
 
     /// The series of a group's devices, each once, in their order in the store.
     fn series_of(&self, group: &Group) -> Result<Vec<SeriesId>, ApiError> {
-        let found = group.devices.iter().filter_map(|device| self.hub.find_series_of(device).transpose());
+        let found = group
+            .devices
+            .iter()
+            .filter_map(|device| self.hub.find_series_of(self.caller, device).transpose());
         let mut series: Vec<SeriesId> = found.collect::<Result<_, _>>()?;
         series.sort_unstable();
         series.dedup();
@@ -144,7 +149,7 @@ impl Histories<'_> {
         workers: &WorkerSet,
         bytes_max: usize,
     ) -> Result<Pieces, ApiError> {
-        let series = self.hub.find_series_of(device)?;
+        let series = self.hub.find_series_of(self.caller, device)?;
         let requests = self.share_keys(workers);
         let written = AtomicUsize::new(0);
         let texts = workers.run(requests.len(), |number| {
@@ -152,7 +157,7 @@ impl Histories<'_> {
             let left = bytes_max.saturating_sub(written.load(Ordering::Relaxed));
             let mut text = HistoryText::new(request.keys.len(), strict, left);
             if let Some(series) = series {
-                self.hub.history_into(series, request, &mut text)?;
+                self.hub.history_into(self.caller, series, request, &mut text)?;
             }
             if text.is_over() {
                 return Err(too_long());
@@ -179,8 +184,8 @@ impl Histories<'_> {
 
     fn columns(&self, device: &Device, workers: &WorkerSet, bytes_max: usize) -> Result<Pieces, ApiError> {
         let mut text = ColumnsText::new(self.request.keys.len(), bytes_max, workers);
-        if let Some(series) = self.hub.find_series_of(device)? {
-            self.hub.history_rows_into(series, self.request, &mut text)?;
+        if let Some(series) = self.hub.find_series_of(self.caller, device)? {
+            self.hub.history_rows_into(self.caller, series, self.request, &mut text)?;
         }
         let mut out = Pieces::default();
         text.write(&self.request.keys, &mut out)?;

@@ -60,7 +60,7 @@ impl HistoryText {
             opening = b",";
             json(key, out.open());
             out.copy(b":");
-            // In place of the comma in front of the first value.
+            // The bracket replaces the comma before the first value.
             text[0] = b'[';
             text.push(b']');
             out.take(text);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_their_values_whatever_their_order() {
+    fn keys_in_any_order_have_their_values() {
         let values = [
             (1, 5, ValueRef::String("x\"y")),
             (0, 1, ValueRef::F64(2.5)),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_long_takes_no_more() {
+    fn a_text_over_its_limit_takes_no_more_values() {
         let values = [(0, 1, ValueRef::I64(1)), (0, 2, ValueRef::I64(2)), (0, 3, ValueRef::I64(3))];
         let over = text(true, 21, &values);
         assert!(over.is_over());

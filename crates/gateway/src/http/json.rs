@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn json_text_that_is_none_cannot_break_the_answer() {
+    fn invalid_json_text_cannot_break_the_answer() {
         assert_eq!(text(Value::Json("{\"a\":".into()), true), r#""{\"a\":""#);
     }
 

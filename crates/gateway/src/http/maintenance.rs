@@ -11,7 +11,6 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hub::caller::Action;
-use hub::maintenance::BackupError;
 use hub::{BackupList, CheckReport, Finding, Severity};
 use serde_json::{Value as JsonValue, json};
 
@@ -35,11 +34,11 @@ pub(crate) async fn check(
     session.check(Action::Maintain)?;
     let permit = state.maintenance_permit()?;
     let (writer, body) = streamed();
-    let hub = Arc::clone(&state.hub);
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let mut lines = Lines { writer, told: Instant::now(), gone: false };
-        match hub.check(&mut |done, total| lines.progress(done, total)) {
+        match hub.check(&caller, &mut |done, total| lines.progress(done, total)) {
             Ok(report) if !report.interrupted => lines.line(&json!({ "report": report_json(&report) })),
             Ok(_) => {}
             Err(error) => lines.line(&json!({ "error": error.to_string() })),
@@ -116,14 +115,10 @@ pub(crate) async fn backup(
     };
     drop(body);
     let permit = state.maintenance_permit()?;
-    let hub = Arc::clone(&state.hub);
-    let begun = tokio::task::spawn_blocking(move || hub.backup(have)).await;
-    let stream = begun
-        .map_err(|_| ApiError::internal("the server failed at this request; its log says why"))?
-        .map_err(|error| match error {
-            BackupError::Store(error) => ApiError::from(error),
-            BackupError::Registry(error) => ApiError::from(error),
-        })?;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let begun = tokio::task::spawn_blocking(move || hub.backup(&caller, have)).await;
+    let stream =
+        begun.map_err(|_| ApiError::internal("the server failed at this request; its log says why"))??;
     let bytes = stream.bytes();
     let (mut writer, body) = streamed();
     tokio::task::spawn_blocking(move || {
@@ -144,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_tells_everything() {
+    fn a_finding_has_all_details() {
         let finding =
             Finding::damage("/x/parts/1", Some(32_768), "bad").with("lost", "restore").of(Some("t"), Some(7));
         let told = finding_json(&finding);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use model::limits::Portion;
+use serde_json::{Map, Value};
 
 use super::limits;
 
@@ -25,6 +26,9 @@ pub struct HttpOptions {
     pub memory: Portion,
     /// The version in `/api/status`.
     pub version: &'static str,
+    /// The settings in `/api/status` by their names in `config/tacho.toml`: those that `tacho tune` has rules for. They are
+    /// visible without a login.
+    pub settings: Map<String, Value>,
 }
 
 impl Default for HttpOptions {
@@ -38,6 +42,7 @@ impl Default for HttpOptions {
             open_files_max: 0,
             memory: Portion::ALL,
             version: env!("CARGO_PKG_VERSION"),
+            settings: Map::new(),
         }
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_an_empty_answer() {
+    fn no_pieces_are_an_empty_answer() {
         let body = Pieces::default().into_body();
         assert!(body.is_end_stream());
         assert_eq!(body.size_hint().exact(), Some(0));

@@ -147,7 +147,7 @@ impl Probes {
     }
 }
 
-/// Answers one request of a probe, if it asks for the server's health.
+/// Answers one request of a probe for the server's health.
 async fn serve_probe(stream: TcpStream, state: Arc<HttpState>, router: Router, connection: Connection) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use hub::Hub;
 use hub::caller::{Action, Caller, Role};
 use hub::clock::system_now;
-use hub::registry::Device;
+use hub::registry::{Device, RegistryError};
 use hub::sql::Reader;
 use uuid::Uuid;
 
@@ -41,10 +41,6 @@ impl Session {
         state.bodies.begin(Sender::User(self.0.user_id().unwrap_or_default()))
     }
 
-    pub(crate) fn tenant(&self) -> Uuid {
-        self.0.tenant()
-    }
-
     /// The reader for queries of the session.
     pub(crate) fn reader(&self) -> Reader {
         self.0.clone().into()
@@ -62,9 +58,12 @@ impl Session {
 
     /// The device with an id. A device of another tenant is unknown.
     pub(crate) fn device(&self, hub: &Hub, id: Uuid) -> Result<Arc<Device>, ApiError> {
-        let device = hub.registry().device_by_id(id).filter(|device| device.tenant == self.tenant());
-        device.ok_or_else(|| {
-            ApiError::not_found(format!("there is no device {id}; GET /api/tenant/devices lists the devices"))
+        hub.device(&self.0, id).map_err(|error| match error {
+            RegistryError::Unknown { .. } => {
+                let hint = "GET /api/tenant/devices lists the devices";
+                ApiError::not_found(format!("there is no device {id}; {hint}"))
+            }
+            error => error.into(),
         })
     }
 }
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn other_schemes_and_no_header_are_refused_with_the_way_in() {
+    fn other_schemes_and_no_header_are_refused_with_a_remedy() {
         for headers in
             [HeaderMap::new(), headers("x-authorization", "ApiKey abc"), headers("authorization", "abc")]
         {

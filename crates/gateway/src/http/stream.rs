@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn bytes_come_out_as_they_went_in_and_an_abort_is_seen() {
+    async fn bytes_keep_their_order_and_an_abort_is_an_error() {
         let (mut writer, body) = streamed();
         let sent: Vec<u8> = (0..3 * STREAM_PIECE_BYTES + 5).map(|n| n as u8).collect();
         let copy = sent.clone();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_nothing_or_is_gone_ends_the_work() {
+    async fn a_stalled_or_closed_client_ends_the_work() {
         let (mut writer, body) = streamed();
         writer.timeout = Duration::from_millis(10);
         let fill = |mut writer: StreamWriter| loop {

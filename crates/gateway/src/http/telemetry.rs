@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use hub::caller::Caller;
 use hub::history::{Aggregation, History, HistoryRequest};
 use hub::registry::Device;
 use hub::{Hub, LatestValue, Order};
@@ -30,7 +31,7 @@ pub(crate) async fn keys(
 ) -> Result<Response, ApiError> {
     let device = device(&state, &session, &kind, &id)?;
     let hub = Arc::clone(&state.hub);
-    let keys = state.reads.run(move || reported_keys(&hub, &device)).await??;
+    let keys = state.reads.run(move || reported_keys(&hub, session.caller(), &device)).await??;
     Ok(Json(keys).into_response())
 }
 
@@ -48,12 +49,13 @@ pub(crate) async fn values(
     let bytes_max = state.answer_bytes_max();
     let read = move || match wanted {
         ValuesRequest::Latest(keys) => {
-            let found = latest(&hub, &device, keys.as_deref())?;
+            let found = latest(&hub, session.caller(), &device, keys.as_deref())?;
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
         ValuesRequest::History(request) => {
             let form = Form::Lists { strict };
-            let histories = Histories { hub: &hub, request: &request, form, bytes_max };
+            let caller = session.caller();
+            let histories = Histories { hub: &hub, caller, request: &request, form, bytes_max };
             let answer = histories.of(&device, &pool_of.reads.worker_set())?;
             Ok(json_response(Body::new(answer.into_body())))
         }
@@ -86,10 +88,12 @@ pub(crate) async fn values_of_many(
                     ids.iter().map(String::as_str).zip(devices.iter().map(AsRef::as_ref)).collect();
                 match &wanted {
                     ValuesRequest::Latest(keys) => {
-                        latest_of_many(&hub, &devices, keys.as_deref(), strict, bytes_max)
+                        latest_of_many(&hub, session.caller(), &devices, keys.as_deref(), strict, bytes_max)
                     }
                     ValuesRequest::History(request) => {
-                        Histories { hub: &hub, request, form, bytes_max }.of_many(&devices, &workers())
+                        let histories =
+                            Histories { hub: &hub, caller: session.caller(), request, form, bytes_max };
+                        histories.of_many(&devices, &workers())
                     }
                 }
             };
@@ -102,7 +106,9 @@ pub(crate) async fn values_of_many(
             };
             let groups: Vec<Group> = named.into_iter().map(group).collect::<Result<_, ApiError>>()?;
             let read = move || {
-                Histories { hub: &hub, request: &request, form, bytes_max }.of_groups(&groups, &workers())
+                let histories =
+                    Histories { hub: &hub, caller: session.caller(), request: &request, form, bytes_max };
+                histories.of_groups(&groups, &workers())
             };
             state.reads.run(read).await?
         }
@@ -112,6 +118,7 @@ pub(crate) async fn values_of_many(
 
 fn latest_of_many(
     hub: &Hub,
+    caller: &Caller,
     devices: &[(&str, &Device)],
     keys: Option<&[String]>,
     strict: bool,
@@ -119,7 +126,7 @@ fn latest_of_many(
 ) -> Result<Pieces, ApiError> {
     let mut answer = Entries::default();
     for (id, device) in devices {
-        let found = latest(hub, device, keys)?;
+        let found = latest(hub, caller, device, keys)?;
         let bytes_max = answer_bytes_max.saturating_sub(answer.len());
         answer.entry(id, &latest_json(&found, keys, strict), bytes_max)?;
     }
@@ -261,24 +268,30 @@ pub(crate) fn interval_us(interval_ms: Option<i64>) -> Result<i64, ApiError> {
 }
 
 /// The keys a device has reported, sorted.
-pub(crate) fn reported_keys(hub: &Hub, device: &Device) -> Result<Vec<String>, ApiError> {
-    let Some(series) = hub.find_series_of(device)? else { return Ok(Vec::new()) };
-    Ok(hub.latest(series, None)?.into_iter().map(|latest| latest.key).collect())
+pub(crate) fn reported_keys(hub: &Hub, caller: &Caller, device: &Device) -> Result<Vec<String>, ApiError> {
+    let Some(series) = hub.find_series_of(caller, device)? else { return Ok(Vec::new()) };
+    Ok(hub.latest(caller, series, None)?.into_iter().map(|latest| latest.key).collect())
 }
 
 /// The history of a device; empty if the device has not reported yet.
 pub(crate) fn read_history(
     hub: &Hub,
+    caller: &Caller,
     device: &Device,
     request: &HistoryRequest,
 ) -> Result<History, ApiError> {
-    let Some(series) = hub.find_series_of(device)? else { return Ok(History::new()) };
-    Ok(hub.history(series, request)?)
+    let Some(series) = hub.find_series_of(caller, device)? else { return Ok(History::new()) };
+    Ok(hub.history(caller, series, request)?)
 }
 
-fn latest(hub: &Hub, device: &Device, keys: Option<&[String]>) -> Result<Vec<LatestValue>, ApiError> {
-    match hub.find_series_of(device)? {
-        Some(series) => Ok(hub.latest(series, keys)?),
+fn latest(
+    hub: &Hub,
+    caller: &Caller,
+    device: &Device,
+    keys: Option<&[String]>,
+) -> Result<Vec<LatestValue>, ApiError> {
+    match hub.find_series_of(caller, device)? {
+        Some(series) => Ok(hub.latest(caller, series, keys)?),
         None => Ok(Vec::new()),
     }
 }
@@ -308,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_range_latest_values_are_meant() {
+    fn a_request_without_a_range_reads_latest_values() {
         assert_eq!(wanted("").unwrap(), ValuesRequest::Latest(None));
         let keys = Some(vec!["a".to_owned(), "b".to_owned()]);
         assert_eq!(wanted("keys=a,b&keys=a").unwrap(), ValuesRequest::Latest(keys.clone()));
@@ -332,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_requests_say_what_is_wrong() {
+    fn errors_of_requests_name_the_parameter() {
         for (query, part) in [
             ("keys=a&startTs=1", "belong together"),
             ("startTs=1&endTs=2", "needs keys"),

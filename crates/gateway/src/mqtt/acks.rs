@@ -45,7 +45,7 @@ pub(crate) enum Answer {
     Accepted,
     /// The message is accepted as the first half of a QoS 2 exchange. Its identifier is marked once the store has it.
     AcceptedQos2(SharedQos2),
-    /// The message is a dead letter, and the ack tells the reason.
+    /// The message is a dead letter, and the ack has the reason.
     Refused(Box<Refusal>),
 }
 

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_start_forgets() {
+    fn a_clean_start_discards_the_session() {
         let clients = Clients::default();
         note(&clients.register(key("a"), connection(1), false, 0).qos2, 7);
         let fresh = clients.register(key("a"), connection(2), true, 0);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_absent_clients_leave_has_a_bound_and_room_comes_back() {
+    fn sessions_of_absent_clients_are_bounded_and_expire() {
         let clients = Clients::default();
         let leave_full = |id: &str, now_s| {
             let registered = clients.register(key(id), connection(1), false, now_s);

@@ -13,7 +13,7 @@ pub struct MqttOptions {
     pub workers: usize,
     /// Most bytes of one packet.
     pub packet_bytes_max: usize,
-    /// Most messages of one session that may wait for their ack. CONNACK tells it to MQTT 5 clients. The worker stops
+    /// Most messages of one session that may wait for their ack. CONNACK has it for MQTT 5 clients. The worker stops
     /// reading from a 3.1.1 client that sends more.
     pub receive_maximum: u16,
     /// Seconds after which the worker closes a connection without CONNECT.

@@ -63,7 +63,7 @@ pub(super) fn from_binary(
         _ => return Err(Unread::Shape),
     }
     let (count, _first) = (bytes.get_i32(), bytes.get_i32());
-    // Each has a length, so more than that are not there.
+    // Each element has a length field, so the message cannot have more elements.
     let count = usize::try_from(count).ok().filter(|count| *count <= bytes.len() / size_of::<i32>());
     let mut values = Vec::with_capacity(count.ok_or(Unread::Invalid)?);
     for _ in 0..count.unwrap_or(0) {
@@ -159,7 +159,7 @@ impl Lists {
         out.put_i32(has_nulls.into());
         out.put_u32(self.element.oid());
         if !range.is_empty() {
-            // Fits: places in a list have 31 bits.
+            // The number fits, because positions in a list have 31 bits.
             out.put_i32(range.len() as i32);
             out.put_i32(1);
         }
@@ -243,7 +243,7 @@ mod tests {
         let mut nested = TEXTS.to_vec();
         nested[3] = 2;
         assert_eq!(from_binary(&nested), Err(Unread::Shape));
-        // Four billion elements in no bytes.
+        // A header of four billion elements without any bytes of them.
         let many = [&TEXTS[..12], &[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1]].concat();
         assert_eq!(from_binary(&many), Err(Unread::Invalid));
         let empty = b"\0\0\0\0\0\0\0\0\0\0\0\x19";

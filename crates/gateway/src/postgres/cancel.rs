@@ -71,7 +71,7 @@ impl CancelHandle {
         self.signal.asked.store(false, Ordering::Release);
     }
 
-    /// Returns when the client asks to cancel, or has asked since the last [`begin`](Self::begin).
+    /// Returns when the client cancels, or has cancelled since the last [`begin`](Self::begin).
     pub(super) async fn asked(&self) {
         let woken = self.signal.wake.notified();
         tokio::pin!(woken);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_the_secret_cancels_and_only_what_runs() {
+    async fn only_the_secret_cancels_and_only_running_queries() {
         let cancels = Arc::new(Cancels::default());
         let (one, two) = (cancels.register(), cancels.register());
         assert_ne!(one.process, two.process);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_is_woken() {
+    async fn a_cancel_wakes_the_waiting_task() {
         let cancels = Arc::new(Cancels::default());
         let session = cancels.register();
         let (process, secret) = (session.process, session.secret);

@@ -57,7 +57,7 @@ impl PgError {
 
 impl From<SqlError> for PgError {
     fn from(error: SqlError) -> Self {
-        // By this name pgjdbc knows that it has to prepare the statement again (`QueryExecutorBase.willHealViaReparse`).
+        // pgjdbc prepares the statement again if the error has this name (`QueryExecutorBase.willHealViaReparse`).
         let routine = matches!(error, SqlError::ResultChanged).then_some("RevalidateCachedQuery");
         Self { routine, ..Self::new(error.sql_state(), error.to_string()) }
     }
@@ -75,7 +75,7 @@ impl From<StatementError> for PgError {
 
 impl From<OverBudget> for PgError {
     fn from(over: OverBudget) -> Self {
-        // program_limit_exceeded, or out_of_memory where others hold the rest.
+        // program_limit_exceeded, or out_of_memory if other queries use the memory.
         let code = if over.scope == Scope::Share { "54000" } else { "53200" };
         Self::new(code, format!("{over}; deallocate statements or close portals"))
     }

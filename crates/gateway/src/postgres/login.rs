@@ -62,7 +62,7 @@ async fn ask(state: &Arc<PostgresState>, wire: &mut Wire) -> Result<Option<(Read
     let mut asked = 0;
     let (minor, parameters) = loop {
         match wire.first().await? {
-            // A client may ask once for TLS and once for Kerberos.
+            // A client may request TLS once and Kerberos once.
             First::Tls | First::Kerberos if asked >= 2 || wire.is_encrypted() => {
                 let message = "encryption was asked for too often on this connection";
                 return Err(Ended::Refused(PgError::fatal("08P01", message)));
@@ -184,7 +184,7 @@ fn welcome(
     (process, secret): (i32, i32),
 ) -> Result<(), PgError> {
     if startup.minor > 0 || !startup.unknown_options.is_empty() {
-        // The door speaks version 3.0. The client may accept it or leave.
+        // The door speaks version 3.0. The client accepts it or disconnects.
         let negotiate = NegotiateProtocolVersion::new(VERSION_3_0, startup.unknown_options.clone());
         wire.push(BackendMessage::NegotiateProtocolVersion(negotiate))?;
     }

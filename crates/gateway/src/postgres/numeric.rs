@@ -78,7 +78,7 @@ mod tests {
 
     /// Made by PostgreSQL 15: `SELECT encode(numeric_send(x), 'hex')`.
     #[test]
-    fn binary_is_what_postgresql_sends() {
+    fn binary_numbers_equal_those_of_postgresql() {
         for (number, scale, hex) in [
             (0, 0, "0000000000000000"),
             (1_250, 2, "0002000000000002000c1388"),

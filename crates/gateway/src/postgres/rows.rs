@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_all_types_in_both_forms() {
+    fn values_of_all_types_have_text_and_binary_forms() {
         let of = |values: &[&[u8]]| values.iter().map(|value| Some(value.to_vec())).collect::<Vec<_>>();
         let time = b"2000-01-01 00:00:01.5+00".as_slice();
         let text = [
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_the_client_cannot_have_are_errors_and_no_others() {
+    fn only_times_outside_of_postgresqls_range_are_errors() {
         let page = |array: ArrayRef, format| {
             let field = Field::new("time", array.data_type().clone(), true);
             let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap();

@@ -62,7 +62,7 @@ impl Settings {
         DEFAULTS[..REPORTED].iter().map(|(name, _)| (spelling(name), self.get(name).unwrap_or_default()))
     }
 
-    /// A setting's value, if there is such a setting.
+    /// A setting's value; `None` if the setting is unknown.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         if name == "session_authorization" {
             return Some(self.user.clone());
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_told_what_they_decode_by() {
+    fn startup_reports_the_settings_that_clients_decode_by() {
         let mut settings = Settings::new("ann");
         settings.set("application_name", Some("psql")).unwrap();
         let told: BTreeMap<_, _> = settings.reported().collect();

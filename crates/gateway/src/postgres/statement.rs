@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_settings_and_the_rest() {
+    fn transactions_and_settings_are_parsed() {
         for (text, expected) in [
             ("", Statement::Empty),
             ("-- hello", Statement::Empty),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors() {
+    fn cursors_are_parsed() {
         let declared = |binary, hold| Statement::Declare {
             cursor: "c 1".into(),
             query: "SELECT ';' -- x\n, 2".into(),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_says_so() {
+    fn unsupported_statements_are_refused_by_name() {
         let Err(StatementError::Unsupported(message)) = parse("COPY t TO STDOUT") else { panic!("taken") };
         assert_eq!(message, "COPY is not there; SQL here only reads");
         assert!(matches!(parse("SET x"), Err(StatementError::Syntax(_))));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_postgresql_writes() {
+    fn numbers_equal_those_of_postgresql() {
         for (bits, expected) in lines(F64) {
             let number = f64::from_bits(u64::from_str_radix(bits, 16).unwrap());
             assert_eq!(written(|out| write_f64(number, out)), expected, "{number:e}");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_what_postgresql_writes() {
+    fn times_equal_those_of_postgresql() {
         let (mut with_zone, mut without) = (TimeText::new(true), TimeText::new(false));
         for (micros, expected) in lines(TIMES) {
             let micros = micros.parse().unwrap();
@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_text_of_a_number_means_it(bits in any::<u64>(), whole in any::<u32>(), decimals in 0..9_i32) {
+        fn the_text_of_a_number_parses_back(bits in any::<u64>(), whole in any::<u32>(), decimals in 0..9_i32) {
             for number in [f64::from_bits(bits), f64::from(whole) / 10_f64.powi(decimals)] {
                 let text = written(|out| write_f64(number, out));
                 let read: f64 = text.parse().unwrap();

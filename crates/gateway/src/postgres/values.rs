@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_parameters() {
+    fn binary_parameters_are_decoded() {
         for (kind, bytes, expected) in [
             (Type::BOOL, b"\x01".as_slice(), Parameter::Bool(true)),
             (Type::INT2, b"\xff\xff", Parameter::I64(-1)),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn text_parameters() {
+    fn text_parameters_are_decoded() {
         for (kind, written, expected) in [
             (Type::BOOL, "off", Parameter::Bool(false)),
             (Type::INT8, " 42 ", Parameter::I64(42)),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_none_of_their_type_are_refused() {
+    fn values_outside_of_their_type_are_refused() {
         for refused in [
             binary(Type::INT4, b"\0"),
             binary(Type::BOOL, b""),

@@ -183,7 +183,7 @@ impl Wire {
     pub(super) fn push(&mut self, message: PgWireBackendMessage) -> Result<(), PgError> {
         let before = self.output.len();
         message.encode(&mut self.output).map_err(|error| {
-            // Half a message must not stay.
+            // An incomplete message must not stay in the output.
             self.output.truncate(before);
             PgError::from(error)
         })

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_any_length_stand_between_their_texts() {
+    fn times_of_any_length_are_written_between_texts() {
         let mut text = TimeText::<2, 16>::new(b"<>0000000000000/");
         for ms in [
             0,

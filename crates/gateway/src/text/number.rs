@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_all_sizes_are_what_the_library_writes() {
+    fn numbers_of_all_sizes_equal_those_of_the_library() {
         for number in [
             0.0,
             0.001,
@@ -154,7 +154,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
         #[test]
-        fn decimals_are_what_the_library_writes(whole in 0..2_000_000_000_u64, decimals in 0..9_u32, bits in any::<u64>()) {
+        fn decimals_equal_those_of_the_library(whole in 0..2_000_000_000_u64, decimals in 0..9_u32, bits in any::<u64>()) {
             for whole in [whole, whole % 1_000_000, whole % 1_000] {
                 let scale = 10_f64.powi(decimals as i32);
                 let number = whole as f64 / scale;

@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// By the library.
+    /// The text of the library.
     fn expected(micros: i64) -> Option<String> {
         let time = jiff::Timestamp::from_microsecond(micros).ok()?;
         let text = time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_of_days_years_and_the_calendar() {
+    fn times_at_the_ends_of_days_years_and_the_calendar_are_right() {
         let mut writer = UtcText::new();
         for day in
             [0, -1, 1, 59, 789, 11_016, 11_017, 20_513, 2_932_894, -719_162, -719_163, -719_528, 2_932_897]
@@ -99,7 +99,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_time_is_what_the_library_writes(
+        fn every_time_equals_that_of_the_library(
             times in prop::collection::vec(-62_135_596_800_000_000..253_402_100_000_000_000_i64, 1..4)
         ) {
             let mut writer = UtcText::new();

@@ -129,7 +129,7 @@ async fn public_sessions_read_devices_and_values_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_viewer_reads_and_is_told_which_role_everything_else_needs() {
+async fn a_viewer_reads_and_other_requests_name_the_missing_role() {
     let server = Server::start().await;
     let id = server.add_device("d");
     server.report("d", r#"{"a":1}"#).await;

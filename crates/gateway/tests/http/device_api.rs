@@ -9,7 +9,7 @@ use super::{Reply, Server, exchange};
 fn dead_letter(server: &Server, device: &str) -> Vec<(String, Value)> {
     let key = SeriesKey::device("dead_letter", device).unwrap();
     let Some(series) = server.store.find_series(&key) else { return Vec::new() };
-    let latest = server.hub.latest(series, None).unwrap();
+    let latest = server.latest(series, None).unwrap();
     latest.into_iter().map(|value| (value.key, value.value)).collect()
 }
 
@@ -20,7 +20,7 @@ async fn until(condition: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn what_is_acked_can_be_read_at_once_and_is_counted() {
+async fn acked_values_can_be_read_at_once_and_are_counted() {
     let server = Server::start().await;
     let id = server.add_device("d");
     let reply = server.report("d", r#"{"ts":1700000000123,"values":{"speed":12.5,"gear":3}}"#).await;
@@ -57,7 +57,7 @@ async fn rows_of_one_request_without_times_are_all_kept_in_their_order() {
 }
 
 #[tokio::test]
-async fn times_are_taken_as_python_writes_them() {
+async fn times_in_the_form_of_python_are_accepted() {
     let server = Server::start().await;
     let id = server.add_device("d");
     let body = r#"[{"ts":1732540000000.0,"values":{"a":1}},{"ts":1.73254E12,"values":{"b":2}},{"ts":1732540000123.4568,"values":{"c":3}}]"#;
@@ -65,7 +65,7 @@ async fn times_are_taken_as_python_writes_them() {
     let path = format!("/api/plugins/telemetry/DEVICE/{id}/values/timeseries?useStrictDataTypes=true");
     let expected = r#"{"a":[{"ts":1732540000000,"value":1}],"b":[{"ts":1732540000000,"value":2}],"c":[{"ts":1732540000123,"value":3}]}"#;
     assert_eq!(server.get(&path).await.text(), expected);
-    let latest = server.hub.latest(server.series("d"), Some(&["c".to_owned()])).unwrap();
+    let latest = server.latest(server.series("d"), Some(&["c".to_owned()])).unwrap();
     assert_eq!(latest[0].ts.micros(), 1_732_540_000_123_456);
     server.stop().await;
 }
@@ -81,7 +81,7 @@ async fn the_ack_waits_for_durability() {
         exchange(address, request.as_bytes()).await
     });
     let series = server.series("d");
-    until(|| !server.hub.latest(series, None).unwrap().is_empty()).await;
+    until(|| !server.latest(series, None).unwrap().is_empty()).await;
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -101,7 +101,7 @@ async fn an_unknown_token_is_refused() {
 }
 
 #[tokio::test]
-async fn a_payload_that_cannot_be_taken_is_refused_with_its_reason_and_kept() {
+async fn an_invalid_payload_is_refused_with_its_reason_and_kept() {
     let server = Server::start().await;
     server.add_device("d");
     for (payload, reason, label) in [
@@ -122,12 +122,12 @@ async fn a_payload_that_cannot_be_taken_is_refused_with_its_reason_and_kept() {
         let counted = format!(r#"tacho_refusals_total{{door="http",reason="{label}"}}"#);
         assert!(server.metrics().contains(&counted), "{counted}");
     }
-    assert!(server.hub.latest(server.series("d"), None).unwrap().is_empty());
+    assert!(server.latest(server.series("d"), None).unwrap().is_empty());
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_message_whose_table_cannot_be_made_is_kept_or_left_to_its_sender() {
+async fn a_message_whose_table_cannot_be_created_is_kept_or_refused() {
     let server = Server::start().await;
     server.add_device("d");
     server.store.set_tables_max(0);
@@ -171,7 +171,7 @@ async fn a_row_that_its_table_would_not_keep_is_refused_with_that_reason_and_kep
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_kept_as_they_are() {
+async fn bytes_that_are_not_utf8_are_kept_unchanged() {
     let server = Server::start().await;
     server.add_device("d");
     let request = server.request("POST", "/api/v1/token-d/telemetry").body(vec![b'{', 0xff, 0x00]);
@@ -182,7 +182,7 @@ async fn bytes_that_are_no_text_are_kept_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_bound_is_refused_whether_announced_or_not() {
+async fn a_body_over_the_limit_is_refused_with_and_without_its_length() {
     let server = Server::start_with(|options| options.body_bytes_max = 1_000).await;
     server.add_device("d");
     let payload = format!(r#"{{"a":"{}"}}"#, "x".repeat(1_000));
@@ -200,7 +200,7 @@ async fn a_body_beyond_the_bound_is_refused_whether_announced_or_not() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_much_in_vain_sees_the_answer() {
+async fn a_client_that_sends_a_refused_body_reads_the_answer() {
     let server = Server::start_with(|options| options.body_bytes_max = 1_000).await;
     server.add_device("d");
     let payload = format!(r#"{{"a":"{}"}}"#, "x".repeat(8 * 1024 * 1024));
@@ -214,7 +214,7 @@ async fn a_client_that_sends_much_in_vain_sees_the_answer() {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
         assert_eq!(Reply::parse(&answer).status, status);
-        // Who asks first is told no before the body.
+        // A client that sends `Expect: 100-continue` gets the refusal before it sends the body.
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let asking = format!("{head}expect: 100-continue\r\ncontent-length: {}\r\n\r\n", payload.len());
         stream.write_all(asking.as_bytes()).await.unwrap();
@@ -226,18 +226,18 @@ async fn a_client_that_sends_much_in_vain_sees_the_answer() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_is_put_together() {
+async fn a_chunked_body_is_joined() {
     let server = Server::start().await;
     server.add_device("d");
     let request = "POST /api/v1/token-d/telemetry HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
                    transfer-encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n2\r\n:7\r\n1\r\n}\r\n0\r\n\r\n";
     assert_eq!(exchange(server.address, request.as_bytes()).await.status, 200);
-    assert_eq!(server.hub.latest(server.series("d"), None).unwrap()[0].value, Value::I64(7));
+    assert_eq!(server.latest(server.series("d"), None).unwrap()[0].value, Value::I64(7));
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_busy_store_is_waited_for() {
+async fn a_request_waits_for_a_busy_store() {
     let server = Server::start().await;
     server.add_device("d");
     server.series("d");
@@ -254,7 +254,7 @@ async fn a_busy_store_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_stays_busy_is_told_with_429() {
+async fn a_store_that_stays_busy_is_answered_with_429() {
     let server = Server::start().await;
     server.add_device("d");
     server.store.set_busy(Some("memtable full"));
@@ -265,7 +265,7 @@ async fn a_store_that_stays_busy_is_told_with_429() {
 }
 
 #[tokio::test]
-async fn a_sealed_store_is_told_with_503_and_goes_on_reading() {
+async fn a_sealed_store_is_answered_with_503_and_still_reads() {
     let server = Server::start().await;
     let id = server.add_device("d");
     server.report("d", r#"{"ts":1700000000000,"values":{"a":1}}"#).await;
@@ -281,20 +281,20 @@ async fn a_sealed_store_is_told_with_503_and_goes_on_reading() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_sealed_before_the_sync_is_no_ack() {
+async fn a_store_that_seals_before_the_sync_sends_no_ack() {
     let server = Server::start().await;
     server.add_device("d");
     server.store.hold();
     let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
     let series = server.series("d");
-    until(|| !server.hub.latest(series, None).unwrap().is_empty()).await;
+    until(|| !server.latest(series, None).unwrap().is_empty()).await;
     server.store.seal("disk gone");
     assert!(waiting.await.unwrap().refusal(503, 2).contains("disk gone"));
     server.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_arrive_is_not_waited_for_for_ever() {
+async fn an_incomplete_body_times_out() {
     let server = Server::start().await;
     server.add_device("d");
     let mut stream = TcpStream::connect(server.address).await.unwrap();

@@ -44,7 +44,7 @@ async fn a_device_is_renamed_and_gets_another_token() {
     assert!(with_token.contains("/api/device/credentials"), "{with_token}");
     assert_eq!(server.post("/api/device", &rename("new")).await.ok()["name"], "new");
     server.get("/api/tenant/devices?deviceName=old").await.refusal(404, 32);
-    // What it reported stays under the old name; the same token reports under the new one.
+    // Its rows stay under the old name; the same token reports under the new one.
     assert_eq!(server.get(&format!("/api/tacho/devices/{id}")).await.ok()["keys"], 0);
     assert_eq!(server.report("old", r#"{"b":1}"#).await.status, 200);
     assert_eq!(
@@ -66,7 +66,7 @@ async fn a_device_is_renamed_and_gets_another_token() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_per_device_and_their_reasons_not_to_everybody() {
+async fn refusals_are_listed_per_device_and_reasons_need_a_login() {
     let server = Server::start_with(|options| options.public_read = true).await;
     let id = server.add_device("d");
     let details = format!("/api/tacho/devices/{id}");

@@ -1,7 +1,7 @@
 use super::{Server, exchange};
 
 #[tokio::test]
-async fn every_refusal_has_the_same_shape_and_says_what_to_do() {
+async fn every_refusal_has_the_same_shape_and_a_remedy() {
     let server = Server::start().await;
     let id = server.add_device("d");
     server.report("d", r#"{"a":1}"#).await;
@@ -54,7 +54,7 @@ async fn a_wrong_method_names_the_right_ones() {
 }
 
 #[tokio::test]
-async fn without_a_session_nothing_of_a_tenant_is_told() {
+async fn requests_without_a_session_read_nothing_of_a_tenant() {
     let server = Server::start().await;
     let id = server.add_device("d");
     for path in [
@@ -75,7 +75,7 @@ async fn without_a_session_nothing_of_a_tenant_is_told() {
 }
 
 #[tokio::test]
-async fn a_head_beyond_its_bounds_is_refused() {
+async fn a_request_head_over_its_limits_is_refused() {
     let server = Server::start().await;
     let long = format!("GET /healthz?{} HTTP/1.1\r\nhost: t\r\n\r\n", "x".repeat(100_000));
     let many = format!("GET /healthz HTTP/1.1\r\nhost: t\r\n{}\r\n", "a: b\r\n".repeat(1_000));

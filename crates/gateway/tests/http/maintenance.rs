@@ -1,9 +1,9 @@
-//! Who may ask for a check or a backup, and what a store without files answers. The rest needs real files: tests/e2e.
+//! Permissions of checks and backups, and the answers of a store without files. `tests/e2e` tests checks of real files.
 
 use super::Server;
 
 #[tokio::test]
-async fn only_who_may_write_may_check_and_back_up() {
+async fn only_administrators_may_check_and_back_up() {
     let server = Server::start_with(|options| options.public_read = true).await;
     for path in ["/api/tacho/check", "/api/tacho/backup"] {
         let nobody = server.request("POST", path).send().await;
@@ -15,7 +15,7 @@ async fn only_who_may_write_may_check_and_back_up() {
 }
 
 #[tokio::test]
-async fn a_store_without_files_says_so() {
+async fn a_store_without_files_refuses_checks_and_backups() {
     let server = Server::start().await;
     let backup = server.post("/api/tacho/backup", "").await;
     assert!(backup.refusal(400, 30).contains("no files"));

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::http::{HttpOptions, serve};
+use hub::caller::Caller;
 use hub::registry::{FirstStart, NewDevice, Registry};
-use hub::{Durability, Hub, Metrics};
+use hub::{Durability, Hub, LatestValue, Metrics};
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, Timestamp, ValueRef};
 use serde_json::Value as Json;
@@ -28,7 +29,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Ends a test that hangs; no test waits for it.
+/// Ends a test that hangs. No test waits this long otherwise.
 const GUARD: Duration = Duration::from_secs(60);
 
 /// A running door.
@@ -90,6 +91,12 @@ impl Server {
         self.hub.series_of(&device).unwrap()
     }
 
+    /// The newest values of a series.
+    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, hub::Error> {
+        let caller = Caller::local(self.hub.registry().default_tenant());
+        self.hub.latest(&caller, series, keys)
+    }
+
     /// Appends one value of one device, as a door would.
     fn put(&self, name: &str, ts_ms: i64, key: &str, value: ValueRef<'_>) {
         let mut batch = Batch::new();
@@ -123,7 +130,7 @@ impl Server {
         self.request("POST", &format!("/api/v1/token-{name}/telemetry")).body(payload).send().await
     }
 
-    /// What Prometheus would see.
+    /// The text of `/metrics`.
     fn metrics(&self) -> String {
         self.hub.metrics_text()
     }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::{Reply, Server};
 
 #[tokio::test]
-async fn the_server_tells_how_it_is() {
+async fn health_readiness_and_status_are_reported() {
     let server = Server::start().await;
     assert_eq!(server.request("GET", "/healthz").send().await.ok()["status"], "ok");
     assert_eq!(server.request("GET", "/readyz").send().await.ok()["status"], "ready");
@@ -29,7 +29,7 @@ async fn the_server_tells_how_it_is() {
 }
 
 #[tokio::test]
-async fn metrics_are_for_prometheus() {
+async fn metrics_have_the_format_of_prometheus() {
     let server = Server::start().await;
     let reply = server.request("GET", "/metrics").send().await;
     assert_eq!(reply.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -39,7 +39,7 @@ async fn metrics_are_for_prometheus() {
 }
 
 #[tokio::test]
-async fn metrics_are_compressed_for_those_who_take_it() {
+async fn metrics_are_compressed_for_clients_that_accept_it() {
     let server = Server::start().await;
     let plain = server.request("GET", "/metrics").send().await;
     assert!(!plain.headers.contains_key("content-encoding") && plain.headers["vary"] == "Accept-Encoding");
@@ -90,7 +90,7 @@ async fn one_connection_serves_many_requests() {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_is_told_so_and_the_others_go_on() {
+async fn a_connection_over_the_limit_is_refused_and_the_others_go_on() {
     let server = Server::start_with(|options| options.connections_max = 2).await;
     let mut held = Vec::new();
     for _ in 0..2 {
@@ -141,7 +141,7 @@ async fn one_address_has_its_share_of_the_connections() {
 
 /// Requests are sent one after the other and no answer is read: the answers fill the sockets, and the server waits.
 #[tokio::test]
-async fn who_reads_no_answers_is_closed() {
+async fn a_client_that_reads_no_answers_is_closed() {
     let server = Server::start().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let requests = b"GET /metrics HTTP/1.1\r\nhost: t\r\n\r\n".repeat(1_000);
@@ -163,7 +163,7 @@ async fn who_reads_no_answers_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_head_and_silence_closes_the_connection() {
+async fn an_incomplete_head_closes_the_connection() {
     let server = Server::start().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: ").await.unwrap();
@@ -181,12 +181,12 @@ async fn stopping_lets_requests_in_flight_finish() {
     let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     let series = server.series("d");
-    while server.hub.latest(series, None).unwrap().is_empty() {
+    while server.latest(series, None).unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let (store, address) = (server.store.clone(), server.address);
     let stopping = tokio::spawn(server.stop());
-    // The idle connection ends, new ones are not taken, and the request in flight still waits.
+    // The server closes the idle connection and accepts no new ones; the request in flight still waits.
     let mut nothing = Vec::new();
     let _ = idle.read_to_end(&mut nothing).await;
     assert!(nothing.is_empty() && !stopping.is_finished());
@@ -197,13 +197,13 @@ async fn stopping_lets_requests_in_flight_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_does_not_wait_for_ever() {
+async fn stopping_ends_after_its_timeout() {
     let server = Server::start().await;
     server.add_device("d");
     server.store.hold();
     let waiting = tokio::spawn(server.request("POST", "/api/v1/token-d/telemetry").body(r#"{"a":1}"#).send());
     let series = server.series("d");
-    while server.hub.latest(series, None).unwrap().is_empty() {
+    while server.latest(series, None).unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     server.stop().await;

@@ -121,7 +121,7 @@ async fn parameters_are_bound() {
 }
 
 #[tokio::test]
-async fn a_refused_payload_is_found_but_not_by_everybody() {
+async fn a_refused_payload_is_hidden_from_public_sessions() {
     let server = with_values(QueryLimits::default()).await;
     assert_eq!(server.report("d", "{\"speed\": NaN}").await.status, 400);
     let rows = server.rows("SELECT device, payload FROM dead_letter").await;
@@ -145,7 +145,7 @@ async fn a_refused_payload_is_found_but_not_by_everybody() {
 }
 
 #[tokio::test]
-async fn refusals_have_the_one_shape_and_say_what_to_do() {
+async fn errors_of_queries_have_the_common_shape_and_a_remedy() {
     let server = with_values(QueryLimits::default()).await;
     for (query, part) in [
         ("SELEKT 1", "syntax error"),
@@ -164,7 +164,7 @@ async fn refusals_have_the_one_shape_and_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_error_on_the_way_cannot_be_taken_for_the_end() {
+async fn a_late_error_truncates_the_answer() {
     let server = with_values(QueryLimits::default()).await;
     let late = "SELECT 10 / (value - 20000) AS x FROM generate_series(1, 30000) AS t(value)";
     let reply = server.sql(late, "json").await;
@@ -181,7 +181,7 @@ async fn an_error_on_the_way_cannot_be_taken_for_the_end() {
 }
 
 #[tokio::test]
-async fn limits_are_met_with_their_names() {
+async fn exceeded_limits_are_named() {
     let limits = QueryLimits { memory_bytes_max: 1024 * 1024, ..QueryLimits::default() };
     let server = with_values(limits).await;
     let big =
@@ -192,9 +192,9 @@ async fn limits_are_met_with_their_names() {
 }
 
 #[tokio::test]
-async fn a_reader_who_leaves_ends_the_query() {
+async fn a_closed_connection_ends_the_query() {
     let server = with_values(QueryLimits { running_max: 1, waiting_max: 1, ..QueryLimits::default() }).await;
-    // Takes the only turn, and never ends by itself within the test.
+    // This query takes the only permit and does not end by itself within the test.
     let endless = "SELECT count(*) FROM generate_series(1, 100000000000) AS a(x)";
     let body = json!({ "query": endless }).to_string();
     let request = server.request("POST", "/api/sql").session(&server.session()).body(body);

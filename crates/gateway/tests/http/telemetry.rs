@@ -86,7 +86,7 @@ async fn keys_with_commas_and_outer_blanks_are_found() {
 }
 
 #[tokio::test]
-async fn history_obeys_range_order_and_limit() {
+async fn history_has_range_order_and_limit() {
     let (server, base) = server().await;
     let get = async |query: &str| {
         server.get(&format!("{base}/values/timeseries?keys=speed,never&{query}")).await.text().to_owned()
@@ -168,7 +168,7 @@ async fn many_devices_are_read_in_one_request_with_the_answers_of_each() {
 }
 
 #[tokio::test]
-async fn groups_of_devices_are_answered_with_what_they_have_together() {
+async fn groups_of_devices_are_reduced_together() {
     let server = Server::start().await;
     let names = ["a", "b", "c", "silent"];
     let ids = names.map(|name| server.add_device(name));
@@ -223,7 +223,7 @@ async fn groups_of_devices_are_answered_with_what_they_have_together() {
 }
 
 #[tokio::test]
-async fn as_many_devices_as_may_be_read_at_once_fit_into_a_body() {
+async fn the_largest_number_of_devices_fits_into_a_body() {
     let server = Server::start().await;
     let id = server.add_device("a");
     assert_eq!(server.report("a", r#"{"x":1}"#).await.status, 200);

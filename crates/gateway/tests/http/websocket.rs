@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// The close frame, after whatever comes before it.
+    /// Skips other frames and returns the close frame.
     async fn closing(&mut self) -> (CloseCode, String) {
         loop {
             if let Message::Close(frame) = self.next_frame().await {
@@ -73,7 +73,7 @@ impl Client {
     }
 }
 
-/// Waits for at most [`GUARD`] of real time: the clock of some tests runs ahead while nothing is to be done.
+/// Waits for at most [`GUARD`] of real time: the clock of some tests runs ahead while all tasks are idle.
 async fn guarded<T>(work: impl Future<Output = T>) -> T {
     let (late, is_late) = tokio::sync::oneshot::channel();
     let (_done, is_done) = mpsc::channel::<()>();
@@ -118,7 +118,7 @@ async fn a_subscription_begins_with_the_latest_values_and_goes_on_live_until_it_
     assert_eq!(client.next().await, update(7, data, latest));
 
     client.send(&json!({ "tsSubCmds": [{ "cmdId": 7, "unsubscribe": true }] })).await;
-    // A second subscription shows that the first one has been worked on, and gets what the first one does not.
+    // The reply to a second subscription shows that the session has handled the first one.
     client.subscribe(8, &id, json!({ "keys": "a" })).await;
     assert_eq!(client.next().await["subscriptionId"], 8);
     server.put("d", 1_700_000_001_000, "a", ValueRef::I64(3));
@@ -147,7 +147,7 @@ async fn values_arrive_live_only_after_they_are_durable() {
 }
 
 #[tokio::test]
-async fn a_watch_tells_the_newest_values_of_its_devices_and_keys_in_one_message() {
+async fn a_watch_sends_the_newest_values_of_its_devices_and_keys_in_one_message() {
     let server = Server::start().await;
     let ids = ["a", "b", "c"].map(|name| server.add_device(name));
     let mut client = Client::connect(&server, &server.session()).await;
@@ -181,7 +181,7 @@ async fn a_watch_tells_the_newest_values_of_its_devices_and_keys_in_one_message(
 }
 
 #[tokio::test]
-async fn a_watch_that_asks_for_what_is_not_there_or_too_much_is_refused() {
+async fn a_watch_of_unknown_or_too_many_devices_is_refused() {
     let server = Server::start().await;
     let ids = ["a", "b"].map(|name| server.add_device(name));
     let mut client = Client::connect(&server, &server.session()).await;
@@ -200,7 +200,7 @@ async fn a_watch_that_asks_for_what_is_not_there_or_too_much_is_refused() {
 }
 
 #[tokio::test]
-async fn only_the_named_keys_are_told() {
+async fn only_the_named_keys_are_sent() {
     let server = Server::start().await;
     let id = server.add_device("d");
     server.put("d", 1_000, "other", ValueRef::I64(1));
@@ -215,7 +215,7 @@ async fn only_the_named_keys_are_told() {
 }
 
 #[tokio::test]
-async fn a_latest_value_never_goes_back_in_time_and_history_takes_what_comes_late() {
+async fn a_latest_value_never_goes_back_in_time_and_history_takes_late_values() {
     let server = Server::start().await;
     let id = server.add_device("d");
     server.put("d", 10_000, "a,b", ValueRef::I64(1));
@@ -287,7 +287,7 @@ async fn history_commands_are_answered_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_told_and_the_session_lives_on() {
+async fn invalid_commands_are_refused_and_the_session_goes_on() {
     let server = Server::start().await;
     let id = server.add_device("d");
     let mut client = Client::connect(&server, &server.session()).await;
@@ -329,7 +329,7 @@ async fn what_cannot_be_done_is_told_and_the_session_lives_on() {
 }
 
 #[tokio::test]
-async fn a_token_that_opens_nothing_closes_the_socket_with_1008() {
+async fn an_invalid_token_closes_the_socket_with_1008() {
     let server = Server::start().await;
     for token in ["", "nonsense", &server.public_session()] {
         let mut client = Client::connect(&server, token).await;
@@ -352,11 +352,11 @@ async fn public_sessions_may_watch() {
 }
 
 #[tokio::test]
-async fn a_message_beyond_the_bound_closes_the_socket() {
+async fn a_message_over_the_limit_closes_the_socket() {
     let server = Server::start().await;
     let mut client = Client::connect(&server, &server.session()).await;
     let _ = client.0.send(Message::text("x".repeat(2 * 1024 * 1024))).await;
-    // The close frame, if the connection is not reset before it arrives because of what we have sent in vain.
+    // The close frame, unless unread bytes of the client reset the connection before it arrives.
     while let Some(Ok(frame)) = client.0.next().await {
         if let Message::Close(Some(frame)) = frame {
             assert_eq!(frame.code, CloseCode::Size);
@@ -392,7 +392,7 @@ async fn a_silent_client_is_closed_and_one_that_answers_pings_is_not() {
     lively.subscribe(1, &id, json!({})).await;
     assert_eq!(lively.next().await["errorCode"], 0);
     let mut pings = 0;
-    // Reading answers pings; nobody reads for the silent one.
+    // A client that reads also answers pings. The test does not read from the silent client.
     while !server.metrics().contains(r#"tacho_refusals_total{door="http",reason="silence"} 1"#) {
         assert!(matches!(lively.next_frame().await, Message::Ping(_)));
         pings += 1;
@@ -482,7 +482,7 @@ async fn there_is_no_gap_between_the_initial_reply_and_the_updates() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_does_not_read_slows_nobody_down_and_ends_with_the_newest_value() {
+async fn a_slow_client_delays_no_other_and_ends_with_the_newest_value() {
     const TEXT_BYTES: usize = 8 * 1024;
     let server = Server::start().await;
     let id = server.add_device("d");
@@ -492,7 +492,7 @@ async fn a_client_that_does_not_read_slows_nobody_down_and_ends_with_the_newest_
     slow.subscribe(1, &id, json!({})).await;
     assert_eq!(slow.next().await["errorCode"], 0);
     let mut last = 0;
-    // Every one of these is taken although nobody reads what it causes.
+    // The server accepts each of these, although the subscriber does not read the updates.
     while server.hub.metrics().live_coalesced.get() == 0 {
         last += 1;
         assert!(last < 200_000, "nothing was coalesced");
@@ -544,7 +544,7 @@ async fn frames_that_break_the_protocol_close_the_socket_with_1002() {
 }
 
 #[tokio::test]
-async fn who_leaves_too_much_unread_is_told_which_limit_it_is() {
+async fn a_client_with_too_many_unread_bytes_is_closed_with_the_limit() {
     /// A device may not have more new keys in a minute.
     const KEYS: usize = 250;
     const DEVICES: usize = 40;
@@ -555,7 +555,7 @@ async fn who_leaves_too_much_unread_is_told_which_limit_it_is() {
         client.subscribe(device as i64 + 1, &id, json!({})).await;
         assert_eq!(client.next().await["errorCode"], 0);
     }
-    // Each key once, so that nothing can be reduced.
+    // Each key once, so that the mailbox cannot reduce the updates.
     let text = "x".repeat(64_000);
     let given_up = r#"tacho_refusals_total{door="http",reason="live_unread"} 1"#;
     let mut keys = 0;
@@ -564,7 +564,7 @@ async fn who_leaves_too_much_unread_is_told_which_limit_it_is() {
         server.put(&device, 1, &format!("key {}", keys % KEYS), ValueRef::String(&text));
         keys += 1;
         assert!(keys < KEYS * DEVICES, "the client still has its place");
-        // Lets the session run.
+        // This gives the session time to run.
         tokio::task::yield_now().await;
     }
     let (code, reason) = client.closing().await;

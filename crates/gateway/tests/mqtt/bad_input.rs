@@ -1,4 +1,4 @@
-//! Input that no good client sends, one case each.
+//! Invalid input, one case each.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::client::{Fixture, Reply, TELEMETRY};
 use super::{EVERY, yes};
 
 #[test]
-fn every_payload_that_cannot_be_taken_is_kept_with_the_reason() {
+fn every_invalid_payload_is_kept_with_the_reason() {
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let wide = format!("{{{}}}", (0..10_001).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(","));
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1_000_000));
@@ -56,7 +56,7 @@ fn every_payload_that_cannot_be_taken_is_kept_with_the_reason() {
 }
 
 #[test]
-fn unusual_payloads_that_can_be_taken_are() {
+fn unusual_valid_payloads_are_accepted() {
     let fixture = Fixture::new();
     let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
     let (two_to_63, like_a_tag) = ("{\"n\":9223372036854775808}", "{\"device\":\"van\",\"table\":1}");
@@ -70,7 +70,7 @@ fn unusual_payloads_that_can_be_taken_are() {
 }
 
 #[test]
-fn a_packet_over_the_limit_is_refused_before_it_has_come() {
+fn a_packet_over_the_limit_is_refused_by_its_header() {
     let options = MqttOptions { packet_bytes_max: 1_000, ..MqttOptions::default() };
     let fixture = Fixture::with(options);
     let fits = 1_000 - (2 + TELEMETRY.len() + 2) - 3;
@@ -80,7 +80,7 @@ fn a_packet_over_the_limit_is_refused_before_it_has_come() {
         let mut client = fixture.connect(version, "c", "t-car");
         client.publish(QoS::AtLeastOnce, 1, payload(room).as_bytes());
         assert_eq!(client.next(), yes(1));
-        // A packet of 1,001 bytes, of which only the header comes.
+        // The client sends only the header of a packet of 1,001 bytes.
         client.send_bytes(b"\x32\xe6\x07");
         if version == ProtocolVersion::V5 {
             assert!(matches!(client.next(), Reply::Disconnect(ReasonCode::PACKET_TOO_LARGE, Some(_))));
@@ -90,16 +90,16 @@ fn a_packet_over_the_limit_is_refused_before_it_has_come() {
 }
 
 #[test]
-fn a_connect_larger_than_any_need_is_not_waited_for() {
+fn a_connect_over_its_limit_is_refused_by_its_header() {
     let fixture = Fixture::with(MqttOptions { connect_timeout_s: 3_600, ..MqttOptions::default() });
     let mut stranger = fixture.open(ProtocolVersion::V5);
-    // CONNECT of 17,000 bytes, of which the first few come.
+    // The client sends only the first bytes of a CONNECT of 17,000 bytes.
     stranger.send_bytes(b"\x10\xe8\x84\x01\x00\x04MQTT\x05");
     assert_eq!(stranger.next(), Reply::Closed);
 }
 
 #[test]
-fn a_connect_that_trickles_in_does_not_hold_its_place() {
+fn a_connect_that_arrives_slowly_times_out() {
     let fixture = Fixture::with(MqttOptions { connect_timeout_s: 1, ..MqttOptions::default() });
     let mut slow = fixture.open(ProtocolVersion::V5);
     slow.send_bytes(b"\x10\x7f");
@@ -114,7 +114,7 @@ fn a_connect_that_trickles_in_does_not_hold_its_place() {
 }
 
 #[test]
-fn half_a_packet_and_then_silence_ends_the_session() {
+fn an_incomplete_packet_times_out() {
     let fixture = Fixture::with(MqttOptions { packet_timeout_s: 1, ..MqttOptions::default() });
     let mut whole = fixture.connect(ProtocolVersion::V5, "1", "t-van");
     let mut half = fixture.connect(ProtocolVersion::V5, "2", "t-car");
@@ -130,7 +130,7 @@ fn half_a_packet_and_then_silence_ends_the_session() {
 }
 
 #[test]
-fn messages_that_are_never_released_have_a_bound() {
+fn messages_without_pubrel_are_bounded() {
     let fixture = Fixture::with(MqttOptions { receive_maximum: 4, ..MqttOptions::default() });
     let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
     for packet_id in 1..=4 {
@@ -160,7 +160,7 @@ fn connect_with(fixture: &Fixture, property: Property<'_>) -> (super::client::Cl
 }
 
 #[test]
-fn who_wants_no_reasons_gets_none_but_in_a_farewell() {
+fn a_client_without_problem_information_gets_a_reason_only_in_disconnect() {
     let fixture = Fixture::new();
     let (mut client, code) = connect_with(&fixture, Property::Byte(PropertyId::RequestProblemInformation, 0));
     assert_eq!(code, 0);
@@ -175,7 +175,7 @@ fn who_wants_no_reasons_gets_none_but_in_a_farewell() {
 }
 
 #[test]
-fn who_takes_no_packet_worth_the_name_is_told_so() {
+fn a_maximum_packet_size_that_is_too_small_is_refused() {
     let fixture = Fixture::new();
     let size = |bytes| Property::FourBytes(PropertyId::MaximumPacketSize, bytes);
     assert_eq!(connect_with(&fixture, size(127)).1, ReasonCode::PACKET_TOO_LARGE.0);
@@ -183,7 +183,7 @@ fn who_takes_no_packet_worth_the_name_is_told_so() {
 }
 
 #[test]
-fn options_out_of_bounds_open_no_door() {
+fn options_out_of_range_are_refused_at_the_start() {
     let fixture = Fixture::new();
     for options in [
         MqttOptions { receive_maximum: 0, ..MqttOptions::default() },

@@ -1,4 +1,4 @@
-//! A blocking MQTT client that can also misbehave, and a door on the reference store.
+//! A blocking MQTT client that can also send invalid input, and a door on the reference store.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -94,7 +94,7 @@ impl Fixture {
         self.values(hub::DEAD_LETTER_TABLE, device, key).into_iter().map(text).collect()
     }
 
-    /// Waits for something that the server does on its own time.
+    /// Waits until the condition holds.
     pub(crate) fn wait_for(&self, what: &str, mut is_there: impl FnMut() -> bool) {
         let begin = std::time::Instant::now();
         while !is_there() {
@@ -113,7 +113,7 @@ impl Drop for Fixture {
         if let Some(door) = self.door.take() {
             door.stop();
         }
-        // A sealed store says so once more; the tests that seal it know.
+        // A sealed store returns its error again at the close. The tests that seal it expect this.
         drop(self.hub.close());
     }
 }
@@ -174,7 +174,7 @@ impl Client {
     }
 
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
-        // The server may have closed already; what it said before is what tests look at.
+        // The server may have closed the connection already. Tests look at the packets that it sent before.
         drop(self.socket.write_all(bytes));
     }
 
@@ -188,7 +188,7 @@ impl Client {
         self.send_bytes(&bytes);
     }
 
-    /// The next thing the server says.
+    /// The next packet of the server.
     pub(crate) fn next(&mut self) -> Reply {
         loop {
             if let Some(decoded) = decode(&self.unread, Some(self.version), 1 << 20).unwrap() {
@@ -207,7 +207,7 @@ impl Client {
         }
     }
 
-    /// Whether the server says nothing for a moment, not even to a ping.
+    /// Whether the server sends nothing for a moment, not even an answer to a ping.
     pub(crate) fn hears_nothing(&mut self) -> bool {
         self.socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         let waited = self.socket.peek(&mut [0]);
@@ -215,7 +215,7 @@ impl Client {
         self.unread.is_empty() && waited.is_err()
     }
 
-    /// Whether the server is silent: a ping sent now is answered before anything else.
+    /// Whether the server has nothing to send: it answers a ping before it sends any other packet.
     pub(crate) fn is_silent(&mut self) -> bool {
         self.send(&Packet::PingReq);
         self.next() == Reply::Pong

@@ -1,4 +1,4 @@
-//! The MQTT door on real sockets, with a store whose durability the test holds in its hand.
+//! The MQTT door on real sockets, with a store whose durability the test controls.
 
 mod bad_input;
 mod client;
@@ -9,6 +9,7 @@ mod wills;
 use std::time::Duration;
 
 use gateway::mqtt::MqttOptions;
+use hub::caller::Caller;
 use model::Value;
 use wire::mqtt::{
     Ack, Connect, Filter, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
@@ -37,7 +38,7 @@ fn every_qos_stores_and_answers() {
         assert_eq!(client.next(), yes(7));
         client.publish(QoS::ExactlyOnce, 8, b"{\"a\":2}");
         assert_eq!(client.next(), Reply::PubRec(8, ReasonCode::SUCCESS, None));
-        // Sent again before the release: answered, not stored a second time.
+        // The client repeats the message before PUBREL: the server acks it again and does not store it again.
         client.publish(QoS::ExactlyOnce, 8, b"{\"a\":2}");
         assert_eq!(client.next(), Reply::PubRec(8, ReasonCode::SUCCESS, None));
         client.send(&Packet::PubRel(Ack::success(8)));
@@ -124,7 +125,7 @@ fn a_refused_payload_is_kept_and_explained() {
 }
 
 #[test]
-fn who_is_not_known_is_told_so() {
+fn an_unknown_token_is_refused_with_its_code() {
     let fixture = Fixture::new();
     for (version, token, code) in [
         (ProtocolVersion::V31, "", 4),
@@ -146,7 +147,7 @@ fn who_is_not_known_is_told_so() {
 }
 
 #[test]
-fn a_version_we_do_not_speak_gets_its_return_code() {
+fn an_unsupported_version_gets_its_return_code() {
     let fixture = Fixture::new();
     let mut client = fixture.open(ProtocolVersion::V311);
     client.send_bytes(b"\x10\x0c\x00\x04MQTT\x06\x02\x00\x00\x00\x00");
@@ -164,7 +165,7 @@ fn malformed_packets_close_with_their_reason() {
         (b"\x30\xff\xff\xff\x7f", ReasonCode::PACKET_TOO_LARGE),
         (b"\x40\x02\x00\x01", ReasonCode::PROTOCOL_ERROR),
         (b"\x20\x02\x00\x00", ReasonCode::MALFORMED_PACKET),
-        // A second CONNECT, of a version that does not exist: the code for that is not one of DISCONNECT's.
+        // A second CONNECT, of an unknown version. DISCONNECT has no code for an unknown version.
         (b"\x10\x0c\x00\x04MQTT\x09\x02\x00\x00\x00\x00", ReasonCode::PROTOCOL_ERROR),
     ] {
         let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
@@ -206,7 +207,7 @@ fn an_unfinished_qos_2_exchange_survives_a_reconnect() {
     client.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
     client.next();
     drop(client);
-    // The server learns of the end before or during the next CONNECT; either way the exchange goes on.
+    // The server sees the close before or during the next CONNECT. The exchange goes on in both cases.
     let mut back = fixture.open(ProtocolVersion::V311);
     assert!(back.say_hello("c", "t-car", false).session_present);
     back.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
@@ -270,7 +271,7 @@ fn a_sealed_store_acks_nothing() {
 }
 
 #[test]
-fn stopping_sends_the_acks_and_then_says_goodbye() {
+fn stopping_sends_the_acks_and_then_disconnect() {
     let mut fixture = Fixture::new();
     let mut new = fixture.connect(ProtocolVersion::V5, "new", "t-car");
     let mut old = fixture.connect(ProtocolVersion::V311, "old", "t-van");
@@ -291,7 +292,7 @@ fn stopping_sends_the_acks_and_then_says_goodbye() {
 }
 
 #[test]
-fn silence_has_bounds() {
+fn silent_connections_time_out() {
     let options = MqttOptions { connect_timeout_s: 1, ..MqttOptions::default() };
     let fixture = Fixture::with(options);
     let mut mute = fixture.open(ProtocolVersion::V5);
@@ -317,7 +318,7 @@ fn silence_has_bounds() {
 }
 
 #[test]
-fn connections_that_say_nothing_do_not_keep_others_out() {
+fn silent_connections_do_not_keep_others_out() {
     let fixture = Fixture::with(MqttOptions { connect_timeout_s: 1, ..MqttOptions::default() });
     let mute: Vec<_> = (0..5_000).map(|_| fixture.open(ProtocolVersion::V5)).collect();
     let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
@@ -330,14 +331,14 @@ fn connections_that_say_nothing_do_not_keep_others_out() {
 }
 
 #[test]
-fn connections_over_the_maximum_are_turned_away_and_counted() {
+fn connections_over_the_maximum_are_closed_and_counted() {
     let fixture = Fixture::with(MqttOptions { connections_max: 2, ..MqttOptions::default() });
     let _first = fixture.connect(ProtocolVersion::V5, "1", "t-car");
     let second = fixture.connect(ProtocolVersion::V5, "2", "t-van");
     assert_eq!(fixture.open(ProtocolVersion::V5).next(), Reply::Closed);
     assert!(fixture.metrics().contains(r#"tacho_refusals_total{door="mqtt",reason="connections_max"} 1"#));
     drop(second);
-    // The server hears of the end on its own time.
+    // The server may see the close later.
     while fixture.metrics().contains(r#"tacho_connections{door="mqtt"} 2"#) {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -366,7 +367,7 @@ fn a_topic_alias_stands_for_its_topic() {
 }
 
 #[test]
-fn subscriptions_are_refused_in_words_of_the_version() {
+fn subscriptions_are_refused_with_the_codes_of_the_version() {
     let fixture = Fixture::new();
     let layout =
         Subscribe::layout(&[Filter { topic: "a/#", options: 1 }, Filter { topic: "b", options: 0 }]).unwrap();
@@ -414,7 +415,7 @@ fn a_replaced_token_ends_the_connection_and_a_new_name_moves_it() {
 }
 
 #[test]
-fn what_is_refused_is_counted_for_its_device() {
+fn refusals_are_counted_per_device() {
     let fixture = Fixture::new();
     let mut client = fixture.connect(ProtocolVersion::V311, "c", "t-car");
     for (packet_id, payload) in (1..).zip(["{\"\":1}", "{\"a\":1}", "{"]) {
@@ -422,20 +423,21 @@ fn what_is_refused_is_counted_for_its_device() {
         assert_eq!(client.next(), yes(packet_id));
     }
     let device = fixture.hub.registry().device_by_token("t-car").unwrap();
-    let refused = fixture.hub.refusals_of(&device).unwrap().unwrap();
+    let caller = Caller::local(device.tenant);
+    let refused = fixture.hub.refusals_of(&caller, &device).unwrap().unwrap();
     assert_eq!((refused.messages, refused.door.as_str()), (2, "mqtt"));
     assert!(refused.reason.contains("ends too early"), "{}", refused.reason);
-    // A malformed packet is the device's too, a broken connection is not.
+    // A malformed packet counts for the device, a broken connection does not.
     client.send_bytes(b"\x36\x03\x00\x01a");
     assert_eq!(client.next(), Reply::Closed);
-    assert_eq!(fixture.hub.refusals_of(&device).unwrap().unwrap().messages, 3);
+    assert_eq!(fixture.hub.refusals_of(&caller, &device).unwrap().unwrap().messages, 3);
     drop(fixture.connect(ProtocolVersion::V311, "c", "t-car"));
     let van = fixture.hub.registry().device_by_token("t-van").unwrap();
-    assert_eq!(fixture.hub.refusals_of(&van).unwrap(), None);
+    assert_eq!(fixture.hub.refusals_of(&caller, &van).unwrap(), None);
 }
 
 #[test]
-fn packets_split_anywhere_are_put_together() {
+fn packets_split_anywhere_are_joined() {
     let fixture = Fixture::new();
     let mut client = fixture.connect(ProtocolVersion::V311, "c", "t-car");
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The reference store with the troubles that it does not know by itself.
+//! The reference store with failures on command.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use store::{
     StoreError, StoreStatus, TableSnapshot, TableStatus,
 };
 
-/// A key that this store takes for one column too many.
+/// A key that this store refuses, as if the table had the maximum number of columns.
 pub(crate) const ONE_TOO_MANY: &str = "one_too_many";
 
-/// What a test may ask for.
+/// The failures that a test can switch on.
 #[derive(Debug, Default)]
 pub(crate) struct Moods {
-    /// There is no room for new series at the moment.
+    /// The store has no room for new series.
     pub(crate) no_new_series: AtomicBool,
-    /// Nothing is taken, as after a failed write.
+    /// The store accepts nothing, as after a failed write.
     pub(crate) takes_nothing: AtomicBool,
-    /// It has a bug in taking messages.
+    /// `append` panics.
     pub(crate) panics: AtomicBool,
-    /// It has a bug in making series.
+    /// The creation of series panics.
     pub(crate) panics_at_series: AtomicBool,
 }
 

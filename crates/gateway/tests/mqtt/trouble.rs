@@ -1,4 +1,4 @@
-//! A store that is busy, full or broken, and what the door makes of it.
+//! The door with a store that is busy, full or broken.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use super::client::{Client, Fixture, Reply, TELEMETRY};
 use super::moody::ONE_TOO_MANY;
 use super::{EVERY, one_worker, yes};
 
-/// Sends messages in one piece, so that they meet the store in one batch.
+/// Sends messages in one write, so that they reach the store in one batch.
 fn publish_together(client: &mut Client, messages: &[(QoS, u16, &str)]) {
     let mut bytes = Vec::new();
     for (qos, packet_id, payload) in messages {
@@ -26,7 +26,7 @@ fn taken(packet_id: u16) -> Reply {
 }
 
 #[test]
-fn a_message_that_the_store_refuses_takes_no_other_down() {
+fn a_message_that_the_store_refuses_affects_no_other() {
     for version in EVERY {
         let fixture = Fixture::with(one_worker());
         let mut other = fixture.connect(version, "other", "t-van");
@@ -55,7 +55,7 @@ fn a_message_that_the_store_refuses_takes_no_other_down() {
         }
         assert_eq!(client.next(), taken(4));
         assert!(matches!(client.next(), Reply::PubAck(5, ..)));
-        // For MQTT 5 the refusal has ended the exchange, for 3.1.1 the release does.
+        // In MQTT 5 the refusal has ended the exchange, in 3.1.1 the PUBREL ends it.
         client.send(&Packet::PubRel(Ack::success(3)));
         let known = match version {
             ProtocolVersion::V31 | ProtocolVersion::V311 => ReasonCode::SUCCESS,
@@ -71,7 +71,7 @@ fn a_message_that_the_store_refuses_takes_no_other_down() {
 }
 
 #[test]
-fn a_refused_qos_2_message_is_new_when_it_comes_again() {
+fn a_refused_qos_2_message_is_new_when_it_is_repeated() {
     let fixture = Fixture::new();
     let mut client = fixture.open(ProtocolVersion::V311);
     client.say_hello("c", "t-car", false);
@@ -91,14 +91,14 @@ fn a_refused_qos_2_message_is_new_when_it_comes_again() {
 }
 
 #[test]
-fn a_repeated_message_is_not_answered_while_the_first_one_waits_elsewhere() {
+fn a_repeated_message_is_not_acked_while_another_worker_has_the_first() {
     let fixture = Fixture::with(MqttOptions { workers: 2, ..MqttOptions::default() });
     fixture.store.set_busy(Some("the disk is full"));
     let mut first = fixture.open(ProtocolVersion::V311);
     first.say_hello("c", "t-car", false);
     first.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
     assert!(first.is_silent(), "read, and kept in a batch that the store does not take");
-    // The next connection is the other worker's.
+    // The other worker gets the next connection.
     let mut second = fixture.open(ProtocolVersion::V311);
     assert!(second.say_hello("c", "t-car", false).session_present);
     second.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
@@ -109,7 +109,7 @@ fn a_repeated_message_is_not_answered_while_the_first_one_waits_elsewhere() {
 }
 
 #[test]
-fn while_the_store_is_busy_everything_but_messages_is_served() {
+fn a_busy_store_delays_messages_only() {
     let fixture = Fixture::with(one_worker());
     let mut writer = fixture.connect(ProtocolVersion::V311, "1", "t-car");
     let mut idle = fixture.connect(ProtocolVersion::V5, "2", "t-van");
@@ -118,7 +118,7 @@ fn while_the_store_is_busy_everything_but_messages_is_served() {
     assert!(writer.is_silent(), "the message is in the batch that waits");
     assert!(idle.is_silent(), "and a ping is answered");
     let mut new = fixture.connect(ProtocolVersion::V5, "3", "t-van");
-    // Messages of all kinds wait, and what comes behind them too.
+    // Messages of all kinds wait, and the packets behind them too.
     new.publish(QoS::AtMostOnce, 0, b"{\"b\":1}");
     new.publish(QoS::AtLeastOnce, 7, b"{\"b\":2}");
     new.send(&Packet::PingReq);
@@ -126,7 +126,7 @@ fn while_the_store_is_busy_everything_but_messages_is_served() {
     assert!(fixture.values("telemetry", "van", "b").is_empty());
     fixture.store.set_busy(None);
     assert_eq!(writer.next(), yes(1));
-    // The ping promises nothing and so need not wait for the sync.
+    // The answer to a ping does not wait for the sync.
     let mut replies = [new.next(), new.next()];
     replies.sort_by_key(|reply| *reply == Reply::Pong);
     assert_eq!(replies, [yes(7), Reply::Pong]);
@@ -134,7 +134,7 @@ fn while_the_store_is_busy_everything_but_messages_is_served() {
 }
 
 #[test]
-fn what_a_leaving_client_sent_to_a_busy_store_is_kept() {
+fn messages_of_closed_connections_wait_for_a_busy_store() {
     let fixture = Fixture::with(one_worker());
     let mut writer = fixture.connect(ProtocolVersion::V311, "1", "t-car");
     fixture.store.set_busy(Some("the disk is full"));

@@ -1,4 +1,4 @@
-//! Wills: what a device has said beforehand for the case that it vanishes.
+//! Wills: messages that the server publishes when a device disappears.
 
 use std::sync::atomic::Ordering;
 
@@ -46,7 +46,7 @@ fn wait_for_farewells(fixture: &Fixture) {
 }
 
 #[test]
-fn a_will_is_stored_when_the_device_vanishes_and_only_then() {
+fn a_will_is_stored_only_without_disconnect() {
     let fixture = Fixture::new();
     for (client_id, token, says_goodbye) in [("1", "t-car", true), ("2", "t-van", false)] {
         let mut client = connect(&fixture, ProtocolVersion::V5, client_id, token, GONE);
@@ -74,12 +74,12 @@ fn an_end_that_comes_with_the_last_bytes_is_seen() {
 
 #[test]
 fn a_will_waits_for_a_store_without_room_and_keeps_its_time() {
-    // One worker, which goes on with what was held before it publishes wills.
+    // One worker. It handles held messages before it publishes wills.
     let fixture = Fixture::with(one_worker());
     fixture.moods.no_new_series.store(true, Ordering::SeqCst);
     drop(connect(&fixture, ProtocolVersion::V311, "1", "t-car", GONE));
     wait_for_farewells(&fixture);
-    // The device comes back, and what it says waits as well; it is newer than its will.
+    // The device reconnects. Its message waits as well and is newer than its will.
     let mut back = connect(&fixture, ProtocolVersion::V311, "1", "t-car", GONE);
     back.publish(QoS::AtLeastOnce, 1, b"{\"gone\":false}");
     assert!(back.hears_nothing());
@@ -91,20 +91,20 @@ fn a_will_waits_for_a_store_without_room_and_keeps_its_time() {
 }
 
 #[test]
-fn wills_that_wait_have_a_bound_and_those_beyond_it_are_counted() {
+fn waiting_wills_are_bounded_and_further_ones_are_counted() {
     for is_known in [false, true] {
         let fixture = Fixture::with(one_worker());
         if is_known {
             let mut client = fixture.connect(ProtocolVersion::V311, "first", "t-car");
             client.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
             assert_eq!(client.next(), yes(1));
-            // The worker learns it from a message.
+            // The worker sees this when a message arrives.
             fixture.store.set_busy(Some("the disk is full"));
             client.publish(QoS::AtMostOnce, 0, b"{\"a\":2}");
             assert!(client.hears_nothing());
         }
         fixture.moods.no_new_series.store(true, Ordering::SeqCst);
-        // As long as a CONNECT may be.
+        // The longest CONNECT.
         let long = format!("{{\"gone\":\"{}\"}}", "x".repeat(16_000));
         const CLIENTS: usize = 4_200;
         for n in 0..CLIENTS {
@@ -122,7 +122,7 @@ fn wills_that_wait_have_a_bound_and_those_beyond_it_are_counted() {
 }
 
 #[test]
-fn a_door_that_stops_gives_wills_a_last_chance() {
+fn a_door_that_stops_tries_waiting_wills_once_more() {
     for has_room in [true, false] {
         let mut fixture = Fixture::new();
         fixture.moods.no_new_series.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The PostgreSQL door, byte by byte. Real clients have their turn in `tests/e2e`.
+//! The PostgreSQL door, byte by byte. `tests/e2e` tests it with real clients.
 
 mod scripts;
 
@@ -17,10 +17,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Ends a test that hangs; no test waits for it.
+/// Ends a test that hangs. No test waits this long otherwise.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// Takes so long that no test sees its end.
+/// A query that does not end within any test.
 const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 100000000000) AS t(x)";
 
 /// A running door.
@@ -177,10 +177,10 @@ fn field(all: &[Said], letter: char) -> String {
 }
 
 #[tokio::test]
-async fn a_password_is_asked_for_and_checked() {
+async fn a_password_is_requested_and_checked() {
     let server = Server::start().await;
     let mut client = Client::connect(server.address).await;
-    // First the question for TLS, which is declined by one byte.
+    // First the request for TLS, which the server declines with one byte.
     client.send(&[0, 0, 0, 8, 4, 210, 22, 47]).await;
     assert_eq!(client.0.read_u8().await.unwrap(), b'N');
     client.send(&startup(&server.admin.login)).await;
@@ -238,7 +238,7 @@ async fn the_extended_protocol_gives_rows_in_portions() {
     assert_eq!(kinds(&all), "1tT2TDDsDDCCZ", "{all:?}");
     assert_eq!(rows(&all), ["2", "3", "4", "5"]);
     assert_eq!(all[1].1, [0, 1, 0, 0, 0, 20], "one parameter, an int8");
-    // The portal has ended with the Sync, the statement has not.
+    // The Sync has closed the portal, but not the statement.
     client.send(&[execute("p", 0), sync()].concat()).await;
     assert_eq!(field(&client.until_ready().await, 'C'), "34000");
     client.send(&[bind("", "s", &["4"]), execute("", 0), sync()].concat()).await;
@@ -247,7 +247,7 @@ async fn the_extended_protocol_gives_rows_in_portions() {
 }
 
 #[tokio::test]
-async fn after_an_error_everything_up_to_sync_is_left_out() {
+async fn after_an_error_messages_up_to_sync_are_skipped() {
     let server = Server::start().await;
     let mut client = server.client().await;
     let ask = [parse("", "SELECT nothing"), bind("", "", &[]), execute("", 0), sync(), parse("", "SELECT 1")];
@@ -284,7 +284,7 @@ async fn a_running_query_is_cancelled_by_another_connection() {
     let greeting = client.until_ready().await;
     let key = &greeting.iter().find(|(kind, _)| *kind == b'K').unwrap().1;
     client.send(&message(b'Q', format!("{ENDLESS}\0").as_bytes())).await;
-    // A cancel that comes before the query is for nobody, so it is sent until it is heard.
+    // A cancel request before the query has no effect, so the test repeats it until the query ends.
     let cancel = [&[0, 0, 0, 16, 4, 210, 22, 46], key.as_slice()].concat();
     let address = server.address;
     let asking = tokio::spawn(async move {
@@ -302,7 +302,7 @@ async fn a_running_query_is_cancelled_by_another_connection() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_told_and_ends_the_connection() {
+async fn an_invalid_message_is_an_error_and_ends_the_connection() {
     let server = Server::start().await;
     for bytes in [b"GET / HTTP/1.1\r\n\r\n".as_slice(), &[0, 0, 0, 9, 0, 2, 0, 0, 0]] {
         let mut client = Client::connect(server.address).await;
@@ -319,7 +319,7 @@ async fn what_is_no_message_is_told_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_is_told_so() {
+async fn a_connection_over_the_limit_is_refused() {
     let server = Server::start_with(|options| options.connections_max = 1).await;
     let held = server.client().await;
     let mut second = Client::connect(server.address).await;
@@ -331,7 +331,7 @@ async fn a_connection_too_many_is_told_so() {
 }
 
 #[tokio::test]
-async fn stopping_says_so_to_who_is_idle() {
+async fn stopping_sends_an_error_to_idle_sessions() {
     let server = Server::start().await;
     let mut idle = server.client().await;
     let stopping = tokio::spawn(server.stop());

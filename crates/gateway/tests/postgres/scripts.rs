@@ -99,7 +99,7 @@ impl FromSql<'_> for Shown {
     }
 }
 
-/// Unsigned counters, such as that of `row_number()`: four words of a head, then digits to the base of 10,000.
+/// An unsigned counter, for example of `row_number()`: a head of four words, then digits to the base of 10,000.
 fn whole_number(raw: &[u8]) -> Result<u64, Box<dyn Error + Sync + Send>> {
     let words: Vec<i16> = raw.chunks_exact(2).map(|word| i16::from_be_bytes([word[0], word[1]])).collect();
     let [_, weight, 0, 0, digits @ ..] = words.as_slice() else { return Err("no whole number".into()) };
@@ -133,7 +133,7 @@ async fn rows_are_selected() {
 }
 
 #[tokio::test]
-async fn functions_compute_what_a_person_does() {
+async fn functions_give_the_expected_values() {
     run("functions.slt").await;
 }
 
@@ -163,7 +163,7 @@ async fn the_catalog_is_that_of_postgresql() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_answered_is_refused() {
+async fn unsupported_statements_are_refused() {
     run("refused.slt").await;
 }
 

@@ -336,8 +336,8 @@ mod tests {
     }
 
     #[test]
-    fn every_scalar_is_taken_exactly_as_a_field_and_as_a_tag() {
-        // The same as a float16.
+    fn every_scalar_is_exact_as_a_field_and_as_a_tag() {
+        // The same number as a float16.
         let half = Float16Array::from_iter_values(
             [(-1.5f32)].map(<Float16Type as arrow_array::ArrowPrimitiveType>::Native::from_f32),
         );
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_is_told() {
+    fn inexact_values_are_reported() {
         let mut buffer = String::new();
         let huge = UInt64Array::from(vec![u64::MAX]);
         assert_eq!(value(&huge, 0, false, &mut buffer), Cell::TooLarge);

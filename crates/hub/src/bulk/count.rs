@@ -49,7 +49,7 @@ pub fn count_values(
     for mut reader in readers {
         while let Some(batch) = reader.next()? {
             for (key, of_key) in &by_key {
-                // A key may have columns of several types, and integers stand among the floats once more.
+                // A key may have columns of several types, and the column of floats repeats the integers.
                 let has_value = |row: &usize| of_key.iter().any(|at| batch.column(*at).is_valid(*row));
                 let values = (0..batch.num_rows()).filter(has_value).count() as u64;
                 *counts.entry(key.clone()).or_insert(0) += values;

@@ -209,7 +209,7 @@ impl<'a> Importer<'a> {
             names.filter_map(|((_, name), value)| Some((name.as_str(), value.as_deref()?))).collect();
         let series = match (SeriesKey::new(&self.table, &tags), self.store) {
             (Ok(key), Some(store)) => Ok(retry(Instant::now(), self.busy_timeout, || store.series(&key))?),
-            // Nobody looks the series up.
+            // No reader looks the series up.
             (Ok(_), None) => Ok(SeriesId(0)),
             (Err(error), _) => Err(error.to_string()),
         };
@@ -303,7 +303,7 @@ mod tests {
 
     const BOUNDS: ParquetBounds = ParquetBounds { held_bytes_max: 1024 * 1024, rows_max: 1_000 };
 
-    /// Bounds without one on time: most tests begin at 0.
+    /// Limits without a limit on time, because most tests begin at time 0.
     fn rules() -> ImportRules {
         ImportRules::of(&IngestLimits::default(), system_now(), true)
     }
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_exported_is_imported_as_it_was() {
+    fn an_export_is_imported_unchanged() {
         let store = MemoryStore::new();
         import(&store, "t");
         let file = export(&store, "t", ExportFormat::Parquet);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_the_table_would_not_keep_are_left_out_and_counted() {
+    fn rows_older_than_the_time_to_live_are_left_out_and_counted() {
         const DAY_MS: i64 = 86_400_000;
         let store = MemoryStore::new();
         let now_ms = system_now().millis();
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(import("kept_for_good").rows, 4);
     }
 
-    /// Everything that a table has, as CSV.
+    /// All rows of a table as CSV.
     fn text_of(store: &MemoryStore, table: &str) -> String {
         String::from_utf8(export(store, table, ExportFormat::Csv)).unwrap()
     }
@@ -431,9 +431,9 @@ mod tests {
     }
 
     #[test]
-    fn times_of_a_wrong_unit_are_left_out_and_the_first_is_told() {
+    fn times_of_a_wrong_unit_are_left_out_and_the_first_is_reported() {
         let columns: [(&str, Arc<dyn Array>); 2] = [
-            // Milliseconds that were taken for microseconds, and a good one.
+            // Milliseconds that were read as microseconds, and a plausible time.
             ("ts", Arc::new(Int64Array::from(vec![1_714_550_400_000, 1_714_550_400_000_000, i64::MAX]))),
             ("n", Arc::new(Int64Array::from(vec![1, 2, 3]))),
         ];
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_rounded_or_left_out_is_counted() {
+    fn cut_rounded_and_skipped_values_are_counted() {
         use arrow_array::types::Int32Type;
         use arrow_array::{DictionaryArray, TimestampNanosecondArray};
         let words: DictionaryArray<Int32Type> = vec![Some("a"), None, Some("a")].into_iter().collect();
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_there_and_broken_files_are_told() {
+    fn missing_columns_and_damaged_files_are_errors() {
         let rows = rows();
         let of = |tags: &[&str], ts| {
             let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();

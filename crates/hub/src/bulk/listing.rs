@@ -25,7 +25,7 @@ pub struct TableColumn {
 pub fn table_columns(store: &dyn Store, table: &str) -> Result<Vec<TableColumn>, BulkError> {
     let schema = match store.snapshot(table)? {
         Some(snapshot) => snapshot.columns().schema(),
-        // It was made to keep rows for a time, and has none yet.
+        // The table was created by a time to live and has no rows yet.
         None if is_there(store, table)? => Schema::new(vec![Column::Ts.field()]).into(),
         None => return Err(BulkError::no_table(store, table)),
     };
@@ -44,7 +44,7 @@ pub fn table_columns(store: &dyn Store, table: &str) -> Result<Vec<TableColumn>,
 /// Drops a key of a table, and returns its columns; only returns them when `dry_run`.
 ///
 /// # Errors
-/// That there is no such table, or no such key in it; what the store says.
+/// The table or the key does not exist; or the store fails.
 pub fn drop_key(
     store: &dyn Store,
     table: &str,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_listed_with_what_they_show() {
+    fn columns_are_listed_with_key_and_type() {
         let store = MemoryStore::new();
         let series = store.series(&SeriesKey::device("t", "d").unwrap()).unwrap();
         let mut batch = Batch::new();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn times_without_a_zone_are_those_of_the_one_that_was_named() {
+    fn times_without_a_zone_are_read_in_the_given_zone() {
         let naive = || -> ArrayRef {
             Arc::new(TimestampMillisecondArray::from(vec![TWICE_MS - HOUR_MS, TWICE_MS, i64::MAX]))
         };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_asked_for_where_it_lacks_and_refused_where_it_does_not_apply() {
+    fn a_zone_is_required_for_local_times_and_refused_for_others() {
         let naive: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![TWICE_MS]));
         let zoned: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![TWICE_MS]).with_timezone("UTC"));
         let number: ArrayRef = Arc::new(Int64Array::from(vec![TWICE_MS * 1_000]));

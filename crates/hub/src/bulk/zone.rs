@@ -100,7 +100,7 @@ impl Zone {
             MappedLocalTime::Ambiguous(first, second) => {
                 (offset(&first), offset(&second), ["was twice", "clocks were put back"])
             }
-            // With the offset after the change it was earlier than with the one before.
+            // The time with the offset after the change is earlier than with the offset before it.
             MappedLocalTime::None => (
                 offset(&self.zone.offset_from_utc_datetime(&shifted(local, 1)?)),
                 offset(&self.zone.offset_from_utc_datetime(&shifted(local, -1)?)),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_time_that_comes_once_needs_no_choice() {
+    fn an_unambiguous_local_time_needs_no_choice() {
         for (zone, local, expected) in [
             ("Europe/Berlin", "2024-05-01T10:00:00", "2024-05-01T08:00:00"),
             ("Europe/Berlin", "2024-10-27T03:00:00", "2024-10-27T02:00:00"),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_time_that_comes_twice_or_never_is_what_was_chosen() {
+    fn an_ambiguous_or_missing_local_time_follows_the_choice() {
         for (zone, local, earlier, later, reason) in [
             (
                 "Europe/Berlin",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_zone_and_what_is_too_far_away_are_errors() {
+    fn unknown_zones_and_times_out_of_range_are_errors() {
         assert!("Berlin".parse::<Zone>().unwrap_err().contains("Europe/Berlin"));
         let zone: Zone = "Europe/Berlin".parse().unwrap();
         assert_eq!(zone.moment(i64::MAX), Err(LocalTimeError::OutOfRange));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::permission::{Action, Forbidden, Role};
+use super::permission::{Action, Forbidden, Refused, Role};
 use crate::registry::User;
 
 /// The party on whose behalf a door calls the hub.
@@ -78,8 +78,23 @@ impl Caller {
     pub fn check(&self, action: Action) -> Result<(), Forbidden> {
         match self.may(action) {
             true => Ok(()),
-            false => Err(Forbidden { who: Arc::clone(&self.login), role: self.role, action }),
+            false => Err(self.forbidden(action, Refused::Role)),
         }
+    }
+
+    /// Checks that something belongs to the tenant of the caller.
+    ///
+    /// # Errors
+    /// [`Forbidden`] if it belongs to another tenant.
+    pub(crate) fn check_tenant(&self, owner: Uuid, action: Action) -> Result<(), Forbidden> {
+        match self.tenant == owner {
+            true => Ok(()),
+            false => Err(self.forbidden(action, Refused::Tenant)),
+        }
+    }
+
+    fn forbidden(&self, action: Action, refused: Refused) -> Forbidden {
+        Forbidden { who: Arc::clone(&self.login), role: self.role, action, refused }
     }
 }
 
@@ -88,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_only_reads_is_told_which_role_is_missing() {
+    fn a_reader_gets_the_name_of_the_missing_role() {
         let public = Caller::public(Uuid::nil());
         assert!(public.check(Action::Read).is_ok());
         let refused = public.check(Action::ManageDevices).unwrap_err().to_string();

@@ -1,9 +1,10 @@
 //! Callers and their permissions. The hub decides permissions here, once for all doors.
 //!
-//! A door turns a credential into a [`Caller`] and calls [`Caller::check`] before it acts.
+//! A door turns a credential into a [`Caller`] and passes it to the hub, which calls [`Caller::check`] before it acts. A door
+//! may check first, so that it refuses before it reads a long body.
 
 mod identity;
 mod permission;
 
 pub use identity::Caller;
-pub use permission::{Action, Forbidden, Role};
+pub use permission::{Action, Forbidden, Refused, Role};

@@ -38,6 +38,8 @@ pub enum Action {
     Read,
     /// Read refused messages with their reasons. A payload may contain a secret that the device sent by mistake.
     ReadRefused,
+    /// Read the administrative acts of all callers.
+    ReadAudit,
     /// Add, rename and delete devices.
     ManageDevices,
     /// See or replace the credentials of devices.
@@ -58,6 +60,7 @@ impl Action {
         match self {
             Self::Read => Role::Public,
             Self::ReadRefused
+            | Self::ReadAudit
             | Self::ManageDevices
             | Self::SeeCredentials
             | Self::ManageTables
@@ -72,6 +75,7 @@ impl Action {
         match self {
             Self::Read => "read devices and their values",
             Self::ReadRefused => "read refused messages",
+            Self::ReadAudit => "read the audit table",
             Self::ManageDevices => "change devices",
             Self::SeeCredentials => "see or change credentials of devices",
             Self::ManageTables => "look after tables",
@@ -82,9 +86,17 @@ impl Action {
     }
 }
 
+/// The reason why a caller may not do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The role lacks the permission.
+    Role,
+    /// It belongs to another tenant.
+    Tenant,
+}
+
 /// The caller lacks a permission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{who} has the role {role} and may not {}; log in as a user with the role {}", .action.name(), .action.needs())]
 pub struct Forbidden {
     /// Login of the caller.
     pub who: Arc<str>,
@@ -92,4 +104,22 @@ pub struct Forbidden {
     pub role: Role,
     /// The refused operation.
     pub action: Action,
+    /// The reason.
+    pub refused: Refused,
+}
+
+impl fmt::Display for Forbidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { who, role, action, refused } = self;
+        let (action_name, needs) = (action.name(), action.needs());
+        match refused {
+            Refused::Role => write!(
+                f,
+                "{who} has the role {role} and may not {action_name}; log in as a user with the role {needs}"
+            ),
+            Refused::Tenant => {
+                write!(f, "{who} may not {action_name} of another tenant; log in as a user of that tenant")
+            }
+        }
+    }
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guess_changes_nothing() {
+    fn a_wrong_guess_of_the_interval_changes_no_result() {
         let times = [-7, -7, 0, 1, 3, 3, 3, 8];
         for count in 1..=times.len() {
             for end in -9..10 {

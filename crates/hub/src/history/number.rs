@@ -91,7 +91,7 @@ fn large_to(is_negative: bool, digits: &str, other: Number<'_>) -> Ordering {
             by_digits(other)
         }
         Number::Large { .. } => by_sign,
-        // Such a float is whole, and all its digits are written.
+        // A float of this size is whole, and the text has all its digits.
         Number::F64(other) if other.abs() >= BEYOND_I64 && (other < 0.0) == is_negative => {
             by_digits(&format!("{:.0}", other.abs()))
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_number_is_none() {
+    fn texts_like_inf_are_no_numbers() {
         for text in ["[1]", "{\"a\":1}", "\"1\"", "true", "null", "1e400", "-inf", "nan", "-", ""] {
             assert!(Number::of(ValueRef::Json(text)).is_none(), "{text}");
         }

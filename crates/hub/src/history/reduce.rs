@@ -209,7 +209,7 @@ mod tests {
     use super::super::request::Aggregation;
     use super::*;
 
-    /// Eleven rows: numbers of two types, a hole of three rows, times with nothing between them.
+    /// Eleven rows: numbers of two types, a gap of three rows, intervals without rows.
     const TIMES: [i64; 11] = [0, 1, 2, 9, 10, 11, 12, 35, 36, 39, 58];
     const INTEGERS: [Option<i64>; 11] =
         [None, None, Some(3), None, None, None, None, Some(2), None, Some(7), None];
@@ -226,7 +226,7 @@ mod tests {
                 ValueColumn::I64(Int64Array::from(INTEGERS[rows.clone()].to_vec())),
                 ValueColumn::F64(Float64Array::from(FLOATS[rows.clone()].to_vec())),
             ];
-            // Numbers without a hole are added another way.
+            // Numbers without a gap take another path.
             let columns = if numbers(&columns[1..]).is_some() { &columns[1..] } else { &columns };
             reduction.add_block(&TIMES[rows.clone()], &[columns.to_vec()], &mut runs);
         }

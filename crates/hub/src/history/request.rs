@@ -41,7 +41,7 @@ pub struct HistoryRequest {
 /// A request that cannot be answered.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// The request asks for more than may be held in memory.
+    /// The request needs more memory than the limit.
     #[error("{what} is {actual}, the limit is {limit}; {remedy}")]
     OverLimit {
         /// The counted quantity.

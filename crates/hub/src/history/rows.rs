@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_the_values_that_lists_by_key_have() {
+    fn rows_have_the_same_values_as_lists_by_key() {
         let (store, series) = store();
         for order in [Order::Ascending, Order::Descending] {
             for aggregation in [Aggregation::None, Aggregation::Avg, Aggregation::Max, Aggregation::Count] {

@@ -83,7 +83,7 @@ fn sums_stay_integers_until_they_no_longer_fit() {
 }
 
 #[test]
-fn what_has_no_order_or_sum_counts_and_nothing_else() {
+fn values_without_order_or_sum_are_only_counted() {
     let rows = [(1, ValueRef::Bool(true)), (2, ValueRef::Json("[1]"))];
     assert_eq!(read_one(&rows, &request(Aggregation::Count, 0)), [(50, Value::I64(2))]);
     for aggregation in [Aggregation::Sum, Aggregation::Avg, Aggregation::Min, Aggregation::Max] {
@@ -182,7 +182,7 @@ fn given(reduction: Reduction, order: Order) -> Vec<Sample> {
 }
 
 #[test]
-fn series_together_have_what_one_with_all_their_rows_has() {
+fn several_series_reduce_like_one_with_all_their_rows() {
     let rows = mixed_rows();
     let (store, all) = dealt(&rows, 1);
     for aggregation in
@@ -222,7 +222,7 @@ fn series_together_have_what_one_with_all_their_rows_has() {
 }
 
 #[test]
-fn no_series_and_no_range_have_nothing() {
+fn no_series_and_an_empty_range_give_no_values() {
     let (store, series) = store_with(&INTS);
     let sums = request(Aggregation::Sum, 10);
     assert_eq!(given(reduced(&store, &[], &sums).unwrap(), Order::Ascending), []);
@@ -239,13 +239,13 @@ fn no_series_and_no_range_have_nothing() {
 }
 
 #[test]
-fn texts_are_bounded_by_their_bytes_over_all_that_is_reduced_together() {
+fn texts_are_bounded_by_their_bytes_over_all_series_of_a_reduction() {
     let long = "x".repeat(60_000);
     let rows: Vec<_> = (0..100).map(|ts| (ts, ValueRef::String(&long))).collect();
     let (store, series) = store_with(&rows);
     let largest = request(Aggregation::Max, 1);
     let text = TextHeld::default();
-    // 6 MB each, of which 64 MiB may be held.
+    // 6 MB each; a reduction may hold 64 MiB.
     let answers: Vec<_> =
         (0..12).map(|_| Reduction::read(&store, &[series], &largest, &text).is_ok()).collect();
     assert_eq!(answers, [[true; 11].as_slice(), &[false]].concat());
@@ -257,7 +257,7 @@ fn texts_are_bounded_by_their_bytes_over_all_that_is_reduced_together() {
     assert!((0..1_000).all(|_| Reduction::read(&store, &[series], &whole, &text).is_ok()));
 }
 
-/// They come as JSON documents, because no number type of a column holds them.
+/// They are JSON documents, because no number type of a column holds them.
 #[test]
 fn integers_beyond_64_bits_take_part() {
     let rows = [

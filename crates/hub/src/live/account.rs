@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_holder_goes_first_and_its_bytes_come_back() {
+    fn the_largest_holder_is_closed_first_and_its_bytes_are_released() {
         let accounts = Arc::new(Accounts::with_limits(LIMITS));
         let [ann, bob, eve] = [1, 2, 3].map(Uuid::from_u128);
         let one = accounts.open(ann);

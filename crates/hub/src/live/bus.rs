@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_store_takes_back_what_was_not_durable() {
+    fn a_sealed_store_drops_updates_that_were_not_durable() {
         let live = live();
         let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_threads_queue_out_of_order_is_delivered_in_order() {
+    fn updates_queued_out_of_order_are_delivered_in_order() {
         let live = live();
         let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_the_store_has_a_bound_and_loses_no_newest_value() {
+    fn pending_updates_are_bounded_and_keep_the_newest_values() {
         let live = live();
         let mut subscriber = subscriber(&live);
         subscriber.watch(SeriesId(1));

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_very_many_the_first_are_taken_and_the_others_go_on_being_reduced() {
+    async fn a_take_is_bounded_and_the_rest_is_still_reduced() {
         let (accounts, mailbox) = mailbox(Limits::default());
         let length = MAILBOX_REDUCE_BYTES / 4;
         for series in 0..16 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_taken_counts_until_it_is_dropped_and_too_much_ends_the_connection() {
+    async fn taken_updates_count_until_they_are_dropped_and_an_overrun_ends_the_connection() {
         let limits = Limits { connection: 10_000, login: 20_000, total: 20_000 };
         let (accounts, mailbox) = mailbox(limits);
         mailbox.put(&[text(1, 1, 4_000)]);
@@ -241,7 +241,7 @@ mod tests {
         mailbox.put(&[text(1, 1, 4_000)]);
         drop(taken);
         assert!((4_000..5_000).contains(&accounts.total()), "{}", accounts.total());
-        // The same key again is reduced, other keys are too much.
+        // The mailbox reduces a repeated key. Further keys exceed the limit.
         assert_eq!(mailbox.put(&[text(1, 2, 4_000), text(1, 3, 4_000)]), 2);
         assert!(!mailbox.account.is_over());
         mailbox.put(&[text(2, 1, 4_000), text(3, 1, 4_000)]);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_count_as_often_as_one_by_one() {
+    fn adding_many_equals_adding_one_by_one() {
         let (one_by_one, at_once) = (LatencyHistogram::default(), LatencyHistogram::default());
         for (latency_s, times) in [(1e-6, 3), (25e-6, 2), (0.5, 7), (1e9, 1)] {
             (0..times).for_each(|_| one_by_one.observe(latency_s));

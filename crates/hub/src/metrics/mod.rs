@@ -398,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_holds_what_was_counted() {
+    fn the_text_has_all_counters() {
         let metrics = Metrics::new();
         metrics.door(Door::Mqtt).messages.inc_by(3);
         metrics.door(Door::Mqtt).ack_latency.observe(0.001);

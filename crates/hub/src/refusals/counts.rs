@@ -103,13 +103,12 @@ impl Refusals {
         self.state.lock().devices.get(&device).map(|entry| entry.refused.clone())
     }
 
-    /// Devices with refusals, the last refused first; at most `limit`.
-    pub fn latest(&self, limit: usize) -> Vec<(Uuid, Refused)> {
+    /// Devices with refusals, the last refused first.
+    pub fn latest(&self) -> Vec<(Uuid, Refused)> {
         let state = self.state.lock();
         let mut times: Vec<(Timestamp, Uuid)> =
             state.devices.iter().map(|(device, entry)| (entry.refused.last, *device)).collect();
         times.sort_unstable_by(|one, other| other.cmp(one));
-        times.truncate(limit);
         times.into_iter().map(|(_, device)| (device, state.devices[&device].refused.clone())).collect()
     }
 }
@@ -208,13 +207,13 @@ mod tests {
         let expected =
             Refused { messages: 2, since: at(5), last: at(20), door: "http".into(), reason: "second".into() };
         assert_eq!(refusals.of(device(1)), Some(expected.clone()));
-        let latest = refusals.latest(10);
+        let latest = refusals.latest();
         assert_eq!(latest.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [device(1), device(2)]);
-        assert_eq!(refusals.latest(1), [(device(1), expected)]);
+        assert_eq!(refusals.latest().first(), Some(&(device(1), expected)));
     }
 
     #[test]
-    fn a_device_gets_one_line_per_window_which_says_for_how_many_it_stands() {
+    fn a_device_gets_one_line_per_window_with_the_number_of_refusals() {
         let refusals = Refusals::new(at(0));
         let note = |micros| refusals.note(device(1), Door::Mqtt, "no", at(micros));
         assert_eq!(note(0), Some(LogLine { refusals: 1, left_out: 0 }));
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_over_all_devices_have_a_bound_and_those_left_out_are_told() {
+    fn lines_over_all_devices_are_bounded_and_suppressed_ones_are_counted() {
         let refusals = Refusals::new(at(0));
         let lines = |micros: i64| {
             let notes = 0..2 * REFUSAL_LOG_LINES_MAX;

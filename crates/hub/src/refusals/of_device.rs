@@ -1,21 +1,39 @@
 //! The refusals of one device, also from before the start of the server.
 
+use std::sync::Arc;
+
 use model::{SeriesKey, Value};
-use store::StoreError;
 
 use super::counts::Refused;
+use crate::caller::{Action, Caller};
 use crate::dead_letter::DEAD_LETTER_TABLE;
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::Device;
 
 impl Hub {
+    /// The devices of the caller's tenant with refused messages, the last refused first; at most `limit`. Leaves out deleted
+    /// devices.
+    pub fn refused_devices(
+        &self,
+        caller: &Caller,
+        limit: usize,
+    ) -> Result<Vec<(Arc<Device>, Refused)>, Error> {
+        caller.check(Action::Read)?;
+        let own = |id| self.registry.device_by_id(id).filter(|device| device.tenant == caller.tenant());
+        let refused = self.refusals.latest().into_iter();
+        Ok(refused.filter_map(|(id, refused)| Some((own(id)?, refused))).take(limit).collect())
+    }
+
     /// The refusals of a device. If the device has none since the start, the last one of its dead letters; dead letters of an
     /// earlier device with the same name do not count. It may read files.
-    pub fn refusals_of(&self, device: &Device) -> Result<Option<Refused>, StoreError> {
+    pub fn refusals_of(&self, caller: &Caller, device: &Device) -> Result<Option<Refused>, Error> {
+        caller.check(Action::Read)?;
+        caller.check_tenant(device.tenant, Action::Read)?;
         if let Some(refused) = self.refusals.of(device.id) {
             return Ok(Some(refused));
         }
-        let key = SeriesKey::device(DEAD_LETTER_TABLE, &device.name)?;
+        let key = SeriesKey::device(DEAD_LETTER_TABLE, &device.name).map_err(store::StoreError::from)?;
         let Some(series) = self.store.find_series(&key) else { return Ok(None) };
         let keys = ["door".to_owned(), "reason".to_owned()];
         let found = self.store.latest(series, Some(&keys))?;

@@ -9,7 +9,7 @@ use store::Blame;
 
 use crate::caller::Forbidden;
 
-/// An error of the registry. Text is for people; code asks [`RegistryError::blame`].
+/// An error of the registry. The text is for people; code uses [`RegistryError::blame`].
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// A name breaks the rules.
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_nobodys_fault_and_a_broken_one_the_operators() {
+    fn a_full_disk_is_busy_and_a_broken_one_is_the_operators_fault() {
         let sqlite = |code| {
             let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
             RegistryError::sqlite("add a device", Path::new("/x/registry.db"))(source)
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_what_to_do() {
+    fn messages_name_the_remedy() {
         let exists = RegistryError::exists("device", "dev-1").to_string();
         assert_eq!(exists, "the device \"dev-1\" exists already; choose another name or delete it first");
     }

@@ -19,7 +19,7 @@ use super::error::RegistryError;
 use super::index::{Account, Index};
 use super::{password, random};
 
-/// "TACH" in the header of the file. It tells a registry from other databases.
+/// "TACH" in the header of the file. It distinguishes a registry from other databases.
 const APPLICATION_ID: i32 = 0x5441_4348;
 
 /// `MIGRATIONS[n]` turns version n into n + 1. Released entries never change.

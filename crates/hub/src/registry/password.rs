@@ -51,7 +51,7 @@ impl Passwords {
     /// Whether `password` matches `hash`. `None` means an unknown login, and takes as long.
     pub(super) fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, RegistryError> {
         if password.len() > PASSWORD_BYTES_MAX {
-            // No user has such a password, and the client must not control the time of hashing.
+            // No user has a password of this length, and the client must not control the time of hashing.
             return Ok(false);
         }
         self.in_turn(|memory| {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nobodys_hash_costs_what_a_real_one_costs_and_opens_nothing() {
+    fn the_hash_for_unknown_logins_costs_the_same_and_matches_nothing() {
         let parsed = PasswordHash::new(NOBODYS_HASH).unwrap();
         let params = Params::try_from(&parsed).unwrap();
         assert_eq!((params.m_cost(), params.t_cost(), params.p_cost()), (MEMORY_KIB, PASSES, LANES));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_endless_passwords_are_refused() {
+    fn too_short_and_too_long_passwords_are_refused() {
         let passwords = Passwords::default();
         assert!(passwords.hash("seven77").unwrap_err().to_string().contains("8 characters"));
         let endless = "x".repeat(PASSWORD_BYTES_MAX + 1);

@@ -10,6 +10,7 @@ use super::entity::Profile;
 use super::error::RegistryError;
 use super::file;
 use super::handle::Registry;
+use crate::audit::AUDIT_TABLE;
 use crate::dead_letter::DEAD_LETTER_TABLE;
 
 impl Registry {
@@ -84,8 +85,13 @@ impl Registry {
 
 fn check_profile_table(table: &str) -> Result<(), RegistryError> {
     check_table(table)?;
-    if table == DEAD_LETTER_TABLE {
-        let reason = format!("{table:?} keeps refused messages; choose another table");
+    let keeps = match table {
+        DEAD_LETTER_TABLE => Some("refused messages"),
+        AUDIT_TABLE => Some("administrative acts"),
+        _ => None,
+    };
+    if let Some(keeps) = keeps {
+        let reason = format!("{table:?} keeps {keeps}; choose another table");
         return Err(RegistryError::Invalid { what: "table", reason });
     }
     Ok(())

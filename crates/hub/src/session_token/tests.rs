@@ -33,7 +33,7 @@ fn unsigned(header: &Value, claims: &Value) -> String {
 }
 
 #[test]
-fn a_token_says_what_thingsboard_clients_read() {
+fn a_token_has_the_claims_that_thingsboard_clients_read() {
     let pair = SessionTokens::new(SECRET).issue(&user(), NOW);
     assert_eq!(part(&pair.token, 0), json!({"typ": "JWT", "alg": "HS256"}));
     let expected = json!({
@@ -60,7 +60,7 @@ fn the_signature_is_hmac_sha_256() {
 }
 
 #[test]
-fn a_token_comes_back_as_its_claims_until_it_expires() {
+fn a_token_decodes_to_its_claims_until_it_expires() {
     let tokens = SessionTokens::new(SECRET);
     let pair = tokens.issue(&user(), NOW);
     let claims = tokens.verify(&pair.token, NOW).unwrap();
@@ -74,7 +74,7 @@ fn a_token_comes_back_as_its_claims_until_it_expires() {
 }
 
 #[test]
-fn the_two_tokens_do_not_stand_in_for_each_other() {
+fn access_and_refresh_tokens_are_not_interchangeable() {
     let tokens = SessionTokens::new(SECRET);
     let pair = tokens.issue(&user(), NOW);
     assert_eq!(tokens.verify(&pair.refresh_token, NOW), Err(TokenError::WrongKind));
@@ -82,7 +82,7 @@ fn the_two_tokens_do_not_stand_in_for_each_other() {
 }
 
 #[test]
-fn every_changed_character_is_noticed() {
+fn every_changed_character_is_refused() {
     let tokens = SessionTokens::new(SECRET);
     let token = tokens.issue(&user(), NOW).token;
     for at in 0..token.len() {

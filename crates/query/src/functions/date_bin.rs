@@ -210,7 +210,7 @@ mod tests {
 
     /// For many steps, origins and times: result and error are those of DataFusion.
     #[test]
-    fn the_answers_are_those_of_the_library() {
+    fn the_results_equal_those_of_the_library() {
         let (ours, theirs) = (function(), datetime::date_bin());
         let mut random = 1_u64;
         let mut next = |bits: u32| {

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_null() {
+    fn missing_paths_are_null() {
         for path in ["x", "a.b[9]", "a.b.c", "n", "t.u", "a[0]"] {
             assert_eq!(get(r#"{"a":{"b":[1]},"n":null,"t":true}"#, path), None, "{path}");
         }

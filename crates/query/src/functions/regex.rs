@@ -13,7 +13,7 @@ use regex_automata::nfa::thompson;
 use crate::error::INVALID_REGEX;
 use crate::{QueryError, pushdown, scope};
 
-/// Work from which a match asks whether its statement may go on.
+/// Work from which a match checks whether its statement was ended.
 const CHECKED_WORK: u64 = 1024 * 1024;
 
 /// A compiled regular expression.

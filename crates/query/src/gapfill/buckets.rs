@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn months_begin_where_the_origin_says() {
+    fn months_begin_at_the_origin() {
         let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap().timestamp_micros();
         let shown = |starts: Vec<i64>| -> Vec<String> {
             starts.into_iter().map(|us| date(us).unwrap().format("%Y-%m-%d").to_string()).collect()

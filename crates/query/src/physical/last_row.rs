@@ -85,7 +85,7 @@ fn order_of_last_row(stage: &AggregateExec) -> Option<Order> {
         return None;
     }
     let mut orders = stage.aggr_expr().iter().map(|aggregate| order_of_aggregate(aggregate, &schema));
-    // Without aggregates the statement asks for the groups, which any row gives.
+    // Without aggregates the statement needs the groups only, which any row has.
     let Some(first) = orders.next() else { return Some(Order::Descending) };
     if orders.all(|order| order == first) { first } else { None }
 }

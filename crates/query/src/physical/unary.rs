@@ -1,6 +1,6 @@
 //! Implements DataFusion's [`ExecutionPlan`] once for all our operators with one input.
 //!
-//! An operator implements [`UnaryOperator`], which asks only for what differs between operators. [`Unary`] makes a plan node of
+//! An operator implements [`UnaryOperator`], which has only the parts that differ between operators. [`Unary`] makes a plan node of
 //! it. [`downcast`] finds the operator again in a plan.
 
 use std::fmt;

@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_there_twice() {
+    fn names_are_unique() {
         let names: std::collections::HashSet<_> = FUNCTIONS.iter().map(|Known(name, _, _)| name).collect();
         assert_eq!(names.len(), FUNCTIONS.len());
     }

@@ -143,7 +143,7 @@ fn type_name(data_type: &DataType) -> String {
 mod tests {
     use super::*;
 
-    /// Statements and the names of their columns, as psql shows them for PostgreSQL 15.
+    /// Statements and the names of their columns, as psql shows them with PostgreSQL 15.
     const NAMES: &str = include_str!("testdata/headings.txt");
 
     fn of(sql: &str) -> Arc<[String]> {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_called_as_postgresql_calls_them() {
+    fn columns_have_the_names_of_postgresql() {
         for line in NAMES.lines() {
             let (names, sql) = line.split_once(" <- ").unwrap();
             assert_eq!(of(sql).join("|"), names, "{sql}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_alone() {
+    fn unknown_expressions_stay_unchanged() {
         for sql in [
             "SELECT *, count(*) OVER () FROM t",
             "SELECT t.* FROM t",

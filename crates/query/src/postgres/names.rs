@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_apart_at_dots() {
+    fn names_are_split_at_dots() {
         let parts = |name: &str| parse_ident(name).unwrap_or_default().join("|");
         assert_eq!(parts("Public.\"Tele.Metry\""), "public|Tele.Metry");
         assert_eq!(parts(" a . \"b\"\"c\" "), "a|b\"c");

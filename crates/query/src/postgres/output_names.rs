@@ -122,7 +122,7 @@ fn name_select(select: &mut Select, has_names: bool) {
     }
 }
 
-/// Returns the names of several columns that are equal: such a name is ambiguous.
+/// Returns the names of several columns that are equal: this name is ambiguous.
 fn ambiguous_names(items: &[SelectItem]) -> HashSet<String> {
     let mut first: HashMap<String, &Expr> = HashMap::with_capacity(items.len());
     let mut ambiguous = HashSet::new();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_show_no_marks() {
+    fn answers_show_no_internal_marks() {
         let field = |name: &str| Field::new(name, arrow_schema::DataType::Int64, true);
         let schema = Arc::new(Schema::new(vec![field("a"), field(&format!("a{MARK}1"))]));
         let names: Vec<_> = shown(&schema).fields().iter().map(|field| field.name().clone()).collect();

@@ -1,4 +1,4 @@
-//! What the server says about itself: version, settings, owner, schemas and their numbers.
+//! Properties of the server: version, settings, owner, schemas and their numbers.
 
 use super::columns::{INFORMATION_SCHEMA_NAME, PG_CATALOG_NAME};
 use super::objects::wish;

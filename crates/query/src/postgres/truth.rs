@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_their_beginnings_say_a_truth_value() {
+    fn words_and_their_prefixes_are_truth_values() {
         for word in ["t", "TRUE", " tru ", "y", "yes", "on", "1"] {
             assert_eq!(truth(word), Some(true), "{word}");
         }

@@ -44,7 +44,7 @@ fn apart(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether the condition asks only for IN, or only for NOT IN. Then the optimiser may merge two lists.
+/// Whether the condition has only IN, or only NOT IN. Then the optimiser may merge two lists.
 fn lists_merge_rightly(expr: &Expr) -> bool {
     let (mut operators, mut are_negated) = (Vec::new(), Vec::new());
     let _ = expr.apply(|part| {

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_expressions_mean_what_they_mean_in_postgresql() {
+    fn regular_expressions_have_the_meaning_of_postgresql() {
         for (pattern, text, is_match) in [
             ("a.b", "a\nb", true),
             ("\\mb", "a b", true),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_is_taken() {
+    fn statements_that_read_are_accepted() {
         for sql in [
             "SELECT 1",
             "select 1;",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_is_refused_by_name() {
+    fn statements_that_write_are_refused_by_name() {
         for (sql, name) in [
             ("INSERT INTO t VALUES (1)", "INSERT INTO"),
             ("UPDATE t SET a = 1", "UPDATE"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_text_is_told_with_its_place() {
+    fn syntax_errors_have_their_position() {
         assert_eq!(refusal("  "), "syntax error: there is no statement");
         assert!(refusal("SELECT 1; SELECT 2").contains("one by one"));
         let error = refusal("SELECT )");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_one_after_the_other_has_its_limits() {
+    fn sequences_have_limits() {
         let ctes = |count: usize| {
             let ctes: Vec<_> = (0..count).map(|n| format!("t{n} AS (SELECT 1)")).collect();
             format!("WITH {} SELECT 1", ctes.join(", "))

@@ -45,7 +45,7 @@ pub(crate) enum ApiError {
         status: u16,
         /// The server's message.
         message: String,
-        /// The pause before a retry that the server asks for.
+        /// The pause before a retry that the server requests.
         retry_after: Option<Duration>,
     },
     /// The answer has an unexpected form.

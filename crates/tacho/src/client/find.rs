@@ -17,7 +17,7 @@ const RUNTIME_FILE: &str = "server.json";
 /// The first start of a server writes this file (see `hub::registry::FirstStart`).
 const PASSWORD_FILE: &str = hub::registry::ADMIN_PASSWORD_FILE;
 
-/// What a running server tells other processes of the same user: the content of its runtime file.
+/// The content of the runtime file, by which other processes of the same user find a running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RuntimeFile {
     /// The server's process id.
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_writes_is_found_and_private() {
+    fn the_runtime_file_is_found_and_private() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(RuntimeFile::read(directory.path()).unwrap(), None);
         let (http, mqtt) = ("0.0.0.0:8080".parse().unwrap(), "[::1]:1883".parse().unwrap());
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_somebody_else_is_named() {
+    fn a_file_of_another_user_is_named() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(RuntimeFile::path(directory.path()), "{}").unwrap();
         let error = RuntimeFile::read(directory.path()).unwrap_err().to_string();

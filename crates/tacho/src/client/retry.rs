@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_server_is_waited_for_and_a_refusal_is_final() {
+    fn requests_are_repeated_while_a_server_is_busy_and_not_after_a_refusal() {
         assert_eq!(pause_before_retry(&status(429, Some(2))), Some(Duration::from_secs(2)));
         assert_eq!(pause_before_retry(&status(503, None)), Some(RETRY_PAUSE));
         assert_eq!(pause_before_retry(&status(503, Some(86_400))), Some(RETRY_PAUSE_MAX));

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ending_says_the_format_unless_an_option_does() {
+    fn the_file_extension_selects_the_format_unless_an_option_does() {
         let asked = |line: &str| {
             let words = ["export", "--table", "t"].into_iter().chain(line.split_whitespace());
             format(&Line::try_parse_from(words).unwrap().args).map_err(|error| error.to_string())

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn where_memory_is_ample_or_unknown_the_defaults_hold() {
+    fn the_defaults_hold_with_ample_or_unknown_memory() {
         for memory in [Some(WHOLE_BYTES), Some(u64::MAX), None] {
             let mut raw = RawConfig::default();
             let memory = memory.map(|bytes| Memory { bytes, from: "a test".into() });
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn little_memory_makes_all_of_them_small_and_usable() {
+    fn little_memory_makes_all_limits_small_and_usable() {
         let mut raw = RawConfig::default();
         let result = derived(SMALL_BYTES, &[], &mut raw);
         assert_eq!(raw.store.memtable_bytes_max, 24 * MIB);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_stays_and_what_belongs_to_it_fits() {
+    fn configured_values_stay_and_dependent_ones_adapt() {
         let mut raw = RawConfig::default();
         raw.store.memtable_flush_bytes = 40 * MIB;
         raw.query.memory_bytes_max = 64 * MIB;

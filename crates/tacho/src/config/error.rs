@@ -1,4 +1,4 @@
-//! Errors of the configuration. Each says what to do.
+//! Errors of the configuration. Each names the remedy.
 
 use std::path::{Path, PathBuf};
 

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_say_nothing() {
+    fn malformed_files_give_no_limit() {
         let broken = [("/proc/self/cgroup", "nonsense\n0\n"), ("/proc/meminfo", "MemTotal: many\n")];
         assert_eq!(found(&broken, &[], 0), None);
     }

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 
-/// A directory with a configuration file of this text.
+/// A directory with a configuration file that has this text.
 fn with_file(text: &str) -> (tempfile::TempDir, Sources) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tacho.toml");
@@ -115,7 +115,7 @@ fn a_variable_has_the_type_of_its_setting() {
 }
 
 #[test]
-fn values_are_checked_and_the_error_says_what_would_do() {
+fn values_are_checked_and_the_error_names_valid_ones() {
     for (name, value, reason) in [
         ("TACHO_MQTT_LISTEN", "1883", "an address and a port"),
         ("TACHO_STORE_MEMTABLE_FLUSH_BYTES", "200000000", "half of store.memtable_bytes_max"),

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use super::layout::{REGISTRY_FILE, store_directory};
 use crate::program;
 
-/// Refuses a directory that is no data directory. The error says what the directory is and what to do.
+/// Refuses a directory that is no data directory. The error names the kind of the directory and the remedy.
 pub(super) fn check(data: &Path) -> anyhow::Result<()> {
     let shown = data.display();
     let metadata = match std::fs::metadata(data) {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_a_directory_is_said() {
+    fn errors_of_a_directory_name_the_cause() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         let error = |path: &Path| check(path).unwrap_err().to_string();

@@ -18,7 +18,7 @@ pub(crate) enum Permission {
 
 /// Checks that `data` is a directory that this user may use and whose restore was finished.
 ///
-/// The error names the owner and says what to do. A directory that does not exist passes.
+/// The error names the owner and the remedy. A directory that does not exist passes.
 pub(crate) fn check(data: &Path, wanted: Permission) -> anyhow::Result<()> {
     let needed = match wanted {
         Permission::Read => Access::READ_OK | Access::EXEC_OK,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_may_be_used_is_no_error_and_neither_is_none() {
+    fn usable_and_missing_directories_are_no_error() {
         let directory = tempfile::tempdir().unwrap();
         check(directory.path(), Permission::Change).unwrap();
         check(&directory.path().join("new"), Permission::Change).unwrap();

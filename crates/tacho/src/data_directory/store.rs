@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_reaches_the_store() {
+    fn the_configuration_reaches_the_store() {
         let config = StoreConfig {
             commit_interval_us: 1,
             memtable_bytes_max: 2,

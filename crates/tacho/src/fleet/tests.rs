@@ -29,7 +29,7 @@ fn the_same_seed_gives_the_same_fleet_and_another_seed_another() {
 }
 
 #[test]
-fn speed_and_its_change_stay_within_what_a_vehicle_can_do() {
+fn speed_and_acceleration_stay_within_the_limits_of_a_vehicle() {
     for seed in 0..4 {
         drive(seed, 900.0, 0.2, |before, after| {
             assert!((0.0..=after.model.speed_max_mps).contains(&after.speed_mps));
@@ -121,7 +121,7 @@ fn engines_warm_up_to_the_thermostat_and_no_further() {
 }
 
 #[test]
-fn everything_a_vehicle_can_do_happens_in_a_fleet() {
+fn a_fleet_shows_every_kind_of_event() {
     let mut seen = HashSet::new();
     let mut codes = HashSet::new();
     let mut furthest_m = 0.0_f64;

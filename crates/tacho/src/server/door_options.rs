@@ -6,6 +6,7 @@ use gateway::http::HttpOptions;
 use gateway::mqtt::MqttOptions;
 use gateway::postgres::PostgresOptions;
 use gateway::tls::Tls;
+use serde_json::{Map, Value, json};
 
 use super::open_files::OpenFiles;
 use crate::config::{Config, PostgresConfig};
@@ -37,7 +38,26 @@ pub(super) fn http_options(config: &Config, files: OpenFiles) -> HttpOptions {
         open_files_max: files.cap,
         memory: config.memory.doors,
         version: env!("CARGO_PKG_VERSION"),
+        settings: public_settings(config, files),
     }
+}
+
+/// The settings that `/api/status` shows to everybody: those that `tacho tune` has rules for.
+fn public_settings(config: &Config, files: OpenFiles) -> Map<String, Value> {
+    let (store, query) = (&config.store, &config.query);
+    // Settings have whole hours.
+    let ttl = store.ttl_default.map_or_else(|| "0".to_owned(), |ttl| format!("{}h", ttl.as_secs() / 3_600));
+    let settings = [
+        ("store.memtable_bytes_max", json!(store.memtable_bytes_max)),
+        ("store.commit_interval_us", json!(store.commit_interval_us)),
+        ("store.ttl_default", json!(ttl)),
+        ("query.memory_bytes_total_max", json!(query.memory_bytes_total_max)),
+        ("query.memory_bytes_max", json!(query.memory_bytes_max)),
+        ("query.concurrent_max", json!(query.running_max)),
+        // The soft limit, which the server has raised to the hard one.
+        ("nofile.hard", json!(files.cap)),
+    ];
+    settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn http_connections_max(config: &Config, files: OpenFiles) -> usize {

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_files_for_the_rest() {
+    fn connections_leave_file_descriptors_for_other_files() {
         let files = OpenFiles { cap: 20_000 };
         assert_eq!(files.http_connections_max(), 1_024);
         assert_eq!(files.mqtt_connections_max(1_024 + 100), 20_000 - 1_124 - 128 - 256);

@@ -1,4 +1,4 @@
-//! The file in the data directory that tells commands where the server listens.
+//! The file in the data directory with the addresses of the running server, for other commands.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -18,9 +18,9 @@ pub(super) struct SocketSet {
 impl SocketSet {
     /// Opens them all, or none.
     pub(super) fn bind(config: &Config, tls: Option<&Arc<Tls>>) -> anyhow::Result<Self> {
-        let encrypted = |door, option, address: Option<SocketAddr>| {
-            let wanted = address.zip(tls);
-            wanted.map(|(address, tls)| Ok((bind(door, option, address)?, Arc::clone(tls)))).transpose()
+        let encrypted = |door, option, address: Option<SocketAddr>| -> anyhow::Result<_> {
+            let Some((address, tls)) = address.zip(tls) else { return Ok(None) };
+            Ok(Some((bind(door, option, address)?, Arc::clone(tls))))
         };
         let (mqtt, http) = (&config.mqtt, &config.http);
         warn_if_exposed("MQTT", mqtt.listen);

@@ -265,7 +265,7 @@ impl Session {
 }
 
 fn is_not_now(error: &io::Error) -> bool {
-    // A socket that is still connecting says NotConnected.
+    // A socket that is still connecting returns NotConnected.
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::NotConnected

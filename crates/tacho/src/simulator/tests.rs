@@ -1,4 +1,4 @@
-//! The fleet against a server of a few lines, so that every vehicle's side of the protocol is seen.
+//! The fleet with a minimal server that records all packets of the vehicles.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use wire::mqtt::{self, Ack, ConnAck, Packet, Properties, ProtocolVersion, Reason
 use super::*;
 use crate::fleet;
 
-/// What the server saw.
+/// The packets that the server received.
 #[derive(Debug)]
 enum Seen {
     Connect { version: ProtocolVersion, client_id: String, username: String },
@@ -77,7 +77,7 @@ fn fleet_and_server(count: usize, drops: usize) -> (Simulator, mpsc::Receiver<Se
 }
 
 #[test]
-fn every_vehicle_connects_reports_with_its_own_time_and_takes_leave() {
+fn every_vehicle_connects_reports_and_disconnects() {
     let (simulator, seen) = fleet_and_server(4, 0);
     let mut connected = HashMap::new();
     let mut reports: HashMap<String, Vec<u64>> = HashMap::new();

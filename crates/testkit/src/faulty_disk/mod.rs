@@ -436,7 +436,7 @@ impl DiskFile for FaultyFile {
         let cut = state.begin_operation()?;
         end_operation(cut)?;
         if state.faults.fail_syncs {
-            // The kernel forgets the bytes that it could not write. The success of a later sync does not cover them.
+            // The kernel drops the bytes that it could not write. The success of a later sync does not cover them.
             state.files[self.file].forget_unsynced();
             return Err(io::Error::other("the file cannot be synced"));
         }

@@ -56,7 +56,7 @@ fn a_rename_is_both_names_or_none() {
 }
 
 #[test]
-fn the_power_goes_off_at_the_operation_asked_for() {
+fn the_power_fails_at_the_chosen_operation() {
     let disk = disk();
     let file = write(&disk, "a", b"1");
     disk.cut_power_at(disk.operations() + 1);
@@ -67,7 +67,7 @@ fn the_power_goes_off_at_the_operation_asked_for() {
 }
 
 #[test]
-fn a_failed_sync_loses_what_it_should_have_saved() {
+fn a_failed_sync_loses_the_unsynced_bytes() {
     let disk = disk();
     let file = write(&disk, "a", b"1");
     disk.sync_dir(Path::new(DIR)).expect("healthy");
@@ -79,7 +79,7 @@ fn a_failed_sync_loses_what_it_should_have_saved() {
 }
 
 #[test]
-fn a_full_disk_takes_what_does_not_grow() {
+fn a_full_disk_accepts_writes_that_do_not_grow_a_file() {
     let disk = disk();
     let file = write(&disk, "a", b"1234");
     disk.set_capacity(Some(4));

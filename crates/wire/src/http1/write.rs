@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_as_the_standard_writes_them() {
+    fn requests_have_the_form_of_the_standard() {
         let mut out = Vec::new();
         start(&mut out, "GET", "/hello.txt");
         header(&mut out, "Host", "www.example.com");
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_another_request_is_told() {
+    fn paths_and_headers_that_would_change_the_request_are_refused() {
         assert!(is_token("GET") && is_token("X-Id") && !is_token("") && !is_token("A B") && !is_token("A:"));
         assert!(is_target("/a?b=c%20d#e") && is_target("*"));
         assert!(!is_target("a") && !is_target("/a b") && !is_target("/a\r\nB") && !is_target("/ä"));

@@ -139,7 +139,7 @@ pub fn named(out: &mut Vec<u8>, entry: u64, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Appends such a field without its value, whose bytes follow.
+/// Appends a field of this kind without its value, whose bytes follow.
 pub fn named_start(out: &mut Vec<u8>, entry: u64, value_bytes: usize) {
     write_integer(out, 0, 4, entry);
     write_integer(out, 0, 7, value_bytes as u64);

@@ -105,7 +105,7 @@ fn decode_version(body: &mut Reader<'_>) -> Result<ProtocolVersion, DecodeError>
 }
 
 fn check_flags(flags: u8, version: ProtocolVersion) -> Result<(), DecodeError> {
-    // MQTT 3.1 says of these flags that they are not used [MQTT31 3.1].
+    // MQTT 3.1 does not use these flags [MQTT31 3.1].
     let strict = version != ProtocolVersion::V31;
     if strict && flags & RESERVED != 0 {
         return Err(DecodeError::malformed("the reserved connect flag is set [MQTT-3.1.2-3]"));

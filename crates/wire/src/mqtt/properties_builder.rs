@@ -71,7 +71,7 @@ mod tests {
     use crate::mqtt::PropertyId;
 
     #[test]
-    fn a_property_that_no_peer_would_take_is_not_added() {
+    fn a_property_that_every_peer_refuses_is_not_added() {
         let mut properties = PropertiesBuilder::new();
         let long = "x".repeat(65_536);
         for refused in [

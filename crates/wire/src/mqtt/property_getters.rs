@@ -30,7 +30,7 @@ impl<'a> Properties<'a> {
         self.two_bytes(Id::TopicAlias)
     }
 
-    /// Whether CONNECT asks for Response Information; false when absent [MQTT5 3.1.2.11.6].
+    /// Whether CONNECT requests Response Information; false when absent [MQTT5 3.1.2.11.6].
     pub fn request_response_information(&self) -> bool {
         self.number(Id::RequestResponseInformation) == Some(1)
     }

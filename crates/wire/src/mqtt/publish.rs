@@ -75,7 +75,7 @@ fn write(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), Encod
         + if v5 { publish.properties.written_bytes() } else { 0 }
         + publish.payload.len();
     writer::header(PacketType::Publish.first_byte() | flags, remaining, out)?;
-    // A valid topic holds no U+0000: no second look at it.
+    // A valid topic has no U+0000, so the encoder does not check its text again.
     writer::binary("the topic", publish.topic.as_bytes(), out)?;
     if with_id {
         writer::packet_id(publish.packet_id.unwrap_or(0), out)?;

@@ -34,7 +34,7 @@ impl Filter<'_> {
         match self.options & 0b11 {
             0 => QoS::AtMostOnce,
             1 => QoS::AtLeastOnce,
-            // 3 neither leaves the decoder nor passes the encoder.
+            // The decoder and the encoder refuse the value 3.
             _ => QoS::ExactlyOnce,
         }
     }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_end_where_they_end() {
+    fn the_end_of_a_reply_is_found() {
         let cases: [(&[u8], usize, usize); 6] = [
             (b"+OK\r\n", 0, 0),
             (b"*0\r\n", 0, 0),

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_resp_is_said_with_its_place() {
+    fn invalid_resp_is_refused_with_its_position() {
         let bad: [(&[u8], &str); 7] = [
             (b"OK\r\n", "byte 0x4f at offset 0"),
             (b":x\r\n", "`x` at offset 0 is no 64-bit integer"),

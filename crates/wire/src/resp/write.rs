@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_they_are() {
+    fn numbers_are_written_in_decimal() {
         for number in [0, 1, 9, 10, 99, 100, 12_345, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut out = Vec::new();
             decimal(&mut out, number);

@@ -2,7 +2,7 @@
 
 use model::NameError;
 
-/// A refused payload. The text is for the device's owner and says what to change.
+/// A refused payload. The text is for the device's owner and names the remedy.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PayloadError {
     /// Not UTF-8, or neither JSON nor relaxed JSON.

@@ -276,7 +276,7 @@ impl<'de> Visitor<'de> for RowObject<'_, '_, '_> {
         while let Some(key) = map.next_key_seed(Key)? {
             let raw: &RawValue = map.next_value()?;
             match key.as_ref() {
-                // A second one would hide the first one.
+                // A second member of the same name would hide the first one.
                 "ts" if ts.is_some() => return Err(self.context.refuse(PayloadError::Form(TWICE))),
                 "values" if values.is_some() => return Err(self.context.refuse(PayloadError::Form(TWICE))),
                 "ts" => ts = Some(raw),

@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         let mut after = self.rest().chars().skip(1);
         match after.next() {
             Some('\'') => self.out.push('\''),
-            // The end of the line itself.
+            // The line break itself.
             Some('\n') => self.out.push_str("\\n"),
             Some(escaped @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => {
                 self.out.push('\\');
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_before_the_end_is_nothing() {
+    fn a_trailing_comma_is_ignored() {
         assert_eq!(read("[1,2,]"), "[1,2]");
         assert_eq!(read("{\"a\":1,}"), "{\"a\":1}");
         assert_eq!(read("[{a:[1; ], b:{c:2,},} , // the end\n]"), r#"[{"a":[1],"b":{"c":2}}]"#);
@@ -367,17 +367,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_refused_by_name() {
+    fn non_finite_numbers_are_refused_by_name() {
         for word in ["NaN", "nan", "-nan", "inf", "-Infinity", "+INF"] {
             let text = refusal(&format!("{{t:{word},h:4}}"));
             assert!(text.contains(word) && text.contains("send null"), "{text}");
         }
-        // Names of keys and texts in quotes are not meant.
+        // Keys and quoted texts may be these words.
         assert_eq!(read("{nan:'nan'}"), r#"{"nan":"nan"}"#);
     }
 
     #[test]
-    fn refusals_name_the_place() {
+    fn refusals_name_the_position() {
         for (text, part) in [
             ("", "ends too early, at line 1 column 1"),
             ("{a:1", "ends too early, at line 1 column 5"),
@@ -442,7 +442,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn json_means_the_same_after_it(value in json(), pretty: bool) {
+        fn json_keeps_its_meaning(value in json(), pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
             let text = text.unwrap();
             let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
@@ -450,7 +450,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_taken_is_json_afterwards(text in r#"[{}\[\]:,;='"\\/#*a-cNntrue0-9.+\-eE \n\t\x01u]{0,40}"#) {
+        fn accepted_text_becomes_valid_json(text in r#"[{}\[\]:,;='"\\/#*a-cNntrue0-9.+\-eE \n\t\x01u]{0,40}"#) {
             if let Ok(rewritten) = rewrite(&text, 4) {
                 prop_assert!(serde_json::from_str::<IgnoredAny>(&rewritten).is_ok(), "{:?}: {}", text, rewritten);
                 prop_assert!(rewritten.len() <= 6 * text.len());
@@ -458,7 +458,7 @@ mod tests {
         }
 
         #[test]
-        fn objects_without_quotes_mean_what_they_mean_with_them(
+        fn objects_without_quotes_equal_those_with_quotes(
             members in prop::collection::btree_map("[a-z_]{1,8}", any::<i32>(), 0..6), sign in "(:|=|=>)", comma in "[,;]",
         ) {
             let text: Vec<String> = members.iter().map(|(name, value)| format!("{name} {sign} {value}")).collect();

@@ -31,7 +31,7 @@ fn read_bytes(payload: &[u8]) -> Result<Vec<String>, PayloadError> {
 }
 
 #[test]
-fn the_four_forms() {
+fn the_four_forms_are_parsed() {
     assert_eq!(read(r#"{"a":1,"b":2.5}"#).unwrap(), ["0 a=I64(1) b=F64(2.5)"]);
     assert_eq!(read(r#"[{"a":1},{"b":true}]"#).unwrap(), ["0 a=I64(1)", "1 b=Bool(true)"]);
     assert_eq!(read(r#"{"ts":1799999999000,"values":{"a":"x"}}"#).unwrap(), [r#"-1000 a=String("x")"#]);
@@ -48,7 +48,7 @@ fn every_row_without_a_time_has_a_time_of_receipt_of_its_own() {
 }
 
 #[test]
-fn times_may_be_written_as_clients_without_whole_numbers_write_them() {
+fn times_may_be_floats_and_texts() {
     for ts in ["1799999999000.0", "1.799999999E12", "\"1799999999000.0\"", "17999999990e2", "'1799999999000'"]
     {
         let rows = read(&format!(r#"{{"ts":{ts},"values":{{"a":1}}}}"#));
@@ -63,7 +63,7 @@ fn times_may_be_written_as_clients_without_whole_numbers_write_them() {
 }
 
 #[test]
-fn relaxed_json_means_what_the_strict_form_means() {
+fn relaxed_json_equals_the_strict_form() {
     for (relaxed, strict) in [
         ("{temperature:25}", r#"{"temperature":25}"#),
         ("{'a':1.50,'b':'x',c:[1,{d:null}],e:True}", r#"{"a":1.50,"b":"x","c":[1,{"d":null}],"e":true}"#),
@@ -128,7 +128,7 @@ fn null_is_no_value() {
 }
 
 #[test]
-fn what_is_not_telemetry_is_refused_with_its_place() {
+fn invalid_telemetry_is_refused_with_its_position() {
     for (payload, part) in [
         ("", "ends too early"),
         ("{", "ends too early"),
@@ -163,7 +163,7 @@ fn one_bad_row_refuses_the_whole_payload() {
 }
 
 #[test]
-fn times_that_cannot_be_meant_are_refused_with_a_hint() {
+fn implausible_times_are_refused_with_a_hint() {
     for (ts, hint) in [
         (1_800_000_000_i64, "seconds"),
         (1_800_000_000_000_000, "microseconds"),
@@ -184,7 +184,7 @@ fn times_that_cannot_be_meant_are_refused_with_a_hint() {
 }
 
 #[test]
-fn bombs_meet_a_named_limit() {
+fn deep_and_large_payloads_exceed_a_named_limit() {
     let nested = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     assert!(
         read(&nested).unwrap_err().to_string().contains("nesting of a JSON value is 100000, the limit is 32")
@@ -219,7 +219,7 @@ fn a_second_ts_or_values_is_refused_because_it_would_hide_the_first() {
 }
 
 #[test]
-fn what_its_table_would_not_keep_is_too_old() {
+fn rows_older_than_the_time_to_live_are_too_old() {
     let day = std::time::Duration::from_secs(86_400);
     let limits = IngestLimits { ttl: Some(day), ..IngestLimits::default() };
     let read = |ts: i64, limits: &IngestLimits| {

@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_time() {
+    fn texts_without_a_number_are_no_times() {
         for text in ["", "-", ".5", "5.", "1e", "1e+", "1e5.5", "0x10", "1 ", "+1", "١", "NaN", "1_000"] {
             assert_eq!(micros(text), None, "{text}");
         }
     }
 
     #[test]
-    fn monstrous_numbers_stop_at_the_ends() {
+    fn huge_numbers_saturate() {
         assert_eq!(micros("1e999999999999"), Some(i128::MAX));
         assert_eq!(micros("-1e40"), Some(-i128::MAX));
         assert_eq!(micros("1e-999999999999"), Some(0));

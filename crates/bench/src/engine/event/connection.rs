@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpStream;
 
-use crate::driver::{Answer, DueTime, Lifetime, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
+use crate::protocol::{Answer, DueTime, Lifetime, Protocol};
 use crate::recorder::{Operation, Recorder};
 
 /// Bytes rendered before they are handed to the kernel.

@@ -9,10 +9,10 @@ use super::feed::{Due, Feed};
 use super::messages::WorkerMessage;
 use super::segment_clock::SegmentClock;
 use super::worker::{Worker, natural_end};
-use crate::driver::Protocol;
 use crate::engine::{Ended, Segment};
 use crate::error::Result;
 use crate::limits::{LOOP_SLEEP_MAX_MS, SENDS_PER_POLL};
+use crate::protocol::Protocol;
 use crate::schedule::SECOND_NS;
 
 /// Operations that were due and never begun.

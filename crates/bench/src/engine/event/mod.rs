@@ -37,8 +37,8 @@ use std::thread;
 use std::time::Instant;
 
 use super::{Event, Outcome, Plan, Shared};
-use crate::driver::Protocol;
 use crate::error::Result;
+use crate::protocol::Protocol;
 use coordinator::Coordinator;
 use shares::shares;
 use worker::Worker;

@@ -11,10 +11,10 @@ use super::feed::{Feed, Reopen};
 use super::poller::{Interest, Ready};
 use super::socket::{self, ConnectOptions};
 use super::worker::Worker;
-use crate::driver::{Lifetime, Opening, Protocol};
 use crate::engine::{AfterReopen, Close};
 use crate::error::{Error, Result};
 use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
+use crate::protocol::{Lifetime, Opening, Protocol};
 use crate::recorder::Operation;
 
 /// Number of failures after which the worker opens no more connections.

@@ -12,9 +12,9 @@ use super::feed::Feed;
 use super::poller::Interest;
 use super::polling::LOOK_NS_MAX;
 use super::worker::Worker;
-use crate::driver::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use crate::engine::{AfterReopen, Close, Connect, Load, Plan, ReopenTrigger, Segment, Shared};
 use crate::limits::SENDS_PER_POLL;
+use crate::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 
 /// The distance of the two operations of a load: long enough for any machine.
 const GAP: Duration = Duration::from_millis(500);

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use super::worker::Worker;
-use crate::driver::Protocol;
 use crate::error::Result;
+use crate::protocol::Protocol;
 
 /// A poll that finds nothing takes less than a microsecond. A longer one was interrupted; of such a poll no more than
 /// this counts as polling time, so that the result reports too little idle time rather than too much.

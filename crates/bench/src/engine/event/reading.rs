@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 
 use super::connection::{Connection, InFlight, IoContext};
 use super::timestamped_reader::TimestampedReader;
-use crate::driver::{Answer, AnswerStatus, Completion, Protocol};
 use crate::limits::IN_FLIGHT_MAX;
+use crate::protocol::{Answer, AnswerStatus, Completion, Protocol};
 use crate::recorder::{Operation, Recorder};
 
 /// The results of one read.

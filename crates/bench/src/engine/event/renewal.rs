@@ -8,9 +8,9 @@ use std::io;
 use super::connection::{Connection, IoContext, Phase, SendCounts};
 use super::feed::Feed;
 use super::worker::Worker;
-use crate::driver::{Lifetime, Protocol};
 use crate::error::Result;
 use crate::limits::REOPEN_PAUSE_MS;
+use crate::protocol::{Lifetime, Protocol};
 use crate::recorder::Recorder;
 
 impl<S> Connection<S> {

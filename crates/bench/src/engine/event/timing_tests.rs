@@ -11,10 +11,10 @@ use super::connection::{Connection, IoContext, SendCounts};
 use super::reading::Answers;
 use super::timestamped_reader::{TimestampedReader, ask_for_stamps};
 use super::worker::Worker;
-use crate::driver::{
+use crate::engine::{Connect, Load, Plan, Segment, Shared};
+use crate::protocol::{
     Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started,
 };
-use crate::engine::{Connect, Load, Plan, Segment, Shared};
 use crate::recorder::{Class, Recorder, Window};
 use crate::schedule::Arrivals;
 

@@ -7,8 +7,8 @@ use super::connection::Connection;
 use super::deferred_reads::WaitStep;
 use super::segment_clock::SegmentClock;
 use super::worker::Worker;
-use crate::driver::Protocol;
 use crate::error::Result;
+use crate::protocol::Protocol;
 
 impl<S> Connection<S> {
     /// Whether an operation waits because the window is full or the kernel accepts no bytes. An answer would release

@@ -18,10 +18,10 @@ use super::poller::{Interest, Poller, Ready};
 use super::reading::Answers;
 use super::shares::Share;
 use super::timestamped_reader::TimestampedReader;
-use crate::driver::Protocol;
 use crate::engine::{Ended, Load, Plan, Shared};
 use crate::error::Result;
 use crate::limits::SENDS_PER_POLL;
+use crate::protocol::Protocol;
 use crate::recorder::{Latency, Recorder, Window};
 
 /// The largest delay of a wake-up that this thread allows the kernel.

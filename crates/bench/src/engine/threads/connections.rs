@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::driver::CancelHandle;
+use crate::protocol::CancelHandle;
 
 /// For each thread, whether it waits for an answer, and how to interrupt it.
 #[derive(Debug)]

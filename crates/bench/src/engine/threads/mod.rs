@@ -20,10 +20,10 @@ use std::time::Instant;
 
 use super::segments::each_segment;
 use super::{Event, Load, Outcome, Plan, Shared};
-use crate::driver::Blocking;
 use crate::engine::event::now_ms;
 use crate::error::{Error, Result};
 use crate::limits::{THREAD_STACK_BYTES, THREADS_MAX};
+use crate::protocol::Blocking;
 use crate::recorder::Latency;
 use connections::Connections;
 use coordinator::{SegmentCoordinator, TICK};

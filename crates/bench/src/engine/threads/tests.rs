@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::*;
-use crate::driver::{CancelHandle, Done, DueTime, Failure};
 use crate::engine::event::NOT_SENT;
 use crate::engine::{Connect, Ended, Segment, SegmentOutcome};
+use crate::protocol::{CancelHandle, Done, DueTime, Failure};
 use crate::schedule::Arrivals;
 
 /// A client whose operations take a given time and fail as configured.

@@ -12,9 +12,9 @@ use super::connections::Connections;
 use super::messages::WorkerMessage;
 use super::open_limiter::OpenLimiter;
 use super::state::{Feed, SegmentState};
-use crate::driver::{Blocking, DueTime, Failure};
 use crate::engine::{Plan, Shared};
 use crate::limits::LOOP_SLEEP_MAX_MS;
+use crate::protocol::{Blocking, DueTime, Failure};
 use crate::recorder::Operation;
 
 /// The largest delay of a wake-up that this thread allows the kernel.

@@ -45,7 +45,7 @@ pub(crate) async fn post(
 async fn ask(state: &HttpState, session: &Session, request: SqlRequest) -> Result<Response, ApiError> {
     let format = request.format;
     let answer = state.hub.sql(&request.text, request.parameters, &session.reader()).await?;
-    // An error before the first rows, such as a table that cannot be read, still gets a status of its own.
+    // An error before the first rows, for example an unreadable table, gets its own status.
     let pieces = pieces(answer, format).await.map_err(|error| match error {
         AnswerError::Query(error) => error.into(),
         AnswerError::Encode(error) => ApiError::argument(error.to_string()),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_may_say_what_it_accepts() {
+    fn the_accept_header_selects_the_format() {
         for (accept, format) in [
             ("text/csv", Format::Csv),
             ("text/html, application/vnd.apache.arrow.stream;q=0.9", Format::Arrow),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_questions_say_what_is_wrong() {
+    fn errors_of_requests_name_the_cause() {
         for (body, query, pairs, part) in [
             ("{\"q\":\"SELECT 1\"}", "", [JSON].as_slice(), "unknown field `q`"),
             ("SELECT 1", "", &[JSON], "the JSON wanted here"),

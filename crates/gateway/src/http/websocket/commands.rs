@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_thingsboards_clients_send() {
+    fn reads_the_commands_of_thingsboards_clients() {
         let text = r#"{"attrSubCmds":[{"cmdId":3,"entityType":"DEVICE","entityId":"x","scope":"SERVER_SCOPE"}],
             "tsSubCmds":[{"entityType":"DEVICE","entityId":"x","scope":"LATEST_TELEMETRY","cmdId":1,
                           "keys":"a,b","startTs":5,"timeWindow":60000,"interval":1000,"limit":50,"agg":"AVG"},
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_are_told_what_is_taken() {
+    fn other_messages_are_refused_with_the_accepted_commands() {
         for text in [
             "",
             "[]",

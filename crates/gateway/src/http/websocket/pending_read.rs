@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hub::caller::Caller;
 use hub::history::{Aggregation, HistoryRequest};
 use hub::registry::Device;
 use hub::{Hub, Order};
@@ -95,23 +96,23 @@ impl PendingRead {
     }
 
     /// Reads the values. It may read files. Leaves out keys without values.
-    pub(crate) fn run(&self, hub: &Hub) -> Result<Data, ApiError> {
+    pub(crate) fn run(&self, hub: &Hub, caller: &Caller) -> Result<Data, ApiError> {
         match &self.from {
             ReadFrom::Latest(keys) => {
-                let Some(series) = hub.find_series_of(&self.device)? else { return Ok(Data::new()) };
-                let latest = hub.latest(series, keys.as_deref())?;
+                let Some(series) = hub.find_series_of(caller, &self.device)? else { return Ok(Data::new()) };
+                let latest = hub.latest(caller, series, keys.as_deref())?;
                 Ok(latest.into_iter().map(|one| (one.key, vec![(one.ts, one.value)])).collect())
             }
             ReadFrom::History(request) if request.keys.is_empty() => {
-                let keys = reported_keys(hub, &self.device)?;
-                self.history(hub, &HistoryRequest { keys, ..request.clone() })
+                let keys = reported_keys(hub, caller, &self.device)?;
+                self.history(hub, caller, &HistoryRequest { keys, ..request.clone() })
             }
-            ReadFrom::History(request) => self.history(hub, request),
+            ReadFrom::History(request) => self.history(hub, caller, request),
         }
     }
 
-    fn history(&self, hub: &Hub, request: &HistoryRequest) -> Result<Data, ApiError> {
-        let found = read_history(hub, &self.device, request)?;
+    fn history(&self, hub: &Hub, caller: &Caller, request: &HistoryRequest) -> Result<Data, ApiError> {
+        let found = read_history(hub, caller, &self.device, request)?;
         let filled = found.into_iter().filter(|(_, samples)| !samples.is_empty());
         // The store returns the newest first, so a limit keeps the newest. The reply has the oldest first, like updates.
         Ok(filled.map(|(key, samples)| (key, samples.into_iter().rev().collect())).collect())
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_beginning_latest_values_are_meant() {
+    fn a_command_without_a_start_reads_latest_values() {
         assert_eq!(subscribe(""), ReadFrom::Latest(None));
         assert_eq!(subscribe(r#","keys":"","startTs":0,"timeWindow":0"#), ReadFrom::Latest(None));
         let keys = Some(vec!["a".to_owned(), "b".to_owned()]);

@@ -171,7 +171,7 @@ impl<'a> SocketSession<'a> {
             }
             Event::Watch(id) => {
                 let mut updates = self.watches.take(id);
-                // Sent without updates too, as a sign of life.
+                // The session sends it also without updates, so that the client sees a live connection.
                 self.send_watch(id, updates.as_deref().unwrap_or_default(), out).await?;
                 for _ in 1..WATCH_TAKES_MAX {
                     updates = self.watches.take(id);
@@ -214,7 +214,7 @@ impl<'a> SocketSession<'a> {
             let (id, prepared) = match command {
                 Command::Unsubscribe(id) => {
                     self.subscriptions.remove(id);
-                    // The same message may have asked for its initial reply.
+                    // An earlier command of the same message may have requested the initial reply.
                     reads.retain(|read: &PendingRead| read.id != id);
                     continue;
                 }
@@ -250,7 +250,7 @@ impl<'a> SocketSession<'a> {
     fn subscribe(&mut self, command: &SubscribeCommand) -> Result<PendingRead, ApiError> {
         let device = self.device(command.entity_type.as_deref(), command.entity_id.as_deref())?;
         let from = ReadFrom::of_subscription(command, hub::clock::system_now())?;
-        let series = self.state.hub.series_of(&device)?;
+        let series = self.state.hub.live_series_of(self.session.caller(), &device)?;
         let keys = from.keys().map(<[String]>::to_vec);
         let kind = match from {
             ReadFrom::Latest(_) => Kind::Latest,
@@ -265,7 +265,7 @@ impl<'a> SocketSession<'a> {
         check_command(&command)?;
         let with_series = |id: &String| {
             let device = self.device(None, Some(id))?;
-            let series = self.state.hub.series_of(&device)?;
+            let series = self.state.hub.live_series_of(self.session.caller(), &device)?;
             Ok((device, series))
         };
         let devices = command.entity_ids.iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
@@ -330,6 +330,7 @@ impl<'a> SocketSession<'a> {
         let job: Arc<Vec<PendingRead>> = Arc::new(rest.drain(..latest.max(1)).collect());
         let work = {
             let (hub, job) = (Arc::clone(&self.state.hub), Arc::clone(&job));
+            let caller = self.session.caller().clone();
             move || {
                 let mut bytes = 0;
                 let mut results = Vec::new();
@@ -337,7 +338,7 @@ impl<'a> SocketSession<'a> {
                     if bytes >= UPDATE_BYTES_MAX {
                         break;
                     }
-                    let result = read.run(&hub);
+                    let result = read.run(&hub, &caller);
                     bytes += result.as_ref().map_or(0, bytes_of_data);
                     results.push(result);
                 }
@@ -368,7 +369,9 @@ impl<'a> SocketSession<'a> {
         if generation != self.generation {
             self.generation = generation;
             let (session, hub) = (&self.session, &self.state.hub);
-            self.watches.follow(|device| hub.series_of(&*session.device(hub, device.id).ok()?).ok());
+            self.watches.follow(|device| {
+                hub.live_series_of(session.caller(), &*session.device(hub, device.id).ok()?).ok()
+            });
             self.follow_devices(out).await?;
         }
         Ok(out.ping().await?)
@@ -381,7 +384,7 @@ impl<'a> SocketSession<'a> {
         for Summary { id, device, series, keys, kind } in all {
             let hub = &self.state.hub;
             let now = self.session.device(hub, device).and_then(|device| {
-                let series = hub.series_of(&device)?;
+                let series = hub.live_series_of(self.session.caller(), &device)?;
                 Ok((device, series))
             });
             match now {

@@ -295,7 +295,7 @@ mod tests {
 
     type Flat = Vec<(i64, String, Vec<(i64, Value)>)>;
 
-    /// Everything that updates mean for all subscriptions.
+    /// The lists of updates for all subscriptions.
     fn sort_out(all: &mut Subscriptions, updates: Vec<Update>) -> Flat {
         let updates: Vec<_> = updates.into_iter().map(Arc::new).collect();
         let mut found = Vec::new();
@@ -320,7 +320,7 @@ mod tests {
             sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
         };
         let value = Value::I64;
-        // Older than the initial reply, then older than an update; the repetition of the reply is still known as one.
+        // The values are older than the initial reply, then older than an update. The session still drops a repetition of the reply.
         assert_eq!(after(vec![update(1, "a", 9, 7), update(1, "a", 10, 2)]), []);
         assert_eq!(after(vec![update(1, "a", 30, 3), update(1, "a", 20, 4)]), [(30, value(3))]);
         assert_eq!(after(vec![update(1, "a", 29, 5)]), []);
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(after(vec![update(1, "a", 10, 2), update(1, "a", 10, 2)]), [(10, value(2))]);
         assert_eq!(after(vec![update(1, "a", 11, 2)]), [(11, value(2))]);
         assert_eq!(after(vec![update(1, "a", 9, 7), update(1, "a", 10, 2)]), [(9, value(7))]);
-        // Overwritten between: the client must end with the value that won.
+        // Another value replaced it in between: the client must end with the stored value.
         assert_eq!(
             after(vec![update(1, "a", 10, 1), update(1, "a", 10, 2)]),
             [(10, value(1)), (10, value(2))]
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_subscriptions_remember_is_bounded_and_comes_back() {
+    fn the_memory_of_subscriptions_is_bounded_and_released() {
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
         let limit = |name, bytes| Limit { name, bytes };
         let (share, login, total) = (limit("ONE", 10_000), limit("LOGIN", 20_000), limit("ALL", 20_000));

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_value_is_not_told_after_a_newer_one() {
+    fn a_late_value_is_not_sent_after_a_newer_one() {
         let mut watch = watch_of(json!({}));
         let mut after = |ms, value| texts(&mut watch, vec![update(10, "a", ms, Value::I64(value))]).remove(0);
         assert_eq!(after(2_000, 1), r#"{"watchId":1,"rows":[[0,2000,{"a":"1"}]]}"#);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_comes_also_when_there_is_nothing_new() {
+    fn a_message_is_sent_also_without_new_values() {
         assert_eq!(texts(&mut watch_of(json!({})), vec![]), [r#"{"watchId":1,"rows":[]}"#]);
     }
 
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_are_gone_or_moved_keep_their_places() {
+    fn deleted_and_moved_devices_keep_their_positions() {
         let mut watches = Watches::default();
         watches.add(watch_of(json!({}))).unwrap();
         watches.follow(|device| (device.id == Uuid::from_u128(2)).then_some(SeriesId(25)));
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_watch_may_ask_has_bounds() {
+    fn the_keys_and_devices_of_a_watch_are_bounded() {
         check_command(&command(json!({ "interval": 200, "keys": ["a"] }))).unwrap();
         check_command(&command(json!({ "entityIds": [] }))).unwrap();
         for (members, word) in [

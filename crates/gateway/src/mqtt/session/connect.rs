@@ -214,7 +214,7 @@ fn terms(
 }
 
 fn write_refusal(connect: &Connect<'_>, refused: &Refused, context: &mut Context<'_>) {
-    // Unlike acks, CONNACK may always have a reason, whatever Request Problem Information says [MQTT-3.1.2-29].
+    // Unlike acks, CONNACK may always have a reason, also without Request Problem Information [MQTT-3.1.2-29].
     let properties = reason_string(&refused.cause);
     let code = match connect.version {
         ProtocolVersion::V5 => refused.code.0,

@@ -25,7 +25,7 @@ impl SessionEnd {
         self.label.is_some_and(|label| labels.contains(&label))
     }
 
-    /// The session ends without a refusal: the client has disconnected or is gone, or CONNACK told it the reason.
+    /// The session ends without a refusal: the client has disconnected or is gone, or CONNACK had the reason.
     pub(crate) fn normal(cause: impl Into<String>) -> Self {
         Self { reason: None, cause: cause.into(), label: None }
     }

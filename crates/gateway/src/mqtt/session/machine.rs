@@ -48,7 +48,7 @@ impl Session {
     pub(crate) fn end(self, clients: &Clients, now_s: u32) -> Option<Box<Connected>> {
         let Self::Connected(mut connected) = self else { return None };
         clients.unregister(&connected.client, connected.connection, connected.keep_qos2_s, now_s);
-        // The will needs neither of them.
+        // The will needs neither topic aliases nor QoS 2 identifiers.
         connected.aliases = Vec::new();
         connected.qos2 = SharedQos2::default();
         connected.will.is_some().then_some(connected)

@@ -71,7 +71,7 @@ impl Connected {
     }
 
     fn on_disconnect(&mut self, disconnect: Disconnect<'_>) -> Result<(), SessionEnd> {
-        // 0x04 asks for the will in spite of the DISCONNECT [MQTT5 3.14.2.1].
+        // Reason code 0x04 requests the will in spite of the DISCONNECT [MQTT5 3.14.2.1].
         if disconnect.reason != ReasonCode::DISCONNECT_WITH_WILL {
             self.will = None;
         }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_string_is_for_who_wants_it_and_has_room_for_it() {
+    fn a_reason_string_is_sent_if_requested_and_within_the_packet_size() {
         // Header 2, identifier 2, code 1, length of the properties 1, property 1 + 2 + 12.
         let text = Some("twelve bytes".to_owned());
         assert_eq!(refusal(peer(true, 21), 0), text);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_explains_itself_where_it_fits() {
+    fn a_disconnect_has_a_reason_string_where_it_fits() {
         let length = |packet_bytes_max| {
             let mut out = Vec::new();
             peer(false, packet_bytes_max).write_disconnect(ReasonCode::SERVER_BUSY, "a cause", &mut out);

@@ -105,7 +105,7 @@ fn lengths_have_bounds() {
 }
 
 #[test]
-fn first_messages() {
+fn first_messages_are_decoded() {
     assert_eq!(take_first(&mut first(SSL_REQUEST, b"")), Ok(Some(First::Tls)));
     assert_eq!(take_first(&mut first(GSS_REQUEST, b"")), Ok(Some(First::Kerberos)));
     let cancel = First::Cancel { process: 1, secret: -2 };
@@ -118,7 +118,7 @@ fn first_messages() {
 }
 
 #[test]
-fn counts_and_formats_that_lie_are_refused() {
+fn wrong_counts_and_formats_are_refused() {
     assert_eq!(one(b'P', b"\0\0\xff\xff"), Err(Malformed::Short("Parse")));
     assert_eq!(one(b'B', b"\0\0\0\0\xff\xff"), Err(Malformed::Short("Bind")));
     assert_eq!(one(b'B', b"\0\0\0\x01\0\x07\0\0\0\0"), Err(Malformed::Format(7)));

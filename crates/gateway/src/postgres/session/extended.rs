@@ -39,7 +39,7 @@ impl Session {
             return Err(PgError::new("54000", message).into());
         }
         if name.is_empty() {
-            // It is replaced, and its bytes are those of the new one.
+            // The new statement replaces the unnamed one, whose bytes are released.
             self.statements.remove("");
         }
         let held = hold_statement(&self.held, text)?;
@@ -136,7 +136,7 @@ impl Session {
                     let progress = self.send_rows(rows, &fields, rows_max).await?;
                     self.push_progress("SELECT", progress)?;
                 }
-                // Asked again, a finished portal gives no more rows.
+                // A finished portal returns no more rows.
                 self.keep_portal(name.into(), portal)?;
             }
             Statement::Show { name } => {

@@ -159,7 +159,7 @@ impl Session {
             })
         };
         tokio::select! {
-            // A message that is there is answered before the end.
+            // The session answers a received message before it ends.
             biased;
             message = reading => message,
             () = login_ended(changes, registry, caller) => Err(Ended::Refused(no_login())),

@@ -35,7 +35,7 @@ impl Session {
                 "BEGIN"
             }
             Statement::Commit => {
-                // A transaction with an error in it cannot be kept; there is nothing in it to lose.
+                // COMMIT of a failed transaction rolls it back. Sessions only read, so no change is lost.
                 let failed = self.transaction == TransactionStatus::Error;
                 self.end_transaction();
                 if failed { "ROLLBACK" } else { "COMMIT" }
@@ -140,7 +140,7 @@ impl Session {
         Ok(self.unless_cancelled(hub.sql(text, Vec::new(), &reader)).await??)
     }
 
-    /// Sends up to `rows_max` rows. It asks for the next batch after it has sent the last one.
+    /// Sends up to `rows_max` rows. It takes the next batch after it has sent the last one.
     pub(super) async fn send_rows(
         &mut self,
         rows: &mut Rows,
@@ -152,7 +152,7 @@ impl Session {
             if !rows.is_at_hand() && !self.unless_cancelled(rows.advance()).await?? {
                 return Ok(Progress::Complete(sent));
             }
-            // Checks for one row more than it sends: otherwise the client would ask once more after the last row.
+            // Checks for one row more than it sends: otherwise the client would request more rows after the last one.
             if sent == rows_max {
                 return Ok(Progress::Suspended);
             }

@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn a_page_with_more_lengths_than_values_is_none() {
-        // Blocks of 128 in 4, three lengths of which each is one more than the last, and a text behind them.
+    fn a_page_with_more_lengths_than_values_is_refused() {
+        // Blocks of 128 values in 4 miniblocks, three lengths, each one more than the last, and a text after them.
         let right = [0x80, 0x01, 0x04, 0x03, 0x02, 0x02, 0, 0, 0, 0, b'a'];
         assert_eq!(skip_packed(&right), Some((3, &b"a"[..])));
         let of = |bytes: &[u8], encoding| has_right_lengths(&page(bytes, encoding), false);
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(of(&twice, Encoding::DELTA_BYTE_ARRAY), Some(true));
         let four = [0x80, 0x01, 0x04, 0x04, 0x02, 0x02, 0, 0, 0, 0];
         assert_eq!(of(&[&right[..10], &four[..]].concat(), Encoding::DELTA_BYTE_ARRAY), Some(false));
-        // Two thousand million lengths in one block, each of no bits.
+        // Two thousand million lengths in one block, each of zero bits.
         let many = [0x80, 0x80, 0x80, 0x80, 0x08, 0x01, 0x80, 0x80, 0x80, 0x80, 0x08, 0x02, 0x02, 0x00];
         assert_eq!(of(&many, Encoding::DELTA_LENGTH_BYTE_ARRAY), Some(false));
         assert_eq!(of(&many, Encoding::PLAIN), Some(true));

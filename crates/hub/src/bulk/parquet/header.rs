@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_what_its_page_unfolds_to() {
+    fn a_header_has_the_unpacked_size_of_its_page() {
         let header = read(&[&with_end()[..], &[0xff; 9]].concat()).unwrap();
         let expected = PageHeader {
             header_bytes: 28,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_has_no_sizes_is_no_header() {
+    fn a_truncated_header_or_one_without_sizes_is_refused() {
         for len in 0..DATA.len() {
             assert_eq!(read(&DATA[..len]), None, "{len}");
         }

@@ -52,9 +52,9 @@ impl Pages {
             true => bytes * rows.min(in_page).max(1),
             false => bytes,
         };
-        // A window of pages: all but the first and the last are in it whole, so they have fewer rows than that together.
+        // A window of `rows` rows contains all its pages whole except the first and the last, so the whole ones have fewer rows.
         let (mut first, mut bytes, mut largest, mut between) = (0, 0_u64, 0, 0_u64);
-        // A page has 31 bits of bytes and few rows are asked for, so sums do not overflow.
+        // The size of a page has 31 bits and callers request few rows, so sums do not overflow.
         for (last, page) in self.data.iter().enumerate() {
             bytes += unfolded(page);
             if last > first + 1 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_rows_are_read_at_once_where_they_hold_more() {
+    fn fewer_rows_are_read_at_once_where_rows_are_larger() {
         let small = column(MIB, &[(MIB, 20_000), (MIB, 20_000)]);
         assert_eq!(rows_at_once(&[small], 8_192, 64 * MIB), Some(8_192));
         // Each row has a page of its own that unfolds to sixteen mebibytes.

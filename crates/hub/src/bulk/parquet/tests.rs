@@ -38,7 +38,7 @@ fn texts(count: usize, bytes: usize) -> ArrayRef {
 }
 
 #[test]
-fn every_row_comes_and_columns_that_no_table_takes_are_nothing() {
+fn every_row_is_read_and_unsupported_columns_are_skipped() {
     let mut words = StringDictionaryBuilder::<Int32Type>::new();
     (0..20_000).for_each(|row| words.append_value(format!("a word of a dictionary {}", row % 7)));
     let mut lists = ListBuilder::new(Int64Array::builder(0));
@@ -67,7 +67,7 @@ fn every_row_comes_and_columns_that_no_table_takes_are_nothing() {
 }
 
 #[test]
-fn a_file_that_unfolds_to_much_is_read_a_few_rows_at_once() {
+fn a_file_with_large_pages_is_read_a_few_rows_at_once() {
     // A page for each row: ten rows are 80 MiB.
     let pages = file(vec![("t", texts(10, 8 * MIB))], plain().set_data_page_size_limit(1));
     assert!(pages.len() < MIB, "{}", pages.len());
@@ -75,7 +75,7 @@ fn a_file_that_unfolds_to_much_is_read_a_few_rows_at_once() {
     let sizes: Vec<usize> = batches.iter().map(RecordBatch::num_rows).collect();
     assert_eq!(sizes.iter().sum::<usize>(), 10, "{sizes:?}");
     assert!(sizes.iter().all(|rows| *rows <= 8), "{sizes:?}");
-    // One text for all rows is held once.
+    // A text that all rows share is in memory once.
     let mut words = StringDictionaryBuilder::<Int32Type>::new();
     let long = "x".repeat(4 * MIB);
     (0..200).for_each(|_| words.append_value(&long));
@@ -87,7 +87,7 @@ fn a_file_that_unfolds_to_much_is_read_a_few_rows_at_once() {
 }
 
 #[test]
-fn a_row_that_unfolds_to_too_much_and_too_many_rows_are_refused() {
+fn too_large_rows_and_too_many_rows_are_refused() {
     let row = file(vec![("t", texts(1, 80 * MIB))], plain());
     assert!(row.len() < MIB, "{}", row.len());
     let error = read(row.clone(), BOUNDS).unwrap_err().to_string();
@@ -100,7 +100,7 @@ fn a_row_that_unfolds_to_too_much_and_too_many_rows_are_refused() {
 }
 
 #[test]
-fn texts_that_are_folded_are_read_a_few_at_once() {
+fn delta_encoded_texts_are_read_a_few_at_once() {
     let versions = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0];
     for (encoding, version) in [Encoding::DELTA_BYTE_ARRAY, Encoding::DELTA_LENGTH_BYTE_ARRAY]
         .into_iter()
@@ -109,7 +109,7 @@ fn texts_that_are_folded_are_read_a_few_at_once() {
         let folded = |column: ArrayRef| {
             file(vec![("t", column)], plain().set_encoding(encoding).set_writer_version(version))
         };
-        // Two mebibytes of one text, which is each row.
+        // Each row is the same text of two mebibytes.
         let batches = read(folded(texts(40, 2 * MIB)), BOUNDS).unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 40);
         assert!(batches.iter().all(|rows| rows.num_rows() <= 32), "{encoding} {}", batches[0].num_rows());
@@ -124,14 +124,14 @@ fn texts_that_are_folded_are_read_a_few_at_once() {
 }
 
 #[test]
-fn a_damaged_page_is_an_error_whatever_is_damaged() {
+fn every_damage_of_a_page_is_an_error() {
     let whole = file(vec![("n", Arc::new(Int64Array::from_iter_values(0..100)))], plain());
     let footer = u32::from_le_bytes(whole[whole.len() - 8..whole.len() - 4].try_into().unwrap()) as usize;
     for position in 0..whole.len() - 8 - footer {
         for flip in [0x01, 0x80, 0xff] {
             let mut bytes = whole.to_vec();
             bytes[position] ^= flip;
-            // Not every byte has a checksum; what counts is that nobody dies of it.
+            // Some bytes have no checksum. The reader must not panic in any case.
             drop(read(bytes.into(), BOUNDS));
         }
     }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::*;
 
 #[test]
-fn an_added_device_is_found_every_way() {
+fn an_added_device_is_found_by_id_name_and_token() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
@@ -68,7 +68,7 @@ fn bad_names_and_tokens_are_refused_with_the_reason() {
 }
 
 #[test]
-fn duplicates_are_refused_and_the_token_is_not_told() {
+fn duplicates_are_refused_without_naming_the_token() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
@@ -138,7 +138,7 @@ fn a_bulk_request_is_all_or_nothing_and_may_be_repeated() {
 }
 
 #[test]
-fn endless_bulk_requests_are_refused() {
+fn too_large_bulk_requests_are_refused() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
@@ -178,7 +178,7 @@ fn pages_cover_everything_once_in_order() {
 }
 
 #[test]
-fn a_replaced_token_and_a_deleted_device_open_nothing_and_the_doors_hear_of_it() {
+fn replaced_tokens_and_deleted_devices_are_refused_and_the_doors_are_notified() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
@@ -209,7 +209,7 @@ fn a_replaced_token_and_a_deleted_device_open_nothing_and_the_doors_hear_of_it()
 }
 
 #[test]
-fn a_renamed_device_keeps_its_identity_and_token_and_the_doors_hear_of_it() {
+fn a_renamed_device_keeps_its_id_and_token_and_the_doors_are_notified() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();

@@ -12,7 +12,7 @@ fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }
 
-/// What a kill -9 leaves: the files as they are while the registry is open, in another directory.
+/// A copy of the files while the registry is open, as kill -9 would leave them.
 fn killed(fixture: &Fixture) -> Fixture {
     let copy = Fixture::new();
     for entry in fs::read_dir(fixture.directory.path()).unwrap() {
@@ -27,7 +27,7 @@ fn write_ahead_log(fixture: &Fixture) -> PathBuf {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn acknowledged_changes_survive_a_kill() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
@@ -41,7 +41,7 @@ fn what_was_acknowledged_survives_a_kill() {
 }
 
 #[test]
-fn a_bulk_request_cut_off_on_its_way_to_the_disk_is_there_in_full_or_not_at_all() {
+fn a_truncated_bulk_request_is_recovered_in_full_or_not_at_all() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let before = fs::metadata(write_ahead_log(&fixture)).unwrap().len();
@@ -90,7 +90,7 @@ fn a_failed_commit_changes_nothing_in_memory() {
 }
 
 #[test]
-fn the_file_is_its_owners_alone() {
+fn only_the_owner_can_read_the_file() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let add = |name| registry.add_device(registry.default_tenant(), new_device(name));
@@ -121,7 +121,7 @@ fn a_registry_of_version_1_opens_with_its_users_and_their_sessions() {
     let registry = fixture.open();
     let admin = registry.users(registry.default_tenant())[0].clone();
     registry.set_password(ADMIN_LOGIN, "a password").unwrap();
-    // A token of a release that knew no epochs.
+    // A token of a release without epochs.
     let pair =
         registry.open_session(&User { session_epoch: 0, ..User::clone(&admin) }, Timestamp::from_micros(0));
     drop(registry);
@@ -134,7 +134,7 @@ fn a_registry_of_version_1_opens_with_its_users_and_their_sessions() {
 }
 
 #[test]
-fn other_files_and_newer_registries_are_refused_and_left_alone() {
+fn other_files_and_newer_registries_are_refused_and_unchanged() {
     let refusal = |prepare: &dyn Fn(&Path)| {
         let fixture = Fixture::new();
         prepare(&fixture.path());
@@ -163,7 +163,7 @@ fn other_files_and_newer_registries_are_refused_and_left_alone() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_named() {
+fn a_missing_directory_is_named() {
     let error = Registry::open(Path::new("/nonexistent/registry.db")).unwrap_err().to_string();
     assert!(error.contains("cannot create /nonexistent/registry.db"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The registry as its callers see it, on real files.
+//! The interface of the registry, on real files.
 
 mod device;
 mod file;

@@ -13,7 +13,7 @@ fn later(seconds: i64) -> Timestamp {
 }
 
 #[test]
-fn the_first_start_makes_an_administrator_whose_password_is_kept_once() {
+fn the_first_start_creates_an_administrator_and_keeps_the_password_once() {
     let fixture = Fixture::new();
     let (registry, first_start) = Registry::open(&fixture.path()).unwrap();
     let first_start = first_start.unwrap();
@@ -217,7 +217,7 @@ fn a_user_added_under_the_login_of_a_deleted_one_does_not_inherit_its_sessions()
 }
 
 #[test]
-fn another_key_ends_all_sessions_for_good() {
+fn a_new_key_ends_all_sessions() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let admin = registry.users(registry.default_tenant())[0].clone();
@@ -240,7 +240,7 @@ fn another_key_ends_all_sessions_for_good() {
 }
 
 #[test]
-fn the_file_with_the_first_password_goes_when_the_password_is_another() {
+fn the_file_with_the_first_password_is_removed_when_the_password_changes() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let file = fixture.directory.path().join(ADMIN_PASSWORD_FILE);

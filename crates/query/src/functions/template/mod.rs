@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_do_what_they_do_in_postgresql() {
+    fn templates_have_the_results_of_postgresql() {
         let mut wrong = Vec::new();
         for line in GOLDEN.lines() {
             let [kind, value, template, expected] = line.split('~').collect::<Vec<_>>().try_into().unwrap();

@@ -1,4 +1,4 @@
-//! Filling compared with a simple model, for random rows that come in random pieces.
+//! Gap filling compared with a simple model, for random rows in random batches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn groups(dice: &mut Dice, has_keys: bool) -> Vec<Vec<Row>> {
     groups
 }
 
-/// What is expected, found without any thought for how much is known when.
+/// The expected rows, computed from all input rows at once.
 fn model(groups: &[Vec<Row>], has_keys: bool) -> Vec<Row> {
     let mut expected = Vec::new();
     let nothing = vec![Vec::new()];
@@ -129,7 +129,7 @@ fn model(groups: &[Vec<Row>], has_keys: bool) -> Vec<Row> {
     expected
 }
 
-/// Pushes the rows in pieces and collects what comes; the batches are as small as was asked for.
+/// Pushes the rows in pieces and collects the output; its batches have the requested size.
 fn fill(shape: &Arc<Shape>, input: &[Row], rows_max: usize, mut piece: impl FnMut() -> usize) -> Vec<Row> {
     let mut filling = Filling::new(Arc::clone(shape), schema(), rows_max);
     let mut found = Vec::new();
@@ -154,7 +154,7 @@ fn fill(shape: &Arc<Shape>, input: &[Row], rows_max: usize, mut piece: impl FnMu
 }
 
 #[test]
-fn rows_in_any_pieces_give_what_the_model_gives() {
+fn rows_in_any_pieces_give_the_rows_of_the_model() {
     let mut dice = Dice(42);
     let (mut made, mut lines) = (0, 0);
     for round in 0..2_000 {
@@ -164,7 +164,7 @@ fn rows_in_any_pieces_give_what_the_model_gives() {
         let input: Vec<Row> = groups.concat();
         let rows_max = 1 + dice.below(30) as usize;
         let found = fill(&shape, &input, rows_max, || 1 + dice.below(12) as usize);
-        // Without keys the column is filled like any other that nothing is said about.
+        // Without keys the column is filled like any other column.
         assert_eq!(found, model(&groups, has_keys), "round {round}: {input:?}");
         made += found.len() - input.len();
         lines += found.iter().filter(|row| row.2.is_none() && row.4.is_some()).count();
@@ -173,7 +173,7 @@ fn rows_in_any_pieces_give_what_the_model_gives() {
 }
 
 #[test]
-fn what_waits_for_the_end_of_a_line_is_little() {
+fn few_rows_wait_for_the_end_of_a_line() {
     let shape = shape(vec![0]);
     let mut filling = Filling::new(Arc::clone(&shape), schema(), 1_000);
     let name = || Some("a".to_owned());

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     impl BatchRuns {
-        /// Of groups that have a value for each row.
+        /// The boundaries of groups that have a value for each row.
         pub(in super::super) fn of_rows(groups: &[ArrayRef], before: usize) -> Self {
             let values: Vec<_> = groups.iter().map(|group| GroupValues::Rows(Arc::clone(group))).collect();
             Self::of(&values, groups[0].len(), before).unwrap()

@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(found, groups[..groups.len() - 1]);
         found.extend(rows(&merger.finish().unwrap().unwrap()));
         assert_eq!(found, groups);
-        // One group of which nothing is over yet.
+        // One group that is still open.
         assert!(merger.add(&columns(&runs[1..3]), false).unwrap().is_none());
     }
 }

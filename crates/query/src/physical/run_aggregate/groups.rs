@@ -219,7 +219,7 @@ mod tests {
         (changes.set_indices().collect(), values.of_runs(&first_rows.to_vec().into()).unwrap())
     }
 
-    /// Of one tag `device` beside a time.
+    /// The groups of one tag `device` and a time.
     fn schema() -> Schema {
         let kind = [(COLUMN_KIND.to_owned(), "tag".to_owned())].into();
         let tag = Field::new("device", DataType::Utf8View, true).with_metadata(kind);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_at_more_than_a_tag_has_no_shortcut() {
+    fn expressions_of_more_than_one_tag_have_no_shortcut() {
         let column = |name: &str, index| Arc::new(Column::new(name, index)) as Arc<dyn PhysicalExpr>;
         let both: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(
             Arc::new(IsNullExpr::new(column("device", 1))),

@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts rows and keeps much room.
+    /// Counts rows and allocates much memory.
     struct Greedy(Vec<i64>);
 
     impl RunStates for Greedy {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_hold_much_are_given_on_and_then_none_are_left_to_give() {
+    fn large_runs_are_returned_early_and_once() {
         let mut runs = Runs::of(vec![Box::new(Greedy(Vec::new()))]);
         assert!(!runs.are_enough(1_000));
         let groups = |groups: &[i64]| vec![GroupValues::Rows(Arc::new(Int64Array::from(groups.to_vec())))];

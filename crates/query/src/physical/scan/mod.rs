@@ -1,6 +1,6 @@
 //! The operator that reads a table, and how it reads.
 //!
-//! [`ScanSpec`] is what a query asks of a table. [`StoreScan`] is DataFusion's operator over it. Its partitions share the readers of one
+//! [`ScanSpec`] is the part of a query that a table answers. [`StoreScan`] is DataFusion's operator over it. Its partitions share the readers of one
 //! execution ([`shared_readers`]). An operator that may block takes rows from [`PartitionRows`]; DataFusion takes them from a stream
 //! ([`row_stream`]), for which [`jobs`] read ahead.
 

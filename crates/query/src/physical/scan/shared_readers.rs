@@ -15,7 +15,7 @@ use store::{BatchReader, ReadOrder, StoreError, TableRead, TableSnapshot};
 use super::slices::{Slices, Slicing};
 use crate::column_kind::is_tag;
 
-/// How an operator reads the rows of a scan, beyond what the scan itself says.
+/// How an operator reads the rows of a scan, in addition to the properties of the scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReadMode {
     /// Tag columns are run-end encoded.

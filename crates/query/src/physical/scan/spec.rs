@@ -1,4 +1,4 @@
-//! What a query asks of a table.
+//! The part of a query that a table answers: columns, conditions, range of time, limit.
 
 use std::sync::Arc;
 

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_found_out_from_the_sort() {
+    fn the_sort_determines_the_filter() {
         let kind = |kind: &str| HashMap::from([(COLUMN_KIND.to_owned(), kind.to_owned())]);
         let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
         let schema: SchemaRef = Arc::new(Schema::new(vec![

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_read_as_postgresql_reads_them() {
+    fn arrays_are_parsed_as_in_postgresql() {
         for (text, expected) in [
             ("{}", vec![]),
             (" { } ", vec![]),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_is_refused() {
+    fn invalid_arrays_are_refused() {
         for text in
             ["", "a", "{", "{a", "{a,}", "{,a}", "{a}b", "{\"a", "{a\"b\"}", "{\"a\"b}", "{a b{c}}", "{\\"]
         {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use hub::csv::{CsvLines, Dialect};
 
 use super::open::open_registrar;
 use super::registrar::{Added, BulkAdd, NewDevice, Registrar};
@@ -106,9 +107,7 @@ fn add_many(args: &AddArgs, count: u32, registrar: &mut dyn Registrar) -> anyhow
         prefix = many.prefix
     ))?;
     if let (Some(mut file), Some(path)) = (file, &args.tokens) {
-        let lines: String =
-            added.tokens.iter().map(|(name, token)| format!("{},{token}\n", csv_cell(name))).collect();
-        let written = file.write_all(lines.as_bytes()).and_then(|()| file.sync_all());
+        let written = file.write_all(&token_lines(&added.tokens)).and_then(|()| file.sync_all());
         written
             .with_context(|| format!("the devices were added, but {} cannot be written", path.display()))?;
         return say(format_args!("tokens   {}", path.display()));
@@ -127,13 +126,15 @@ fn private_file(path: &Path) -> anyhow::Result<std::fs::File> {
     })
 }
 
-/// A cell of a CSV file, quoted if necessary.
-fn csv_cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
+/// A CSV line `name,token` for each device.
+fn token_lines(tokens: &[(String, String)]) -> Vec<u8> {
+    let mut lines = CsvLines::new(Dialect::EXPORT);
+    for (name, token) in tokens {
+        lines.text_cell(name.as_bytes());
+        lines.text_cell(token.as_bytes());
+        lines.end_line();
     }
+    lines.take()
 }
 
 #[cfg(test)]
@@ -141,8 +142,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        assert_eq!(csv_cell("dev-0"), "dev-0");
-        assert_eq!(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+    fn a_name_with_a_comma_or_quotes_is_quoted() {
+        let device = |name: &str, token: &str| (name.to_owned(), token.to_owned());
+        let lines = token_lines(&[device("dev-0", "tok0"), device("a,\"b\"", "tok1")]);
+        assert_eq!(String::from_utf8(lines).unwrap(), "dev-0,tok0\n\"a,\"\"b\"\"\",tok1\n");
     }
 }

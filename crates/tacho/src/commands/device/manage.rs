@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_running_server_knows_is_said_to_be_unknown() {
+    fn details_of_a_stopped_server_are_shown_as_unknown() {
         let text = lines(&details(None));
         assert!(text[5..].iter().all(|(_, text)| text.starts_with("unknown")));
         assert_eq!(as_json(&details(None))["refused"], serde_json::Value::Null);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_stays_text_and_nothing_stays_nothing() {
+    fn other_cells_stay_text_and_empty_cells_stay_empty() {
         for text in [
             "OFF",
             "nan",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn decimal_commas_are_read_where_they_are_said_and_recognised_elsewhere() {
+    fn decimal_commas_are_read_with_the_option_and_recognised_without_it() {
         assert_eq!(value("1,5", DecimalMark::Comma), Some(json!(1.5)));
         assert_eq!(value("-12", DecimalMark::Comma), Some(json!(-12)));
         assert_eq!(value("1.5", DecimalMark::Comma), Some(json!("1.5")));

@@ -1,7 +1,7 @@
 //! Opens CSV files: finds the delimiter, refuses other kinds of files, knows the line of a row.
 //!
 //! With a wrong delimiter a file would become one column. So the first line decides unless `--delimiter` is given, and an
-//! ambiguous line is an error that asks for the option.
+//! ambiguous line is an error that names the option.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -19,7 +19,7 @@ use crate::limits::{CSV_HEAD_BYTES, CSV_ROW_BYTES_MAX};
 pub(super) struct Dialect {
     /// The character between cells; `None` looks for it in the first line.
     pub delimiter: Option<u8>,
-    /// The decimal mark of numbers; `None` is a point, and a number with a comma is an error that asks for the option.
+    /// The decimal mark of numbers; `None` is a point, and a number with a comma is an error that names the option.
     pub decimal: Option<DecimalMark>,
 }
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_says_what_stands_between_cells() {
+    fn the_first_line_determines_the_delimiter() {
         for (text, expected) in [
             ("a,b\n1,2\n", b','),
             ("a;b\n1,5;2\n", b';'),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_asked_for_and_what_is_no_csv_is_named() {
+    fn ambiguous_delimiters_need_the_option_and_invalid_files_are_named() {
         let wide: Vec<u8> = "a,b\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         for (bytes, wanted, expected) in [
             (b"a;b, c;d\n".as_slice(), None, "has ',' and ';'; say with --delimiter"),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn delimiters_are_read_as_they_are_typed() {
+    fn delimiters_are_parsed() {
         assert_eq!(parse_delimiter(";"), Ok(b';'));
         assert_eq!(
             (parse_delimiter("tab"), parse_delimiter("\\t"), parse_delimiter("\t")),

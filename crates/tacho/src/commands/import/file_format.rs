@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_say_how_files_are_written_if_they_agree() {
+    fn equal_file_extensions_select_the_format() {
         let of = |names: &[&str]| FileFormat::of(&names.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(of(&["a.parquet", "b.parquet"]), Ok(FileFormat::Parquet));
         assert_eq!(of(&["a.csv", "b.txt", "c"]), Ok(FileFormat::Csv));

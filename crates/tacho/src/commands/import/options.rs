@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_go_together_are_taken() {
+    fn options_that_fit_together_are_accepted() {
         let table = |format| Ok(Task::Table("t".into(), format));
         for (line, expected) in [
             ("--device car a.csv", Ok(Task::Devices(DeviceOf::Named("car".into())))),

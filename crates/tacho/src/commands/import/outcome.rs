@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_option_that_would_mend_a_time_is_found() {
+    fn the_option_that_makes_a_time_plausible_is_found() {
         let now = model::Timestamp::from_micros(1_732_540_000_000_000);
         let rules = ImportRules::of(&IngestLimits::default(), now, false);
         let precision = |number: i64, unit: Unit| {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_names_what_was_skipped_and_what_was_changed() {
+    fn a_report_names_skipped_and_changed_values() {
         let counts = ImportCounts {
             rows: 5,
             values: 7,

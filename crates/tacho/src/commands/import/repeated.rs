@@ -1,5 +1,5 @@
 //! Counts rows of one file with the tags and the time of an earlier row. The store merges them into one row, in which the
-//! later value wins. The report tells the user, because the cause may be a time that was cut or a missing tag.
+//! later value wins. The report counts such rows, because the cause may be a time that was cut or a missing tag.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};

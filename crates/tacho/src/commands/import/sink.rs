@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_counts_come_back() {
+    fn the_counts_of_a_server_are_read() {
         let mut answer = serde_json::json!({
             "rows": 1, "values": 2, "withoutTime": 3, "withoutValue": 4, "timeOutOfRange": 5, "implausible": 6,
             "firstImplausibleUs": 7, "tooOld": 8, "badTags": 9, "badTagsReason": "no", "tooLarge": 10, "tooLong": 11,

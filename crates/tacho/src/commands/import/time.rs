@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_as_they_are_written() {
+    fn times_are_read_in_all_forms() {
         for (format, zone, text) in [
             ("rfc3339", "", "2024-05-01T08:00:00Z"),
             ("rfc3339", "", "2024-05-01 10:00:00+02:00"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn microseconds_are_kept_and_what_is_finer_is_told() {
+    fn microseconds_are_kept_and_finer_times_are_reported() {
         for (format, text, micros, cut) in [
             ("s", "1714550400.25", 250_000, false),
             ("s", "1714550400.123456", 123_456, false),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_counted_with_what_became_of_them() {
+    fn times_are_counted_by_result() {
         let texts =
             ["2024-05-01T10:00:00.0000001", "noon", "2024-10-27T02:30:00", "2024-03-31T02:30:00", "midnight"];
         let count = |reader: &TimeReader| {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_an_error_that_quotes_it() {
+    fn an_invalid_time_is_an_error_that_quotes_it() {
         for (format, text) in [
             ("rfc3339", "1714550400"),
             ("s", "noon"),

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_servers_report_comes_back() {
+    fn the_report_of_a_server_is_read() {
         let finding = serde_json::json!({
             "severity": "damage", "path": "/d/parts/1", "offset": 32_768, "what": "bad block", "means": "lost",
             "action": "restore", "table": "t", "rows": 7,

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_completed_to_everything() {
+    fn an_empty_prefix_completes_to_all_names() {
         assert_eq!(words().find("SELECT ", 7), (7, vec![]));
         assert_eq!(words().find("SELECT ä,", 10), (10, vec![]));
     }

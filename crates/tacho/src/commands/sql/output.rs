@@ -56,7 +56,7 @@ impl Output {
         if answered.is_err()
             && let Some((path, _)) = &self.file
         {
-            // An incomplete file must not look like an answer.
+            // An incomplete file must not look like a complete answer.
             drop(std::fs::remove_file(path));
         }
         answered

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_turn_over_without_a_word() {
+    fn settings_without_a_value_are_toggled() {
         let both = [expanded("", Expanded::Auto), expanded("", Expanded::On)];
         assert_eq!(both, [Some(Expanded::On), Some(Expanded::Off)]);
         assert_eq!(expanded("AUTO", Expanded::On), Some(Expanded::Auto));

@@ -194,7 +194,7 @@ mod tests {
         "rows":[["truck 7",52.5],["Lkw ä",null],["a\nb",-1]],"row_count":3}"#;
 
     #[test]
-    fn numbers_stand_right_and_controls_are_shown() {
+    fn numbers_are_right_aligned_and_control_characters_are_shown() {
         let lines = table(ANSWER).lines(None);
         let expected = "\
 ┌─────────┬───────┐
@@ -253,7 +253,7 @@ speed  │ -1
     }
 
     #[test]
-    fn an_answer_that_failed_on_the_way_is_an_error() {
+    fn an_answer_with_a_late_error_is_an_error() {
         let json = r#"{"columns":[],"rows":[],"error":{"status":422,"message":"too slow"}}"#;
         assert_eq!(Table::parse(json.as_bytes()).unwrap_err().to_string(), "too slow");
     }

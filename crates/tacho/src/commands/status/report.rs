@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ready_server_is_told_in_lines() {
+    fn the_report_of_a_ready_server_has_all_lines() {
         let mut report = told(json!({ "log_pending_bytes": 0, "memtable_bytes": 2_048 }));
         report.tables =
             Some(vec![Table { table: "telemetry".into(), series: 2_000, rows: 1_000_000, bytes: 1_024 }]);
@@ -266,7 +266,7 @@ table        telemetry: 1,000,000 rows of 2,000 series, 1.00 KiB"
     }
 
     #[test]
-    fn a_server_that_takes_no_writes_is_not_ready_and_says_why() {
+    fn a_server_that_refuses_writes_is_not_ready_and_has_a_reason() {
         let sealed = told(json!({ "sealed": "cannot write the log", "busy": "the disk is full" }));
         assert_eq!((sealed.state, sealed.reasons.len()), (State::Sealed, 2));
         let busy = told(json!({ "sealed": null, "busy": "the disk is full" }));

@@ -1,14 +1,11 @@
 //! `tacho table drop-column`.
 
-use std::io::{self, Write};
-
-use anyhow::Context;
 use clap::Args;
 use hub::bulk::{TableColumn, drop_key};
 use serde_json::{Value, json};
 
 use super::columns::{column_of, json_of};
-use super::confirm::confirm;
+use super::confirm::{DropArgs, confirm};
 use crate::client::{Api, ServerArgs, escaped};
 use crate::config::Config;
 use crate::data_args::DataArgs;
@@ -34,15 +31,8 @@ pub(crate) struct DropColumnArgs {
     table: String,
     /// The key, as in the column KEY of `tacho table columns`
     key: String,
-    /// Only says which columns would go
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Drops the columns without asking
-    #[arg(long)]
-    yes: bool,
-    /// Prints what was done as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    drop: DropArgs,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -52,21 +42,18 @@ pub(crate) struct DropColumnArgs {
 /// Runs the command.
 pub(crate) fn run(args: &DropColumnArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
-    if !args.dry_run && !args.yes {
+    if !args.drop.dry_run && !args.drop.yes {
         let columns = drop_columns(args, &config, true)?;
-        // The question is no part of the result.
-        writeln!(io::stderr(), "{}", sentence(args, &columns, "would be dropped for good"))
-            .context("cannot write to standard error")?;
-        confirm("Drop them?")?;
+        confirm(&sentence(args, &columns, "would be dropped for good"))?;
     }
-    let columns = drop_columns(args, &config, args.dry_run)?;
-    if args.json {
+    let columns = drop_columns(args, &config, args.drop.dry_run)?;
+    if args.drop.json {
         let columns: Vec<Value> = columns.iter().map(json_of).collect();
         return say(
-            json!({ "table": args.table, "key": args.key, "columns": columns, "changed": !args.dry_run }),
+            json!({ "table": args.table, "key": args.key, "columns": columns, "changed": !args.drop.dry_run }),
         );
     }
-    say(sentence(args, &columns, if args.dry_run { "would be dropped for good" } else { "dropped" }))
+    say(sentence(args, &columns, if args.drop.dry_run { "would be dropped for good" } else { "dropped" }))
 }
 
 fn sentence(args: &DropColumnArgs, columns: &[TableColumn], what: &str) -> String {

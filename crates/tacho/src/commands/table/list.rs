@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_says_what_is_known() {
+    fn a_listing_shows_known_values_and_dashes() {
         let table = serde_json::json!({
             "table": "t", "series": 1_000, "rows": 2, "bytes": 1_024, "rawBytes": 4_096, "oldestUs": 0,
             "newestUs": 1_000_001, "ttlS": 172_800,

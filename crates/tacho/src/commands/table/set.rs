@@ -1,14 +1,11 @@
 //! `tacho table set`.
 
-use std::io::{self, Write};
-
-use anyhow::Context;
 use clap::Args;
 use hub::clock::system_now;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
-use super::confirm::confirm;
+use super::confirm::{DropArgs, confirm};
 use super::ttl::{Ttl, kept};
 use crate::client::ServerArgs;
 use crate::config::Config;
@@ -38,15 +35,8 @@ pub(crate) struct SetArgs {
     /// Creates the table if it does not exist
     #[arg(long)]
     create: bool,
-    /// Only shows which rows would be dropped
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Drops rows without asking
-    #[arg(long)]
-    yes: bool,
-    /// Prints the result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    drop: DropArgs,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -65,13 +55,11 @@ pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     let days = expiring(args, &config)?;
     let rows = rows_of(&days);
-    if args.dry_run {
+    if args.drop.dry_run {
         return tell_set(args, &days, false);
     }
-    if rows > 0 && !args.yes {
-        // The question is no part of the result.
-        writeln!(io::stderr(), "{}", would_go(args, &days)).context("cannot write to standard error")?;
-        confirm("Drop them?")?;
+    if rows > 0 && !args.drop.yes {
+        confirm(&would_go(args, &days))?;
     }
     let stopped = || {
         let store = open_store(&config)?;
@@ -130,7 +118,7 @@ fn would_go(args: &SetArgs, days: &[Day]) -> String {
 
 fn tell_set(args: &SetArgs, days: &[Day], changed: bool) -> anyhow::Result<()> {
     let rows = rows_of(days);
-    if args.json {
+    if args.drop.json {
         let list: Vec<Value> = days.iter().map(|(day, rows)| json!({ "day": day, "rows": rows })).collect();
         return say(json!({
             "table": args.table,

@@ -97,7 +97,7 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // Nothing helps where that fails.
+        // If the terminal cannot be restored, the command has no other remedy.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_no_number_are_left_out_among_numbers_and_are_text_elsewhere() {
+    fn words_for_no_number_are_skipped_among_numbers_and_text_elsewhere() {
         let text = "n,t\n1,off\nNaN,nan\ninf,on\n";
         let (all, rows) = read(text, &roles(None)).unwrap();
         assert_eq!(all[1].values, [(1, json!("nan"))]);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decimal_comma_is_asked_about() {
+    fn a_decimal_comma_needs_the_option() {
         let error = read("a;b\n1;x\n1,5;y\n", &roles(None)).err().unwrap().to_string();
         assert!(
             error.contains("x.csv:3: \"1,5\" in the column \"a\"") && error.contains("--decimal ,"),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_an_error() {
+    fn bytes_that_are_not_utf8_are_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.csv");
         std::fs::write(&path, b"a\n\xff\xfe\n").unwrap();

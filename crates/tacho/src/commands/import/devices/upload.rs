@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_has_the_decimal_places_that_it_needs() {
+    fn a_time_has_the_necessary_decimal_places() {
         let text = |micros| serde_json::to_string(&Millis::of(micros)).unwrap();
         assert_eq!(text(1_714_550_400_500_000), "1714550400500");
         assert_eq!(text(1_714_550_400_500_400), "1714550400500.4");

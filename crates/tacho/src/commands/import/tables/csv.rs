@@ -187,7 +187,7 @@ impl Seen {
     }
 
     fn widen(&mut self, cell: &str, line: u64, mark: DecimalMark) {
-        // A word such as NaN does not make a column of numbers a column of text.
+        // A column of numbers with a word such as NaN stays a column of numbers.
         if cell.is_empty()
             || matches!(self.kind, Kind::Tag | Kind::Time | Kind::Unnamed)
             || is_not_finite(cell)
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_or_changed_is_counted() {
+    fn skipped_and_changed_values_are_counted() {
         let text = "ts,n,fine,\n2024-05-01T08:00:00Z,1,0.123456789012345678,x,y\n,,,\n2024-05-01T08:00:01Z,NaN,0.5\n";
         let mut file = open(text, &[], Dialect::default()).unwrap();
         let batch = file.next().unwrap().unwrap();
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn decimal_commas_are_asked_about_and_read_when_they_are_said() {
+    fn decimal_commas_need_the_option() {
         let text = "ts;x\n2024-05-01T08:00:00Z;1,5\n";
         let error = open(text, &[], Dialect::default()).err().unwrap().to_string();
         assert!(error.contains("a.csv:2: \"1,5\" in the column \"x\""), "{error}");
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_there_twice_or_not_at_all_are_refused() {
+    fn repeated_and_missing_names_are_refused() {
         let error = open("ts,a,a\n", &[], Dialect::default()).err().unwrap().to_string();
         assert!(error.contains("the columns 2 and 3 both become the key \"a\""), "{error}");
         let error = open("time,a\n", &[], Dialect::default()).err().unwrap().to_string();

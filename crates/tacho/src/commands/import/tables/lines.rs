@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_counted_with_the_first_reason() {
+    fn invalid_lines_are_counted_with_the_first_reason() {
         let text = b"# c\nm f=1 1\nm f= 2\nm f=1,f=2 3\nm f=1 9223372036854775807\n";
         let (batches, file) = read(text, Precision::S).unwrap();
         assert_eq!((batches[0].1.num_rows(), file.bad), (1, 3));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_ever_new_fields_and_tables_are_read_a_few_at_once() {
+    fn lines_with_many_fields_and_tables_are_read_a_few_at_once() {
         for of in [|n: usize| format!("m f{n}=1 {n}\n"), |n: usize| format!("m{n} f=1 {n}\n")] {
             let text: String = (0..20_000).map(of).collect();
             let (batches, file) = read(text.as_bytes(), Precision::S).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_end_is_refused_and_not_collected() {
+    fn a_line_without_an_end_is_refused_and_not_buffered() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f.lp");
         std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();

@@ -165,7 +165,7 @@ fn time(column: &dyn Array, row: usize, times: &TimeReader) -> Result<Time, Time
                 _ => times.parse(&number.to_string()),
             }
         }
-        // The shortest text for this number is probably the one that its writer meant.
+        // The shortest text of this number is probably the writer's text.
         DataType::Float64 => times.parse(&format!("{:?}", column.as_primitive::<Float64Type>().value(row))),
         DataType::Float32 => times.parse(&format!("{:?}", column.as_primitive::<Float32Type>().value(row))),
         DataType::Timestamp(..) | DataType::Date32 => {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_as_the_options_say() {
+    fn the_options_determine_how_times_are_read() {
         let epoch = |unit| Some(TimeFormat::Epoch(unit));
         let cases: Vec<(ArrayRef, Option<TimeFormat>, Option<&str>)> = vec![
             (Arc::new(Int64Array::from(vec![MAY_1ST])), epoch(Unit::Seconds), None),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_do_not_apply_and_times_that_mean_nothing_are_refused() {
+    fn inapplicable_options_and_times_out_of_range_are_refused() {
         let naive = || Arc::new(TimestampMicrosecondArray::from(vec![1])) as ArrayRef;
         let zoned = || Arc::new(TimestampMicrosecondArray::from(vec![1]).with_timezone("UTC")) as ArrayRef;
         let number = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_or_too_fine_is_counted() {
+    fn invalid_and_too_fine_times_are_counted() {
         let texts = StringArray::from(vec![Some("noon"), None, Some("2024-05-01T08:00:00.0000001Z")]);
         let (times, file) = read(Arc::new(texts), None, None).unwrap();
         assert_eq!(times, [None, None, Some(MAY_1ST * 1_000_000)]);

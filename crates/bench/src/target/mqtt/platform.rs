@@ -1,0 +1,241 @@
+//! The HTTP interface of the server behind the broker: the driver creates devices there and reads back acknowledged
+//! points. The run starts the server, or it is already running.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::Tally;
+use super::devices::DeviceOptions;
+use super::verify::{self, Job, Verification};
+use crate::command_line::{left_behind, shell_word};
+use crate::error::{Error, Result};
+use crate::http::Client;
+use crate::options::Context;
+use crate::passwords;
+use crate::payload::SEQUENCE_KEY;
+use crate::progress::Progress;
+use crate::scenario::Scenario;
+use crate::server::{ADMIN, DataDirectory, Server, ServerInstance};
+use crate::target::plan::target_url;
+use crate::target_url::{ASKED, MQTT, TargetUrl};
+
+const HTTP_PORT: u16 = 8_080;
+
+/// Keys of `[target]` besides the address.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TargetOptions {
+    http: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    provision: Option<bool>,
+    verify: Option<bool>,
+    data: Option<PathBuf>,
+}
+
+impl TargetOptions {
+    /// Refuses contradicting keys.
+    pub(super) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
+        if let Some(url) = &self.http {
+            TargetUrl::parse(url, &ASKED).map_err(|what| format!("target.http: {what}"))?;
+        }
+        if has_target && self.data.is_some() {
+            return Err("target.data is for a server that the run starts: leave out the target".to_owned());
+        }
+        if !has_target && (self.http.is_some() || self.user.is_some() || self.password.is_some()) {
+            return Err(
+                "target.http, user and password describe a running server: give target.url too".to_owned()
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether to create devices on a running server, and whether to read back what it stored.
+    fn provision_and_verify(&self) -> (bool, bool) {
+        let has_login = self.http.is_some() || self.password.is_some();
+        (self.provision.unwrap_or(has_login), self.verify.unwrap_or(has_login))
+    }
+}
+
+/// The largest number of connections of a phase.
+fn connections(scenario: &Scenario) -> u32 {
+    scenario.phases.iter().map(crate::scenario::Phase::connections).max().unwrap_or(0)
+}
+
+/// The number of devices to create.
+fn devices(scenario: &Scenario, options: &DeviceOptions) -> u32 {
+    options.devices.unwrap_or_else(|| connections(scenario))
+}
+
+/// The finding about devices that stay on a running server, with the way to remove them.
+pub(super) fn leftover_finding(
+    scenario: &Scenario,
+    target: &TargetOptions,
+    options: &DeviceOptions,
+) -> Option<String> {
+    let (host, last) = (target_url(scenario, &MQTT).ok()?.host, devices(scenario, options).checked_sub(1)?);
+    let http = target.http.clone().unwrap_or_else(|| format!("http://{host}:{HTTP_PORT}"));
+    let (prefix, is_asked) = (&options.device_prefix, target.provision_and_verify().0);
+    is_asked.then(|| {
+        left_behind(
+            &format!("the devices `{prefix}0` to `{prefix}{last}`, as far as they were not there before, and what they reported"),
+            &format!(
+                "for n in $(seq 0 {last}); do tacho device delete {}$n --url {}; done. Rows go with the time to live of their table \
+                 (`tacho table set`)",
+                shell_word(prefix),
+                shell_word(&http)
+            ),
+        )
+    })
+}
+
+/// A server with known devices.
+pub(super) struct Platform {
+    client: Client,
+    /// The process, if the run started it. Dropping it kills the process.
+    pub(super) server: Option<Server>,
+    /// The ids of the devices by number; `None` if nothing is read back.
+    ids: Option<Vec<String>>,
+    /// The first timestamp that no earlier run can have used, milliseconds.
+    pub(super) floor_ts_ms: u64,
+    /// The base of the HTTP addresses.
+    pub(super) http: String,
+    /// The password of the first administrator, if the run started the server.
+    password: String,
+    /// The durability class of the server's acknowledgements.
+    pub(super) durability: String,
+    /// Declared last, so that it is dropped after the server.
+    _data_directory: Option<DataDirectory>,
+}
+
+impl Platform {
+    /// Starts a server and creates the devices. Returns the broker's address.
+    pub(super) fn start(
+        scenario: &Scenario,
+        options: (&TargetOptions, &DeviceOptions),
+        context: &Context,
+        progress: &Progress,
+    ) -> Result<(SocketAddr, Self)> {
+        let data_directory = DataDirectory::new(options.0.data.as_deref())?;
+        let instance = ServerInstance::new(&context.server_binary, data_directory.path())?;
+        let binary = context.server_binary.display();
+        progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
+        let server = Server::start(&instance)?;
+        let password = instance.admin_password()?;
+        let client = Client::login(&instance.http_url(), ADMIN, &password)?;
+        let provision_and_verify = (options.0.provision.unwrap_or(true), options.0.verify.unwrap_or(true));
+        let mut platform =
+            Self::of(client, instance.http_url(), scenario, options.1, provision_and_verify, progress)?;
+        (platform.server, platform._data_directory, platform.password) =
+            (Some(server), Some(data_directory), password);
+        Ok((instance.mqtt, platform))
+    }
+
+    /// Logs in to a running server and creates the devices. Returns `None` if neither provisioning nor verification is
+    /// wanted.
+    pub(super) fn running(
+        broker: SocketAddr,
+        scenario: &Scenario,
+        options: (&TargetOptions, &DeviceOptions),
+        progress: &Progress,
+    ) -> Result<Option<Self>> {
+        let provision_and_verify = options.0.provision_and_verify();
+        if provision_and_verify == (false, false) {
+            return Ok(None);
+        }
+        let password = options.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
+            Error::Options(
+                "a running server needs a password to create devices and to read back (--password or TACHO_PASSWORD; ours keeps \
+                 it in admin-password in its data directory), or target.provision=false and target.verify=false"
+                    .to_owned(),
+            )
+        })?;
+        let http = options.0.http.clone();
+        let http = http.unwrap_or_else(|| format!("http://{}", SocketAddr::new(broker.ip(), HTTP_PORT)));
+        let client = Client::login(&http, options.0.user.as_deref().unwrap_or(ADMIN), &password)?;
+        Self::of(client, http, scenario, options.1, provision_and_verify, progress).map(Some)
+    }
+
+    fn of(
+        client: Client,
+        http: String,
+        scenario: &Scenario,
+        options: &DeviceOptions,
+        (provision, verify): (bool, bool),
+        progress: &Progress,
+    ) -> Result<Self> {
+        let connections = connections(scenario);
+        let mut has_older = !provision;
+        if provision {
+            let devices = devices(scenario, options);
+            progress.step(format!("provisioning {devices} devices"));
+            let provisioned = client.provision(devices, &options.device_prefix, &options.token_prefix)?;
+            has_older = provisioned.existing > 0;
+        }
+        let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
+        let mut platform = Self {
+            client,
+            server: None,
+            ids: None,
+            floor_ts_ms: 0,
+            http,
+            password: String::new(),
+            durability,
+            _data_directory: None,
+        };
+        if verify {
+            let ids = platform.client.device_ids(&options.device_prefix, connections)?;
+            if has_older {
+                // Timestamps of earlier runs may lie in the future, and no point may be counted twice.
+                progress.step("looking for points of earlier runs".to_owned());
+                for id in &ids {
+                    let newest = platform.client.newest_ts_ms(id, SEQUENCE_KEY)?;
+                    platform.floor_ts_ms = platform.floor_ts_ms.max(newest + 1);
+                }
+            }
+            platform.ids = Some(ids);
+        }
+        Ok(platform)
+    }
+
+    /// The `[target]` for other processes: the devices exist already.
+    pub(super) fn target_overrides(&self, broker: SocketAddr) -> toml::Table {
+        let text = |text: &str| toml::Value::String(text.to_owned());
+        let mut told: toml::Table = [
+            ("url", text(&format!("mqtt://{broker}"))),
+            ("http", text(&self.http)),
+            ("user", text(ADMIN)),
+            ("password", text(&self.password)),
+            ("provision", toml::Value::Boolean(false)),
+            ("verify", toml::Value::Boolean(self.ids.is_some())),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into_iter()
+        .collect();
+        let pid = self.server.as_ref().map(|server| i64::from(server.sampled().pid()));
+        told.extend(pid.map(|pid| ("pid".to_owned(), toml::Value::Integer(pid))));
+        told
+    }
+
+    /// Reads back what these devices sent since a time. Returns `None` if verification is not wanted.
+    pub(super) fn verify(
+        &self,
+        tallies: &[(u32, Tally)],
+        keys: &[&'static str],
+        base_ts_ms: u64,
+    ) -> Result<Option<Verification>> {
+        let Some(ids) = &self.ids else { return Ok(None) };
+        verify::verify(&Job { client: &self.client, ids, tallies, keys, base_ts_ms }).map(Some)
+    }
+
+    /// Stops a server that the run started. A failure is an error, because acknowledged points must be safe.
+    pub(super) fn stop(mut self) -> Result<()> {
+        let Some(mut server) = self.server.take() else { return Ok(()) };
+        match server.ended()? {
+            Some(status) => Err(server.failed(format!("ended during the run ({status})"))),
+            None => server.stop(),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Devices that publish telemetry over MQTT 3.1.1 or 5 at QoS 0, 1 or 2.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use wire::mqtt::{Ack, ConnAck, ConnectReturnCode, Packet, QoS, ReasonCode};
+
+use super::codec;
+use super::codec::PublishTemplate;
+use crate::payload::Template;
+use crate::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
+use crate::schedule::SECOND_NS;
+
+use super::codec::Protocol as Version;
+
+/// The number of runs of this process so far.
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// The common configuration of all devices.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Protocol version of all connections.
+    pub version: Version,
+    /// The messages of the devices of each group, in the order of [`crate::engine::Plan::groups`].
+    pub groups: Vec<Messages>,
+    /// Device n authenticates with the user name `<token_prefix>n`.
+    pub token_prefix: String,
+    /// The keep-alive to announce and to keep.
+    pub keep_alive_s: u16,
+    /// The earliest timestamp of a message, milliseconds since the epoch.
+    pub floor_ts_ms: u64,
+}
+
+/// The messages of the devices of one group.
+#[derive(Debug, Clone)]
+pub struct Messages {
+    /// The number of devices, which is the number of connections.
+    pub devices: u32,
+    /// Quality of service of the messages.
+    pub qos: QoS,
+    /// Class of the messages in the recorder.
+    pub class: u16,
+    /// The payload of each message.
+    pub payload: Template,
+}
+
+/// The driver: every connection is one device, every operation one message.
+#[derive(Debug)]
+pub struct Mqtt {
+    config: Config,
+    /// The template of each group.
+    publish: Vec<PublishTemplate>,
+    /// The prefix of client identifiers. It must be unique on a broker.
+    client_prefix: String,
+}
+
+/// The counts of a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Messages handed to the kernel; their sequence numbers are 0..sent.
+    pub sent: u64,
+    /// Messages acknowledged with success.
+    pub acked: u64,
+    /// Timestamp of the newest message, milliseconds.
+    pub last_ts_ms: u64,
+}
+
+/// One device.
+#[derive(Debug)]
+pub struct Session {
+    device: u32,
+    group: usize,
+    qos: QoS,
+    /// The largest number of unanswered messages that the server accepts.
+    receive_max: u16,
+    next_packet_id: u16,
+    open: bool,
+    /// The counts of sent and acknowledged messages.
+    pub tally: Tally,
+}
+
+impl Session {
+    /// The number of the device, which is that of its connection.
+    pub fn device(&self) -> u32 {
+        self.device
+    }
+
+    /// The group of the device.
+    pub fn group(&self) -> usize {
+        self.group
+    }
+}
+
+impl Mqtt {
+    /// A driver for all devices of a run.
+    pub fn new(config: Config) -> Self {
+        let of_group = |of: &Messages| PublishTemplate::new(config.version, of.qos, of.payload.clone());
+        let publish = config.groups.iter().map(of_group).collect();
+        // Two alternating runs of one process use one broker at the same time.
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        Self { config, publish, client_prefix: format!("bench-{}-{run}-", std::process::id()) }
+    }
+
+    /// The group of a device.
+    fn group_of(&self, device: u32) -> usize {
+        let ends = self.config.groups.iter().scan(0, |end, of| {
+            *end += of.devices;
+            Some(*end)
+        });
+        ends.take_while(|end| *end <= device).count()
+    }
+
+    fn accept(&self, session: &mut Session, packet: &Packet<'_>) -> Result<(), String> {
+        let Packet::ConnAck(connack) = packet else {
+            return Err(format!("instead of CONNACK came {packet:?}"));
+        };
+        if connack.code != ConnectReturnCode::ACCEPTED {
+            return Err(refusal(self.config.version, connack));
+        }
+        session.open = true;
+        session.receive_max = connack.properties.receive_maximum();
+        Ok(())
+    }
+}
+
+impl Protocol for Mqtt {
+    type Session = Session;
+
+    fn session(&self, number: u32) -> Session {
+        let last_ts_ms = self.config.floor_ts_ms.saturating_sub(1);
+        let tally = Tally { last_ts_ms, ..Tally::default() };
+        let group = self.group_of(number);
+        let qos = self.config.groups[group].qos;
+        Session { device: number, group, qos, receive_max: u16::MAX, next_packet_id: 1, open: false, tally }
+    }
+
+    fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
+        session.open = false;
+        let token = format!("{}{}", self.config.token_prefix, session.device);
+        let client_id = format!("{}{}", self.client_prefix, session.device);
+        codec::connect(out, self.config.version, &client_id, &token, self.config.keep_alive_s);
+        Opening::Wait
+    }
+
+    fn window(&self, session: &Session) -> usize {
+        session.receive_max.into()
+    }
+
+    fn answers_can_wait(&self) -> bool {
+        // The PUBREC of QoS 2 requires a PUBREL.
+        self.config.groups.iter().all(|of| of.qos != QoS::ExactlyOnce)
+    }
+
+    fn start(&self, session: &mut Session, due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
+        let packet_id = session.next_packet_id;
+        session.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };
+        // Two messages of a device never have the same timestamp, so that none overwrites another.
+        let ts_ms = due.wall_ms.max(session.tally.last_ts_ms + 1);
+        self.publish[session.group].render(out, packet_id, ts_ms, session.device, session.tally.sent);
+        session.tally.last_ts_ms = ts_ms;
+        session.tally.sent += 1;
+        let answer = match session.qos {
+            QoS::AtMostOnce => Answer::None,
+            QoS::AtLeastOnce | QoS::ExactlyOnce => Answer::Key(packet_id.into()),
+        };
+        Some(Started { class: self.config.groups[session.group].class, answer })
+    }
+
+    fn receive(
+        &self,
+        session: &mut Session,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        done: &mut impl FnMut(Completion<'_>),
+    ) -> Result<Received, String> {
+        let mut received = Received::default();
+        let wrong = |e: wire::mqtt::DecodeError| e.to_string();
+        while let Some((packet, length)) =
+            codec::next_packet(&bytes[received.used..], self.config.version).map_err(wrong)?
+        {
+            received.used += length;
+            match packet {
+                _ if !session.open => {
+                    self.accept(session, &packet)?;
+                    received.ready = true;
+                }
+                Packet::PubAck(ack) if session.qos == QoS::AtLeastOnce => {
+                    answered(session, "PUBACK", ack, length, done);
+                }
+                Packet::PubRec(ack) if session.qos == QoS::ExactlyOnce => {
+                    if ack.reason.is_error() {
+                        answered(session, "PUBREC", ack, length, done);
+                    } else {
+                        codec::release(out, ack.packet_id);
+                    }
+                }
+                Packet::PubComp(ack) if session.qos == QoS::ExactlyOnce => {
+                    answered(session, "PUBCOMP", ack, length, done);
+                }
+                Packet::PingResp => {}
+                Packet::Disconnect(disconnect) => {
+                    let why = disconnect.properties.reason_string();
+                    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                    return Err(format!("DISCONNECT {}{why}", disconnect.reason));
+                }
+                other => return Err(format!("an unexpected packet: {other:?}")),
+            }
+        }
+        Ok(received)
+    }
+
+    fn quiet_ns(&self) -> u64 {
+        u64::from(self.config.keep_alive_s) * SECOND_NS / 2
+    }
+
+    fn keep_alive(&self, _session: &mut Session, out: &mut Vec<u8>) {
+        codec::ping(out);
+    }
+
+    fn close(&self, _session: &mut Session, out: &mut Vec<u8>) {
+        codec::disconnect(out);
+    }
+}
+
+fn answered(
+    session: &mut Session,
+    what: &str,
+    ack: Ack<'_>,
+    length: usize,
+    done: &mut impl FnMut(Completion<'_>),
+) {
+    let answer = Answer::Key(ack.packet_id.into());
+    let bytes = length as u32;
+    if ack.reason.is_error() {
+        let text = format!("{what} {}", ack.reason);
+        done(Completion { answer, status: AnswerStatus::Failed(&text), bytes });
+    } else {
+        session.tally.acked += 1;
+        done(Completion { answer, status: AnswerStatus::Good, bytes });
+    }
+}
+
+/// The name of a CONNACK refusal in the protocol version of the connection.
+fn refusal(version: Version, connack: &ConnAck<'_>) -> String {
+    let name = match (version, connack.code) {
+        (Version::V5, code) => ReasonCode(code).to_string(),
+        (Version::V311, ConnectReturnCode::UNACCEPTABLE_PROTOCOL_VERSION) => {
+            "1 (unacceptable protocol version)".to_owned()
+        }
+        (Version::V311, ConnectReturnCode::IDENTIFIER_REJECTED) => {
+            "2 (client identifier rejected)".to_owned()
+        }
+        (Version::V311, ConnectReturnCode::SERVER_UNAVAILABLE) => "3 (server unavailable)".to_owned(),
+        (Version::V311, ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD) => {
+            "4 (bad user name or password)".to_owned()
+        }
+        (Version::V311, ConnectReturnCode::NOT_AUTHORIZED) => "5 (not authorized)".to_owned(),
+        (Version::V311, other) => other.to_string(),
+    };
+    let why = connack.properties.reason_string().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("CONNACK {name}{why}")
+}

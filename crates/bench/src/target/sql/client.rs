@@ -1,0 +1,111 @@
+//! One connection to a database, for every protocol.
+
+use std::time::Duration;
+
+use super::address::{Address, Dialect};
+use super::link::SqlError;
+use super::mysql::Mysql;
+use super::postgres::Postgres;
+use super::value::{Effect, Rows, Statement, Type, Value};
+use crate::protocol::CancelHandle;
+
+/// MySQL's error code for too many prepared statements.
+const TOO_MANY_STATEMENTS: &str = "1461";
+const FEWER_STATEMENTS: &str = "raise it (SET GLOBAL max_prepared_stmt_count = ...), or take fewer tables or connections: each \
+     connection prepares up to 9 statements on every table; protocol = \"text\" prepares none";
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Client {
+    Mysql(Box<Mysql>),
+    Postgres(Box<Postgres>),
+}
+
+impl Client {
+    /// Connects and logs in. No answer may take longer than `silence`.
+    pub(crate) fn connect(address: &Address, silence: Duration) -> Result<Self, SqlError> {
+        let connected = match address.dialect {
+            Dialect::Mysql => Mysql::connect(address, silence).map(|c| Self::Mysql(Box::new(c))),
+            Dialect::Postgres => Postgres::connect(address, silence).map(|c| Self::Postgres(Box::new(c))),
+        };
+        connected.map_err(|error| explain(error, address))
+    }
+
+    pub(crate) fn cancel_handle(&self) -> CancelHandle {
+        match self {
+            Self::Mysql(client) => client.cancel_handle(),
+            Self::Postgres(client) => client.cancel_handle(),
+        }
+    }
+
+    /// Bytes sent and received so far.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        match self {
+            Self::Mysql(client) => client.bytes(),
+            Self::Postgres(client) => client.bytes(),
+        }
+    }
+
+    /// Runs a statement given as text. Rows are counted, not kept.
+    pub(crate) fn run(&mut self, sql: &[u8]) -> Result<Effect, SqlError> {
+        match self {
+            Self::Mysql(client) => client.run(sql),
+            Self::Postgres(client) => client.run(sql),
+        }
+    }
+
+    /// Runs a query and returns its rows.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Rows, SqlError> {
+        match self {
+            Self::Mysql(client) => client.rows(sql),
+            Self::Postgres(client) => client.rows(sql),
+        }
+    }
+
+    /// Prepares a statement; `None` if the server cannot prepare this kind.
+    pub(crate) fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Option<Statement>, SqlError> {
+        match self {
+            Self::Mysql(client) => client.prepare(sql).map_err(|error| match error {
+                SqlError::Refused { code, message } if code == TOO_MANY_STATEMENTS => {
+                    SqlError::Refused { code, message: format!("{message}; {FEWER_STATEMENTS}") }
+                }
+                other => other,
+            }),
+            Self::Postgres(client) => client.prepare(sql, types).map(Some),
+        }
+    }
+
+    /// Runs a prepared statement. Rows are counted, not kept.
+    pub(crate) fn execute(&mut self, statement: Statement, values: &[Value<'_>]) -> Result<Effect, SqlError> {
+        match self {
+            Self::Mysql(client) => client.execute(statement, values),
+            Self::Postgres(client) => client.execute(statement, values),
+        }
+    }
+
+    /// Ends the connection in order.
+    pub(crate) fn quit(&mut self) {
+        match self {
+            Self::Mysql(client) => client.quit(),
+            Self::Postgres(client) => client.quit(),
+        }
+    }
+}
+
+/// Adds a remedy to common refusals.
+fn explain(error: SqlError, address: &Address) -> SqlError {
+    let SqlError::Refused { code, message } = error else { return error };
+    let advice = match code.as_str() {
+        "1045" | "1698" | "28P01" | "28000" => {
+            format!(
+                "check user and password in the target URL ({}); the user must be allowed from this host",
+                address.without_password()
+            )
+        }
+        "1049" | "3D000" => format!("create it: CREATE DATABASE {}", address.database),
+        "1044" => format!("grant it: GRANT ALL ON {}.* TO '{}'@'%'", address.database, address.user),
+        "1040" | "53300" => "use fewer connections or raise max_connections of the server".to_owned(),
+        _ => return SqlError::Refused { code, message },
+    };
+    SqlError::Refused { code, message: format!("{message}; {advice}") }
+}

@@ -1,0 +1,28 @@
+//! The errors of the hub's operations on data.
+
+use store::StoreError;
+
+use crate::bulk::BulkError;
+use crate::caller::Forbidden;
+use crate::history::HistoryError;
+use crate::registry::RegistryError;
+
+/// An operation that the hub refused, or that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The caller lacks the permission.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The registry failed.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The history cannot be read.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// An import, an export or a change of a table failed.
+    #[error(transparent)]
+    Bulk(#[from] BulkError),
+}

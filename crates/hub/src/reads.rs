@@ -1,0 +1,99 @@
+//! Reads the values of devices, for callers with the permission.
+//!
+//! A caller gets the series of its tenant's devices only ([`Hub::find_series_of`]), so a read of a series needs no second
+//! comparison of tenants.
+
+use model::SeriesId;
+use store::LatestValue;
+
+use crate::caller::{Action, Caller, Forbidden};
+use crate::error::Error;
+use crate::history::{self, History, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
+use crate::hub::Hub;
+use crate::live::LiveConnection;
+use crate::registry::Device;
+
+impl Hub {
+    /// The series that a device writes to, if the device has reported. Creates nothing, so it also works on a store that
+    /// accepts no writes.
+    pub fn find_series_of(&self, caller: &Caller, device: &Device) -> Result<Option<SeriesId>, Error> {
+        Self::check_reader(caller, device)?;
+        Ok(self.store.find_series(&Self::series_key(device)?))
+    }
+
+    /// The series that a device writes to, for live updates. Creates it if the device has not reported yet.
+    pub fn live_series_of(&self, caller: &Caller, device: &Device) -> Result<SeriesId, Error> {
+        Self::check_reader(caller, device)?;
+        Ok(self.series_of(device)?)
+    }
+
+    /// The newest values of a series, for all keys if `keys` is `None`. It may read files: call it on a thread that may
+    /// block.
+    pub fn latest(
+        &self,
+        caller: &Caller,
+        series: SeriesId,
+        keys: Option<&[String]>,
+    ) -> Result<Vec<LatestValue>, Error> {
+        caller.check(Action::Read)?;
+        Ok(self.store.latest(series, keys)?)
+    }
+
+    /// The history of a series. It reads files: call it on a thread that may block.
+    pub fn history(
+        &self,
+        caller: &Caller,
+        series: SeriesId,
+        request: &HistoryRequest,
+    ) -> Result<History, Error> {
+        caller.check(Action::Read)?;
+        Ok(history::read(&*self.store, series, request)?)
+    }
+
+    /// Like [`history`](Self::history), value by value.
+    pub fn history_into(
+        &self,
+        caller: &Caller,
+        series: SeriesId,
+        request: &HistoryRequest,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        caller.check(Action::Read)?;
+        Ok(history::read_into(&*self.store, series, request, sink)?)
+    }
+
+    /// Like [`history`](Self::history), row by row.
+    pub fn history_rows_into(
+        &self,
+        caller: &Caller,
+        series: SeriesId,
+        request: &HistoryRequest,
+        sink: &mut impl RowSink,
+    ) -> Result<(), Error> {
+        caller.check(Action::Read)?;
+        Ok(history::read_rows_into(&*self.store, series, request, sink)?)
+    }
+
+    /// Aggregates several series: one value per key and interval.
+    pub fn reduce(
+        &self,
+        caller: &Caller,
+        series: &[SeriesId],
+        request: &HistoryRequest,
+        text: &TextHeld,
+    ) -> Result<Reduction, Error> {
+        caller.check(Action::Read)?;
+        Ok(Reduction::read(&*self.store, series, request, text)?)
+    }
+
+    /// Opens a connection for live subscribers of the caller. What it may subscribe to is decided by
+    /// [`live_series_of`](Self::live_series_of).
+    pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
+        self.live.connection(caller.user_id().unwrap_or_default())
+    }
+
+    fn check_reader(caller: &Caller, device: &Device) -> Result<(), Forbidden> {
+        caller.check(Action::Read)?;
+        caller.check_tenant(device.tenant, Action::Read)
+    }
+}

@@ -1,0 +1,136 @@
+//! Whole tables, for callers with the permission: listing, retention, dropped keys, exports and imports.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::Date;
+use store::TableStatus;
+
+use crate::bulk::{
+    Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone, drop_key,
+    import_parquet, table_columns,
+};
+use crate::caller::{Action, Caller};
+use crate::clock::system_now;
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::retention;
+
+impl Hub {
+    /// The status of all tables.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`store::Store::tables`] fails.
+    pub fn tables(&self, caller: &Caller) -> Result<Vec<TableStatus>, Error> {
+        self.check_installation(caller, Action::ManageTables)?;
+        Ok(self.store().tables()?)
+    }
+
+    /// The columns of a table.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`table_columns`] fails.
+    pub fn columns(&self, caller: &Caller, table: &str) -> Result<Vec<TableColumn>, Error> {
+        self.check_installation(caller, Action::ManageTables)?;
+        Ok(table_columns(self.store(), table)?)
+    }
+
+    /// Drops a key of a table with all its columns.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`drop_key`] fails.
+    pub fn drop_key(
+        &self,
+        caller: &Caller,
+        table: &str,
+        key: &str,
+        dry_run: bool,
+    ) -> Result<Vec<TableColumn>, Error> {
+        self.check_installation(caller, Action::ManageTables)?;
+        let columns = drop_key(self.store(), table, key, dry_run)?;
+        if !dry_run {
+            self.audit(caller, "drop key", &format!("{key} of {table}"));
+        }
+        Ok(columns)
+    }
+
+    /// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Refuses a table that does not exist,
+    /// unless `may_create`.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`retention::set_ttl`] fails.
+    pub fn set_ttl(
+        &self,
+        caller: &Caller,
+        table: &str,
+        ttl: Option<Duration>,
+        may_create: bool,
+    ) -> Result<(), Error> {
+        self.check_installation(caller, Action::ManageTables)?;
+        retention::set_ttl(self.store(), table, ttl, may_create)?;
+        self.ttls.forget(table);
+        let ttl = ttl.map_or_else(|| "none".to_owned(), |ttl| format!("{} s", ttl.as_secs()));
+        self.audit(caller, "set time to live of table", &format!("{table} to {ttl}"));
+        Ok(())
+    }
+
+    /// The days that would expire now ([`retention::expiring`]). It reads the times of rows: call it on a thread that may
+    /// block.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`retention::expiring`] fails.
+    pub fn expiring(
+        &self,
+        caller: &Caller,
+        table: &str,
+        ttl: Option<Duration>,
+        may_create: bool,
+    ) -> Result<Vec<(Date, u64)>, Error> {
+        self.check_installation(caller, Action::ManageTables)?;
+        Ok(retention::expiring(self.store(), table, ttl, may_create, system_now())?)
+    }
+
+    /// Begins an export.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`Export::begin`] fails.
+    pub fn export(&self, caller: &Caller, request: &ExportRequest) -> Result<Export, Error> {
+        self.check_installation(caller, Action::MoveData)?;
+        let export = Export::begin(self.store(), request)?;
+        self.audit(caller, "export table", &request.table);
+        Ok(export)
+    }
+
+    /// Imports a Parquet file into a table. Live subscribers do not get the rows: imports are historical. Blocks until the
+    /// rows are durable.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`import_parquet`] fails.
+    pub fn import_parquet(
+        &self,
+        caller: &Caller,
+        table: &str,
+        file: Bytes,
+        import: &ParquetImport<'_>,
+    ) -> Result<ImportCounts, Error> {
+        self.check_installation(caller, Action::MoveData)?;
+        let ParquetImport { bounds, zone, any_time, busy_timeout } = *import;
+        let rules = ImportRules::of(self.limits(), system_now(), any_time);
+        let counts = import_parquet(self.store(), table, file, bounds, zone, rules, busy_timeout)?;
+        self.audit(caller, "import", &format!("{} rows to {table}", counts.rows));
+        Ok(counts)
+    }
+}
+
+/// How an import treats its file.
+#[derive(Debug, Clone, Copy)]
+pub struct ParquetImport<'a> {
+    /// The bounds within which the file unpacks.
+    pub bounds: ParquetBounds,
+    /// The time zone of times without a zone.
+    pub zone: Option<&'a Zone>,
+    /// Whether rows may have any time. Otherwise they have the bounds of devices.
+    pub any_time: bool,
+    /// How long the import waits for a busy store.
+    pub busy_timeout: Duration,
+}

@@ -1,0 +1,250 @@
+//! Every operation of the hub with every kind of caller. A new operation belongs into [`operations`].
+
+use hub::Hub;
+use hub::bulk::{ExportFormat, ExportRequest, ParquetBounds};
+use hub::caller::{Caller, Forbidden};
+use hub::history::TextHeld;
+use hub::registry::{BulkDevices, Device, PageRequest, RegistryError, User};
+use hub::{BackupList, Error, ParquetImport};
+use model::SeriesId;
+use uuid::Uuid;
+
+use super::*;
+
+/// The lowest role that may do an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Public,
+    Administrator,
+}
+
+/// What an operation shows to a caller of another tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    /// The operation refuses the caller.
+    Refused,
+    /// The device or user is unknown.
+    Unknown,
+    /// The answer is about the tenant of the caller, which has nothing.
+    Empty,
+}
+
+type Run = Box<dyn Fn(&Hub, &Caller) -> Result<bool, Error>>;
+
+struct Operation {
+    name: &'static str,
+    needs: Needs,
+    foreign: Foreign,
+    /// Returns whether the answer shows something.
+    run: Run,
+}
+
+fn operation(
+    name: &'static str,
+    needs: Needs,
+    foreign: Foreign,
+    run: impl Fn(&Hub, &Caller) -> Result<bool, Error> + 'static,
+) -> Operation {
+    Operation { name, needs, foreign, run: Box::new(run) }
+}
+
+fn history_of_all() -> HistoryRequest {
+    HistoryRequest {
+        keys: vec!["speed".to_owned()],
+        range: TimeRange::ALL,
+        aggregation: Aggregation::None,
+        interval_us: 0,
+        limit: 10,
+        order: Order::Ascending,
+    }
+}
+
+/// All operations. Those that change something come last, and those that end a thing after all others.
+fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
+    use Foreign::{Empty, Refused, Unknown};
+    use Needs::Administrator;
+    let mut all = reads(device, series);
+    let id = device.id;
+    all.extend([
+        operation("users", Administrator, Empty, |hub, caller| Ok(!hub.users(caller)?.is_empty())),
+        operation("tables", Administrator, Refused, |hub, caller| Ok(!hub.tables(caller)?.is_empty())),
+        operation("columns", Administrator, Refused, |hub, caller| {
+            Ok(!hub.columns(caller, "telemetry")?.is_empty())
+        }),
+        operation("expiring", Administrator, Refused, |hub, caller| {
+            hub.expiring(caller, "telemetry", None, false).map(|_| true)
+        }),
+        operation("export", Administrator, Refused, |hub, caller| {
+            let (table, format) = ("telemetry".to_owned(), ExportFormat::Csv);
+            let request = ExportRequest { table, matchers: Vec::new(), range: TimeRange::ALL, format };
+            Ok(hub.export(caller, &request)?.rows_max() > 0)
+        }),
+        operation("check", Administrator, Refused, |hub, caller| {
+            hub.check(caller, &mut |_, _| std::ops::ControlFlow::Continue(())).map(|_| true)
+        }),
+        operation("backup", Administrator, Refused, |hub, caller| {
+            hub.backup(caller, BackupList::default()).map(|_| true)
+        }),
+        operation("credentials", Administrator, Unknown, move |hub, caller| {
+            Ok(!hub.credentials(caller, id)?.1.is_empty())
+        }),
+        operation("import_parquet", Administrator, Refused, |hub, caller| {
+            let bounds = ParquetBounds { held_bytes_max: 1 << 20, rows_max: 10 };
+            let import = ParquetImport { bounds, zone: None, any_time: false, busy_timeout: Duration::ZERO };
+            hub.import_parquet(caller, "t", bytes::Bytes::from_static(b"no"), &import).map(|_| true)
+        }),
+        operation("set_ttl", Administrator, Refused, |hub, caller| {
+            hub.set_ttl(caller, "telemetry", None, false).map(|()| true)
+        }),
+        operation("drop_key", Administrator, Refused, |hub, caller| {
+            hub.drop_key(caller, "telemetry", "speed", true).map(|_| true)
+        }),
+        operation("rename_device", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.rename_device(caller, id, "car").map(|_| true)?)
+        }),
+        operation("set_token", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.set_token(caller, id, None).map(|_| true)?)
+        }),
+        operation("set_password", Administrator, Unknown, |hub, caller| {
+            Ok(hub.set_password(caller, "eve@example.org", "a new password").map(|()| true)?)
+        }),
+        operation("set_authority", Administrator, Unknown, |hub, caller| {
+            Ok(hub.set_authority(caller, "eve@example.org", Authority::CustomerUser).map(|_| true)?)
+        }),
+        operation("delete_user", Administrator, Unknown, |hub, caller| {
+            Ok(hub.delete_user(caller, "eve@example.org").map(|_| true)?)
+        }),
+        operation("delete_device", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.delete_device(caller, id).map(|_| true)?)
+        }),
+        operation("rotate_session_key", Administrator, Refused, |hub, caller| {
+            Ok(hub.rotate_session_key(caller).map(|()| true)?)
+        }),
+    ]);
+    all.extend([
+        // These add to the tenant of the caller, so a foreign tenant is one that the registry does not know.
+        operation("add_device", Administrator, Unknown, |hub, caller| {
+            Ok(hub.add_device(caller, NewDevice { name: "van", ..NewDevice::default() }).map(|_| true)?)
+        }),
+        operation("add_devices", Administrator, Unknown, |hub, caller| {
+            let bulk = BulkDevices { count: 1, prefix: "bus-", ..BulkDevices::default() };
+            Ok(hub.add_devices(caller, bulk).map(|_| true)?)
+        }),
+        operation("add_user", Administrator, Unknown, |hub, caller| {
+            Ok(hub
+                .add_user(caller, "bob@example.org", "a long password", Authority::CustomerUser)
+                .map(|_| true)?)
+        }),
+    ]);
+    all
+}
+
+/// The operations that read devices.
+fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
+    use Foreign::{Empty, Refused, Unknown};
+    use Needs::Public;
+    let (id, of) = (device.id, || Arc::clone(device));
+    let (found, live, refused) = (of(), of(), of());
+    vec![
+        operation("device", Public, Unknown, move |hub, caller| Ok(hub.device(caller, id)?.name == "car")),
+        operation("device_by_name", Public, Unknown, |hub, caller| {
+            Ok(hub.device_by_name(caller, "car")?.name == "car")
+        }),
+        operation("devices_page", Public, Empty, |hub, caller| {
+            let request = PageRequest { page: 0, page_size: 10, filter: None };
+            Ok(!hub.devices_page(caller, request)?.data.is_empty())
+        }),
+        operation("profiles", Public, Empty, |hub, caller| Ok(!hub.profiles(caller)?.is_empty())),
+        operation("default_profile", Public, Unknown, |hub, caller| {
+            Ok(hub.default_profile(caller)?.name == "default")
+        }),
+        operation("find_series_of", Public, Refused, move |hub, caller| {
+            Ok(hub.find_series_of(caller, &found)?.is_some())
+        }),
+        operation("live_series_of", Public, Refused, move |hub, caller| {
+            Ok(hub.live_series_of(caller, &live)? == series)
+        }),
+        operation("refusals_of", Public, Refused, move |hub, caller| {
+            hub.refusals_of(caller, &refused).map(|_| true)
+        }),
+        operation("refused_devices", Public, Empty, |hub, caller| {
+            Ok(!hub.refused_devices(caller, 10)?.is_empty())
+        }),
+    ]
+}
+
+/// The operations on a series. A caller gets a series of its own tenant only, from an operation above.
+fn check_reads_of_series(hub: &Hub, caller: &Caller, series: SeriesId) {
+    let request = history_of_all();
+    assert_eq!(hub.latest(caller, series, None).unwrap().len(), 1);
+    assert_eq!(hub.history(caller, series, &request).unwrap()[0].1.len(), 1);
+    let aggregates = HistoryRequest { aggregation: Aggregation::Count, ..request };
+    hub.reduce(caller, &[series], &aggregates, &TextHeld::default()).unwrap();
+}
+
+fn is_forbidden(error: &Error) -> Option<&Forbidden> {
+    match error {
+        Error::Forbidden(forbidden) | Error::Registry(RegistryError::Forbidden(forbidden)) => Some(forbidden),
+        _ => None,
+    }
+}
+
+fn viewer(tenant: Uuid) -> Caller {
+    Caller::user(&User {
+        id: Uuid::from_u128(7),
+        tenant,
+        login: "viewer@example.org".to_owned(),
+        authority: Authority::CustomerUser,
+        password_changed_at: Timestamp::from_micros(0),
+        session_epoch: 0,
+    })
+}
+
+#[test]
+fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant() {
+    let fixture = fixture();
+    let (hub, tenant) = (&*fixture.hub, fixture.device.tenant);
+    let batch = one_row(&fixture, 1, 50);
+    hub.ingest(&batch, Durability::Memory).unwrap();
+    let now = Timestamp::from_micros(2);
+    hub.refusals().note(fixture.device.id, Door::Mqtt, "too long", now);
+    let administrator = fixture.administrator();
+    hub.add_user(&administrator, "eve@example.org", "a long password", Authority::CustomerUser).unwrap();
+    let series = hub.find_series_of(&administrator, &fixture.device).unwrap().unwrap();
+    for caller in [&Caller::public(tenant), &viewer(tenant), &administrator] {
+        check_reads_of_series(hub, caller, series);
+    }
+    for operation in operations(&fixture.device, series) {
+        check_roles_below(hub, tenant, &operation);
+        check_foreign(hub, &operation);
+        let own = (operation.run)(hub, &administrator);
+        // A file that is no Parquet file is refused for its content.
+        assert!(own.as_ref().map_or_else(|error| is_forbidden(error).is_none(), |shown| *shown), "{own:?}");
+    }
+}
+
+fn check_roles_below(hub: &Hub, tenant: Uuid, operation: &Operation) {
+    for caller in [Caller::public(tenant), viewer(tenant)] {
+        let done = (operation.run)(hub, &caller);
+        match operation.needs {
+            Needs::Public => assert!(done.unwrap(), "{} as {}", operation.name, caller.role()),
+            Needs::Administrator => {
+                let error = done.expect_err(operation.name);
+                let forbidden = is_forbidden(&error).expect(operation.name);
+                assert_eq!(forbidden.role, caller.role(), "{}", operation.name);
+            }
+        }
+    }
+}
+
+/// The administrator of another tenant.
+fn check_foreign(hub: &Hub, operation: &Operation) {
+    let caller = Caller::local(Uuid::from_u128(99));
+    let done = (operation.run)(hub, &caller);
+    match (operation.foreign, done) {
+        (Foreign::Empty, Ok(false)) => {}
+        (Foreign::Refused, Err(error)) if is_forbidden(&error).is_some() => {}
+        (Foreign::Unknown, Err(Error::Registry(RegistryError::Unknown { .. }))) => {}
+        (expected, other) => panic!("{}: expected {expected:?}, found {other:?}", operation.name),
+    }
+}

@@ -1,0 +1,65 @@
+//! Samples of the host.
+
+use std::collections::BTreeMap;
+
+use super::files::HostFiles;
+use super::{counters, facts, settings};
+use crate::probe::contract::{Identity, Probe, Sample};
+use crate::probe::error::ProbeError;
+use crate::rules::Product;
+use crate::target::HostRole;
+
+/// The rules of the host.
+const PRODUCT: &str = "linux";
+/// The file without which a host cannot be observed.
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+/// The probe of a host.
+#[derive(Debug)]
+pub struct HostProbe<F> {
+    files: F,
+    identity: Identity,
+    product: &'static Product,
+}
+
+impl<F: HostFiles> HostProbe<F> {
+    /// The probe of the host with these files. The error says that it is not Linux.
+    pub fn new(files: F, role: HostRole) -> Result<Self, ProbeError> {
+        let release = files.read(RELEASE).map_err(|source| ProbeError::Host { path: RELEASE, source })?;
+        let title = match role {
+            HostRole::Server => "This machine as the host of a server",
+            HostRole::Generator => "This machine as the host of a load generator",
+        };
+        let identity = Identity {
+            product: PRODUCT,
+            title: title.to_owned(),
+            variant: "linux".to_owned(),
+            version: Some(release.trim().to_owned()),
+            role: Some(role.name().to_owned()),
+        };
+        Ok(Self {
+            files,
+            identity,
+            product: Product::named(PRODUCT).expect("BUG: there are no rules of Linux"),
+        })
+    }
+}
+
+impl<F: HostFiles> Probe for HostProbe<F> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn sample(&mut self) -> Result<Sample, ProbeError> {
+        let (counters, uptime_s) = counters::read(&self.files);
+        let disks = settings::block_devices(&self.files);
+        Ok(Sample {
+            settings: settings::read(&self.files, self.product),
+            facts: facts::read(&self.files),
+            counters,
+            groups: BTreeMap::from([("block device".to_owned(), disks)]),
+            uptime_s,
+            hidden: Vec::new(),
+        })
+    }
+}

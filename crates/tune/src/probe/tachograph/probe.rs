@@ -1,0 +1,129 @@
+//! The probe.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::metrics;
+use crate::endpoint::Endpoint;
+use crate::observation::Hidden;
+use crate::probe::contract::{Identity, Probe, Sample};
+use crate::probe::error::ProbeError;
+use crate::probe::host::HostRoot;
+use crate::probe::http::{HttpClient, HttpError, Wanted};
+use crate::probe::local;
+use crate::value::Value;
+
+/// Counters of rules and the metrics that hold them.
+const COUNTERS: [(&str, &str); 2] = [("syncs", "sync_latency_seconds_count"), ("messages", "messages_total")];
+/// Facts of rules that are metrics.
+const FACTS: [&str; 4] = ["connections", "memtable_bytes", "sql_memory_bytes", "sql_waiting"];
+
+/// State and metrics.
+const STATUS: Wanted =
+    Wanted { what: "/api/status and /metrics", remedy: "A proxy before the server may refuse them" };
+
+/// A server that is looked at.
+#[derive(Debug)]
+struct TachographProbe {
+    http: HttpClient,
+    host: String,
+    identity: Identity,
+}
+
+/// Connects to the HTTP port. A login is checked if there is one; nothing that the probe reads needs it.
+pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, ProbeError> {
+    let mut http = HttpClient::new(&endpoint.host, endpoint.port);
+    if let Some((user, password)) = &endpoint.login {
+        http = log_in(http, user, password)?;
+    }
+    let answer = http.get("/api/status").map_err(|error| error.into_probe_error(http.base(), STATUS))?;
+    let status: Json = serde_json::from_str(&answer.body).unwrap_or_default();
+    let (Some(version), true) = (status["version"].as_str(), status["store"].is_object()) else {
+        return Err(ProbeError::OtherProduct {
+            target: http.base().to_owned(),
+            expected: "a Tachograph server",
+            reason: format!("/api/status is {}. Name the HTTP port, 8080 by default", answer.kind()),
+        });
+    };
+    let identity = Identity {
+        product: "tachograph",
+        title: format!("Tachograph at {}", http.base()),
+        variant: "tachograph".to_owned(),
+        version: Some(version.to_owned()),
+        role: None,
+    };
+    Ok(Box::new(TachographProbe { http, host: endpoint.host.clone(), identity }))
+}
+
+fn log_in(http: HttpClient, user: &str, password: &str) -> Result<HttpClient, ProbeError> {
+    let login = json!({ "username": user, "password": password });
+    let answer = http.post("/api/auth/login", &login);
+    let answer = answer.map_err(|error| error.into_probe_error(http.base(), STATUS))?;
+    let token = answer["token"].as_str().ok_or_else(|| ProbeError::OtherProduct {
+        target: http.base().to_owned(),
+        expected: "a Tachograph server",
+        reason: "the answer to the login has no token".to_owned(),
+    })?;
+    Ok(http.with_header("X-Authorization", format!("Bearer {token}")))
+}
+
+impl Probe for TachographProbe {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn sample(&mut self) -> Result<Sample, ProbeError> {
+        let failed = |error: HttpError| error.into_probe_error(self.http.base(), STATUS);
+        let status = self.http.json("/api/status").map_err(failed)?;
+        let text = self.http.get("/metrics").and_then(|answer| answer.success().map(|it| it.body.clone()));
+        let metrics = metrics::read(&text.map_err(failed)?);
+        let mut facts = machine(&self.host);
+        let fact = |name: &str| Some((name.to_owned(), Value::Number(*metrics.get(name)?)));
+        facts.extend(FACTS.iter().filter_map(|name| fact(name)));
+        let counter = |(name, metric): &(&str, &str)| Some(((*name).to_owned(), *metrics.get(*metric)?));
+        Ok(Sample {
+            settings: settings(&status["settings"]),
+            hidden: hidden(&status, !facts.contains_key("memory_bytes")),
+            facts,
+            counters: COUNTERS.iter().filter_map(counter).collect(),
+            groups: BTreeMap::new(),
+            uptime_s: status["uptime_s"].as_f64(),
+        })
+    }
+}
+
+/// Memory and processors, if the server runs on this machine.
+fn machine(host: &str) -> BTreeMap<String, Value> {
+    let mut values = local::of_host(host, &HostRoot::new("/"));
+    values.retain(|name, _| ["memory_bytes", "cores"].contains(&name.as_str()));
+    values
+}
+
+fn settings(json: &Json) -> BTreeMap<String, Value> {
+    let value = |value: &Json| match value {
+        Json::Number(number) => number.as_f64().map(Value::Number),
+        Json::String(text) => Some(Value::Text(text.clone())),
+        _ => None,
+    };
+    let settings = json.as_object().into_iter().flatten();
+    settings.filter_map(|(name, json)| Some((name.clone(), value(json)?))).collect()
+}
+
+fn hidden(status: &Json, is_elsewhere: bool) -> Vec<Hidden> {
+    let mut hidden = vec![Hidden::new(
+        "free_disk_share",
+        "the server does not show it: `tacho status --data DIR` on its machine does",
+    )];
+    if !status["settings"].is_object() {
+        let names = ["store.memtable_bytes_max", "store.commit_interval_us", "store.ttl_default"];
+        let others = ["query.memory_bytes_total_max", "query.concurrent_max", "nofile.hard"];
+        let why = "this version does not show its settings in /api/status";
+        hidden.extend(names.into_iter().chain(others).map(|name| Hidden::new(name, why)));
+    }
+    if is_elsewhere {
+        let why = "the server runs on another machine: run `tacho tune` there, with the address 127.0.0.1";
+        hidden.extend(["memory_bytes", "cores"].map(|name| Hidden::new(name, why)));
+    }
+    hidden
+}
