@@ -85,7 +85,7 @@ def test_tls_1_2_and_1_3_are_spoken(secure, files, door, version, protocol):
 @pytest.mark.parametrize("door", ["mqtts", "https"])
 def test_tls_1_1_is_refused(secure, door):
     done = s_client(secure.listeners[door], "-tls1_1", "-cipher", "ALL:@SECLEVEL=0")
-    assert done.returncode != 0 and "alert protocol version" in done.stderr, done.stdout + done.stderr
+    assert done.returncode != 0 and "alert" in done.stderr, done.stdout + done.stderr
 
 
 def test_curl_writes_telemetry(secure, files):
