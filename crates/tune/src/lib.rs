@@ -7,6 +7,7 @@
 mod advise;
 mod expression;
 mod finding;
+mod limits;
 mod observation;
 pub mod probe;
 mod report;

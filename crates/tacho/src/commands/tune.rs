@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Context;
+use bench::clients::{target_password, without_password};
 use clap::Args;
 use tune::{Product, Report, Target, advise, probe};
 
@@ -13,13 +14,17 @@ use crate::output::{fail, say};
 /// The exit code if the command could not look at the target.
 const COULD_NOT_LOOK: u8 = 2;
 
-/// Looks at this machine and says which settings to change, why, and how to undo the change
+/// Looks at this machine or a database and says which settings to change, why, and how to undo the change
 ///
 /// The command only reads. `host:` looks at this machine as the host of a server, `host:generator` as the host of a load
-/// generator. The findings are ordered by their expected effect. Each has the current and the suggested value, the
-/// evidence, the reason, the risk, the command for the change and the one that undoes it.
+/// generator. A URL looks at a running MySQL, MariaDB, Percona Server, PostgreSQL, Redis or Valkey. A server at a loopback
+/// address is also judged by the memory, the processors and the kernel of this machine. The findings are ordered by their
+/// expected effect. Each has the current and the suggested value, the evidence, the reason, the risk, the command for the
+/// change and the one that undoes it.
 ///
-/// Counters are taken since the machine has started, or with --window in the next seconds: run it during the load.
+/// The password stands in the URL or in TACHO_TARGET_PASSWORD. Special characters of it are written %40 and the like.
+///
+/// Counters are taken since the start of the target, or with --window in the next seconds: run it during the load.
 ///
 /// Exit codes: 0 no findings; 1 findings; 2 the target could not be looked at, or the command line is wrong.
 #[derive(Debug, Args)]
@@ -27,12 +32,15 @@ const COULD_NOT_LOOK: u8 = 2;
 Examples:
   tacho tune host:
   tacho tune host:generator --window 30
-  tacho tune host: --json")]
+  tacho tune host: --json
+  tacho tune mysql://root@127.0.0.1:3306 --window 60
+  tacho tune postgres://postgres@db:5432/telemetry
+  tacho tune redis://127.0.0.1:6379")]
 pub(crate) struct TuneArgs {
-    /// host: or host:generator
+    /// host:, host:generator, mysql://, postgres:// or redis://
     #[arg(value_name = "TARGET")]
     target: String,
-    /// Counts for this time instead of since the start of the machine
+    /// Counts for this time instead of since the start of the target
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     window: Option<u64>,
     /// Prints JSON
@@ -57,12 +65,17 @@ pub(crate) fn run(args: &TuneArgs) -> ExitCode {
 
 fn report(args: &TuneArgs) -> anyhow::Result<Report> {
     let target: Target = args.target.parse()?;
-    let context = probe::Context { has_window: args.window.is_some(), ..Default::default() };
+    let context = probe::Context { password: target_password(), has_window: args.window.is_some() };
     let mut probe = probe::connect(&target, &context)?;
     let observation =
         probe::observe(probe.as_mut(), args.window.map(Duration::from_secs), &mut |time| sleep(time))?;
     let identity = probe.identity();
     let product = Product::named(identity.product)
         .with_context(|| format!("BUG: there are no rules for {}", identity.product))?;
-    Ok(Report::new(&args.target, &identity.title, &observation, advise(product, &observation)))
+    Ok(Report::new(
+        &without_password(&args.target),
+        &identity.title,
+        &observation,
+        advise(product, &observation),
+    ))
 }

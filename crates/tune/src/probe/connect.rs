@@ -1,11 +1,17 @@
 //! Connects to a target.
 
+use bench::clients::SqlAddress;
+
 use super::contract::Probe;
 use super::error::ProbeError;
 use super::host::{HostProbe, HostRoot};
-use crate::target::Target;
+use super::located::Located;
+use super::mysql::MysqlProbe;
+use super::postgresql::PostgresqlProbe;
+use super::redis::RedisProbe;
+use crate::target::{HostRole, Target};
 
-/// What a probe knows beside its target.
+/// The circumstances of a probe.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// The password of the target, if its URL has none.
@@ -15,8 +21,41 @@ pub struct Context {
 }
 
 /// Connects to a target.
-pub fn connect(target: &Target, _context: &Context) -> Result<Box<dyn Probe>, ProbeError> {
+pub fn connect(target: &Target, context: &Context) -> Result<Box<dyn Probe>, ProbeError> {
+    let machine = || HostProbe::new(HostRoot::new("/"), HostRole::Server).ok();
     match target {
         Target::Host(role) => Ok(Box::new(HostProbe::new(HostRoot::new("/"), *role)?)),
+        Target::Mysql(address) => {
+            let address = with_password(address, context);
+            let is_local = is_loopback(address.resolve());
+            let probe = MysqlProbe::connect(&address)?;
+            Ok(Box::new(Located::new(probe, is_local.then(machine).flatten(), context.has_window)))
+        }
+        Target::Postgresql(address) => {
+            let address = with_password(address, context);
+            let is_local = is_loopback(address.resolve());
+            let probe = PostgresqlProbe::connect(&address)?;
+            Ok(Box::new(Located::new(probe, is_local.then(machine).flatten(), context.has_window)))
+        }
+        Target::Redis(address) => {
+            let mut address = address.clone();
+            address.login.password = address.login.password.or_else(|| context.password.clone());
+            let is_local = is_loopback(address.resolve());
+            let probe = RedisProbe::connect(&address, context.has_window)?;
+            Ok(Box::new(Located::new(probe, is_local.then(machine).flatten(), context.has_window)))
+        }
     }
+}
+
+fn with_password(address: &SqlAddress, context: &Context) -> SqlAddress {
+    let mut address = address.clone();
+    if address.password.is_empty() {
+        address.password = context.password.clone().unwrap_or_default();
+    }
+    address
+}
+
+/// Whether all addresses are of this machine.
+fn is_loopback(addresses: Result<Vec<std::net::SocketAddr>, String>) -> bool {
+    addresses.is_ok_and(|all| all.iter().all(|address| address.ip().is_loopback()))
 }

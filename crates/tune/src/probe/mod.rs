@@ -2,9 +2,16 @@
 
 mod connect;
 mod contract;
+mod convert;
 mod error;
 mod host;
+mod located;
+mod mysql;
 mod observe;
+mod postgresql;
+mod redis;
+mod redis_keys;
+mod sql;
 
 pub use connect::{Context, connect};
 pub use contract::{Identity, Probe, Sample};

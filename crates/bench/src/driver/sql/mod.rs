@@ -25,7 +25,7 @@ use super::{Blocking, CancelHandle, Done, DueTime, Failure, OperationChoice};
 use crate::dataset::{Sampler, UniqueShare};
 use crate::error::{Error, Result};
 
-use client::Client;
+pub(crate) use client::Client;
 
 pub use address::{Address, Dialect};
 pub use contents::Contents;
@@ -226,7 +226,7 @@ impl Blocking for Sql {
                     bytes_in: in_now.saturating_sub(into),
                 })
             }
-            Err(error @ SqlError::Lost(_)) => Err(Failure::Lost(error.kind())),
+            Err(error @ (SqlError::Lost(_) | SqlError::Unreachable(_))) => Err(Failure::Lost(error.kind())),
             Err(error) => {
                 // The transaction is half done, whatever the server assumes.
                 if let Err(lost) = session.roll_back(&work) {
