@@ -124,7 +124,7 @@ def test_the_text_has_the_same_findings_and_no_colours():
         assert f"(rule {finding['rule']})" in " ".join(done.stdout.split()), finding["rule"]
 
 
-@pytest.mark.parametrize("target", ["mysql://root@127.0.0.1", "host", "host:database", ""])
+@pytest.mark.parametrize("target", ["oracle://127.0.0.1", "host", "host:database", ""])
 def test_another_target_is_refused_with_the_list_of_targets(target):
     done = run("tune", target, check=False)
     assert done.returncode == 2
@@ -134,3 +134,12 @@ def test_another_target_is_refused_with_the_list_of_targets(target):
 
 def test_a_window_that_is_no_time_is_refused():
     assert run("tune", "host:", "--window", "0", check=False).returncode == 2
+
+
+def test_a_server_of_this_program_is_looked_at(server):
+    report = tune(server.url.replace("http://", "tacho://"))
+    assert (report["variant"], report["role"]) == ("tachograph", None) and report["version"] in run("--version").stdout
+    # Some connections are no finding at the limits of a test machine, and the counters of a fresh server are small.
+    assert {finding["rule"] for finding in report["findings"]} <= {"tachograph-nofile"}, report["findings"]
+    undecided = {name for rule in report["undecided"] for name in rule["missing"]}
+    assert undecided <= {"free_disk_share"}, report["undecided"]

@@ -7,6 +7,7 @@
 pub mod ab;
 pub mod bundles;
 pub mod capacity;
+pub mod clients;
 pub mod command;
 mod command_line;
 pub mod compare;

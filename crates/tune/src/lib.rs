@@ -27,7 +27,7 @@ pub use report::Report;
 pub use rules::{
     Effect, FACTS, FILES, Level, Parameter, Product, Ranges, Restart, Risk, RiskKind, Rule, RuleError,
 };
-pub use target::{HostRole, Server, Target, TargetError, without_login};
+pub use target::{HostRole, Server, Target, TargetError};
 pub use unit::Unit;
 pub use value::{Kind, Value};
 pub use version::{RangeError, Version, VersionRange};

@@ -3,12 +3,19 @@
 use std::str::FromStr;
 
 use crate::endpoint::{Endpoint, EndpointError};
+use bench::clients::{Dialect, RedisAddress, SqlAddress, without_password};
 
 /// A target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// This machine.
     Host(HostRole),
+    /// MySQL, MariaDB, Percona Server.
+    Mysql(SqlAddress),
+    /// PostgreSQL.
+    Postgresql(SqlAddress),
+    /// Redis, Valkey.
+    Redis(RedisAddress),
     /// A running server.
     Server(Server, Endpoint),
 }
@@ -54,16 +61,20 @@ impl HostRole {
     }
 }
 
-/// A text that is no target. No message quotes a text that may be a password.
+/// A text that is no target. No message has a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// A text that no target begins with.
     #[error(
         "`{0}` is not a target of tacho tune: the targets are host: (this machine as the host of a server), host:generator \
-         (as the host of a load generator), http://HOST:9200 or es://HOST:9200 (Elasticsearch, OpenSearch), \
-         hbase://HOST:16010 (the master), cassandra://HOST:9042, and tacho://HOST:8080 (Tachograph)"
+         (as the host of a load generator), mysql://user:password@HOST:3306, postgres://user:password@HOST:5432/DATABASE, \
+         redis://HOST:6379, http://HOST:9200 or es://HOST:9200 (Elasticsearch, OpenSearch), hbase://HOST:16010 (the master), \
+         cassandra://HOST:9042, and tacho://HOST:8080 (Tachograph)"
     )]
     Unknown(String),
+    /// The URL of a database is wrong.
+    #[error("the URL of the target: {0}")]
+    Url(String),
     /// A URL that is wrong behind its scheme.
     #[error("{scheme}://: {error}")]
     Endpoint {
@@ -78,9 +89,15 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        match text {
-            "host:" | "host:server" => return Ok(Self::Host(HostRole::Server)),
-            "host:generator" => return Ok(Self::Host(HostRole::Generator)),
+        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        match (text, scheme.as_str()) {
+            ("host:" | "host:server", _) => return Ok(Self::Host(HostRole::Server)),
+            ("host:generator", _) => return Ok(Self::Host(HostRole::Generator)),
+            (_, "mysql" | "mariadb" | "mysqls") => return sql(text).map(Self::Mysql),
+            (_, "postgres" | "postgresql") => return sql(text).map(Self::Postgresql),
+            (_, "redis" | "rediss" | "valkey" | "valkeys") => {
+                return RedisAddress::parse(text).map(Self::Redis).map_err(TargetError::Url);
+            }
             _ => {}
         }
         let url = text.split_once("://");
@@ -88,7 +105,7 @@ impl FromStr for Target {
             SCHEMES.iter().find(|(name, ..)| *name == scheme).map(|known| (known, rest))
         });
         let Some(((scheme, server, port, has_path), rest)) = known else {
-            return Err(TargetError::Unknown(without_login(text)));
+            return Err(TargetError::Unknown(without_password(text)));
         };
         let endpoint = Endpoint::read(rest, *port, *has_path);
         let endpoint = endpoint.map_err(|error| TargetError::Endpoint { scheme, error })?;
@@ -96,13 +113,13 @@ impl FromStr for Target {
     }
 }
 
-/// A text without what may be a password: without all before the last `@`.
-pub fn without_login(text: &str) -> String {
-    let Some((login, host)) = text.rsplit_once('@') else { return text.to_owned() };
-    match login.split_once("://") {
-        Some((scheme, _)) => format!("{scheme}://{host}"),
-        None => host.to_owned(),
-    }
+fn sql(url: &str) -> Result<SqlAddress, TargetError> {
+    // MySQL takes a connection without a database.
+    let defaults = |dialect| match dialect {
+        Dialect::Mysql => ["root", ""],
+        Dialect::Postgres => ["postgres", "postgres"],
+    };
+    SqlAddress::with_defaults(url, defaults).map_err(TargetError::Url)
 }
 
 #[cfg(test)]
@@ -113,7 +130,7 @@ mod tests {
     fn other_targets_are_refused_with_the_list() {
         assert_eq!("host:".parse(), Ok(Target::Host(HostRole::Server)));
         assert_eq!("host:generator".parse(), Ok(Target::Host(HostRole::Generator)));
-        for text in ["", "host", "host:db", "mongodb://localhost", "https://localhost"] {
+        for text in ["", "host", "host:db", "oracle://localhost", "https://localhost"] {
             let error = text.parse::<Target>().unwrap_err().to_string();
             assert!(error.contains("host:generator") && error.contains(&format!("`{text}`")), "{error}");
         }
@@ -123,7 +140,7 @@ mod tests {
     fn servers_are_named_by_urls() {
         let server = |text: &str| match text.parse::<Target>().unwrap() {
             Target::Server(server, endpoint) => (server, endpoint.host, endpoint.port, endpoint.path),
-            Target::Host(role) => panic!("{role:?}"),
+            other => panic!("{other:?}"),
         };
         let expected = (Server::Elasticsearch, "db".to_owned(), 9200, Some("logs".to_owned()));
         assert_eq!(server("http://db/logs"), expected);
@@ -139,6 +156,25 @@ mod tests {
         {
             let error = text.parse::<Target>().unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn urls_of_databases_have_defaults_and_show_no_password() {
+        let Ok(Target::Mysql(address)) = "mysql://127.0.0.1:3307".parse() else { panic!("not MySQL") };
+        assert_eq!((address.user.as_str(), address.database.as_str(), address.port), ("root", "", 3_307));
+        let Ok(Target::Postgresql(address)) = "postgres://me:p%40ss@db/x".parse() else {
+            panic!("not PostgreSQL")
+        };
+        assert_eq!((address.password.as_str(), address.database.as_str()), ("p@ss", "x"));
+        assert!(matches!("valkey://:pw@h".parse(), Ok(Target::Redis(_))));
+        for (text, expected) in [
+            ("oracle://me:s3cret@h", "is not a target"),
+            ("mysql://me:s3cret@h:x/", "port"),
+            ("rediss://:s3cret@h", "TLS"),
+        ] {
+            let error = text.parse::<Target>().unwrap_err().to_string();
+            assert!(error.contains(expected) && !error.contains("s3cret"), "{error}");
         }
     }
 }

@@ -9,7 +9,7 @@ use tune::{FACTS, FILES, Group, Increase, Observation, Product, Rule, Value, adv
 const WINDOW_S: f64 = 60.0;
 
 /// A version that rules for all of these versions know, for examples that name none.
-const VERSIONS: [(&str, &str); 9] = [
+const VERSIONS: [(&str, &str); 10] = [
     ("cassandra", "4.1.3"),
     ("elasticsearch", "7.17.0"),
     ("gsn", "1.1.8"),
@@ -17,6 +17,7 @@ const VERSIONS: [(&str, &str); 9] = [
     ("hitsdb", "2.4.2"),
     ("linux", "6.1.0-18-amd64"),
     ("mysql", "8.0.36"),
+    ("postgresql", "15.18 (Debian 15.18-0+deb12u1)"),
     ("redis", "7.0.15"),
     ("tachograph", "0.1.0"),
 ];

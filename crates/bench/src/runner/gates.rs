@@ -91,7 +91,7 @@ const GATES: [GateRule; 9] = [
         unit: "operations",
         rule: Rule::AtLeast,
         limit: |_| 1.0,
-        value: |facts, _| (!facts.is_idle()).then(|| facts.total.counts.measured_completed as f64),
+        value: |facts, _| (!facts.is_idle()).then_some(facts.total.counts.measured_completed as f64),
         explanation: "operations of the measured part that were answered",
     },
     GateRule {

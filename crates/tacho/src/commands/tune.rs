@@ -6,8 +6,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Context;
+use bench::clients::{target_password, without_password};
 use clap::Args;
-use tune::{Product, Report, Target, advise, probe, without_login};
+use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
 
@@ -17,11 +18,16 @@ const COULD_NOT_LOOK: u8 = 2;
 /// Looks at a machine or a server and says which settings to change, why, and how to undo the change
 ///
 /// The command only reads. `host:` looks at this machine as the host of a server, `host:generator` as the host of a load
-/// generator. A URL looks at a running server: Elasticsearch or OpenSearch (an INDEX looks at this index only), the master
-/// of HBase with its region servers, a node of Cassandra, or a Tachograph server.
+/// generator. A URL looks at a running server: MySQL, MariaDB, Percona Server, PostgreSQL, Redis, Valkey, Elasticsearch or
+/// OpenSearch (an INDEX looks at this index only), the master of HBase with its region servers, a node of Cassandra, or a
+/// Tachograph server. A database at a loopback address is also judged by the memory, the processors and the kernel of this
+/// machine.
 ///
 /// The findings are ordered by their expected effect. Each has the current and the suggested value, the evidence, the
 /// reason, the risk, the command for the change and the one that undoes it.
+///
+/// The password of a target stands in its URL, where special characters are written %40 and the like. That of a database may
+/// be in TACHO_TARGET_PASSWORD instead.
 ///
 /// Counters are taken since the start of the machine or server, or with --window in the next seconds: run it during the load.
 ///
@@ -39,6 +45,9 @@ Targets:
 Examples:
   tacho tune host:
   tacho tune host:generator --window 30
+  tacho tune mysql://root@127.0.0.1:3306 --window 60
+  tacho tune postgres://postgres@db:5432/telemetry
+  tacho tune redis://127.0.0.1:6379
   tacho tune http://127.0.0.1:9200/logs --window 30
   tacho tune hbase://master:16010 --client-config /etc/hbase/conf/hbase-site.xml
   tacho tune host: --json")]
@@ -77,7 +86,7 @@ fn report(args: &TuneArgs) -> anyhow::Result<Report> {
     let context = probe::Context {
         has_window: args.window.is_some(),
         client_config: args.client_config.clone(),
-        ..Default::default()
+        password: target_password(),
     };
     let mut probe = probe::connect(&target, &context)?;
     let observation =
@@ -86,7 +95,7 @@ fn report(args: &TuneArgs) -> anyhow::Result<Report> {
     let product = Product::named(identity.product)
         .with_context(|| format!("BUG: there are no rules for {}", identity.product))?;
     Ok(Report::new(
-        &without_login(&args.target),
+        &without_password(&args.target),
         &identity.title,
         &observation,
         advise(product, &observation),

@@ -3,13 +3,20 @@
 mod cassandra;
 mod connect;
 mod contract;
+mod convert;
 mod elasticsearch;
 mod error;
 mod hbase;
 mod host;
 mod http;
 mod local;
+mod located;
+mod mysql;
 mod observe;
+mod postgresql;
+mod redis;
+mod redis_keys;
+mod sql;
 mod tachograph;
 
 pub use connect::{Context, connect};

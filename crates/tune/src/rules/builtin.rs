@@ -8,7 +8,7 @@ use super::rule::Product;
 pub const FACTS: &str = include_str!("../../rules/facts.toml");
 
 /// The names and texts of the rule files.
-pub const FILES: [(&str, &str); 9] = [
+pub const FILES: [(&str, &str); 10] = [
     ("cassandra", include_str!("../../rules/cassandra.toml")),
     ("elasticsearch", include_str!("../../rules/elasticsearch.toml")),
     ("gsn", include_str!("../../rules/gsn.toml")),
@@ -16,6 +16,7 @@ pub const FILES: [(&str, &str); 9] = [
     ("hitsdb", include_str!("../../rules/hitsdb.toml")),
     ("linux", include_str!("../../rules/linux.toml")),
     ("mysql", include_str!("../../rules/mysql.toml")),
+    ("postgresql", include_str!("../../rules/postgresql.toml")),
     ("redis", include_str!("../../rules/redis.toml")),
     ("tachograph", include_str!("../../rules/tachograph.toml")),
 ];

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::expression::{Declarations, Expression};
 use crate::unit::Unit;
 use crate::value::Kind;
-use crate::version::VersionRange;
+use crate::version::{Version, VersionRange};
 
 /// Ranges of versions by variant.
 pub type Ranges = BTreeMap<String, VersionRange>;
@@ -31,6 +31,24 @@ pub struct Product {
     pub facts: BTreeMap<String, (Unit, String)>,
     /// The rules in the order of the file.
     pub rules: Vec<Rule>,
+}
+
+impl Product {
+    /// The parameters that a version of a variant has, by name. Of a version that the rules do not know, those of all versions.
+    pub fn parameters_in(
+        &self,
+        variant: &str,
+        version: Option<&str>,
+    ) -> impl Iterator<Item = (&String, &Parameter)> + Clone {
+        let known = self.variants.get(variant);
+        let version = version.and_then(Version::parse);
+        let version = version.filter(|version| known.is_some_and(|range| range.contains(version)));
+        let variant = variant.to_owned();
+        self.parameters.iter().filter(move |(_, parameter)| {
+            let range = parameter.versions.get(&variant);
+            range.is_some_and(|range| version.as_ref().map_or(range.is_all(), |it| range.contains(it)))
+        })
+    }
 }
 
 /// A parameter of a product.

@@ -44,6 +44,14 @@ impl std::fmt::Debug for Address {
 impl Address {
     /// Parses a URL.
     pub fn parse(url: &str) -> Result<Self, String> {
+        Self::with_defaults(url, |_| [DEFAULT_NAME; 2])
+    }
+
+    /// Parses a URL. `defaults` gives the user and the database of a URL without them.
+    pub fn with_defaults(
+        url: &str,
+        defaults: impl FnOnce(Dialect) -> [&'static str; 2],
+    ) -> Result<Self, String> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
         let (dialect, form) = match scheme.as_str() {
             "mysql" | "mariadb" | "mysqls" => (Dialect::Mysql, &MYSQL),
@@ -56,13 +64,14 @@ impl Address {
             }
         };
         let url = TargetUrl::parse(url, form)?;
-        let or_default = |text: String| if text.is_empty() { DEFAULT_NAME.to_owned() } else { text };
+        let [user, database] = defaults(dialect);
+        let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
         Ok(Self {
             dialect,
             port: url.port(),
-            user: or_default(url.user.unwrap_or_default()),
+            user: or(url.user.unwrap_or_default(), user),
             password: url.password.unwrap_or_default(),
-            database: or_default(url.path),
+            database: or(url.path, database),
             host: url.host,
         })
     }

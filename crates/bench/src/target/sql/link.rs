@@ -24,6 +24,8 @@ pub enum SqlError {
         /// The server's text.
         message: String,
     },
+    /// Nobody answers at the address.
+    Unreachable(String),
     /// The connection cannot be used any more.
     Lost(String),
 }
@@ -40,7 +42,7 @@ impl SqlError {
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),
-            Self::Lost(_) => None,
+            Self::Lost(_) | Self::Unreachable(_) => None,
         }
     }
 
@@ -49,7 +51,7 @@ impl SqlError {
     pub fn kind(&self) -> String {
         match self {
             Self::Refused { code, message } => format!("error {code}: {}", without_details(message)),
-            Self::Lost(what) => what.clone(),
+            Self::Lost(what) | Self::Unreachable(what) => what.clone(),
         }
     }
 }
@@ -58,7 +60,7 @@ impl std::fmt::Display for SqlError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Refused { code, message } => write!(f, "error {code}: {message}"),
-            Self::Lost(what) => f.write_str(what),
+            Self::Lost(what) | Self::Unreachable(what) => f.write_str(what),
         }
     }
 }
@@ -98,13 +100,13 @@ impl Link {
     /// Connects. No answer may take longer than `silence`.
     pub(super) fn connect(address: &Address, silence: Duration) -> Result<Self, SqlError> {
         let mut last = String::new();
-        for socket in address.resolve().map_err(SqlError::Lost)? {
+        for socket in address.resolve().map_err(SqlError::Unreachable)? {
             match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
                 Ok(stream) => return Self::over(stream, silence).map_err(|error| lost(&error)),
                 Err(error) => last = connect_failure(&error, &socket.to_string(), address.dialect),
             }
         }
-        Err(SqlError::Lost(last))
+        Err(SqlError::Unreachable(last))
     }
 
     fn over(stream: TcpStream, silence: Duration) -> io::Result<Self> {
@@ -177,7 +179,7 @@ fn connect_failure(error: &io::Error, socket: &str, dialect: Dialect) -> String 
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             format!(
-                "nobody listens at {socket} (connection refused); start {server} there or give another --target"
+                "nobody listens at {socket} (connection refused); start {server} there or name another target"
             )
         }
         io::ErrorKind::TimedOut => format!("{socket} does not answer within {} s", CONNECT_TIMEOUT.as_secs()),

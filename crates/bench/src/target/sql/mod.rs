@@ -30,6 +30,7 @@ mod value;
 
 pub use address::{Address, Dialect};
 pub use blocking::Sql;
+pub(crate) use client::Client;
 pub use contents::Contents;
 pub use counters::{ServerCounters, check_statements, ratio};
 pub(crate) use driver::KIND;

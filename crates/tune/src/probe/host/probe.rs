@@ -43,6 +43,13 @@ impl<F: HostFiles> HostProbe<F> {
             product: Product::named(PRODUCT).expect("BUG: there are no rules of Linux"),
         })
     }
+
+    /// A sample with the settings that the rules of another product read.
+    pub(in crate::probe) fn sample_for(&mut self, product: &Product) -> Result<Sample, ProbeError> {
+        let mut sample = self.sample()?;
+        sample.settings.extend(settings::read(&self.files, product));
+        Ok(sample)
+    }
 }
 
 impl<F: HostFiles> Probe for HostProbe<F> {

@@ -214,7 +214,7 @@ fn append_codes(out: &mut Vec<u8>, country: &str, random: &mut Random) {
     }
     number_text(out, "admin1_code", (draw >> 8) % 60);
     for (name, one_in, shift) in [("admin2_code", 2, 16), ("admin3_code", 4, 28), ("admin4_code", 16, 40)] {
-        if (draw >> shift) % one_in == 0 {
+        if (draw >> shift).is_multiple_of(one_in) {
             number_text(out, name, (draw >> shift) % 10_000);
         }
     }

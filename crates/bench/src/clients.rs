@@ -1,0 +1,109 @@
+//! Connections that ask a server some questions, outside of any load.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::passwords;
+use crate::target::sql::Client;
+use crate::target_url::{self, REDIS, TargetUrl, addresses};
+
+pub use crate::target::redis::{Login, control::Control as RedisClient};
+pub use crate::target::sql::{Address as SqlAddress, Dialect, SqlError};
+
+/// The longest wait for an answer of a database.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// The password of the target from the environment (`TACHO_TARGET_PASSWORD`), for URLs without one.
+pub fn target_password() -> Option<String> {
+    passwords::target()
+}
+
+/// A URL that may be printed: without user and password.
+pub fn without_password(url: &str) -> String {
+    target_url::without_password(url)
+}
+
+/// A connection to MySQL, MariaDB or PostgreSQL.
+#[derive(Debug)]
+pub struct SqlClient(Client);
+
+impl SqlClient {
+    /// Connects and logs in.
+    pub fn connect(address: &SqlAddress) -> Result<Self, SqlError> {
+        Client::connect(address, SILENCE).map(Self)
+    }
+
+    /// Runs a query and returns its rows as text; `None` is NULL.
+    pub fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SqlError> {
+        self.0.rows(sql)
+    }
+}
+
+impl Drop for SqlClient {
+    fn drop(&mut self) {
+        self.0.quit();
+    }
+}
+
+/// The address and the login of a Redis.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisAddress {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// User, password and database.
+    pub login: Login,
+}
+
+impl RedisAddress {
+    /// Parses `redis://user:password@host:6379/database`. The scheme can also be `valkey` or `tcp`.
+    pub fn parse(url: &str) -> Result<Self, String> {
+        let url = TargetUrl::parse(url, &REDIS)?;
+        let database = match url.path.as_str() {
+            "" => 0,
+            text => text.parse().map_err(|_| format!("`/{text}` is no database number"))?,
+        };
+        let (port, resp3) = (url.port(), url.parameter("resp") == Some("3"));
+        Ok(Self {
+            host: url.host,
+            port,
+            login: Login { user: url.user, password: url.password, database, resp3 },
+        })
+    }
+
+    /// All socket addresses of the host, at least one.
+    pub fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+        addresses(&self.host, self.port)
+    }
+}
+
+/// Keeps the password out of logs.
+impl fmt::Debug for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        write!(f, "redis://{host}:{}/{}", self.port, self.login.database)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_redis_has_its_login_and_shows_no_password() {
+        let address = RedisAddress::parse("redis://me:s3%40cret@[::1]:7000/5").unwrap();
+        let login = &address.login;
+        assert_eq!((login.user.as_deref(), login.password.as_deref()), (Some("me"), Some("s3@cret")));
+        assert_eq!((login.database, address.port), (5, 7_000));
+        assert_eq!(format!("{address} {address:?}"), "redis://[::1]:7000/5 redis://[::1]:7000/5");
+        assert!(RedisAddress::parse("redis://host/five").unwrap_err().contains("no database number"));
+    }
+}

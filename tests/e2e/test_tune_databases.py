@@ -1,0 +1,243 @@
+"""`tacho tune` on real databases: a finding appears when the setting is wrong, and disappears after the change."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness.postgresql import PostgreSql
+from harness.server import run
+
+RULES = Path(__file__).resolve().parents[2] / "crates" / "tune" / "rules"
+START_S = 60
+
+
+def tune(url, *arguments):
+    """The report of `tacho tune`; the exit code shows whether it has findings."""
+    done = run("tune", url, *arguments, "--json", check=False)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert done.returncode == (1 if report["findings"] else 0), done.stdout
+    return report
+
+
+def found(url):
+    """The current value of each parameter with a finding, by rule."""
+    return {finding["rule"]: finding["current"] for finding in tune(url)["findings"]}
+
+
+def refused(url, part, **environment):
+    done = run("tune", url, check=False, **environment)
+    assert done.returncode == 2 and part in done.stderr and not done.stdout, done.stdout + done.stderr
+
+
+def parameters_of_all_versions(product):
+    """The parameters that each version of the product has and that belong to the whole server."""
+    rules = tomllib.loads((RULES / f"{product}.toml").read_text())
+    return {name for name, about in rules["parameters"].items() if "versions" not in about and "." not in name}
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class Process:
+    """A server with a directory of its own, stopped by its process id."""
+
+    def __init__(self, command, directory, ready, **how):
+        self.directory = directory
+        with open(directory / "log", "wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **how)
+        deadline = time.monotonic() + START_S
+        while not ready():
+            ended = self.process.poll()
+            assert ended is None and time.monotonic() < deadline, f"exit code {ended}: {(directory / 'log').read_text()}"
+            time.sleep(0.05)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+        shutil.rmtree(self.directory)
+
+
+def succeeds(*command):
+    return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    with PostgreSql() as server:
+        server.url = f"postgres://tester@127.0.0.1:{server.port}/postgres"
+        yield server
+
+
+def set_postgres(server, name, value):
+    with server.connect() as connection:
+        connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+        connection.execute("SELECT pg_reload_conf()")
+    # The server reads its file a moment later.
+    deadline = time.monotonic() + START_S
+    while True:
+        with server.connect() as connection:
+            if connection.execute("SELECT count(*) FROM pg_file_settings WHERE NOT applied").fetchone() == (0,):
+                wanted, now = connection.execute(
+                    "SELECT f.setting, current_setting(f.name) FROM pg_file_settings f WHERE f.name = %s", (name,)
+                ).fetchone()
+                if wanted == value and (now == value or now.lower() == value.lower()):
+                    return
+        assert time.monotonic() < deadline, (name, value)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameter", "wrong", "right"),
+    [
+        ("postgresql-full-page-writes", "full_page_writes", "off", "on"),
+        ("postgresql-synchronous-commit-off", "synchronous_commit", "off", "on"),
+        ("postgresql-autovacuum", "autovacuum", "off", "on"),
+        ("postgresql-work-mem-danger", "work_mem", "1GB", "4MB"),
+        ("postgresql-checkpoint-completion-target", "checkpoint_completion_target", "0.5", "0.9"),
+        ("postgresql-effective-cache-size", "effective_cache_size", "8MB", "4TB"),
+        ("postgresql-track-io-timing", "track_io_timing", "off", "on"),
+    ],
+)
+def test_postgresql(postgres, rule, parameter, wrong, right):
+    set_postgres(postgres, parameter, wrong)
+    assert rule in found(postgres.url)
+    set_postgres(postgres, parameter, right)
+    assert rule not in found(postgres.url)
+
+
+def test_the_durability_of_postgresql_comes_first(postgres):
+    findings = tune(postgres.url)["findings"]
+    assert findings[0]["effect"]["level"] == "prevents_failure"
+    assert "postgresql-fsync" in {finding["rule"] for finding in findings}, "the cluster of the tests does without"
+
+
+def test_postgresql_has_the_parameters_of_the_rules(postgres):
+    with postgres.connect() as connection:
+        known = {name for (name,) in connection.execute("SELECT name FROM pg_settings")}
+    assert parameters_of_all_versions("postgresql") <= known
+
+
+def test_postgresql_is_not_mysql(postgres):
+    refused(f"mysql://root@127.0.0.1:{postgres.port}", "MySQL")
+    refused(f"postgres://nobody@127.0.0.1:{postgres.port}/postgres", "nobody")
+
+
+@pytest.fixture(scope="module")
+def redis():
+    program = shutil.which("redis-server")
+    assert program, "redis-server is missing: run tests/e2e/install-debian-packages"
+    directory, port = Path(tempfile.mkdtemp(prefix="redis-")), free_port()
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(directory), "--save", "", "--appendonly", "yes"]
+    server = Process(command, directory, succeeds("redis-cli", "-p", str(port), "PING"))
+    server.url, server.port = f"redis://127.0.0.1:{port}", port
+    yield server
+    server.stop()
+
+
+def redis_cli(server, *command):
+    done = subprocess.run(["redis-cli", "-p", str(server.port), *command], capture_output=True, text=True, timeout=60, check=True)
+    assert not done.stdout.startswith(("ERR", "NO")), done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameter", "wrong", "right"),
+    [
+        ("redis-maxmemory", "maxmemory", "0", "64mb"),
+        ("redis-appendfsync", "appendfsync", "no", "everysec"),
+    ],
+)
+def test_redis(redis, rule, parameter, wrong, right):
+    redis_cli(redis, "CONFIG", "SET", parameter, wrong)
+    assert rule in found(redis.url)
+    redis_cli(redis, "CONFIG", "SET", parameter, right)
+    assert rule not in found(redis.url)
+
+
+def test_fields_of_hashes_are_sampled(redis):
+    redis_cli(redis, "CONFIG", "SET", "hash-max-listpack-entries", "16")
+    for key in range(20):
+        redis_cli(redis, "HSET", f"truck:{key}", *(f"{field} value".split(" ")[part] for field in range(100) for part in (0, 1)))
+    assert found(redis.url)["redis-hash-listpack-entries"] == 16
+    redis_cli(redis, "CONFIG", "SET", "hash-max-listpack-entries", "512")
+    assert "redis-hash-listpack-entries" not in found(redis.url)
+
+
+def test_a_login_of_redis_that_may_not_read_the_settings(redis):
+    redis_cli(redis, "ACL", "SETUSER", "watcher", "on", ">secret", "~*", "+@all", "-config")
+    report = tune(f"redis://watcher:secret@127.0.0.1:{redis.port}")
+    assert any("CONFIG" in hidden["reason"] or "config" in hidden["reason"] for hidden in report["hidden"]), report["hidden"]
+    refused(f"redis://watcher:wrong@127.0.0.1:{redis.port}", "password")
+
+
+@pytest.fixture(scope="module")
+def mariadb():
+    server, install = (shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("mariadbd", "mariadb-install-db"))
+    assert server and install, "MariaDB is missing: run tests/e2e/install-debian-packages"
+    directory, port = Path(tempfile.mkdtemp(prefix="mariadb-", dir="/tmp")), free_port()
+    how = {}
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("mysql")
+        os.chown(directory, user.pw_uid, user.pw_gid)
+        how = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": directory}
+    data = directory / "data"
+    init = [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
+    subprocess.run(init, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S, **how)
+    command = [server, "--no-defaults", f"--datadir={data}", f"--socket={directory / 's'}", f"--port={port}", "--bind-address=127.0.0.1"]
+    ping = succeeds("mariadb-admin", "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", str(port), "-u", "root", "ping")
+    running = Process([*command, "--innodb-buffer-pool-size=64M"], directory, ping, **how)
+    running.url, running.port = f"mysql://root@127.0.0.1:{port}", port
+    yield running
+    running.stop()
+
+
+def mariadb_sql(server, sql):
+    command = ["mariadb", "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", str(server.port), "-u", "root", "-N", "-e", sql]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameter", "wrong", "right"),
+    [
+        ("mysql-flush-log-never", "innodb_flush_log_at_trx_commit", "0", "1"),
+        # Writes throw the cached answers away.
+        ("mysql-query-cache-size", "query_cache_size", "1048576", "0"),
+    ],
+)
+def test_mariadb(mariadb, rule, parameter, wrong, right):
+    mariadb_sql(mariadb, "CREATE DATABASE IF NOT EXISTS cars; CREATE TABLE IF NOT EXISTS cars.t (a INT)")
+    mariadb_sql(mariadb, "INSERT INTO cars.t VALUES (1);" * 200)
+    mariadb_sql(mariadb, f"SET GLOBAL {parameter} = {wrong}")
+    assert rule in found(mariadb.url)
+    mariadb_sql(mariadb, f"SET GLOBAL {parameter} = {right}")
+    assert rule not in found(mariadb.url)
+
+
+def test_mariadb_has_the_parameters_of_the_rules(mariadb):
+    known = set(mariadb_sql(mariadb, "SELECT LOWER(variable_name) FROM information_schema.global_variables").split())
+    assert parameters_of_all_versions("mysql") <= known
+
+
+def test_a_user_of_mariadb_without_grants_gets_what_it_may_see(mariadb):
+    mariadb_sql(mariadb, "CREATE USER IF NOT EXISTS 'guest'@'%' IDENTIFIED BY 'secret'")
+    report = tune(f"mysql://guest:secret@127.0.0.1:{mariadb.port}")
+    assert any("PROCESS" in hidden["reason"] for hidden in report["hidden"]), report["hidden"]
+    refused(f"mysql://guest:wrong@127.0.0.1:{mariadb.port}", "password")
+
+
+def test_nobody_listens():
+    refused(f"redis://127.0.0.1:{free_port()}", "connect")
