@@ -1,6 +1,6 @@
 //! The targets: one folder for each kind of server, with its protocol, its options and its checks.
 //!
-//! In each folder, `driver.rs` is the interface to the runner (a [`driver::Driver`]), and `protocol.rs` or `blocking.rs`
+//! In each folder, `driver.rs` is the interface to the runner (a `driver::Driver`), and `protocol.rs` or `blocking.rs`
 //! is the interface to an engine (a [`crate::protocol::Protocol`] or [`crate::protocol::Blocking`]). Here, `driver.rs`
 //! has the trait that all implement, `registry.rs` the drivers by name, and `plan.rs` the conversion of a phase into
 //! the plan of an engine.

@@ -14,7 +14,7 @@ use crate::output::say;
 /// Makes a certificate for tests and for networks of one's own
 ///
 /// Writes three files: ca.pem (the authority that clients have to trust), server.pem and server-key.pem (certificate and key
-/// for [tls]). Only the current user can read the key. The key of the authority is not kept: it signs no other certificate. The
+/// for `[tls]`). Only the current user can read the key. The key of the authority is not kept: it signs no other certificate. The
 /// command replaces no file.
 #[derive(Debug, Args)]
 #[command(after_help = "\
