@@ -37,6 +37,9 @@ const COULD_NOT_LOOK: u8 = 2;
 Targets:
   host:                                          this machine as the host of a server
   host:generator                                 this machine as the host of a load generator
+  mysql://[USER[:PASSWORD]@]HOST[:3306]          MySQL, MariaDB, Percona Server; also mariadb://
+  postgres://[USER[:PASSWORD]@]HOST[:5432][/DB]  PostgreSQL: the server, and the tables of one database
+  redis://[[USER]:PASSWORD@]HOST[:6379]          Redis, Valkey; also valkey://
   http://[USER:PASSWORD@]HOST[:9200][/INDEX]     Elasticsearch or OpenSearch; also es://
   hbase://HOST[:16010]                           HBase: the HTTP port of the master
   cassandra://[USER:PASSWORD@]HOST[:9042]        Cassandra: the native protocol of a node
