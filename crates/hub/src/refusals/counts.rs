@@ -103,13 +103,14 @@ impl Refusals {
         self.state.lock().devices.get(&device).map(|entry| entry.refused.clone())
     }
 
-    /// Devices with refusals, the last refused first.
-    pub fn latest(&self) -> Vec<(Uuid, Refused)> {
+    /// The devices with refusals for which `wanted` has a value, the last refused first; at most `limit`.
+    pub(crate) fn latest<T>(&self, limit: usize, wanted: impl Fn(Uuid) -> Option<T>) -> Vec<(T, Refused)> {
         let state = self.state.lock();
         let mut times: Vec<(Timestamp, Uuid)> =
             state.devices.iter().map(|(device, entry)| (entry.refused.last, *device)).collect();
         times.sort_unstable_by(|one, other| other.cmp(one));
-        times.into_iter().map(|(_, device)| (device, state.devices[&device].refused.clone())).collect()
+        let found = times.into_iter().filter_map(|(_, device)| Some((wanted(device)?, device))).take(limit);
+        found.map(|(value, device)| (value, state.devices[&device].refused.clone())).collect()
     }
 }
 
@@ -207,9 +208,9 @@ mod tests {
         let expected =
             Refused { messages: 2, since: at(5), last: at(20), door: "http".into(), reason: "second".into() };
         assert_eq!(refusals.of(device(1)), Some(expected.clone()));
-        let latest = refusals.latest();
+        let latest = refusals.latest(10, Some);
         assert_eq!(latest.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [device(1), device(2)]);
-        assert_eq!(refusals.latest().first(), Some(&(device(1), expected)));
+        assert_eq!(refusals.latest(10, Some).first(), Some(&(device(1), expected)));
     }
 
     #[test]

@@ -21,8 +21,7 @@ impl Hub {
     ) -> Result<Vec<(Arc<Device>, Refused)>, Error> {
         caller.check(Action::Read)?;
         let own = |id| self.registry.device_by_id(id).filter(|device| device.tenant == caller.tenant());
-        let refused = self.refusals.latest().into_iter();
-        Ok(refused.filter_map(|(id, refused)| Some((own(id)?, refused))).take(limit).collect())
+        Ok(self.refusals.latest(limit, own))
     }
 
     /// The refusals of a device. If the device has none since the start, the last one of its dead letters; dead letters of an
