@@ -164,8 +164,11 @@ impl TlsTransport {
     }
 
     fn decrypt(&mut self) -> io::Result<()> {
+        let phase = if self.session.is_handshaking() { "the TLS handshake failed" } else { "TLS broke" };
         let decrypted = self.session.process_new_packets();
-        decrypted.map(drop).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        decrypted
+            .map(drop)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{phase}: {error}")))
     }
 
     fn write(&mut self, output: &[u8]) -> io::Result<Sent> {

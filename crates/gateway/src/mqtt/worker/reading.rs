@@ -154,7 +154,7 @@ impl Worker {
 fn broken(error: &io::Error) -> SessionEnd {
     match error.kind() {
         io::ErrorKind::InvalidData => {
-            let cause = format!("the TLS handshake failed: {error}");
+            let cause = error.to_string();
             SessionEnd::refused(ReasonCode::PROTOCOL_ERROR, "tls_handshake", cause)
         }
         _ => SessionEnd::normal(format!("the connection broke: {error}")),
