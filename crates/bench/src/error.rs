@@ -56,6 +56,9 @@ pub enum Error {
     /// An answer is wrong.
     #[error("wrong answer: {0}")]
     Answer(String),
+    /// An answer is not of the protocol: another kind of server answers.
+    #[error("wrong answer: {0}")]
+    OtherProtocol(String),
     /// An HTTP request failed.
     #[error("{method} {url}: {what}")]
     Http {

@@ -49,12 +49,13 @@ use crate::capacity::Objective;
 use crate::error::{Error, Result};
 use crate::limits::SCALE_MAX;
 use crate::machine;
+use crate::result::ALL;
 
 pub use alias::{ALIASES, Alias};
 pub use builtin::{BUILTIN, Builtin};
 pub use origin::Origin;
+pub(crate) use phase::duration;
 pub use phase::{Arrival, Kind, Mix, Phase};
-pub(crate) use phase::{PHASE_KEYS, duration};
 pub(crate) use typed::{no_keys, typed};
 
 /// The keys of `[target]` that the runner knows. All others belong to the driver.
@@ -311,6 +312,11 @@ impl Scenario {
         self.gates.check()?;
         if self.phases.is_empty() {
             return Err("there is no [[phase]]".to_owned());
+        }
+        if self.operations.iter().any(|operation| operation.name == ALL) {
+            return Err(format!(
+                "an operation is called `{ALL}`, the name of their sum in results; rename it"
+            ));
         }
         let mut seen = std::collections::BTreeSet::new();
         for name in self.phases.iter().map(|p| &p.name) {

@@ -396,3 +396,10 @@ fn a_scenario_knows_what_it_was_loaded_from() {
     assert_ne!(scenario.head.name, name);
     assert_eq!(Scenario::load("slb-s1", &[]).unwrap().origin.name, "slb-s1");
 }
+
+#[test]
+fn an_operation_cannot_have_the_name_of_the_sum_of_all() {
+    let text = Builtin::named("http-qps").unwrap().text.replace("\"get\"", "\"all\"");
+    let error = Scenario::parse(&text, &[]).unwrap_err();
+    assert!(error.contains("an operation is called `all`"), "{error}");
+}

@@ -142,7 +142,7 @@ fn connected(address: &RedisAddress, target: &str) -> Result<RedisClient, ProbeE
 fn failure(error: Error, target: &str) -> ProbeError {
     let (target, reason) = (target.to_owned(), error.to_string());
     match error {
-        _ if reason.contains("no RESP") => ProbeError::OtherProduct { target, expected: EXPECTED, reason },
+        Error::OtherProtocol(_) => ProbeError::OtherProduct { target, expected: EXPECTED, reason },
         Error::Options(_) => ProbeError::Login { target, reason },
         Error::Answer(_) if reason.contains("NOAUTH") || reason.contains("WRONGPASS") => {
             ProbeError::Login { target, reason }
@@ -150,6 +150,8 @@ fn failure(error: Error, target: &str) -> ProbeError {
         Error::Answer(_) if reason.contains("NOPERM") => {
             ProbeError::Permission { target, what: "INFO", reason, remedy: GRANT }
         }
+        // It has just started and reads its file.
+        Error::Answer(_) if reason.contains("LOADING") => ProbeError::Connect { target, reason },
         Error::Answer(_) => ProbeError::OtherProduct { target, expected: EXPECTED, reason },
         _ => ProbeError::Protocol { target, what: "its state", reason },
     }
@@ -184,7 +186,10 @@ mod tests {
         let answer = |text: &str| failure(Error::Answer(text.to_owned()), "t");
         assert!(matches!(answer("INFO: NOAUTH Authentication required."), ProbeError::Login { .. }));
         assert!(matches!(answer("INFO: NOPERM this user"), ProbeError::Permission { .. }));
-        assert!(matches!(answer("INFO: no RESP: x"), ProbeError::OtherProduct { .. }));
+        assert!(matches!(answer("INFO: LOADING Redis is loading"), ProbeError::Connect { .. }));
+        assert!(matches!(answer("INFO: ERR unknown command"), ProbeError::OtherProduct { .. }));
+        let other = failure(Error::OtherProtocol("INFO: no RESP: x".to_owned()), "t");
+        assert!(matches!(other, ProbeError::OtherProduct { .. }));
         let login = failure(Error::Options("the login failed: WRONGPASS".to_owned()), "t");
         assert!(matches!(login, ProbeError::Login { .. }));
     }

@@ -72,10 +72,7 @@ fn no_connection(error: SqlError, target: String, expected: &'static str) -> Pro
     let reason = error.to_string();
     match error {
         SqlError::Unreachable(reason) => ProbeError::Connect { target, reason },
-        // The client says so when the first bytes are not of its protocol.
-        SqlError::Lost(reason) if reason.contains("protocol; is this a") => {
-            ProbeError::OtherProduct { target, expected, reason }
-        }
+        SqlError::OtherProtocol(reason) => ProbeError::OtherProduct { target, expected, reason },
         SqlError::Lost(reason) => ProbeError::Protocol { target, what: "its greeting", reason },
         SqlError::Refused { code, .. } => match code.as_str() {
             // Wrong password, no such user, host not allowed, no such database.
@@ -97,8 +94,7 @@ mod tests {
         let error = |error| no_connection(error, "t".to_owned(), "MySQL");
         assert!(matches!(error(refused("1045")), ProbeError::Login { .. }));
         assert!(matches!(error(refused("1040")), ProbeError::Connect { .. }));
-        let other = SqlError::Lost("x is not MySQL's protocol; is this a MySQL server?".to_owned());
-        assert!(matches!(error(other), ProbeError::OtherProduct { .. }));
+        assert!(matches!(error(SqlError::OtherProtocol("x".to_owned())), ProbeError::OtherProduct { .. }));
         assert!(matches!(error(SqlError::Lost("closed".to_owned())), ProbeError::Protocol { .. }));
         assert!(matches!(error(SqlError::Unreachable("x".to_owned())), ProbeError::Connect { .. }));
     }

@@ -5,7 +5,7 @@ use toml::Table;
 
 use super::corpus::CorpusName;
 use crate::limits::ES_SHARDS_MAX;
-use crate::scenario::{Mix, Operation, PHASE_KEYS, Scenario, typed};
+use crate::scenario::{Mix, Operation, Scenario, typed};
 
 /// Keys of `[dataset]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -183,7 +183,6 @@ pub(super) struct GroupOptions {
 
 impl GroupOptions {
     pub(super) fn read(mix: &Mix) -> Result<Self, String> {
-        let table: Table = mix.driver_keys.clone();
-        typed(table, "its options", PHASE_KEYS)
+        mix.options(&Table::new(), "its options")
     }
 }

@@ -1,8 +1,9 @@
 //! The keys of a phase.
 
 use serde::Deserialize;
+use toml::Table;
 
-use crate::scenario::{Kind, Mix, PHASE_KEYS, Phase, typed};
+use crate::scenario::{Kind, Phase};
 
 /// What a load phase does with the table before its operations.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -32,9 +33,9 @@ pub(super) struct PhaseKeys {
 impl PhaseKeys {
     /// Reads the keys of a phase, which are the same for all its mixes.
     pub(super) fn of(phase: &Phase) -> Result<Self, String> {
-        let place = format!("phase `{}`", phase.name);
-        let own = |mix: &Mix| typed::<Self>(mix.driver_keys.clone(), &place, PHASE_KEYS);
-        let owns = phase.mixes.iter().map(own).collect::<Result<Vec<_>, _>>()?;
+        let place = phase.place();
+        let owns = phase.mixes.iter().map(|mix| mix.options::<Self>(&Table::new(), &place));
+        let owns = owns.collect::<Result<Vec<_>, _>>()?;
         let keys = owns.first().copied().unwrap_or_default();
         if owns.iter().any(|other| *other != keys) {
             return Err(format!("{place}: `action`, `flush` and `rows` are the same for all its mixes"));

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Deserialize;
+use toml::Table;
 
 use super::{CLASSES, Ledger, LedgerCheck, Options, Timing};
 use crate::engine::event::now_ms;
@@ -23,7 +24,7 @@ use crate::options::Context;
 use crate::progress::Progress;
 use crate::recorder::{Recorder, Window};
 use crate::result::Check;
-use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, TARGET_KEYS, typed};
+use crate::scenario::{Arrival, Phase, Scenario, TARGET_KEYS, typed};
 use crate::server::DataDirectory;
 use crate::target::driver::{
     Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, TargetKind, Verdict,
@@ -118,7 +119,7 @@ impl LedgerDriver {
 
 fn options(phase: &Phase) -> std::result::Result<Options, String> {
     let [mix] = &phase.mixes[..] else { return Err("all devices of a ledger do the same".to_owned()) };
-    let own: PhaseOptions = typed(mix.driver_keys.clone(), "its options", PHASE_KEYS)?;
+    let own: PhaseOptions = mix.options(&Table::new(), "its options")?;
     if mix.arrival != Arrival::Closed {
         return Err("devices of a ledger wait for answers: arrival = \"closed\"".to_owned());
     }

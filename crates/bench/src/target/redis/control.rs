@@ -98,8 +98,8 @@ impl Control {
         self.stream.write_all(&out).map_err(cannot("sending"))?;
         let mut buffer = [0; 16 * 1024];
         loop {
-            let found =
-                reply(&self.inbound).map_err(|e| Error::Answer(format!("{}: no RESP: {e}", words[0])))?;
+            let found = reply(&self.inbound)
+                .map_err(|e| Error::OtherProtocol(format!("{}: no RESP: {e}", words[0])))?;
             if let Some(found) = found {
                 return Ok(self.inbound.drain(..found.consumed).collect());
             }

@@ -1,8 +1,9 @@
 //! The action of a load phase: it fills or drops the tables.
 
 use serde::Deserialize;
+use toml::Table;
 
-use crate::scenario::{Mix, PHASE_KEYS, Phase, typed};
+use crate::scenario::Phase;
 
 /// Keys of a phase.
 #[derive(Debug, Default, Deserialize)]
@@ -24,7 +25,7 @@ pub(super) enum Action {
 
 pub(super) fn action(phase: &Phase) -> std::result::Result<Action, String> {
     let place = phase.place();
-    let own = |mix: &Mix| typed::<PhaseOptions>(mix.driver_keys.clone(), &place, PHASE_KEYS);
-    let owns = phase.mixes.iter().map(own).collect::<std::result::Result<Vec<_>, _>>()?;
+    let owns = phase.mixes.iter().map(|mix| mix.options::<PhaseOptions>(&Table::new(), &place));
+    let owns = owns.collect::<std::result::Result<Vec<_>, _>>()?;
     Ok(owns.first().map(|own| own.action).unwrap_or_default())
 }

@@ -210,7 +210,9 @@ impl Blocking for Sql {
                     bytes_in: in_now.saturating_sub(into),
                 })
             }
-            Err(error @ (SqlError::Lost(_) | SqlError::Unreachable(_))) => Err(Failure::Lost(error.kind())),
+            Err(error @ (SqlError::Lost(_) | SqlError::OtherProtocol(_) | SqlError::Unreachable(_))) => {
+                Err(Failure::Lost(error.kind()))
+            }
             Err(error) => {
                 // The transaction is half done, whatever the server assumes.
                 if let Err(lost) = session.roll_back(&work) {

@@ -26,6 +26,8 @@ pub enum SqlError {
     },
     /// Nobody answers at the address.
     Unreachable(String),
+    /// The first bytes are not of the protocol: another kind of server answers.
+    OtherProtocol(String),
     /// The connection cannot be used any more.
     Lost(String),
 }
@@ -42,7 +44,7 @@ impl SqlError {
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),
-            Self::Lost(_) | Self::Unreachable(_) => None,
+            Self::Lost(_) | Self::OtherProtocol(_) | Self::Unreachable(_) => None,
         }
     }
 
@@ -51,7 +53,7 @@ impl SqlError {
     pub fn kind(&self) -> String {
         match self {
             Self::Refused { code, message } => format!("error {code}: {}", without_details(message)),
-            Self::Lost(what) | Self::Unreachable(what) => what.clone(),
+            Self::Lost(what) | Self::OtherProtocol(what) | Self::Unreachable(what) => what.clone(),
         }
     }
 }
@@ -60,7 +62,7 @@ impl std::fmt::Display for SqlError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Refused { code, message } => write!(f, "error {code}: {message}"),
-            Self::Lost(what) | Self::Unreachable(what) => f.write_str(what),
+            Self::Lost(what) | Self::OtherProtocol(what) | Self::Unreachable(what) => f.write_str(what),
         }
     }
 }

@@ -242,7 +242,7 @@ fn refusal(body: &[u8]) -> SqlError {
 }
 
 fn unexpected(what: &str) -> SqlError {
-    SqlError::Lost(format!("{what} is not PostgreSQL's protocol; is this a PostgreSQL server?"))
+    SqlError::OtherProtocol(format!("{what} is not PostgreSQL's protocol; is this a PostgreSQL server?"))
 }
 
 fn unwritable(error: std::io::Error) -> SqlError {

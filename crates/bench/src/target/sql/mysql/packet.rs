@@ -13,7 +13,7 @@ pub(super) fn refusal(packet: &[u8]) -> SqlError {
 
 /// The error for a packet that violates the protocol.
 pub(super) fn unexpected(what: &str) -> SqlError {
-    SqlError::Lost(format!("{what} is not MySQL's protocol; is this a MySQL or MariaDB server?"))
+    SqlError::OtherProtocol(format!("{what} is not MySQL's protocol; is this a MySQL or MariaDB server?"))
 }
 
 /// Parses a length-encoded number. Returns it with its own length.

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use toml::Table;
 
 use crate::dataset::Distribution;
 use crate::engine::{AfterReopen, Close, Connect, FailureRule, Load, ReopenTrigger, Segment};
 use crate::limits::{HANDSHAKE_TIMEOUT_S, PROBES_PER_S_MAX, SUSTAINED_FAILURES, SUSTAINED_LAST};
-use crate::scenario::{Arrival, PHASE_KEYS, Phase, Scenario, duration, typed};
+use crate::scenario::{Arrival, Phase, Scenario, duration, typed};
 use crate::schedule::Arrivals;
 use crate::target::http::{Expect, GroupConfig, Http, Operation, Request, Version};
 use crate::target::tcp::addresses::Sources;
@@ -121,13 +120,11 @@ impl Test {
     pub(super) fn of(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
         let place = phase.place();
         let [mix] = &phase.mixes[..] else { return Err(format!("{place}: this driver has no mixes")) };
-        let mut table: Table = scenario.dataset.clone();
         // A separate check of `[dataset]` gives better suggestions.
-        let mut dataset = table.clone();
+        let mut dataset = scenario.dataset.clone();
         dataset.entry("test").or_insert_with(|| toml::Value::String("qps".to_owned()));
         typed::<TestOptions>(dataset, "[dataset]", &[])?;
-        table.extend(mix.driver_keys.clone());
-        let options: TestOptions = typed(table, &place, PHASE_KEYS)?;
+        let options: TestOptions = mix.options(&scenario.dataset, &place)?;
         let rate = mix.rate.unwrap_or(1.0) * scenario.rate_scale();
         let scheduled = match mix.arrival {
             Arrival::Poisson => Some((rate, Arrivals::Poisson)),
