@@ -16,6 +16,8 @@ use crate::value::Value;
 
 /// Counters of rules and the metrics that hold them.
 const COUNTERS: [(&str, &str); 2] = [("syncs", "sync_latency_seconds_count"), ("messages", "messages_total")];
+/// The counter of refused connections, and its metric, which begins with the first refusal.
+const REFUSED: (&str, &str) = ("connections_refused", "refusals_total:connections_max");
 /// Facts of rules that are metrics.
 const FACTS: [&str; 4] = ["connections", "memtable_bytes", "sql_memory_bytes", "sql_waiting"];
 
@@ -82,11 +84,12 @@ impl Probe for TachographProbe {
         let fact = |name: &str| Some((name.to_owned(), Value::Number(*metrics.get(name)?)));
         facts.extend(FACTS.iter().filter_map(|name| fact(name)));
         let counter = |(name, metric): &(&str, &str)| Some(((*name).to_owned(), *metrics.get(*metric)?));
+        let refused = (REFUSED.0.to_owned(), metrics.get(REFUSED.1).copied().unwrap_or_default());
         Ok(Sample {
             settings: settings(&status["settings"]),
             hidden: hidden(&status, !facts.contains_key("memory_bytes")),
             facts,
-            counters: COUNTERS.iter().filter_map(counter).collect(),
+            counters: COUNTERS.iter().filter_map(counter).chain([refused]).collect(),
             groups: BTreeMap::new(),
             uptime_s: status["uptime_s"].as_f64(),
         })
