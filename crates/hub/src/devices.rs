@@ -85,7 +85,7 @@ impl Hub {
         Ok(deleted)
     }
 
-    /// The access token of a device.
+    /// The access token of a device. Waits for the disk: the audit table gets a row.
     pub fn credentials(&self, caller: &Caller, id: Uuid) -> Result<(Arc<Device>, Arc<str>), RegistryError> {
         caller.check(Action::SeeCredentials)?;
         let device = self.own_device(caller, id)?;

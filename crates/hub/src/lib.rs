@@ -4,6 +4,7 @@
 //! packet and no HTTP type.
 
 mod audit;
+mod blocking_append;
 pub mod bulk;
 pub mod caller;
 pub mod clock;

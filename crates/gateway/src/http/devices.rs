@@ -158,7 +158,9 @@ pub(crate) async fn credentials(
     session: Session,
     PathOf(id): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    let (device, token) = state.hub.credentials(session.caller(), parse_id(&id)?)?;
+    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    // It waits for the row of the audit table.
+    let (device, token) = state.changes.run(move || hub.credentials(session.caller(), id)).await??;
     Ok(Json(credentials_json(&device, &token)).into_response())
 }
 

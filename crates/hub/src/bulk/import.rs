@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef, name};
 use store::table::oldest_kept;
-use store::{Blame, Durability, Sequence, Store, StoreError};
+use store::{Durability, Sequence, Store, StoreError};
 
 use super::BulkError;
 use super::cells::{self, Cell};
@@ -15,10 +15,8 @@ use super::counts::{ImportCounts, ImportRules};
 use super::local_column::LocalColumn;
 use super::parquet::{ParquetBounds, ParquetRows};
 use super::zone::Zone;
+use crate::blocking_append::{retry, wait_durable};
 use crate::clock::system_now;
-
-/// Pause before a busy store is tried again, and between checks of durability.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// Imports rows into one table of a store.
 pub struct Importer<'a> {
@@ -102,17 +100,8 @@ impl<'a> Importer<'a> {
     pub fn sync(&mut self) -> Result<ImportCounts, BulkError> {
         self.send()?;
         let Some(store) = self.store else { return Ok(std::mem::take(&mut self.counts)) };
-        loop {
-            let progress = store.progress();
-            if progress.reached(Durability::Fsync) >= self.last {
-                return Ok(std::mem::take(&mut self.counts));
-            }
-            if progress.sealed {
-                let cause = store.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
-                return Err(StoreError::Sealed { cause }.into());
-            }
-            std::thread::sleep(PAUSE);
-        }
+        wait_durable(store, self.last)?;
+        Ok(std::mem::take(&mut self.counts))
     }
 
     fn send(&mut self) -> Result<(), BulkError> {
@@ -218,21 +207,6 @@ impl<'a> Importer<'a> {
         }
         self.series.insert(values, series.clone());
         Ok(series)
-    }
-}
-
-fn retry<T>(
-    began: Instant,
-    busy_timeout: Duration,
-    mut attempt: impl FnMut() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    loop {
-        match attempt() {
-            Err(error) if error.blame() == Blame::Busy && began.elapsed() < busy_timeout => {
-                std::thread::sleep(PAUSE);
-            }
-            done => return done,
-        }
     }
 }
 

@@ -262,6 +262,24 @@ fn administrative_acts_are_rows_of_the_table_audit() {
 }
 
 #[test]
+fn an_act_is_answered_when_its_row_is_durable() {
+    let fixture = fixture();
+    fixture.store.hold();
+    let act = {
+        let (hub, caller) = (Arc::clone(&fixture.hub), fixture.administrator());
+        std::thread::spawn(move || hub.add_device(&caller, NewDevice { name: "van", ..NewDevice::default() }))
+    };
+    let caller = fixture.administrator();
+    while fixture.hub.device_by_name(&caller, "van").is_err() {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!act.is_finished());
+    fixture.store.release();
+    act.join().unwrap().unwrap();
+}
+
+#[test]
 fn an_act_without_a_row_is_done() {
     let fixture = fixture();
     fixture.store.seal("cannot sync");

@@ -1,0 +1,42 @@
+//! Appends from threads that may block.
+
+use std::time::{Duration, Instant};
+
+use store::{Blame, Durability, Sequence, Store, StoreError};
+
+/// Time between two looks at a store that is busy, or whose rows are not durable yet.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Attempts an operation until the store is not busy, until `busy_timeout` after `began`.
+pub(crate) fn retry<T>(
+    began: Instant,
+    busy_timeout: Duration,
+    mut attempt: impl FnMut() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    loop {
+        match attempt() {
+            Err(error) if error.blame() == Blame::Busy && began.elapsed() < busy_timeout => {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Waits until the rows up to `sequence` are on the disk.
+///
+/// # Errors
+/// The store was sealed before.
+pub(crate) fn wait_durable(store: &dyn Store, sequence: Sequence) -> Result<(), StoreError> {
+    loop {
+        let progress = store.progress();
+        if progress.reached(Durability::Fsync) >= sequence {
+            return Ok(());
+        }
+        if progress.sealed {
+            let cause = store.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
+            return Err(StoreError::Sealed { cause });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
