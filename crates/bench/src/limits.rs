@@ -69,6 +69,9 @@ pub(crate) const HTTP_DATA_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const HTTP_BODIES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// The largest number of shards of an index: that of the servers themselves (`es.index.max_number_of_shards`).
 pub(crate) const ES_SHARDS_MAX: u32 = 1_024;
+/// The longest answer of Elasticsearch, in bytes. A bulk request of 100 MiB, the most that a server takes by default, has an
+/// answer of about half of it.
+pub(crate) const ES_ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The longest force merge, and the longest wait for other merges after it, seconds. Hundreds of gigabytes take hours.
 pub(crate) const ES_MERGE_TIMEOUT_S: u64 = 12 * 3_600;
 /// The number of distinct error texts to keep. A server that puts a new detail into each could fill the memory.

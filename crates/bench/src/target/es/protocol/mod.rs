@@ -7,6 +7,7 @@ use super::corpus::Corpus;
 use super::queries::{Query, SCROLL_TIME, Search};
 use super::request::{Format, RequestHead};
 use crate::dataset::Random;
+use crate::limits::ES_ANSWER_BYTES_MAX;
 use crate::protocol::{
     Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, OperationChoice, Protocol, Received,
     Started,
@@ -324,6 +325,9 @@ impl Protocol for Es<'_> {
                 Piece::Head(head) => {
                     session.body.clear();
                     session.head = Some(head);
+                }
+                Piece::Body(part) if session.body.len() + part.len() > ES_ANSWER_BYTES_MAX => {
+                    return Err(format!("an answer of more than {ES_ANSWER_BYTES_MAX} bytes"));
                 }
                 Piece::Body(part) => session.body.extend_from_slice(part),
                 Piece::End => {

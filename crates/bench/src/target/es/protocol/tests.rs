@@ -214,3 +214,20 @@ fn a_scroll_is_one_operation_of_all_its_pages() {
     let (done, _, _) = receive(&es, &mut session, &hits(25, 9, "two"));
     assert_eq!(done, [Some("9 documents returned instead of 10".to_owned())]);
 }
+
+#[test]
+fn an_answer_without_end_ends_the_connection() {
+    let corpus = corpus();
+    let es = es(&corpus, Operation::Bulk, 1);
+    let mut session = es.session(0);
+    start(&es, &mut session).unwrap();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", u64::MAX);
+    let (mut out, mut done) = (Vec::new(), |_: Completion<'_>| panic!("no answer is complete"));
+    es.receive(&mut session, head.as_bytes(), &mut out, &mut done).unwrap();
+    let piece = vec![b' '; ES_ANSWER_BYTES_MAX / 4];
+    for _ in 0..4 {
+        es.receive(&mut session, &piece, &mut out, &mut done).unwrap();
+    }
+    let error = es.receive(&mut session, b" ", &mut out, &mut done).unwrap_err();
+    assert!(error.contains("134217728 bytes"), "{error}");
+}
