@@ -30,7 +30,7 @@ run: release
 	exec "$(RELEASE)" demo $(ARGS)
 
 release: $(if $(shell command -v npm),dashboard-build)
-	@[ -e "$(RELEASE)" ] || echo "The first build takes 16 minutes on two cores, and 2 GB in $(CARGO_TARGET_DIR)."
+	@[ -e "$(RELEASE)" ] || echo "The first build takes 20 minutes on two cores, and 2 GB in $(CARGO_TARGET_DIR)."
 	cargo build --release --package tacho
 
 # make install PREFIX=/usr/local
