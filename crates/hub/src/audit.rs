@@ -12,6 +12,7 @@ use store::{Durability, StoreError};
 use crate::blocking_append::{retry, wait_durable};
 use crate::caller::Caller;
 use crate::hub::Hub;
+use crate::namespace::own_table;
 
 /// The table of administrative acts.
 pub const AUDIT_TABLE: &str = "audit";
@@ -36,7 +37,8 @@ impl Hub {
     }
 
     fn append_audit(&self, caller: &Caller, act: &'static str, subject: &str) -> Result<(), StoreError> {
-        let (began, key) = (Instant::now(), SeriesKey::new(AUDIT_TABLE, &[(AUDIT_TAG, caller.login())])?);
+        let table = own_table(&self.registry.namespace(caller.tenant()), AUDIT_TABLE);
+        let (began, key) = (Instant::now(), SeriesKey::new(&table, &[(AUDIT_TAG, caller.login())])?);
         let series = retry(began, BUSY_TIMEOUT, || self.store.series(&key))?;
         let mut batch = Batch::new();
         let mut row = batch.builder();

@@ -11,6 +11,7 @@ use store::{Blame, Durability, Progress, ProgressWatcher, Sequence, StoreError};
 
 use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
 use crate::hub::Hub;
+use crate::namespace::own_table;
 use crate::registry::Device;
 
 impl Hub {
@@ -73,7 +74,8 @@ impl Hub {
         letter: DeadLetter<'_>,
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
-        let series = self.store.series(&SeriesKey::device(DEAD_LETTER_TABLE, &device.name)?)?;
+        let table = own_table(&device.profile.table.namespace(), DEAD_LETTER_TABLE);
+        let series = self.store.series(&SeriesKey::device(&table, &device.name)?)?;
         let mut row = batch.builder();
         row.field("door", ValueRef::String(letter.door));
         row.field("topic", ValueRef::String(letter.topic));

@@ -21,6 +21,7 @@ pub mod logins;
 pub mod maintenance;
 pub mod message;
 pub mod metrics;
+mod namespace;
 mod new_columns;
 mod reads;
 pub mod refusals;
@@ -29,6 +30,7 @@ pub mod retention;
 pub mod session_token;
 pub mod sql;
 mod tables;
+mod tenants;
 mod ttls;
 mod users;
 

@@ -113,7 +113,7 @@ impl Hub {
         Ok(BackupStream::new(files, data, registry.path(), copy, have)?)
     }
 
-    /// Checks a permission on the whole installation, which belongs to the default tenant. So do all tables.
+    /// Checks a permission on the whole installation, which belongs to the default tenant.
     pub(crate) fn check_installation(&self, caller: &Caller, action: Action) -> Result<(), Forbidden> {
         caller.check(action)?;
         caller.check_tenant(self.registry.default_tenant(), action)

@@ -5,11 +5,10 @@
 //! and start with the server.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Instant;
 
 use model::limits::{IngestLimits, NEW_COLUMN_DEVICES_MAX, NEW_COLUMNS_WINDOW, REFUSED_KEYS_NAMED_MAX};
-use model::{FieldType, SeriesId};
+use model::{FieldType, SeriesId, TableName};
 use parking_lot::Mutex;
 use store::{MissingColumn, StoreError};
 
@@ -58,7 +57,7 @@ struct Over {
 enum Bound {
     Device,
     Minute,
-    Table(Arc<str>),
+    Table(TableName),
 }
 
 impl NewColumns {
@@ -77,7 +76,7 @@ impl NewColumns {
     /// Decides which missing columns may be created now; earlier ones take precedence.
     pub(crate) fn plan(&self, counts: &Counts, missing: &[MissingColumn<'_>], now: Instant) -> Plan {
         let mut plan = Plan::default();
-        let mut of_tables: HashMap<&str, usize> = HashMap::new();
+        let mut of_tables: HashMap<&TableName, usize> = HashMap::new();
         for (index, column) in missing.iter().enumerate() {
             let of_table = of_tables.entry(&column.table).or_default();
             let allowed = plan.allowed.get(&column.series).copied().unwrap_or(0);
@@ -210,6 +209,7 @@ impl Plan {
                 "with this message the device {device} would have added {actual} columns in a minute, the limit is {limit} (ingest.new_columns_per_minute_max); send the keys again later"
             ),
             Bound::Table(table) => {
+                let table = table.name();
                 format!(
                     "with this message the table {table} would have {actual} columns, the limit is {limit}"
                 )
@@ -226,7 +226,7 @@ impl Plan {
 
 /// Whether a device adds the column. The server itself writes dead letters, with few known columns.
 fn is_of_a_device(column: &MissingColumn<'_>) -> bool {
-    *column.table != *DEAD_LETTER_TABLE
+    column.table.name() != DEAD_LETTER_TABLE
 }
 
 #[cfg(test)]
@@ -247,7 +247,7 @@ mod tests {
     fn missing<'a>(table: &str, series: u64, keys: &[&'a str]) -> Vec<MissingColumn<'a>> {
         let column = |key: &&'a str| MissingColumn {
             series: SeriesId(series),
-            table: table.into(),
+            table: table.try_into().unwrap(),
             key,
             field_type: FieldType::I64,
             table_columns: 10,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use model::limits::EXPORT_BATCH_ROWS;
-use model::{Date, TimeRange, Timestamp};
+use model::{Date, TableName, TimeRange, Timestamp};
 use store::table::{DAY_US, oldest_kept};
 use store::{ReadOrder, Store, StoreError, TableRead};
 
@@ -16,7 +16,7 @@ use crate::hub::Hub;
 
 impl Hub {
     /// For how long the table keeps rows; `None` for ever.
-    pub fn ttl(&self, table: &str) -> Option<Duration> {
+    pub fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.ttls.get(table, || self.store.ttl(table))
     }
 
@@ -34,7 +34,7 @@ impl Hub {
 /// The table does not exist and `may_create` is false, or a file cannot be read.
 pub fn expiring(
     store: &dyn Store,
-    table: &str,
+    table: &TableName,
     ttl: Option<Duration>,
     may_create: bool,
     now: Timestamp,
@@ -71,14 +71,14 @@ pub fn expiring(
 }
 
 /// Whether the table exists, with rows or without.
-pub(crate) fn is_there(store: &dyn Store, table: &str) -> Result<bool, StoreError> {
-    Ok(store.tables()?.iter().any(|status| status.table == table))
+pub(crate) fn is_there(store: &dyn Store, table: &TableName) -> Result<bool, StoreError> {
+    Ok(store.tables()?.iter().any(|status| status.table == *table))
 }
 
 /// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
 pub fn set_ttl(
     store: &dyn Store,
-    table: &str,
+    table: &TableName,
     ttl: Option<Duration>,
     may_create: bool,
 ) -> Result<(), BulkError> {
@@ -91,6 +91,7 @@ pub fn set_ttl(
 #[cfg(test)]
 mod tests {
     use model::{Batch, SeriesKey, ValueRef};
+    use store::conformance::table;
     use store::{Durability, MemoryStore};
 
     use super::*;
@@ -111,15 +112,15 @@ mod tests {
         let now = Timestamp::from_micros(1_714_521_600_000_000 + 10 * DAY_US);
         let days = |ttl_h: u64| {
             let ttl = Some(Duration::from_secs(ttl_h * 3_600));
-            let days = expiring(&store, "t", ttl, false, now).unwrap();
+            let days = expiring(&store, &table("t"), ttl, false, now).unwrap();
             days.iter().map(|(day, rows)| format!("{day} {rows}")).collect::<Vec<_>>()
         };
         assert_eq!(days(8 * 24), ["2024-05-01 2", "2024-05-02 2"]);
         assert_eq!(days(8 * 24 + 1), ["2024-05-01 2"], "a day goes when all of it is older");
         assert_eq!(days(10 * 24), Vec::<String>::new());
         assert_eq!(days(1).len(), 9);
-        assert_eq!(expiring(&store, "t", None, false, now).unwrap(), []);
-        assert!(matches!(expiring(&store, "u", None, false, now), Err(BulkError::NoTable { .. })));
-        assert_eq!(expiring(&store, "u", None, true, now).unwrap(), []);
+        assert_eq!(expiring(&store, &table("t"), None, false, now).unwrap(), []);
+        assert!(matches!(expiring(&store, &table("u"), None, false, now), Err(BulkError::NoTable { .. })));
+        assert_eq!(expiring(&store, &table("u"), None, true, now).unwrap(), []);
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::DEVICE_TAG;
-use model::FieldType;
 use model::limits::QueryLimits;
+use model::{DEVICE_TAG, FieldType, Namespace, TableName};
 use query::{Access, Engine, EngineStatus, ScalarValue, Session};
 use store::{FieldColumn, TableColumns, TagColumn};
 
@@ -13,6 +12,7 @@ use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
 use crate::dead_letter::{DEAD_LETTER_KEYS, DEAD_LETTER_TABLE};
 use crate::hub::Hub;
+use crate::namespace::own_table;
 use crate::registry::{Profile, Registry};
 
 // Words of the engine that are part of the hub's own interface.
@@ -118,8 +118,7 @@ impl Reader {
     }
 
     fn session(&self, registry: &Registry) -> Session {
-        // Only the default tenant has tables.
-        let sees_tables = self.caller.tenant() == registry.default_tenant();
+        let namespace = registry.namespace(self.caller.tenant());
         let (sees_refused, sees_audit) =
             (self.caller.may(Action::ReadRefused), self.caller.may(Action::ReadAudit));
         let session = Session::new(self.caller.login()).with_access(move |table| {
@@ -128,10 +127,11 @@ impl Reader {
                 AUDIT_TABLE => sees_audit,
                 _ => true,
             };
-            if sees_tables && is_seen { Access::Everything } else { Access::Nothing }
+            if is_seen { Access::Everything } else { Access::Nothing }
         });
         let profiles = registry.profiles(self.caller.tenant());
-        let session = session.with_expected_tables(move || tables_to_come(&profiles));
+        let session = session.in_namespace(namespace.clone());
+        let session = session.with_expected_tables(move || tables_to_come(&namespace, &profiles));
         match self.timeout {
             Some(timeout) => session.with_timeout(timeout),
             None => session,
@@ -140,9 +140,9 @@ impl Reader {
 }
 
 /// The tables of all profiles, of dead letters and of administrative acts, as they are before the first row.
-fn tables_to_come(profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
-    let columns = |table: &str, tag: &str, fields: &[&str]| TableColumns {
-        table: table.into(),
+fn tables_to_come(namespace: &Namespace, profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
+    let columns = |table: TableName, tag: &str, fields: &[&str]| TableColumns {
+        table,
         tags: vec![TagColumn { tag: tag.into(), column: tag.into() }],
         fields: fields
             .iter()
@@ -155,9 +155,9 @@ fn tables_to_come(profiles: &[Arc<Profile>]) -> Vec<TableColumns> {
             .collect(),
     };
     let mut tables: Vec<_> =
-        profiles.iter().map(|profile| columns(&profile.table, DEVICE_TAG, &[])).collect();
-    tables.push(columns(DEAD_LETTER_TABLE, DEVICE_TAG, &DEAD_LETTER_KEYS));
-    tables.push(columns(AUDIT_TABLE, AUDIT_TAG, &AUDIT_KEYS));
+        profiles.iter().map(|profile| columns(profile.table.clone(), DEVICE_TAG, &[])).collect();
+    tables.push(columns(own_table(namespace, DEAD_LETTER_TABLE), DEVICE_TAG, &DEAD_LETTER_KEYS));
+    tables.push(columns(own_table(namespace, AUDIT_TABLE), AUDIT_TAG, &AUDIT_KEYS));
     tables
 }
 

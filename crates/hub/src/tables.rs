@@ -17,13 +17,16 @@ use crate::hub::Hub;
 use crate::retention;
 
 impl Hub {
-    /// The status of all tables.
+    /// The status of all tables of the caller's tenant.
     ///
     /// # Errors
     /// The caller lacks the permission, or [`store::Store::tables`] fails.
     pub fn tables(&self, caller: &Caller) -> Result<Vec<TableStatus>, Error> {
-        self.check_installation(caller, Action::ManageTables)?;
-        Ok(self.store().tables()?)
+        caller.check(Action::ManageTables)?;
+        let namespace = self.registry.namespace(caller.tenant());
+        let mut tables = self.store().tables()?;
+        tables.retain(|status| status.table.is_in(&namespace));
+        Ok(tables)
     }
 
     /// The columns of a table.
@@ -31,8 +34,8 @@ impl Hub {
     /// # Errors
     /// The caller lacks the permission, or [`table_columns`] fails.
     pub fn columns(&self, caller: &Caller, table: &str) -> Result<Vec<TableColumn>, Error> {
-        self.check_installation(caller, Action::ManageTables)?;
-        Ok(table_columns(self.store(), table)?)
+        caller.check(Action::ManageTables)?;
+        Ok(table_columns(self.store(), &self.table(caller, table)?)?)
     }
 
     /// Drops a key of a table with all its columns.
@@ -46,8 +49,8 @@ impl Hub {
         key: &str,
         dry_run: bool,
     ) -> Result<Vec<TableColumn>, Error> {
-        self.check_installation(caller, Action::ManageTables)?;
-        let columns = drop_key(self.store(), table, key, dry_run)?;
+        caller.check(Action::ManageTables)?;
+        let columns = drop_key(self.store(), &self.table(caller, table)?, key, dry_run)?;
         if !dry_run {
             self.audit(caller, "drop key", &format!("{key} of {table}"));
         }
@@ -66,9 +69,10 @@ impl Hub {
         ttl: Option<Duration>,
         may_create: bool,
     ) -> Result<(), Error> {
-        self.check_installation(caller, Action::ManageTables)?;
-        retention::set_ttl(self.store(), table, ttl, may_create)?;
-        self.ttls.forget(table);
+        caller.check(Action::ManageTables)?;
+        let name = self.table(caller, table)?;
+        retention::set_ttl(self.store(), &name, ttl, may_create)?;
+        self.ttls.forget(&name);
         let ttl = ttl.map_or_else(|| "none".to_owned(), |ttl| format!("{} s", ttl.as_secs()));
         self.audit(caller, "set time to live of table", &format!("{table} to {ttl}"));
         Ok(())
@@ -86,18 +90,18 @@ impl Hub {
         ttl: Option<Duration>,
         may_create: bool,
     ) -> Result<Vec<(Date, u64)>, Error> {
-        self.check_installation(caller, Action::ManageTables)?;
-        Ok(retention::expiring(self.store(), table, ttl, may_create, system_now())?)
+        caller.check(Action::ManageTables)?;
+        Ok(retention::expiring(self.store(), &self.table(caller, table)?, ttl, may_create, system_now())?)
     }
 
     /// Begins an export.
     ///
     /// # Errors
     /// The caller lacks the permission, or [`Export::begin`] fails.
-    pub fn export(&self, caller: &Caller, request: &ExportRequest) -> Result<Export, Error> {
-        self.check_installation(caller, Action::MoveData)?;
-        let export = Export::begin(self.store(), request)?;
-        self.audit(caller, "export table", &request.table);
+    pub fn export(&self, caller: &Caller, table: &str, request: &ExportRequest) -> Result<Export, Error> {
+        caller.check(Action::MoveData)?;
+        let export = Export::begin(self.store(), &self.table(caller, table)?, request)?;
+        self.audit(caller, "export table", table);
         Ok(export)
     }
 
@@ -113,10 +117,18 @@ impl Hub {
         file: Bytes,
         import: &ParquetImport<'_>,
     ) -> Result<ImportCounts, Error> {
-        self.check_installation(caller, Action::MoveData)?;
+        caller.check(Action::MoveData)?;
         let ParquetImport { bounds, zone, any_time, busy_timeout } = *import;
         let rules = ImportRules::of(self.limits(), system_now(), any_time);
-        let counts = import_parquet(self.store(), table, file, bounds, zone, rules, busy_timeout)?;
+        let counts = import_parquet(
+            self.store(),
+            &self.table(caller, table)?,
+            file,
+            bounds,
+            zone,
+            rules,
+            busy_timeout,
+        )?;
         self.audit(caller, "import", &format!("{} rows to {table}", counts.rows));
         Ok(counts)
     }

@@ -10,6 +10,7 @@ pub mod limits;
 pub mod name;
 pub mod panics;
 pub mod series;
+pub mod table_name;
 pub mod time;
 pub mod value;
 
@@ -19,5 +20,6 @@ pub use interval::Interval;
 pub use name::NameError;
 pub use panics::PanicEndsProcess;
 pub use series::{DEVICE_TAG, SeriesId, SeriesKey};
+pub use table_name::{Namespace, TableName};
 pub use time::{TimeRange, Timestamp};
 pub use value::{FieldType, Value, ValueRef};

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// Longest key (field name) in bytes. Keys are column names; ThingsBoard allows 255 characters.
 pub const KEY_BYTES_MAX: usize = 255;
+/// Longest name of a namespace in bytes.
+pub const NAMESPACE_BYTES_MAX: usize = 64;
 /// Longest table name in bytes.
 pub const TABLE_NAME_BYTES_MAX: usize = 255;
 /// Longest tag value (and so device name) in bytes.
@@ -189,6 +191,8 @@ pub const ACCESS_TOKEN_BYTES_MAX: usize = 255;
 pub const BULK_DEVICES_MAX: usize = 1_000_000;
 /// Most devices on one page of a listing.
 pub const PAGE_DEVICES_MAX: usize = 100_000;
+/// Most tenants of an installation.
+pub const TENANTS_MAX: usize = 10_000;
 /// Longest login name of a user in bytes.
 pub const LOGIN_BYTES_MAX: usize = 255;
 /// Shortest password in characters.

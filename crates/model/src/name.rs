@@ -53,6 +53,11 @@ pub fn check_table(table: &str) -> Result<(), NameError> {
     check("table name", table, limits::TABLE_NAME_BYTES_MAX)
 }
 
+/// Checks the name of a namespace.
+pub fn check_namespace(namespace: &str) -> Result<(), NameError> {
+    check("namespace", namespace, limits::NAMESPACE_BYTES_MAX)
+}
+
 /// Checks a tag value, such as a device name.
 pub fn check_tag_value(value: &str) -> Result<(), NameError> {
     check("tag value", value, limits::TAG_VALUE_BYTES_MAX)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{NameError, limits, name};
+use crate::{NameError, TableName, limits, name};
 
 /// The number of a series in a store. It has no meaning outside of that store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,14 +11,18 @@ pub struct SeriesId(pub u64);
 /// A table and tags, sorted by name without duplicates. Equal keys are the same series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesKey {
-    table: String,
+    table: TableName,
     tags: Vec<(String, String)>,
 }
 
 impl SeriesKey {
-    /// Builds a key. Sorts the tags; if a tag name is repeated, the last value wins.
-    pub fn new(table: &str, tags: &[(&str, &str)]) -> Result<Self, NameError> {
-        name::check_table(table)?;
+    /// Builds a key. Sorts the tags; if a tag name is repeated, the last value wins. A table that is given as text is one of
+    /// the default namespace.
+    pub fn new(
+        table: impl TryInto<TableName, Error: Into<NameError>>,
+        tags: &[(&str, &str)],
+    ) -> Result<Self, NameError> {
+        let table = table.try_into().map_err(Into::into)?;
         if tags.len() > limits::TAGS_PER_SERIES_MAX {
             return Err(NameError::TooManyTags { tags: tags.len(), limit: limits::TAGS_PER_SERIES_MAX });
         }
@@ -31,16 +35,19 @@ impl SeriesKey {
                 Err(index) => sorted.insert(index, ((*tag).to_owned(), (*value).to_owned())),
             }
         }
-        Ok(Self { table: table.to_owned(), tags: sorted })
+        Ok(Self { table, tags: sorted })
     }
 
     /// The series of one device in its profile's table.
-    pub fn device(table: &str, device: &str) -> Result<Self, NameError> {
+    pub fn device(
+        table: impl TryInto<TableName, Error: Into<NameError>>,
+        device: &str,
+    ) -> Result<Self, NameError> {
         Self::new(table, &[(DEVICE_TAG, device)])
     }
 
-    /// The table's name.
-    pub fn table(&self) -> &str {
+    /// The table.
+    pub fn table(&self) -> &TableName {
         &self.table
     }
 

@@ -38,7 +38,7 @@ impl TableSnapshot for EmptyTable {
 /// The status of such a table in a list of tables.
 pub(crate) fn status(columns: &TableColumns) -> TableStatus {
     TableStatus {
-        table: columns.table.to_string(),
+        table: columns.table.clone(),
         series: 0,
         rows: 0,
         points: None,

@@ -259,12 +259,12 @@ impl Inner {
     }
 
     fn plan(&self, sql: &str, query: &Query) -> Result<Planned, QueryError> {
-        let (cached, is_reused) = match self.plans.find(sql) {
+        let (cached, is_reused) = match self.plans.find(query.context.tables.namespace(), sql) {
             Some(cached) if cached.is_valid(&query.context.tables)? => (cached, true),
             _ => {
                 let cached = self.resolve(sql, query)?;
                 if Repeated::of(&cached.plan)?.may_be_cached() {
-                    self.plans.insert(sql, cached.clone());
+                    self.plans.insert(query.context.tables.namespace(), sql, cached.clone());
                 }
                 (cached, false)
             }
@@ -375,6 +375,8 @@ impl Query {
 
 #[cfg(test)]
 mod tests {
+    use model::Namespace;
+
     use super::*;
 
     /// The cached operators of a statement that has run the given number of times.
@@ -382,7 +384,7 @@ mod tests {
         for _ in 0..runs {
             engine.run(sql, &Session::new("tester")).await.unwrap().collect().await.unwrap();
         }
-        engine.0.plans.find(sql).and_then(|cached| cached.shown_operators())
+        engine.0.plans.find(&Namespace::DEFAULT, sql).and_then(|cached| cached.shown_operators())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Caches the plans of statements, for dashboards that run the same statement again and again.
 //!
-//! A cached plan names tables and columns. It holds neither a snapshot nor a user, so every user who may read the tables can use it. It is
-//! valid as long as its tables have the same columns. From the second run on, the operators are cached as well.
+//! A cached plan names tables and columns. It holds neither a snapshot nor a user, so every user of the namespace who may read
+//! the tables can use it. It is valid as long as its tables have the same columns. From the second run on, the operators are cached as well.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_plan::ExecutionPlan;
-use model::limits;
+use model::{Namespace, limits};
 use parking_lot::Mutex;
 
 use crate::physical::CachedOperators;
@@ -129,31 +129,31 @@ pub(crate) struct PlanCache(Mutex<Plans>);
 #[derive(Debug, Default)]
 struct Plans {
     uses: u64,
-    /// By statement: the plan, and the value of `uses` when it was used last.
-    by_text: HashMap<String, (CachedPlan, u64)>,
+    /// By namespace and statement: the plan, and the value of `uses` when it was used last.
+    by_text: HashMap<(Namespace, String), (CachedPlan, u64)>,
 }
 
 impl PlanCache {
-    pub(crate) fn find(&self, sql: &str) -> Option<CachedPlan> {
+    pub(crate) fn find(&self, namespace: &Namespace, sql: &str) -> Option<CachedPlan> {
         let mut plans = self.0.lock();
         plans.uses += 1;
         let now = plans.uses;
-        let (plan, used) = plans.by_text.get_mut(sql)?;
+        let (plan, used) = plans.by_text.get_mut(&(namespace.clone(), sql.to_owned()))?;
         *used = now;
         Some(plan.clone())
     }
 
-    pub(crate) fn insert(&self, sql: &str, plan: CachedPlan) {
+    pub(crate) fn insert(&self, namespace: &Namespace, sql: &str, plan: CachedPlan) {
         if plan.reads_names || sql.len() > limits::SQL_CACHED_BYTES_MAX {
             return;
         }
+        let key = (namespace.clone(), sql.to_owned());
         let mut plans = self.0.lock();
-        if plans.by_text.len() >= limits::SQL_PLANS_CACHED_MAX && !plans.by_text.contains_key(sql) {
-            let oldest =
-                plans.by_text.iter().min_by_key(|(_, (_, used))| *used).map(|(text, _)| text.clone());
-            oldest.and_then(|text| plans.by_text.remove(&text));
+        if plans.by_text.len() >= limits::SQL_PLANS_CACHED_MAX && !plans.by_text.contains_key(&key) {
+            let oldest = plans.by_text.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            oldest.and_then(|key| plans.by_text.remove(&key));
         }
         let now = plans.uses;
-        plans.by_text.insert(sql.to_owned(), (plan, now));
+        plans.by_text.insert(key, (plan, now));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::Namespace;
 use store::{TableColumns, TagMatcher};
 
 /// What a user may read of a table.
@@ -25,20 +26,28 @@ type ExpectedTables = dyn Fn() -> Vec<TableColumns> + Send + Sync;
 #[derive(Clone)]
 pub struct Session {
     user: Arc<str>,
+    namespace: Namespace,
     access: Arc<AccessRule>,
     expected: Arc<ExpectedTables>,
     timeout: Option<Duration>,
 }
 
 impl Session {
-    /// Creates a session of a user who may read every table.
+    /// Creates a session of a user who may read every table of the default namespace.
     pub fn new(user: &str) -> Self {
         Self {
             user: user.into(),
+            namespace: Namespace::DEFAULT,
             access: Arc::new(|_| Access::Everything),
             expected: Arc::new(Vec::new),
             timeout: None,
         }
+    }
+
+    /// Sets the namespace whose tables the user reads. Tables of other namespaces do not exist for the user.
+    #[must_use]
+    pub fn in_namespace(self, namespace: Namespace) -> Self {
+        Self { namespace, ..self }
     }
 
     /// Limits the user's access: `rule` returns, for the name of a table, what the user may read of it. The planner calls the rule,
@@ -67,6 +76,11 @@ impl Session {
     /// The user's name.
     pub fn user(&self) -> &str {
         &self.user
+    }
+
+    /// The namespace whose tables the user reads.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
     /// Returns what the user may read of a table.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use model::{Namespace, TableName};
 use parking_lot::Mutex;
 use store::{Store, TableColumns, TableSnapshot, TableStatus, TagMatcher};
 
@@ -16,7 +17,7 @@ const SCHEMAS_MAX: usize = 4_096;
 /// Arrow schemas of tables. A table has the same schema object as long as it keeps its columns.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
-    known: Mutex<HashMap<Arc<str>, (TableColumns, SchemaRef)>>,
+    known: Mutex<HashMap<TableName, (TableColumns, SchemaRef)>>,
 }
 
 impl Schemas {
@@ -31,7 +32,7 @@ impl Schemas {
             known.clear();
         }
         let schema = columns.schema();
-        known.insert(Arc::clone(&columns.table), (columns.clone(), Arc::clone(&schema)));
+        known.insert(columns.table.clone(), (columns.clone(), Arc::clone(&schema)));
         schema
     }
 }
@@ -68,9 +69,11 @@ impl OpenTables {
             Access::Everything => Vec::new(),
             Access::Series(matchers) => matchers,
         };
-        let snapshot = match self.store.snapshot(name)? {
+        // A name against the rules is the name of no table.
+        let Ok(full_name) = TableName::new(self.session.namespace(), name) else { return Ok(None) };
+        let snapshot = match self.store.snapshot(&full_name)? {
             Some(snapshot) => snapshot,
-            None => match self.session.expected_tables().into_iter().find(|table| &*table.table == name) {
+            None => match self.session.expected_tables().into_iter().find(|table| table.table == full_name) {
                 Some(columns) => Arc::new(EmptyTable(columns)),
                 None => return Ok(None),
             },
@@ -91,6 +94,11 @@ impl OpenTables {
         Err(QueryError::UnknownTable { table: name.to_owned(), nearest })
     }
 
+    /// The namespace of all tables.
+    pub(crate) fn namespace(&self) -> &Namespace {
+        self.session.namespace()
+    }
+
     /// The name of the user.
     pub(crate) fn user(&self) -> &str {
         self.session.user()
@@ -98,7 +106,7 @@ impl OpenTables {
 
     /// The names of the tables that the user may see, sorted.
     pub(crate) fn names(&self) -> Result<Vec<String>, QueryError> {
-        let names = self.status()?.into_iter().map(|status| status.table);
+        let names = self.status()?.into_iter().map(|status| status.table.name().to_owned());
         Ok(names.filter(|name| self.is_visible(name)).collect())
     }
 
@@ -107,11 +115,12 @@ impl OpenTables {
         !matches!(self.session.access(name), Access::Nothing)
     }
 
-    /// The store's tables and the expected ones, sorted by name. The user may not be allowed to see all of them.
+    /// The tables of the namespace in the store, and the expected ones, sorted by name. The user may not be allowed to see all of them.
     pub(crate) fn status(&self) -> Result<Vec<TableStatus>, QueryError> {
         let mut tables = self.store.tables()?;
+        tables.retain(|table| table.table.is_in(self.session.namespace()));
         for columns in self.session.expected_tables() {
-            if let Err(index) = tables.binary_search_by(|table| table.table.as_str().cmp(&columns.table)) {
+            if let Err(index) = tables.binary_search_by(|table| table.table.cmp(&columns.table)) {
                 tables.insert(index, empty_table::status(&columns));
             }
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::{Access, Engine, Session};
+use store::conformance;
 use store::{Durability, MemoryStore, Store, TagMatcher, TagPredicate};
 
 use crate::support::{NEW_YEAR_US, engine, many, probe, put, rows, text};
@@ -78,7 +79,7 @@ impl Lines {
             // Two threads read this number of rows.
             (3 | 4, _) => self.go_on(device, 35_000),
             (5, _) => {
-                self.store.set_ttl("lines", Some(Duration::from_secs(60))).unwrap();
+                self.store.set_ttl(&conformance::table("lines"), Some(Duration::from_secs(60))).unwrap();
                 let in_a_year = NEW_YEAR_US + 365 * 86_400_000_000;
                 self.store.drop_expired(Timestamp::from_micros(in_a_year)).unwrap();
             }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey, Timestamp};
+use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp};
 use store::{
     Durability, LatestValue, MemoryStore, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock,
     Sequence, Store, StoreError, StoreStatus, TableSnapshot, TableStatus,
@@ -72,19 +72,19 @@ impl Store for Wrapped {
         self.inner.tables()
     }
 
-    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+    fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         Ok(self.inner.snapshot(table)?.map(|table| (self.wrap)(table)))
     }
 
-    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+    fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         self.inner.set_ttl(table, ttl)
     }
 
-    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+    fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         self.inner.drop_key(table, key)
     }
 
-    fn ttl(&self, table: &str) -> Option<Duration> {
+    fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.inner.ttl(table)
     }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, ValueRef};
+use store::conformance;
 use store::{Durability, Order, ReadOrder, Scan, Store, TableRead, TableSnapshot};
 use store_local::{LocalStore, Options, RealDisk};
 
@@ -158,7 +159,7 @@ fn whole(store: &LocalStore) {
         let read = TableRead { order, ..all(columns) };
         let mut rows = 0;
         let spent = fastest(5, || {
-            let snapshot = store.snapshot("telemetry").unwrap().unwrap();
+            let snapshot = store.snapshot(&conformance::table("telemetry")).unwrap().unwrap();
             rows = drain(snapshot.as_ref(), &read).0;
         });
         let millions = rows as f64 / spent.as_secs_f64() / 1e6;
@@ -166,7 +167,7 @@ fn whole(store: &LocalStore) {
     }
     let last_minute = TimeRange::new(at(number("ROWS", 7_200) - 60), Timestamp::MAX);
     let spent = fastest(5, || {
-        let snapshot = store.snapshot("telemetry").unwrap().unwrap();
+        let snapshot = store.snapshot(&conformance::table("telemetry")).unwrap().unwrap();
         drain(snapshot.as_ref(), &TableRead { range: last_minute, ..all(&[0, 1, 2]) });
     });
     println!("    {:24} {:22.2} ms", "all series, last minute", spent.as_secs_f64() * 1e3);
@@ -187,7 +188,7 @@ fn some(store: &LocalStore, series: usize) {
         let spent = fastest(20, || {
             turn = (turn + 37) % ids.len();
             let wanted = ids.iter().cycle().skip(turn).take(count).copied().collect();
-            let snapshot = store.snapshot("telemetry").unwrap().unwrap();
+            let snapshot = store.snapshot(&conformance::table("telemetry")).unwrap().unwrap();
             let read = TableRead { series: Some(wanted), range, order, limit, ..all(&[1, 2]) };
             rows = drain(snapshot.as_ref(), &read).0;
         });

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
 use regex::Regex;
+use store::conformance;
 use store::{Durability, Store, StoreError, TagMatcher, TagPredicate};
 use store_local::{LocalStore, Options, RealDisk};
 
@@ -165,7 +166,7 @@ fn reopen(dir: &Path, count: u64) {
         ("region absent", vec![matcher("region", TagPredicate::Absent)]),
         ("all", vec![]),
     ];
-    let table = store.snapshot(TABLE).unwrap().unwrap();
+    let table = store.snapshot(&conformance::table(TABLE)).unwrap().unwrap();
     for (name, matchers) in cases {
         time(name, || table.select(&matchers).unwrap().len());
     }

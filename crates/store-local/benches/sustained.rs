@@ -116,7 +116,7 @@ fn main() {
 fn make_series(store: &LocalStore, count: u64, tables: u64) -> Vec<SeriesId> {
     let id = |number: u64| {
         let (table, host) = (format!("metric.{}", number % tables), format!("host-{number:07}"));
-        let key = SeriesKey::new(&table, &[("host", &host), ("dc", "eu-1")]).unwrap();
+        let key = SeriesKey::new(table.as_str(), &[("host", &host), ("dc", "eu-1")]).unwrap();
         loop {
             match store.series(&key) {
                 Ok(id) => return id,

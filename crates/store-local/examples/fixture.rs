@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use store::backup::{Extra, write_stream};
+use store::conformance;
 use store::{Durability, Store};
 use store_local::backup::{BackupTarget, ReceiveOptions};
 use store_local::{LocalStore, Options, RealDisk};
@@ -99,7 +100,7 @@ fn dropped(store: &LocalStore) {
         store.append(&batch, Durability::Memory).unwrap();
         if ts == 1 {
             store.flush().unwrap();
-            assert!(store.drop_key("dropped", "speed").unwrap());
+            assert!(store.drop_key(&conformance::table("dropped"), "speed").unwrap());
         }
     }
 }

@@ -4,6 +4,7 @@
 //! rows. It is durable with the edit of the manifest that follows at once. Files keep the values until a merge rewrites
 //! them without the columns of dropped keys (part/schema.rs).
 
+use model::TableName;
 use store::{Durability, StoreError};
 
 use crate::change::Change;
@@ -15,7 +16,7 @@ const ENTRY_BYTES_MAX: usize = 16;
 
 impl Core {
     /// Drops a key of a table; `false` if there is none of this name.
-    pub(crate) fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+    pub(crate) fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         {
             let mut guard = self.state.lock();
             guard.check_writable()?;

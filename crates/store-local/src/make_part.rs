@@ -118,7 +118,7 @@ impl WriteContext for Live<'_> {
         let state = self.0.state.lock();
         let definitions = &state.catalog.tables[table as usize];
         TableNames {
-            name: definitions.name.clone(),
+            name: definitions.name.canonical().clone(),
             field: definitions.keys[0].name.clone(),
             tags: definitions.tags.iter().map(|tag| tag.name.clone()).collect(),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, Timestamp};
+use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, TableName, Timestamp};
 use parking_lot::Mutex;
 use store::{
     ByteProgress, CheckReport, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan,
@@ -197,21 +197,21 @@ impl Store for LocalStore {
         Ok(crate::table::statuses(&self.core))
     }
 
-    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+    fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         Ok(crate::table::snapshot(&self.core, table).map(|table| Arc::new(table) as _))
     }
 
-    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+    fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         let _guard = PanicEndsProcess::begin();
         self.core.set_ttl(table, ttl)
     }
 
-    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+    fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         let _guard = PanicEndsProcess::begin();
         self.core.drop_key(table, key)
     }
 
-    fn ttl(&self, table: &str) -> Option<Duration> {
+    fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.core.ttl(table)
     }
 
@@ -264,5 +264,5 @@ impl Store for LocalStore {
 /// An upper bound of the log bytes that define a series.
 fn key_bytes(key: &SeriesKey) -> usize {
     let tags = key.tags().iter().map(|(name, value)| 3 * name.len() + value.len() + 40);
-    key.table().len() + 40 + tags.sum::<usize>()
+    key.table().canonical().len() + 40 + tags.sum::<usize>()
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::{SeriesKey, Timestamp, Value};
 use parking_lot::Mutex;
+use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
 use store::{Durability, Store};
 use store_local::{Disk, Options};
@@ -38,7 +39,7 @@ impl Ledger {
 
     fn key(&self, device: &str) -> SeriesKey {
         let table = if self.narrow { format!("t-{device}") } else { "t".to_owned() };
-        SeriesKey::device(&table, device).unwrap()
+        SeriesKey::device(table.as_str(), device).unwrap()
     }
 
     fn value(&self, n: i64) -> Value {
@@ -61,7 +62,7 @@ impl Ledger {
     fn drop_again(&mut self, store: &store_local::LocalStore) -> Option<()> {
         self.again_acked.clear();
         self.again.clear();
-        assert!(store.drop_key("t", "again").ok()?, "the key had values");
+        assert!(store.drop_key(&conformance::table("t"), "again").ok()?, "the key had values");
         self.again_dropped = self.next;
         Some(())
     }
@@ -173,7 +174,9 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
                 put(&store, other, step, ledger.value(step), Durability::Memory).ok()?;
                 store.flush().ok()?;
                 ledger.ack_all();
-                store.set_ttl("short", Some(std::time::Duration::from_secs(86_400))).ok()?;
+                store
+                    .set_ttl(&conformance::table("short"), Some(std::time::Duration::from_secs(86_400)))
+                    .ok()?;
                 ledger.dropped += store.drop_expired(Timestamp::from_micros(3 * 86_400_000_000)).ok()?;
             }
         }

@@ -1,6 +1,7 @@
 //! Keys that are dropped: what readers, files and limits know of them afterwards.
 
 use model::{SeriesKey, Value};
+use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
 use store::{Durability, Store, StoreError};
 use store_local::{LocalStore, Options};
@@ -36,7 +37,7 @@ fn flushes_and_merges_leave_the_values_out_and_the_next_process_knows() {
         store.flush().unwrap();
     }
     put(&store, 5, &[secret()]);
-    assert!(store.drop_key("t", "secret").unwrap());
+    assert!(store.drop_key(&conformance::table("t"), "secret").unwrap());
     put(&store, 6, &[("n", Value::I64(6)), ("secret", Value::F64(0.5))]);
     store.flush().unwrap();
     let check = |store: &LocalStore| {
@@ -68,7 +69,7 @@ fn values_in_memory_are_dropped_too_and_come_back_with_no_restart() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_manual()).unwrap();
     put(&store, 1, &[("a", Value::Bool(true)), ("b", Value::Bool(true))]);
-    assert!(store.drop_key("t", "a").unwrap());
+    assert!(store.drop_key(&conformance::table("t"), "a").unwrap());
     put(&store, 2, &[("a", Value::I64(2))]);
     drop(store);
     for _ in 0..2 {
@@ -85,7 +86,7 @@ fn a_table_of_one_number_keeps_its_rows() {
     let (store, _) = open(&disk, tiny_manual()).unwrap();
     put(&store, 1, &[("value", Value::F64(1.0))]);
     store.flush().unwrap();
-    assert!(store.drop_key("t", "value").unwrap());
+    assert!(store.drop_key(&conformance::table("t"), "value").unwrap());
     assert_eq!(found(&store, "value"), []);
     put(&store, 2, &[("value", Value::F64(2.0))]);
     for _ in 0..2 {
@@ -106,6 +107,6 @@ fn dropped_columns_make_room_for_others() {
     let third = batch_of(series, &[(1, &[("c", Value::Bool(true))])]);
     let refused = store.append(&third, Durability::Memory);
     assert!(matches!(refused, Err(StoreError::OverLimit { limit: 3, .. })), "{refused:?}");
-    assert!(store.drop_key("t", "a").unwrap());
+    assert!(store.drop_key(&conformance::table("t"), "a").unwrap());
     store.append(&third, Durability::Memory).unwrap();
 }

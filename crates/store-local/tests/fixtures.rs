@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::{SeriesKey, Value};
 use store::Store;
+use store::conformance;
 use store::conformance::{collect, collect_table, read_all, scan_all};
 use store_local::{LocalStore, Options, RealDisk, RecoveryReport};
 
@@ -62,7 +63,7 @@ fn files_of_version_2_are_read() {
 fn files_of_version_3_are_read() {
     let (_dir, store, _) = fixture("v3");
     let tables = store.tables().unwrap();
-    let found: Vec<_> = tables.iter().map(|table| (table.table.as_str(), table.points)).collect();
+    let found: Vec<_> = tables.iter().map(|table| (table.table.name(), table.points)).collect();
     let expected = [("sys.cpu", Some(6)), ("sys.load", Some(3)), ("telemetry", Some(18)), ("third", Some(3))];
     assert_eq!(found, expected);
     check_all("v3");
@@ -75,7 +76,7 @@ fn files_of_version_4_are_read() {
     for step in ["opened", "flushed", "compacted"] {
         check_vehicles(&store);
         check_numbers(&store, step);
-        let snapshot = store.snapshot("dropped").unwrap().unwrap();
+        let snapshot = store.snapshot(&conformance::table("dropped")).unwrap().unwrap();
         let fields = &snapshot.columns().fields;
         let names: Vec<&str> = fields.iter().map(|field| &*field.column).collect();
         assert_eq!(names, ["speed"], "{step}");
@@ -112,7 +113,7 @@ fn numbers_of_older_files_are_one_column() {
 
 /// See `numbers` in `examples/fixture.rs`.
 pub(crate) fn check_numbers(store: &LocalStore, step: &str) {
-    let snapshot = store.snapshot("numbers").unwrap().unwrap();
+    let snapshot = store.snapshot(&conformance::table("numbers")).unwrap().unwrap();
     let schema = snapshot.columns().schema();
     let names: Vec<&str> = schema.fields().iter().skip(2).map(|field| field.name().as_str()).collect();
     let expected = [

@@ -2,6 +2,7 @@
 
 use model::limits::READ_BLOCKS_PER_BATCH_MAX;
 use model::{SeriesKey, Value};
+use store::conformance;
 use store::conformance::{TableRow, batch_of, collect_table, read_all};
 use store::{Durability, Order, ReadOrder, Store, TableRead};
 
@@ -20,7 +21,7 @@ fn an_end_is_found_without_the_rows_behind_it() {
         }
     }
     store.flush().unwrap();
-    let snapshot = store.snapshot("t").unwrap().unwrap();
+    let snapshot = store.snapshot(&conformance::table("t")).unwrap().unwrap();
     for (end, nearest) in [(Order::Descending, ROWS - 1), (Order::Ascending, 0)] {
         let read =
             TableRead { order: ReadOrder::LastRow(end), batch_rows: 8_192, ..read_all(snapshot.as_ref()) };

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
+use store::conformance;
 use store::conformance::{batch_of, collect_table, read_all};
 use store::{Durability, MemoryStore, Order, ReadOrder, SeriesSet, Store, TableRead};
 use store_local::{LocalStore, Options};
@@ -69,7 +70,7 @@ fn every_table_reads_as_the_reference_has_it() {
 
 fn compare(store: &LocalStore, reference: &MemoryStore, table: &str) {
     let rows = |store: &dyn Store, change: &dyn Fn(&mut TableRead)| {
-        let snapshot = store.snapshot(table).unwrap().unwrap();
+        let snapshot = store.snapshot(&conformance::table(table)).unwrap().unwrap();
         let mut read = read_all(snapshot.as_ref());
         change(&mut read);
         let mut rows: Vec<String> = collect_table(snapshot.as_ref(), &read)
@@ -113,10 +114,10 @@ fn tables_that_share_a_part_are_counted_apart() {
         tables.map(|table| (table.table, table.rows, table.points, table.raw_bytes)).collect()
     };
     let expected = [
-        ("a".to_owned(), 12, Some(12), Some(12 * 16)),
-        ("b".to_owned(), 1, Some(1), Some(16)),
-        ("c".to_owned(), 20, Some(20), Some(20 * 16)),
-        ("wide".to_owned(), 1, Some(1), Some(8 + 3)),
+        (conformance::table("a"), 12, Some(12), Some(12 * 16)),
+        (conformance::table("b"), 1, Some(1), Some(16)),
+        (conformance::table("c"), 20, Some(20), Some(20 * 16)),
+        (conformance::table("wide"), 1, Some(1), Some(8 + 3)),
     ];
     assert_eq!(counted(&store), expected);
     let check = store.check(&mut |_, _| ControlFlow::Continue(())).unwrap();
@@ -135,8 +136,8 @@ fn a_table_with_a_time_of_its_own_has_parts_of_its_own() {
     let disk = FaultyDisk::new();
     let options = Options { ttl_default: Some(5 * DAY), ..tiny_leaping() };
     let (store, _) = open(&disk, options).unwrap();
-    store.set_ttl("short", Some(2 * DAY)).unwrap();
-    store.set_ttl("for good", None).unwrap();
+    store.set_ttl(&conformance::table("short"), Some(2 * DAY)).unwrap();
+    store.set_ttl(&conformance::table("for good"), None).unwrap();
     // The series numbers of other tables are around those of these two.
     fill(&store, &["a", "short", "for good", "b"], 0..10);
     assert_eq!(files(&disk, ".parquet").len(), 3 * 10);
@@ -157,7 +158,7 @@ fn no_row_goes_with_a_part_before_its_own_time() {
     fill(&store, &["a", "long", "b"], 0..3);
     // Merged parts have their tables too.
     store.compact().unwrap();
-    store.set_ttl("long", Some(10 * DAY)).unwrap();
+    store.set_ttl(&conformance::table("long"), Some(10 * DAY)).unwrap();
     fill(&store, &["a", "b"], 3..6);
     assert_eq!(drop_at(&store, 10), 3 * 2, "only what `long` has no share in");
     for table in ["a", "long", "b"] {
@@ -223,7 +224,7 @@ fn parts_of_their_real_size_give_every_row_of_every_table() {
             .flat_map(|device| (0..250).map(move |ts| (device, ts)))
             .map(|(device, ts)| value(table, device, ts))
             .sum();
-        let snapshot = store.snapshot(&format!("metric.{table}")).unwrap().unwrap();
+        let snapshot = store.snapshot(&conformance::table(&format!("metric.{table}"))).unwrap().unwrap();
         for (order, readers_max) in [(ReadOrder::Any, 1), (ReadOrder::Any, 3), (ReadOrder::SeriesThenTime, 1)]
         {
             let read = TableRead { columns: vec![2], order, readers_max, ..read_all(snapshot.as_ref()) };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use model::SeriesKey;
 use parking_lot::Mutex;
+use store::conformance;
 use store::{Durability, Store, StoreError};
 use store_local::{LocalStore, Observer, Options};
 use testkit::own_process::{in_own_process, told_before_abort};
@@ -52,7 +53,7 @@ fn a_panic_amid_a_change_ends_the_process_on_whatever_thread() {
         let store = four_parts(&disk, tiny_manual());
         let _held = panics(&disk, |operation| operation.path.to_string_lossy().contains("manifest"));
         let ttl = Some(Duration::from_secs(60));
-        let _ = catch_unwind(AssertUnwindSafe(|| store.set_ttl("t", ttl)));
+        let _ = catch_unwind(AssertUnwindSafe(|| store.set_ttl(&conformance::table("t"), ttl)));
     });
     assert!(told_before_abort(&ended).contains("a bug at"));
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::{SeriesId, SeriesKey, Value};
 use parking_lot::Mutex;
+use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
 use store::{Blame, Durability, Store, StoreError, StoreStatus};
 use store_local::{CompactionLimits, LocalStore, Observer, Options};
@@ -301,7 +302,7 @@ fn dropping_old_rows_makes_room_without_a_merge() {
     let disk = SlowDisk::new(FaultyDisk::new());
     let clock = tiny_leaping().clock;
     let (store, merges, rows) = held(&disk, Options { clock, ..pressed() });
-    store.set_ttl("t", Some(Duration::from_secs(86_400))).unwrap();
+    store.set_ttl(&conformance::table("t"), Some(Duration::from_secs(86_400))).unwrap();
     let series = device(&store);
     assert!(drop_at(&store, 10) > 0);
     keep_in_the_end(&store, series, 9 * DAY, rows);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::{SeriesId, SeriesKey, Timestamp, Value};
+use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
 use store::{Durability, MemoryStore, Store, StoreError};
 use store_local::{Clock, LocalStore, Observer, Options};
@@ -39,8 +40,8 @@ fn days_go_by_the_ttl_of_their_table_and_stay_gone() {
     for table in ["short", "long", "for good"] {
         fill(&store, table, 0..10);
     }
-    store.set_ttl("short", Some(2 * DAY)).unwrap();
-    store.set_ttl("long", Some(5 * DAY)).unwrap();
+    store.set_ttl(&conformance::table("short"), Some(2 * DAY)).unwrap();
+    store.set_ttl(&conformance::table("long"), Some(5 * DAY)).unwrap();
     assert_eq!(store.latest(device(&store, "short"), None).unwrap()[0].value, Value::I64(9));
     // Day 7 of `short` ends at midnight of day 8, which is as old as its rows may be; day 8 has rows that are younger.
     assert_eq!(drop_at(&store, 10), 8 + 5);
@@ -57,7 +58,11 @@ fn days_go_by_the_ttl_of_their_table_and_stay_gone() {
     assert!(report.damages.is_empty(), "{report:?}");
     check(&store);
     assert_eq!(
-        (store.ttl("short"), store.ttl("long"), store.ttl("for good")),
+        (
+            store.ttl(&conformance::table("short")),
+            store.ttl(&conformance::table("long")),
+            store.ttl(&conformance::table("for good"))
+        ),
         (Some(2 * DAY), Some(5 * DAY), None)
     );
     assert_eq!(drop_at(&store, 100), 2 + 5);
@@ -71,7 +76,7 @@ fn a_latest_value_goes_with_its_row() {
     let (store, _) = open(&disk, tiny_leaping()).unwrap();
     fill(&store, "t", 0..1);
     let series = device(&store, "t");
-    store.set_ttl("t", Some(DAY)).unwrap();
+    store.set_ttl(&conformance::table("t"), Some(DAY)).unwrap();
     assert_eq!(store.latest(series, None).unwrap().len(), 1);
     assert_eq!(drop_at(&store, 2), 1);
     assert_eq!(store.latest(series, None).unwrap(), []);
@@ -87,7 +92,7 @@ fn rows_in_memory_go_like_others_and_stay_gone_after_a_power_cut() {
         let (store, _) = open(&disk, tiny_leaping()).unwrap();
         let reference = MemoryStore::new();
         for store in [&store as &dyn Store, &reference] {
-            store.set_ttl("t", Some(DAY)).unwrap();
+            store.set_ttl(&conformance::table("t"), Some(DAY)).unwrap();
             for (table, day) in [("t", 0), ("t", 9), ("kept", 0)] {
                 let series = store.series(&SeriesKey::device(table, "d").unwrap()).unwrap();
                 for n in 0..rows {
@@ -124,7 +129,7 @@ fn rows_in_memory_go_like_others_and_stay_gone_after_a_power_cut() {
 fn rows_in_memory_that_are_kept_are_not_flushed_by_a_look() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_leaping()).unwrap();
-    store.set_ttl("t", Some(DAY)).unwrap();
+    store.set_ttl(&conformance::table("t"), Some(DAY)).unwrap();
     keep(&store, device(&store, "t"), 9 * DAY_US, 9).unwrap();
     keep(&store, device(&store, "for good"), 0, 0).unwrap();
     assert_eq!(drop_at(&store, 10), 0);
@@ -141,9 +146,13 @@ fn a_default_holds_for_tables_of_which_nobody_has_said_anything() {
     let (store, _) = open(&disk, options).unwrap();
     fill(&store, "t", 0..3);
     fill(&store, "kept", 0..3);
-    store.set_ttl("kept", None).unwrap();
+    store.set_ttl(&conformance::table("kept"), None).unwrap();
     assert_eq!(
-        (store.ttl("t"), store.ttl("kept"), store.ttl("unknown")),
+        (
+            store.ttl(&conformance::table("t")),
+            store.ttl(&conformance::table("kept")),
+            store.ttl(&conformance::table("unknown"))
+        ),
         (Some(3 * DAY), None, Some(3 * DAY))
     );
     assert_eq!(drop_at(&store, 5), 2);
@@ -158,7 +167,7 @@ fn a_ttl_is_durable_when_it_was_taken() {
         let attempt = |taken: &mut usize| -> Result<(), StoreError> {
             let (store, _) = open(disk, tiny_leaping())?;
             for round in 1..5 {
-                store.set_ttl("t", Some(round * DAY))?;
+                store.set_ttl(&conformance::table("t"), Some(round * DAY))?;
                 *taken = round as usize;
                 keep(&store, store.series(&SeriesKey::device("t", "d").unwrap())?, 0, i64::from(round));
             }
@@ -175,7 +184,7 @@ fn a_ttl_is_durable_when_it_was_taken() {
         for survivors in [Survivors::Synced, Survivors::All, Survivors::Random(operation)] {
             let (store, report) = open(&disk.reboot(survivors), tiny_leaping()).unwrap();
             assert!(report.damages.is_empty(), "{operation} {survivors:?}: {report:?}");
-            let found = store.ttl("t");
+            let found = store.ttl(&conformance::table("t"));
             let possible = [taken, taken + 1].map(|days| (days > 0).then_some(days * DAY));
             assert!(possible.contains(&found), "{operation} {survivors:?}: {found:?} after {taken}");
         }
@@ -186,7 +195,7 @@ fn a_ttl_is_durable_when_it_was_taken() {
 fn a_merge_and_a_drop_do_not_bring_rows_back() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_leaping()).unwrap();
-    store.set_ttl("t", Some(DAY)).unwrap();
+    store.set_ttl(&conformance::table("t"), Some(DAY)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| (0..40).for_each(|_| store.compact().unwrap()));
         for day in 0..40 {
@@ -231,7 +240,7 @@ fn a_wall_clock_that_leaps_ahead_takes_nothing_with_it_not_even_over_a_restart()
     };
     let (store, _) = open(&disk, options()).unwrap();
     fill(&store, "t", 0..10);
-    store.set_ttl("t", Some(5 * DAY)).unwrap();
+    store.set_ttl(&conformance::table("t"), Some(5 * DAY)).unwrap();
     assert_eq!(drop_by(&store, 9), 4, "the clock is right");
     assert_eq!(hours.1.load(Ordering::SeqCst), 0);
     assert_eq!(drop_by(&store, 30_000), 0);

@@ -30,7 +30,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey, Timestamp, limits};
+use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp, limits};
 
 /// A backend that keeps rows. All calls are safe from any thread.
 ///
@@ -119,7 +119,7 @@ pub trait Store: Send + Sync + 'static {
         })
     }
 
-    /// The status of every table, sorted by name. The store reads no file for it.
+    /// The status of every table of every namespace, sorted by [`TableName`]. The store reads no file for it.
     ///
     /// # Errors
     /// When the backend is on another machine and does not answer.
@@ -129,18 +129,18 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the backend is on another machine and does not answer. A file that cannot be read is an error of the readers.
-    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError>;
+    fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError>;
 
     /// Sets how long the store keeps the rows of a table; forever when `ttl` is `None`. The setting is durable when the
     /// call returns. The store creates the table if it is new.
     ///
     /// # Errors
-    /// Those of [`append`](Self::append), and [`StoreError::Name`].
-    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError>;
+    /// Those of [`append`](Self::append).
+    fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError>;
 
     /// How long the store keeps the rows of a table: the last setting of [`set_ttl`](Self::set_ttl), otherwise the
     /// default of the store. A table that does not exist yet has the default.
-    fn ttl(&self, table: &str) -> Option<Duration>;
+    fn ttl(&self, table: &TableName) -> Option<Duration>;
 
     /// Drops a key of a table with its values of all types and of all series. The drop is durable when the call returns.
     /// Returns `false` when the table has no such key.
@@ -151,7 +151,7 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// Those of [`append`](Self::append), and [`StoreError::OverLimit`] beyond
     /// [`DROPPED_KEYS_PER_TABLE_MAX`](model::limits::DROPPED_KEYS_PER_TABLE_MAX). After an error the key may be dropped or not.
-    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError>;
+    fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError>;
 
     /// Drops the rows that are older than their table keeps them, and returns their number.
     ///

@@ -89,7 +89,11 @@ mod tests {
             column: (*column).into(),
             with_integers: false,
         };
-        TableColumns { table: "t".into(), tags: Vec::new(), fields: fields.iter().map(field).collect() }
+        TableColumns {
+            table: "t".try_into().unwrap(),
+            tags: Vec::new(),
+            fields: fields.iter().map(field).collect(),
+        }
     }
 
     fn joined(fields: &[(&str, FieldType, &str)]) -> Vec<(String, FieldType, bool)> {

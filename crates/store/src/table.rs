@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use model::{FieldType, SeriesId, TimeRange, Timestamp};
+use model::{FieldType, SeriesId, TableName, TimeRange, Timestamp};
 use roaring::RoaringBitmap;
 
 use crate::{Order, StoreError};
@@ -44,8 +44,8 @@ pub const INTERNAL_COLUMNS: [&str; 2] = ["__series", "__sequence"];
 /// of floats from then on ([`joined`](Self::joined)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumns {
-    /// The name of the table.
-    pub table: Arc<str>,
+    /// The table.
+    pub table: TableName,
     /// Tag columns.
     pub tags: Vec<TagColumn>,
     /// Field columns. A key that was reported with several types has a column for each type.
@@ -80,7 +80,7 @@ pub struct MissingColumn<'a> {
     /// The series of the first row that needs it.
     pub series: SeriesId,
     /// The table.
-    pub table: Arc<str>,
+    pub table: TableName,
     /// The key under which the value was reported.
     pub key: &'a str,
     /// The type of the value.
@@ -326,8 +326,8 @@ impl TagPredicate {
 /// The facts about a table that the store knows without reading it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableStatus {
-    /// The name of the table.
-    pub table: String,
+    /// The table.
+    pub table: TableName,
     /// Number of series.
     pub series: u64,
     /// Number of rows. A row that was written more than once may count more than once until it is compacted.

@@ -13,6 +13,7 @@ mod fleet;
 mod limits;
 mod listen_args;
 mod logging;
+mod new_password;
 mod output;
 mod panics;
 mod program;

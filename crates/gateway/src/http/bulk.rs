@@ -42,7 +42,7 @@ pub(crate) async fn tables(
         .iter()
         .map(|table| {
             json!({
-                "table": table.table,
+                "table": table.table.name(),
                 "series": table.series,
                 "rows": table.rows,
                 "points": table.points,
@@ -145,13 +145,14 @@ pub(crate) struct ExportBody {
 }
 
 impl ExportBody {
-    fn parse(self) -> Result<ExportRequest, String> {
+    fn parse(self) -> Result<(String, ExportRequest), String> {
         let matchers = self.conditions.iter().map(|condition| parse_matcher(condition));
         let time = |micros: Option<i64>, default| micros.map_or(default, Timestamp::from_micros);
         let range =
             TimeRange::new(time(self.from_us, TimeRange::ALL.start), time(self.to_us, TimeRange::ALL.end));
         let format: ExportFormat = self.format.parse()?;
-        Ok(ExportRequest { table: self.table, matchers: matchers.collect::<Result<_, _>>()?, range, format })
+        let matchers = matchers.collect::<Result<_, _>>()?;
+        Ok((self.table, ExportRequest { matchers, range, format }))
     }
 }
 
@@ -162,14 +163,14 @@ pub(crate) async fn export(
     JsonBody(body): JsonBody<ExportBody>,
 ) -> Result<Response, ApiError> {
     session.check(Action::MoveData)?;
-    let request = body.parse().map_err(ApiError::argument)?;
+    let (table, request) = body.parse().map_err(ApiError::argument)?;
     let permit = state.maintenance_permit()?;
     let kind = match request.format {
         ExportFormat::Csv => "text/csv; charset=utf-8",
         ExportFormat::Parquet => "application/vnd.apache.parquet",
     };
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    let export = state.reads.run(move || hub.export(&caller, &request)).await??;
+    let export = state.reads.run(move || hub.export(&caller, &table, &request)).await??;
     let rows = export.rows_max().to_string();
     let (mut writer, body) = streamed();
     tokio::task::spawn_blocking(move || {
@@ -242,7 +243,7 @@ pub(crate) async fn table_of_device(
     session.check(Action::MoveData)?;
     let name = params.text("name").ok_or_else(|| ApiError::argument("name the device (name=)"))?;
     let device = state.hub.device_by_name(session.caller(), name)?;
-    let answer = json!({ "id": device.id.to_string(), "table": device.profile.table });
+    let answer = json!({ "id": device.id.to_string(), "table": device.profile.table.name() });
     Ok(Json(answer).into_response())
 }
 

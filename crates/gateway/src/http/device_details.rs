@@ -36,7 +36,7 @@ fn details_json(hub: &Hub, caller: &Caller, device: &Device) -> Result<Json<Json
     };
     let refused = hub.refusals_of(caller, device)?;
     let mut details = device_json(device);
-    details["table"] = device.profile.table.as_str().into();
+    details["table"] = device.profile.table.name().into();
     details["durability"] = device.profile.durability.name().into();
     details["keys"] = latest.len().into();
     details["lastTs"] = latest.iter().map(|one| one.ts.millis()).max().into();

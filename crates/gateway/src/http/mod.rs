@@ -35,6 +35,7 @@ mod sql;
 mod state;
 mod stream;
 mod telemetry;
+mod tenants;
 mod users;
 mod websocket;
 

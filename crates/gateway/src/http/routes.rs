@@ -13,7 +13,7 @@ use super::error_response::RefusalLabel;
 use super::state::HttpState;
 use super::{
     admin, auth, bulk, compression, counted_answers, dashboard, device_api, device_details, devices,
-    maintenance, sql, telemetry, users, websocket,
+    maintenance, sql, telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -46,6 +46,8 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .route("/api/tacho/users/{login}", delete(users::delete))
         .route("/api/tacho/users/{login}/password", post(users::set_password))
         .route("/api/tacho/users/{login}/role", post(users::set_role))
+        .route("/api/tacho/tenants", get(tenants::list).post(tenants::add))
+        .route("/api/tacho/tenants/{name}", delete(tenants::delete))
         .route("/api/tacho/session-key", post(users::rotate_key))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))

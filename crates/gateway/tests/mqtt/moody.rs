@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey, Timestamp};
+use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp};
 use store::memory::MemoryStore;
 use store::{
     Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store,
@@ -95,19 +95,19 @@ impl Store for MoodyStore {
         self.store.tables()
     }
 
-    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+    fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         self.store.snapshot(table)
     }
 
-    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+    fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         self.store.set_ttl(table, ttl)
     }
 
-    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+    fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         self.store.drop_key(table, key)
     }
 
-    fn ttl(&self, table: &str) -> Option<Duration> {
+    fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.store.ttl(table)
     }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use arrow_array::Array;
-use model::TimeRange;
 use model::limits::EXPORT_BATCH_ROWS;
 use model::series::DEVICE_TAG;
+use model::{TableName, TimeRange};
 use store::{Column, ReadOrder, Store, TableRead, TagMatcher, TagPredicate};
 
 use super::BulkError;
@@ -16,7 +16,7 @@ use super::BulkError;
 /// The table does not exist, or a file cannot be read.
 pub fn count_values(
     store: &dyn Store,
-    table: &str,
+    table: &TableName,
     device: &str,
     range: TimeRange,
 ) -> Result<BTreeMap<String, u64>, BulkError> {
@@ -62,6 +62,7 @@ pub fn count_values(
 #[cfg(test)]
 mod tests {
     use model::{Batch, SeriesKey, Timestamp, ValueRef};
+    use store::conformance::table;
     use store::{Durability, MemoryStore};
 
     use super::*;
@@ -84,8 +85,8 @@ mod tests {
         }
         store.append(&batch, Durability::Memory).unwrap();
         let range = TimeRange::new(Timestamp::from_micros(0), Timestamp::from_micros(3));
-        let counts = count_values(&store, "t", "a", range).unwrap();
+        let counts = count_values(&store, &table("t"), "a", range).unwrap();
         assert_eq!(counts, BTreeMap::from([("n".to_owned(), 2)]));
-        assert!(count_values(&store, "u", "a", range).is_err());
+        assert!(count_values(&store, &table("u"), "a", range).is_err());
     }
 }

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::str::FromStr;
 
-use model::TimeRange;
 use model::limits::{EXPORT_BATCH_ROWS, EXPORT_ROW_GROUP_ROWS};
+use model::{TableName, TimeRange};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -36,11 +36,9 @@ impl FromStr for ExportFormat {
     }
 }
 
-/// A request to export a table.
+/// Which rows of a table an export writes, and in which format.
 #[derive(Debug, Clone)]
 pub struct ExportRequest {
-    /// The table.
-    pub table: String,
     /// Conditions on tags; an exported series satisfies all of them.
     pub matchers: Vec<TagMatcher>,
     /// Time range of the exported rows.
@@ -68,12 +66,12 @@ impl Export {
     ///
     /// # Errors
     /// The table does not exist, or the store fails.
-    pub fn begin(store: &dyn Store, request: &ExportRequest) -> Result<Self, BulkError> {
-        let snapshot = store.snapshot(&request.table)?;
-        let snapshot = snapshot.ok_or_else(|| BulkError::no_table(store, &request.table))?;
+    pub fn begin(store: &dyn Store, table: &TableName, request: &ExportRequest) -> Result<Self, BulkError> {
+        let snapshot = store.snapshot(table)?;
+        let snapshot = snapshot.ok_or_else(|| BulkError::no_table(store, table))?;
         let columns = snapshot.columns().clone();
         for matcher in &request.matchers {
-            check_tag(matcher, &request.table, &columns.tags)?;
+            check_tag(matcher, table.name(), &columns.tags)?;
         }
         let series = match request.matchers.is_empty() {
             true => None,

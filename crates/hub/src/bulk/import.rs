@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef, name};
+use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp, ValueRef};
 use store::table::oldest_kept;
-use store::{Durability, Sequence, Store, StoreError};
+use store::{Durability, Sequence, Store};
 
 use super::BulkError;
 use super::cells::{self, Cell};
@@ -22,7 +22,7 @@ use crate::clock::system_now;
 pub struct Importer<'a> {
     /// `None` for a dry run.
     store: Option<&'a dyn Store>,
-    table: String,
+    table: TableName,
     columns: Columns,
     rules: ImportRules,
     /// Older rows would expire at once, so they are left out.
@@ -44,28 +44,22 @@ impl<'a> Importer<'a> {
     /// Begins an import. It ends if the store is busy for longer than `busy_timeout`. The start time decides which rows are too old
     /// for the table.
     ///
-    /// # Errors
-    /// The name of the table breaks the rules.
     pub fn new(
         store: &'a dyn Store,
-        table: &str,
+        table: &TableName,
         columns: Columns,
         rules: ImportRules,
         busy_timeout: Duration,
-    ) -> Result<Self, BulkError> {
+    ) -> Self {
         let oldest = store.ttl(table).map(|ttl| oldest_kept(system_now(), ttl));
-        Ok(Self { store: Some(store), oldest, busy_timeout, ..Self::examine(table, columns, rules)? })
+        Self { store: Some(store), oldest, busy_timeout, ..Self::examine(table, columns, rules) }
     }
 
     /// A dry run: it counts rows and stores nothing. It does not know the retention of the table.
-    ///
-    /// # Errors
-    /// The name of the table breaks the rules.
-    pub fn examine(table: &str, columns: Columns, rules: ImportRules) -> Result<Self, BulkError> {
-        name::check_table(table).map_err(StoreError::from)?;
-        Ok(Self {
+    pub fn examine(table: &TableName, columns: Columns, rules: ImportRules) -> Self {
+        Self {
             store: None,
-            table: table.to_owned(),
+            table: table.clone(),
             columns,
             rules,
             oldest: None,
@@ -75,7 +69,7 @@ impl<'a> Importer<'a> {
             last: 0,
             counts: ImportCounts::default(),
             text: String::new(),
-        })
+        }
     }
 
     /// Appends the rows of a batch. [`sync`](Self::sync) counts them.
@@ -217,7 +211,7 @@ impl<'a> Importer<'a> {
 /// appended before stay.
 pub fn import_parquet(
     store: &dyn Store,
-    table: &str,
+    table: &TableName,
     file: bytes::Bytes,
     bounds: ParquetBounds,
     zone: Option<&Zone>,
@@ -227,7 +221,7 @@ pub fn import_parquet(
     let mut reader = ParquetRows::open(file, bounds)?;
     let columns = Columns::of(reader.schema(), &[], None)?;
     let mut local = LocalColumn::of(reader.schema().field(columns.ts), columns.ts, zone)?;
-    let mut importer = Importer::new(store, table, columns, rules, busy_timeout)?;
+    let mut importer = Importer::new(store, table, columns, rules, busy_timeout);
     while let Some(rows) = reader.next_rows()? {
         match &mut local {
             Some(local) => importer.append(&local.in_utc(rows)?)?,
@@ -251,7 +245,7 @@ mod tests {
     };
     use model::limits::IngestLimits;
     use store::MemoryStore;
-    use store::conformance::scan_all;
+    use store::conformance::{self, scan_all};
 
     use super::super::{Export, ExportFormat, ExportRequest};
     use super::*;
@@ -285,16 +279,18 @@ mod tests {
     fn import(store: &MemoryStore, table: &str) -> ImportCounts {
         let rows = rows();
         let columns = Columns::of(rows.schema_ref(), &["site".to_owned()], Some("when")).unwrap();
-        let mut importer = Importer::new(store, table, columns, rules(), Duration::ZERO).unwrap();
+        let mut importer = Importer::new(store, &conformance::table(table), columns, rules(), Duration::ZERO);
         importer.append(&rows).unwrap();
         importer.sync().unwrap()
     }
 
     fn export(store: &MemoryStore, table: &str, format: ExportFormat) -> Vec<u8> {
-        let request =
-            ExportRequest { table: table.into(), matchers: Vec::new(), range: model::TimeRange::ALL, format };
+        let request = ExportRequest { matchers: Vec::new(), range: model::TimeRange::ALL, format };
         let mut out = Vec::new();
-        Export::begin(store, &request).unwrap().write(&mut out, &mut |_| {}).unwrap();
+        Export::begin(store, &conformance::table(table), &request)
+            .unwrap()
+            .write(&mut out, &mut |_| {})
+            .unwrap();
         out
     }
 
@@ -332,7 +328,16 @@ mod tests {
         import(&store, "t");
         let file = export(&store, "t", ExportFormat::Parquet);
         let other = MemoryStore::new();
-        let counts = import_parquet(&other, "t", file.into(), BOUNDS, None, rules(), Duration::ZERO).unwrap();
+        let counts = import_parquet(
+            &other,
+            &conformance::table("t"),
+            file.into(),
+            BOUNDS,
+            None,
+            rules(),
+            Duration::ZERO,
+        )
+        .unwrap();
         assert_eq!((counts.rows, counts.values, counts.skipped()), (3, 7, 0));
         let (before, after) =
             (export(&store, "t", ExportFormat::Csv), export(&other, "t", ExportFormat::Csv));
@@ -352,11 +357,12 @@ mod tests {
         let rows = RecordBatch::try_from_iter(columns).unwrap();
         let import = |table: &str| {
             let columns = Columns::of(rows.schema_ref(), &[], None).unwrap();
-            let mut importer = Importer::new(&store, table, columns, rules(), Duration::ZERO).unwrap();
+            let mut importer =
+                Importer::new(&store, &conformance::table(table), columns, rules(), Duration::ZERO);
             importer.append(&rows).unwrap();
             importer.sync().unwrap()
         };
-        store.set_ttl("t", Some(Duration::from_secs(10 * 86_400))).unwrap();
+        store.set_ttl(&conformance::table("t"), Some(Duration::from_secs(10 * 86_400))).unwrap();
         let counts = import("t");
         assert_eq!((counts.rows, counts.too_old, counts.skipped()), (2, 2, 2));
         let series = store.find_series(&SeriesKey::new("t", &[]).unwrap()).unwrap();
@@ -388,7 +394,7 @@ mod tests {
         let tags = ["unit", "kind", "day"].map(str::to_owned);
         let columns = Columns::of(rows.schema_ref(), &tags, None).unwrap();
         let store = MemoryStore::new();
-        let mut importer = Importer::new(&store, "t", columns, rules(), Duration::ZERO).unwrap();
+        let mut importer = Importer::new(&store, &conformance::table("t"), columns, rules(), Duration::ZERO);
         importer.append(&rows).unwrap();
         assert_eq!(importer.sync().unwrap().rows, 3);
         let text = text_of(&store, "t");
@@ -415,12 +421,13 @@ mod tests {
         let rules = ImportRules::of(&IngestLimits::default(), system_now(), false);
         let columns = Columns::of(rows.schema_ref(), &[], None).unwrap();
         let store = MemoryStore::new();
-        let mut importer = Importer::new(&store, "t", columns.clone(), rules, Duration::ZERO).unwrap();
+        let mut importer =
+            Importer::new(&store, &conformance::table("t"), columns.clone(), rules, Duration::ZERO);
         importer.append(&rows).unwrap();
         let counts = importer.sync().unwrap();
         assert_eq!((counts.rows, counts.implausible, counts.time_out_of_range), (1, 1, 1));
         assert_eq!(counts.first_implausible_us, Some(1_714_550_400_000));
-        let mut look = Importer::examine("t", columns, rules).unwrap();
+        let mut look = Importer::examine(&conformance::table("t"), columns, rules);
         look.append(&rows).unwrap();
         assert_eq!(look.sync().unwrap(), counts, "a look counts the same");
     }
@@ -439,7 +446,7 @@ mod tests {
         let rows = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         let columns = Columns::of(rows.schema_ref(), &[], None).unwrap();
         let store = MemoryStore::new();
-        let mut importer = Importer::new(&store, "t", columns, rules(), Duration::ZERO).unwrap();
+        let mut importer = Importer::new(&store, &conformance::table("t"), columns, rules(), Duration::ZERO);
         importer.append(&rows).unwrap();
         let counts = importer.sync().unwrap();
         assert_eq!((counts.rows, counts.cut_times, counts.too_large, counts.too_long), (3, 2, 1, 1));
@@ -459,15 +466,22 @@ mod tests {
         assert!(of(&[], None).unwrap_err().to_string().contains("ts"));
         let store = MemoryStore::new();
         assert!(
-            import_parquet(&store, "t", b"PAR1".as_slice().into(), BOUNDS, None, rules(), Duration::ZERO)
-                .is_err()
+            import_parquet(
+                &store,
+                &conformance::table("t"),
+                b"PAR1".as_slice().into(),
+                BOUNDS,
+                None,
+                rules(),
+                Duration::ZERO
+            )
+            .is_err()
         );
-        let request = ExportRequest {
-            table: "nope".into(),
-            matchers: Vec::new(),
-            range: model::TimeRange::ALL,
-            format: ExportFormat::Csv,
-        };
-        assert!(matches!(Export::begin(&store, &request), Err(BulkError::NoTable { .. })));
+        let request =
+            ExportRequest { matchers: Vec::new(), range: model::TimeRange::ALL, format: ExportFormat::Csv };
+        assert!(matches!(
+            Export::begin(&store, &conformance::table("nope"), &request),
+            Err(BulkError::NoTable { .. })
+        ));
     }
 }

@@ -1,6 +1,7 @@
 //! Lists the columns of a table.
 
 use arrow_schema::{Field, Schema};
+use model::TableName;
 use store::table::{COLUMN_KIND, COLUMN_NAME};
 use store::{Column, Store};
 
@@ -22,7 +23,7 @@ pub struct TableColumn {
 ///
 /// # Errors
 /// The table does not exist.
-pub fn table_columns(store: &dyn Store, table: &str) -> Result<Vec<TableColumn>, BulkError> {
+pub fn table_columns(store: &dyn Store, table: &TableName) -> Result<Vec<TableColumn>, BulkError> {
     let schema = match store.snapshot(table)? {
         Some(snapshot) => snapshot.columns().schema(),
         // The table was created by a time to live and has no rows yet.
@@ -47,7 +48,7 @@ pub fn table_columns(store: &dyn Store, table: &str) -> Result<Vec<TableColumn>,
 /// The table or the key does not exist; or the store fails.
 pub fn drop_key(
     store: &dyn Store,
-    table: &str,
+    table: &TableName,
     key: &str,
     dry_run: bool,
 ) -> Result<Vec<TableColumn>, BulkError> {
@@ -57,7 +58,11 @@ pub fn drop_key(
         all.iter().filter(is_field).filter(|column| column.name == key).cloned().collect();
     // Another caller can drop the key first.
     if columns.is_empty() || !dry_run && !store.drop_key(table, key)? {
-        return Err(BulkError::NoKey { table: table.to_owned(), key: key.to_owned(), hint: hint(&all, key) });
+        return Err(BulkError::NoKey {
+            table: table.name().to_owned(),
+            key: key.to_owned(),
+            hint: hint(&all, key),
+        });
     }
     Ok(columns)
 }
@@ -77,6 +82,7 @@ mod tests {
     use std::time::Duration;
 
     use model::{Batch, SeriesKey, Timestamp, ValueRef};
+    use store::conformance::table;
     use store::{Durability, MemoryStore};
 
     use super::*;
@@ -93,7 +99,7 @@ mod tests {
             row.finish();
         }
         store.append(&batch, Durability::Memory).unwrap();
-        let refused = |key: &str| drop_key(&store, "t", key, false).unwrap_err().to_string();
+        let refused = |key: &str| drop_key(&store, &table("t"), key, false).unwrap_err().to_string();
         assert_eq!(
             refused("speed:i64"),
             "the table t has no key \"speed:i64\"; it is a column of the key \"speed\": name the key"
@@ -103,7 +109,7 @@ mod tests {
             "the table t has no key \"device\"; it is a tag, and tags cannot be dropped"
         );
         assert!(refused("spede").ends_with("`tacho table columns` lists the keys"));
-        let found = table_columns(&store, "t").unwrap();
+        let found = table_columns(&store, &table("t")).unwrap();
         let found: Vec<_> = found.iter().map(|it| (&*it.column, &*it.kind, &*it.name)).collect();
         let expected = [
             ("device", "tag", "device"),
@@ -113,9 +119,11 @@ mod tests {
             ("speed:string", "string", "speed"),
         ];
         assert_eq!(found, expected);
-        assert!(table_columns(&store, "u").unwrap_err().to_string().contains("there is no table \"u\""));
-        store.set_ttl("u", Some(Duration::from_secs(86_400))).unwrap();
-        let found = table_columns(&store, "u").unwrap();
+        assert!(
+            table_columns(&store, &table("u")).unwrap_err().to_string().contains("there is no table \"u\"")
+        );
+        store.set_ttl(&table("u"), Some(Duration::from_secs(86_400))).unwrap();
+        let found = table_columns(&store, &table("u")).unwrap();
         assert_eq!(found.iter().map(|it| &*it.column).collect::<Vec<_>>(), ["ts"]);
     }
 }

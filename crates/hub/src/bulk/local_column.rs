@@ -133,7 +133,15 @@ mod tests {
         let file = file.into_inner().unwrap();
         let rules = ImportRules::of(&IngestLimits::default(), system_now(), false);
         let bounds = ParquetBounds { held_bytes_max: 1024 * 1024, rows_max: 1_000 };
-        import_parquet(&MemoryStore::new(), "t", file.into(), bounds, zone.as_ref(), rules, Duration::ZERO)
+        import_parquet(
+            &MemoryStore::new(),
+            &store::conformance::table("t"),
+            file.into(),
+            bounds,
+            zone.as_ref(),
+            rules,
+            Duration::ZERO,
+        )
     }
 
     fn berlin(clock_change: ClockChange) -> Option<Zone> {

@@ -25,6 +25,7 @@ pub use zone::{ClockChange, LocalTimeError, Moment, Zone};
 
 use std::io;
 
+use model::TableName;
 use store::{Store, StoreError};
 
 /// An export or import that failed.
@@ -67,11 +68,13 @@ const TABLES_NAMED: usize = 10;
 
 impl BulkError {
     /// The error of a missing table, with the existing tables.
-    pub(crate) fn no_table(store: &dyn Store, table: &str) -> Self {
+    pub(crate) fn no_table(store: &dyn Store, table: &TableName) -> Self {
         match store.tables() {
             Ok(tables) => {
-                let known = tables.into_iter().map(|status| status.table).collect();
-                Self::NoTable { table: table.to_owned(), known }
+                let neighbours =
+                    tables.into_iter().filter(|status| status.table.namespace() == table.namespace());
+                let known = neighbours.map(|status| status.table.name().to_owned()).collect();
+                Self::NoTable { table: table.name().to_owned(), known }
             }
             Err(error) => Self::Store(error),
         }

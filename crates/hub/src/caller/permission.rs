@@ -52,6 +52,8 @@ pub enum Action {
     Maintain,
     /// Add, change and delete users, and end their sessions.
     ManageUsers,
+    /// Add and delete tenants.
+    ManageTenants,
 }
 
 impl Action {
@@ -66,7 +68,8 @@ impl Action {
             | Self::ManageTables
             | Self::MoveData
             | Self::Maintain
-            | Self::ManageUsers => Role::Administrator,
+            | Self::ManageUsers
+            | Self::ManageTenants => Role::Administrator,
         }
     }
 
@@ -82,6 +85,7 @@ impl Action {
             Self::MoveData => "import or export tables",
             Self::Maintain => "check or back up the store",
             Self::ManageUsers => "manage users",
+            Self::ManageTenants => "manage tenants",
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::caller::{Action, Caller};
 use crate::dead_letter::DEAD_LETTER_TABLE;
 use crate::error::Error;
 use crate::hub::Hub;
+use crate::namespace::own_table;
 use crate::registry::Device;
 
 impl Hub {
@@ -32,7 +33,8 @@ impl Hub {
         if let Some(refused) = self.refusals.of(device.id) {
             return Ok(Some(refused));
         }
-        let key = SeriesKey::device(DEAD_LETTER_TABLE, &device.name).map_err(store::StoreError::from)?;
+        let table = own_table(&device.profile.table.namespace(), DEAD_LETTER_TABLE);
+        let key = SeriesKey::device(&table, &device.name).map_err(store::StoreError::from)?;
         let Some(series) = self.store.find_series(&key) else { return Ok(None) };
         let keys = ["door".to_owned(), "reason".to_owned()];
         let found = self.store.latest(series, Some(&keys))?;

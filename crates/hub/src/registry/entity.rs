@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::Timestamp;
+use model::{TableName, Timestamp};
 use store::Durability;
 use uuid::Uuid;
 
@@ -106,7 +106,7 @@ pub struct Profile {
     /// Name, unique in the tenant.
     pub name: String,
     /// Table of the rows of its devices.
-    pub table: String,
+    pub table: TableName,
     /// Durability that an ack to its devices promises.
     pub durability: Durability,
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::Timestamp;
+use model::{TableName, Timestamp};
 use rusqlite::types::Type;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior};
 use store::Durability;
@@ -18,6 +18,7 @@ use super::entity::{Authority, Device, Profile, Tenant, User};
 use super::error::RegistryError;
 use super::index::{Account, Index};
 use super::{password, random};
+use crate::namespace::namespace_of;
 
 /// "TACH" in the header of the file. It distinguishes a registry from other databases.
 const APPLICATION_ID: i32 = 0x5441_4348;
@@ -44,8 +45,11 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
     let read = || {
         let mut index = Index::default();
         index.tenants = rows(connection, "SELECT id, name FROM tenant", tenant)?;
+        let default_tenant = index.default_tenant().map(|tenant| tenant.id).unwrap_or_default();
         let profiles =
-            rows(connection, "SELECT id, tenant, name, data_table, durability FROM profile", profile)?;
+            rows(connection, "SELECT id, tenant, name, data_table, durability FROM profile", |row| {
+                profile(row, default_tenant)
+            })?;
         let profile_of = |id: Uuid| profiles.iter().find(|profile| profile.id == id).cloned();
         let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, t.token \
                    FROM device d JOIN access_token t ON t.device = d.id";
@@ -173,6 +177,28 @@ fn fill(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Inserts a profile.
+pub(super) fn insert_profile(transaction: &Transaction<'_>, profile: &Profile) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO profile (id, tenant, name, data_table, durability) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let Profile { id, tenant, name, table, durability } = profile;
+    transaction.execute(sql, (id, tenant, name, table.name(), durability.name()))?;
+    Ok(())
+}
+
+/// Inserts a user.
+pub(super) fn insert_user(
+    transaction: &Transaction<'_>,
+    user: &User,
+    password_hash: &str,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let User { id, tenant, login, authority, password_changed_at, .. } = user;
+    transaction
+        .execute(sql, (id, tenant, login, authority.name(), password_hash, password_changed_at.millis()))?;
+    Ok(())
+}
+
 /// A new key for session tokens.
 pub(super) fn new_session_secret() -> [u8; 32] {
     random::bytes()
@@ -195,14 +221,11 @@ fn tenant(row: &Row<'_>) -> rusqlite::Result<Tenant> {
     Ok(Tenant { id: row.get(0)?, name: row.get(1)? })
 }
 
-fn profile(row: &Row<'_>) -> rusqlite::Result<Arc<Profile>> {
-    Ok(Arc::new(Profile {
-        id: row.get(0)?,
-        tenant: row.get(1)?,
-        name: row.get(2)?,
-        table: row.get(3)?,
-        durability: parsed(row, 4)?,
-    }))
+fn profile(row: &Row<'_>, default_tenant: Uuid) -> rusqlite::Result<Arc<Profile>> {
+    let (tenant, table): (Uuid, String) = (row.get(1)?, row.get(3)?);
+    let table = TableName::new(&namespace_of(tenant, default_tenant), &table)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, Type::Text, error.into()))?;
+    Ok(Arc::new(Profile { id: row.get(0)?, tenant, name: row.get(2)?, table, durability: parsed(row, 4)? }))
 }
 
 fn device(

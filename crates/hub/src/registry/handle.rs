@@ -9,7 +9,6 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::entity::Tenant;
 use super::error::RegistryError;
 use super::index::Index;
 use super::password::Passwords;
@@ -36,14 +35,9 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// The tenant that every installation has. So far it is the only one.
+    /// The tenant that every installation has.
     pub fn default_tenant(&self) -> Uuid {
         self.default_tenant
-    }
-
-    /// All tenants.
-    pub fn tenants(&self) -> Vec<Tenant> {
-        self.index.read().tenants.clone()
     }
 
     /// A number that grows whenever a cached device may be out of date: the device was deleted or renamed, its token was

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::defaults::DEFAULT_NAME;
 use super::entity::{Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
 
 /// A user with the hash of the password.
@@ -32,6 +33,22 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// The tenant that every installation has.
+    pub(super) fn default_tenant(&self) -> Option<&Tenant> {
+        self.tenants.iter().find(|tenant| tenant.name == DEFAULT_NAME)
+    }
+
+    /// Removes a tenant with all that belongs to it.
+    pub(super) fn remove_tenant(&mut self, tenant: Uuid) {
+        let devices: Vec<Uuid> =
+            self.by_name.remove(&tenant).into_iter().flatten().map(|ByName(device)| device.id).collect();
+        devices.into_iter().for_each(|id| self.remove_device(id));
+        self.profiles.retain(|_, profile| profile.tenant != tenant);
+        self.accounts.retain(|_, account| account.user.tenant != tenant);
+        self.users.retain(|_, user| user.tenant != tenant);
+        self.tenants.retain(|known| known.id != tenant);
+    }
+
     pub(super) fn device(&self, id: Uuid) -> Option<&(Arc<Device>, Arc<str>)> {
         self.devices.get(&id)
     }

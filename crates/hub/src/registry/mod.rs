@@ -25,6 +25,7 @@ mod password;
 mod profiles;
 mod random;
 mod settings;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod users;

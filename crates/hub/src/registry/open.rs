@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use super::defaults::DEFAULT_NAME;
 use super::error::RegistryError;
 use super::file;
 use super::first_start::FirstStart;
@@ -27,7 +26,7 @@ impl Registry {
         let missing = |reason: &str| RegistryError::NotARegistry { path: path.into(), reason: reason.into() };
         let secret: Vec<u8> = setting(&connection, path, SESSION_SECRET)?
             .ok_or_else(|| missing("the key of the sessions is gone"))?;
-        let default_tenant = index.tenants.iter().find(|tenant| tenant.name == DEFAULT_NAME);
+        let default_tenant = index.default_tenant();
         let default_tenant = default_tenant.ok_or_else(|| missing("the default tenant is gone"))?.id;
         let admin_pending: Option<String> = setting(&connection, path, "admin_pending")?;
         let registry = Self {

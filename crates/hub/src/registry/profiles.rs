@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::name::{check_table, check_tag_value};
+use model::TableName;
+use model::name::check_tag_value;
 use store::Durability;
 use uuid::Uuid;
 
@@ -40,15 +41,9 @@ impl Registry {
         if self.profile(tenant, name).is_some() {
             return Err(RegistryError::exists("profile", name));
         }
-        let (name, table) = (name.to_owned(), table.to_owned());
+        let (name, table) = (name.to_owned(), TableName::new(&self.namespace(tenant), table)?);
         let profile = Arc::new(Profile { id: file::new_id(), tenant, name, table, durability });
-        self.commit(&mut writer, "add a profile", |transaction| {
-            let sql =
-                "INSERT INTO profile (id, tenant, name, data_table, durability) VALUES (?1, ?2, ?3, ?4, ?5)";
-            let durability = durability.name();
-            transaction.execute(sql, (profile.id, tenant, &profile.name, &profile.table, durability))?;
-            Ok(())
-        })?;
+        self.commit(&mut writer, "add a profile", |transaction| file::insert_profile(transaction, &profile))?;
         self.index.write().put_profile(Arc::clone(&profile));
         Ok(profile)
     }
@@ -64,7 +59,8 @@ impl Registry {
         check_profile_table(table)?;
         let mut writer = self.writer.lock();
         let old = self.profile(tenant, name).ok_or_else(|| RegistryError::unknown("profile", name))?;
-        let profile = Arc::new(Profile { table: table.to_owned(), durability, ..Profile::clone(&old) });
+        let full_name = TableName::new(&self.namespace(tenant), table)?;
+        let profile = Arc::new(Profile { table: full_name, durability, ..Profile::clone(&old) });
         self.commit(&mut writer, "change a profile", |transaction| {
             let sql = "UPDATE profile SET data_table = ?2, durability = ?3 WHERE id = ?1";
             transaction.execute(sql, (profile.id, table, durability.name()))?;
@@ -74,17 +70,9 @@ impl Registry {
         self.forget_cached();
         Ok(profile)
     }
-
-    pub(super) fn check_tenant(&self, tenant: Uuid) -> Result<(), RegistryError> {
-        match self.index.read().tenants.iter().any(|known| known.id == tenant) {
-            true => Ok(()),
-            false => Err(RegistryError::unknown("tenant", tenant)),
-        }
-    }
 }
 
 fn check_profile_table(table: &str) -> Result<(), RegistryError> {
-    check_table(table)?;
     let keeps = match table {
         DEAD_LETTER_TABLE => Some("refused messages"),
         AUDIT_TABLE => Some("administrative acts"),

@@ -73,12 +73,7 @@ impl Registry {
         let (id, password_changed_at) = (file::new_id(), now_ms());
         let user = Arc::new(User { id, tenant, login, authority, password_changed_at, session_epoch: 0 });
         self.commit(&mut writer, "add a user", |transaction| {
-            let sql = "INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let changed_at = password_changed_at.millis();
-            transaction
-                .execute(sql, (id, tenant, &user.login, authority.name(), &password_hash, changed_at))?;
-            Ok(())
+            file::insert_user(transaction, &user, &password_hash)
         })?;
         self.index.write().put_account(Account { user: Arc::clone(&user), password_hash });
         Ok(user)
@@ -238,7 +233,7 @@ impl Registry {
     }
 
     /// Signals that sessions may have ended. Call it after the index shows the change.
-    fn signal_sessions(&self) {
+    pub(super) fn signal_sessions(&self) {
         self.session_changes.send_modify(|count| *count += 1);
     }
 
@@ -256,11 +251,11 @@ fn end_first_start(transaction: &Transaction<'_>, login: &str) -> rusqlite::Resu
 }
 
 /// The time to store: whole milliseconds, as the file keeps it.
-fn now_ms() -> Timestamp {
+pub(super) fn now_ms() -> Timestamp {
     Timestamp::from_millis(system_now().millis()).unwrap_or_default()
 }
 
-fn checked_login(login: &str) -> Result<String, RegistryError> {
+pub(super) fn checked_login(login: &str) -> Result<String, RegistryError> {
     let (what, limit) = ("login", LOGIN_BYTES_MAX);
     let login = login.to_lowercase();
     if login.is_empty() {

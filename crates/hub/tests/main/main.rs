@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod permissions;
+mod tenants;
 
 use std::sync::Arc;
 use std::time::Duration;

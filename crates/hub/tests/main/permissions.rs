@@ -1,12 +1,12 @@
 //! Every operation of the hub with every kind of caller. A new operation belongs into [`operations`].
 
 use hub::Hub;
-use hub::bulk::{ExportFormat, ExportRequest, ParquetBounds};
+use hub::bulk::{BulkError, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden};
 use hub::history::TextHeld;
 use hub::registry::{BulkDevices, Device, PageRequest, RegistryError, User};
 use hub::{BackupList, Error, ParquetImport};
-use model::SeriesId;
+use model::{Namespace, SeriesId};
 use uuid::Uuid;
 
 use super::*;
@@ -25,8 +25,12 @@ enum Foreign {
     Refused,
     /// The device or user is unknown.
     Unknown,
-    /// The answer is about the tenant of the caller, which has nothing.
-    Empty,
+    /// There is no such table.
+    NoTable,
+    /// The answer shows nothing of the other tenant.
+    Hidden,
+    /// The operation is about the caller's own tenant.
+    Own,
 }
 
 type Run = Box<dyn Fn(&Hub, &Caller) -> Result<bool, Error>>;
@@ -35,7 +39,7 @@ struct Operation {
     name: &'static str,
     needs: Needs,
     foreign: Foreign,
-    /// Returns whether the answer shows something.
+    /// Returns whether the answer shows something of the default tenant.
     run: Run,
 }
 
@@ -61,23 +65,28 @@ fn history_of_all() -> HistoryRequest {
 
 /// All operations. Those that change something come last, and those that end a thing after all others.
 fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
-    use Foreign::{Empty, Refused, Unknown};
+    use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
     use Needs::Administrator;
     let mut all = reads(device, series);
     let id = device.id;
     all.extend([
-        operation("users", Administrator, Empty, |hub, caller| Ok(!hub.users(caller)?.is_empty())),
-        operation("tables", Administrator, Refused, |hub, caller| Ok(!hub.tables(caller)?.is_empty())),
-        operation("columns", Administrator, Refused, |hub, caller| {
+        operation("users", Administrator, Hidden, |hub, caller| {
+            Ok(hub.users(caller)?.iter().any(|user| user.login == "eve@example.org"))
+        }),
+        operation("tables", Administrator, Hidden, |hub, caller| {
+            Ok(hub.tables(caller)?.iter().any(|status| status.table.is_in(&Namespace::DEFAULT)))
+        }),
+        operation("tenants", Administrator, Refused, |hub, caller| Ok(!hub.tenants(caller)?.is_empty())),
+        operation("columns", Administrator, NoTable, |hub, caller| {
             Ok(!hub.columns(caller, "telemetry")?.is_empty())
         }),
-        operation("expiring", Administrator, Refused, |hub, caller| {
+        operation("expiring", Administrator, NoTable, |hub, caller| {
             hub.expiring(caller, "telemetry", None, false).map(|_| true)
         }),
-        operation("export", Administrator, Refused, |hub, caller| {
-            let (table, format) = ("telemetry".to_owned(), ExportFormat::Csv);
-            let request = ExportRequest { table, matchers: Vec::new(), range: TimeRange::ALL, format };
-            Ok(hub.export(caller, &request)?.rows_max() > 0)
+        operation("export", Administrator, NoTable, |hub, caller| {
+            let format = ExportFormat::Csv;
+            let request = ExportRequest { matchers: Vec::new(), range: TimeRange::ALL, format };
+            Ok(hub.export(caller, "telemetry", &request)?.rows_max() > 0)
         }),
         operation("check", Administrator, Refused, |hub, caller| {
             hub.check(caller, &mut |_, _| std::ops::ControlFlow::Continue(())).map(|_| true)
@@ -88,15 +97,15 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("credentials", Administrator, Unknown, move |hub, caller| {
             Ok(!hub.credentials(caller, id)?.1.is_empty())
         }),
-        operation("import_parquet", Administrator, Refused, |hub, caller| {
+        operation("import_parquet", Administrator, Own, |hub, caller| {
             let bounds = ParquetBounds { held_bytes_max: 1 << 20, rows_max: 10 };
             let import = ParquetImport { bounds, zone: None, any_time: false, busy_timeout: Duration::ZERO };
             hub.import_parquet(caller, "t", bytes::Bytes::from_static(b"no"), &import).map(|_| true)
         }),
-        operation("set_ttl", Administrator, Refused, |hub, caller| {
+        operation("set_ttl", Administrator, NoTable, |hub, caller| {
             hub.set_ttl(caller, "telemetry", None, false).map(|()| true)
         }),
-        operation("drop_key", Administrator, Refused, |hub, caller| {
+        operation("drop_key", Administrator, NoTable, |hub, caller| {
             hub.drop_key(caller, "telemetry", "speed", true).map(|_| true)
         }),
         operation("rename_device", Administrator, Unknown, move |hub, caller| {
@@ -122,17 +131,28 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         }),
     ]);
     all.extend([
-        // These add to the tenant of the caller, so a foreign tenant is one that the registry does not know.
-        operation("add_device", Administrator, Unknown, |hub, caller| {
+        operation("add_tenant", Administrator, Refused, |hub, caller| {
+            Ok(hub.add_tenant(caller, "short", "root@short.example", "a long password").map(|_| true)?)
+        }),
+        operation("delete_tenant", Administrator, Refused, |hub, caller| {
+            Ok(hub.delete_tenant(caller, "short").map(|_| true)?)
+        }),
+        operation("add_device", Administrator, Own, |hub, caller| {
             Ok(hub.add_device(caller, NewDevice { name: "van", ..NewDevice::default() }).map(|_| true)?)
         }),
-        operation("add_devices", Administrator, Unknown, |hub, caller| {
+        operation("add_devices", Administrator, Own, |hub, caller| {
             let bulk = BulkDevices { count: 1, prefix: "bus-", ..BulkDevices::default() };
             Ok(hub.add_devices(caller, bulk).map(|_| true)?)
         }),
-        operation("add_user", Administrator, Unknown, |hub, caller| {
+        operation("add_user", Administrator, Own, |hub, caller| {
             Ok(hub
-                .add_user(caller, "bob@example.org", "a long password", Authority::CustomerUser)
+                // A login is unique in the installation.
+                .add_user(
+                    caller,
+                    &format!("bob@{}", caller.tenant()),
+                    "a long password",
+                    Authority::CustomerUser,
+                )
                 .map(|_| true)?)
         }),
     ]);
@@ -141,22 +161,24 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
 
 /// The operations that read devices.
 fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
-    use Foreign::{Empty, Refused, Unknown};
+    use Foreign::{Hidden, Refused, Unknown};
     use Needs::Public;
-    let (id, of) = (device.id, || Arc::clone(device));
+    let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
     let (found, live, refused) = (of(), of(), of());
     vec![
         operation("device", Public, Unknown, move |hub, caller| Ok(hub.device(caller, id)?.name == "car")),
         operation("device_by_name", Public, Unknown, |hub, caller| {
             Ok(hub.device_by_name(caller, "car")?.name == "car")
         }),
-        operation("devices_page", Public, Empty, |hub, caller| {
+        operation("devices_page", Public, Hidden, |hub, caller| {
             let request = PageRequest { page: 0, page_size: 10, filter: None };
             Ok(!hub.devices_page(caller, request)?.data.is_empty())
         }),
-        operation("profiles", Public, Empty, |hub, caller| Ok(!hub.profiles(caller)?.is_empty())),
-        operation("default_profile", Public, Unknown, |hub, caller| {
-            Ok(hub.default_profile(caller)?.name == "default")
+        operation("profiles", Public, Hidden, move |hub, caller| {
+            Ok(hub.profiles(caller)?.iter().any(|one| one.id == profile))
+        }),
+        operation("default_profile", Public, Hidden, move |hub, caller| {
+            Ok(hub.default_profile(caller)?.id == profile)
         }),
         operation("find_series_of", Public, Refused, move |hub, caller| {
             Ok(hub.find_series_of(caller, &found)?.is_some())
@@ -167,7 +189,7 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("refusals_of", Public, Refused, move |hub, caller| {
             hub.refusals_of(caller, &refused).map(|_| true)
         }),
-        operation("refused_devices", Public, Empty, |hub, caller| {
+        operation("refused_devices", Public, Hidden, |hub, caller| {
             Ok(!hub.refused_devices(caller, 10)?.is_empty())
         }),
     ]
@@ -210,13 +232,14 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant() {
     hub.refusals().note(fixture.device.id, Door::Mqtt, "too long", now);
     let administrator = fixture.administrator();
     hub.add_user(&administrator, "eve@example.org", "a long password", Authority::CustomerUser).unwrap();
+    let other = hub.add_tenant(&administrator, "other", "root@other.example", "a long password").unwrap();
     let series = hub.find_series_of(&administrator, &fixture.device).unwrap().unwrap();
     for caller in [&Caller::public(tenant), &viewer(tenant), &administrator] {
         check_reads_of_series(hub, caller, series);
     }
     for operation in operations(&fixture.device, series) {
         check_roles_below(hub, tenant, &operation);
-        check_foreign(hub, &operation);
+        check_foreign(hub, other.id, &operation);
         let own = (operation.run)(hub, &administrator);
         // A file that is no Parquet file is refused for its content.
         assert!(own.as_ref().map_or_else(|error| is_forbidden(error).is_none(), |shown| *shown), "{own:?}");
@@ -238,11 +261,14 @@ fn check_roles_below(hub: &Hub, tenant: Uuid, operation: &Operation) {
 }
 
 /// The administrator of another tenant.
-fn check_foreign(hub: &Hub, operation: &Operation) {
-    let caller = Caller::local(Uuid::from_u128(99));
+fn check_foreign(hub: &Hub, tenant: Uuid, operation: &Operation) {
+    let caller = Caller::local(tenant);
     let done = (operation.run)(hub, &caller);
     match (operation.foreign, done) {
-        (Foreign::Empty, Ok(false)) => {}
+        (Foreign::Hidden, Ok(false)) => {}
+        // A file that is no Parquet file is refused for its content.
+        (Foreign::Own, Ok(true) | Err(Error::Bulk(BulkError::Data(_)))) => {}
+        (Foreign::NoTable, Err(Error::Bulk(BulkError::NoTable { .. }))) => {}
         (Foreign::Refused, Err(error)) if is_forbidden(&error).is_some() => {}
         (Foreign::Unknown, Err(Error::Registry(RegistryError::Unknown { .. }))) => {}
         (expected, other) => panic!("{}: expected {expected:?}, found {other:?}", operation.name),

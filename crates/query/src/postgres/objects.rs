@@ -40,14 +40,14 @@ pub(crate) fn number(tables: Vec<TableStatus>, visible: impl Fn(&str) -> bool) -
     let mut taken = HashSet::with_capacity(tables.len());
     let mut objects = Vec::new();
     for table in tables {
-        let mut oid = wish(&table.table);
+        let mut oid = wish(table.table.name());
         while !taken.insert(oid) {
             oid = if oid + 1 == END_OID { FIRST_OID } else { oid + 1 };
         }
-        if visible(&table.table) {
+        if visible(table.table.name()) {
             let bytes = i64::try_from(table.bytes).unwrap_or(i64::MAX);
             let rows = i64::try_from(table.rows).unwrap_or(i64::MAX);
-            objects.push(Object { oid, name: table.table, bytes, rows });
+            objects.push(Object { oid, name: table.table.name().to_owned(), bytes, rows });
         }
     }
     objects
@@ -59,7 +59,7 @@ mod tests {
 
     fn status(table: &str) -> TableStatus {
         TableStatus {
-            table: table.into(),
+            table: table.try_into().unwrap(),
             series: 0,
             rows: 0,
             points: None,

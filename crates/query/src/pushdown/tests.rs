@@ -7,7 +7,7 @@ use super::*;
 
 fn schema() -> SchemaRef {
     TableColumns {
-        table: "t".into(),
+        table: "t".try_into().unwrap(),
         tags: vec![TagColumn { tag: "site".into(), column: "site:tag".into() }],
         fields: vec![FieldColumn {
             key: "site".into(),

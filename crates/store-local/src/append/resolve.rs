@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{Batch, FieldType, name};
+use model::{Batch, FieldType, TableName, name};
 use store::{MissingColumn, StoreError};
 
 use super::scratch::NO_TABLE;
@@ -112,12 +112,12 @@ fn find_tables(found: &mut Vec<u32>, series: &[SeriesState], batch: &Batch) -> R
 
 /// Refuses a batch that would give a table too many columns.
 fn check_missing(missing: &[MissingColumn<'_>]) -> Result<(), StoreError> {
-    let mut columns: HashMap<&str, usize> = HashMap::new();
+    let mut columns: HashMap<&TableName, usize> = HashMap::new();
     for column in missing {
         *columns.entry(&column.table).or_insert(column.table_columns) += 1;
     }
     missing.iter().try_for_each(|column| {
-        check("columns of a table", columns[&*column.table] - 1, column.table_columns_max)
+        check("columns of a table", columns[&column.table] - 1, column.table_columns_max)
     })
 }
 

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
-use model::{FieldType, SeriesKey, limits};
+use model::{FieldType, SeriesKey, TableName, limits};
 use parking_lot::RwLock;
 use store::{FieldColumn, StoreError, TableColumns, TagColumn};
 
@@ -50,7 +50,7 @@ pub(crate) struct Catalog {
     pub(crate) tables: Vec<Table>,
     /// Readers take this lock without the lock of the state. A thread that holds this lock must not wait for that one.
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
-    table_numbers: HashMap<Arc<str>, u32, RandomState>,
+    table_numbers: HashMap<TableName, u32, RandomState>,
     /// Encoded table, column and tag entries for the next manifest edit.
     unsaved: Vec<u8>,
     /// The time by which retention dropped rows last, as the manifest records it.
@@ -61,7 +61,7 @@ pub(crate) struct Catalog {
 
 /// The definitions of one table: keys, columns and tags.
 pub(crate) struct Table {
-    pub(crate) name: Arc<str>,
+    pub(crate) name: TableName,
     pub(crate) keys: Vec<Key>,
     pub(crate) tags: Vec<Tag>,
     /// How long the store keeps the rows, in microseconds; 0 means forever. `None` without a setting.
@@ -146,10 +146,10 @@ impl Key {
 }
 
 impl Table {
-    fn new(name: &str) -> Self {
+    fn new(name: TableName) -> Self {
         let internal = [SERIES_COLUMN, SEQUENCE_COLUMN, TS_COLUMN];
         Self {
-            name: name.into(),
+            name,
             keys: Vec::new(),
             tags: Vec::new(),
             ttl_us: None,
@@ -233,7 +233,7 @@ impl Table {
 
 impl Catalog {
     /// The number of a table.
-    pub(crate) fn table(&self, name: &str) -> Option<u32> {
+    pub(crate) fn table(&self, name: &TableName) -> Option<u32> {
         self.table_numbers.get(name).copied()
     }
 
@@ -298,13 +298,14 @@ impl Catalog {
     /// Defines a table that [`table`](Self::table) did not find.
     pub(crate) fn create_table(
         &mut self,
-        name: &str,
+        name: &TableName,
         tables_max: usize,
         log: &mut dyn FnMut(Entry<'_>),
     ) -> Result<u32, StoreError> {
         check("tables", self.tables.len(), tables_max)?;
         let id = self.tables.len() as u32;
-        self.define(Entry::Table { id, name }, log).expect("BUG: the next table number is free");
+        self.define(Entry::Table { id, name: name.canonical() }, log)
+            .expect("BUG: the next table number is free");
         Ok(id)
     }
 
@@ -415,12 +416,12 @@ impl Catalog {
 
     fn apply_table(&mut self, id: u32, name: &str) -> Result<bool, Malformed> {
         match self.tables.get(id as usize) {
-            Some(known) if *known.name == *name => return Ok(false),
+            Some(known) if **known.name.canonical() == *name => return Ok(false),
             Some(_) => return Err(Malformed("table number defined twice")),
             None if id as usize != self.tables.len() => return Err(Malformed("table number out of order")),
             None => {}
         }
-        let table = Table::new(name);
+        let table = Table::new(TableName::from_canonical(name));
         if self.table_numbers.insert(table.name.clone(), id).is_some() {
             return Err(Malformed("table name defined twice"));
         }

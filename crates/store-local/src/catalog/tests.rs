@@ -32,7 +32,7 @@ fn physical_names_never_clash() {
 fn a_key_that_comes_again_is_shown_under_the_plain_name_and_kept_under_another() {
     let mut bytes = Vec::new();
     let mut catalog = Catalog::default();
-    catalog.create_table("t", 10, &mut |entry| entry.put(&mut bytes)).unwrap();
+    catalog.create_table(&"t".try_into().unwrap(), 10, &mut |entry| entry.put(&mut bytes)).unwrap();
     let names = |catalog: &Catalog| {
         let table = &catalog.tables[0];
         let stored = table.live_keys().flat_map(|(_, key)| FieldType::ALL.map(|of| key.column(of).cloned()));

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use model::FieldType;
 use model::limits::PART_WRITE_BATCH_VALUES;
+use model::{FieldType, TableName};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
@@ -40,7 +40,8 @@ pub(crate) struct PartSchema {
     pub(crate) layout: PartLayout,
     /// The table of a wide part.
     pub(crate) table: u32,
-    pub(crate) table_name: Arc<str>,
+    /// `None` for a narrow part.
+    pub(crate) table_name: Option<TableName>,
     /// The physical names by tag number, of a wide part.
     pub(crate) tags: Vec<Arc<str>>,
     /// The names of the tags.
@@ -104,7 +105,7 @@ impl PartSchema {
         Self {
             layout: PartLayout::Wide,
             table,
-            table_name: definitions.name.clone(),
+            table_name: Some(definitions.name.clone()),
             tags: definitions.tags.iter().map(|tag| tag.physical.clone()).collect(),
             tag_names: definitions.tags.iter().map(|tag| tag.name.clone()).collect(),
             fields,
@@ -121,7 +122,7 @@ impl PartSchema {
         Self {
             layout: PartLayout::Narrow,
             table: 0,
-            table_name: "".into(),
+            table_name: None,
             tags: Vec::new(),
             tag_names: Vec::new(),
             fields: NARROW_VALUES.into_iter().map(field).collect(),
@@ -174,11 +175,14 @@ impl PartSchema {
     fn footer_pairs(&self) -> Vec<KeyValue> {
         let pair = |name: String, value: String| KeyValue::new(name, value);
         let mut pairs = vec![pair("tachograph.format".to_owned(), FORMAT_VERSION.to_owned())];
-        if self.layout == PartLayout::Narrow {
+        let Some(table) = &self.table_name else {
             pairs.push(pair("tachograph.layout".to_owned(), "narrow".to_owned()));
             return pairs;
+        };
+        pairs.push(pair("tachograph.table".to_owned(), table.name().to_owned()));
+        if let Some(namespace) = table.namespace().name() {
+            pairs.push(pair("tachograph.namespace".to_owned(), namespace.to_owned()));
         }
-        pairs.push(pair("tachograph.table".to_owned(), self.table_name.to_string()));
         for (physical, name) in self.tags.iter().zip(&self.tag_names) {
             pairs.push(pair(format!("tachograph.tag.{physical}"), name.to_string()));
         }

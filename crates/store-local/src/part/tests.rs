@@ -149,7 +149,7 @@ fn wide(rows: &Rows) -> PartSchema {
     PartSchema {
         layout: PartLayout::Wide,
         table: 0,
-        table_name: "t".into(),
+        table_name: Some("t".try_into().unwrap()),
         tags: vec!["device".into(), "site".into()],
         tag_names: vec!["device".into(), "site".into()],
         fields,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Timestamp, name};
+use model::{TableName, Timestamp};
 use store::table::oldest_kept;
 use store::{Durability, StoreError};
 
@@ -29,8 +29,7 @@ use time::ahead;
 const LATEST_STEP: usize = 4096;
 
 impl Core {
-    pub(crate) fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
-        name::check_table(table)?;
+    pub(crate) fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         // In the file 0 means forever.
         let ttl_us = ttl.map_or(0, |ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX).max(1));
         let table = {
@@ -60,8 +59,8 @@ impl Core {
 
     /// Defines a table. The definition goes into the log too, because rows of the table may become durable before the
     /// manifest has the definition.
-    fn create_table(&self, state: &mut State, name: &str) -> Result<u32, StoreError> {
-        self.check_room(state, 3 * name.len() + 40)?;
+    fn create_table(&self, state: &mut State, name: &TableName) -> Result<u32, StoreError> {
+        self.check_room(state, 3 * name.canonical().len() + 40)?;
         let pending = &mut state.pending;
         let log = &mut |entry: Entry<'_>| entry.put(&mut pending.buffer);
         let table = state.catalog.create_table(name, self.options.tables_max, log)?;
@@ -71,7 +70,7 @@ impl Core {
         Ok(table)
     }
 
-    pub(crate) fn ttl(&self, table: &str) -> Option<Duration> {
+    pub(crate) fn ttl(&self, table: &TableName) -> Option<Duration> {
         let state = self.state.lock();
         let said = state.catalog.table(table).and_then(|table| state.catalog.tables[table as usize].ttl_us);
         self.effective_ttl(said)

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use model::limits::{READ_COPY_BYTES_MAX, READ_COPY_ROWS_MAX};
-use model::{FieldType, TimeRange, Timestamp};
+use model::{FieldType, TableName, TimeRange, Timestamp};
 use parking_lot::Mutex;
 use store::{
     BatchReader, Column, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead, TableSnapshot,
@@ -68,7 +68,7 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
         // A part that an older version of the program wrote does not have the number.
         let counted = parts().all(|part: &Part| part.info.points > 0);
         TableStatus {
-            table: table.name.to_string(),
+            table: table.name.clone(),
             series: series.count(number),
             rows: sum(|part| part.rows) + chunks().map(|chunk| chunk.len() as u64).sum::<u64>(),
             points: counted.then(|| sum(|part| part.points)),
@@ -110,7 +110,7 @@ fn share_within(rows: u64, (first, last): (i64, i64), range: TimeRange) -> u64 {
 }
 
 /// Takes a snapshot of a table.
-pub(crate) fn snapshot(core: &Arc<Core>, name: &str) -> Option<LocalTable> {
+pub(crate) fn snapshot(core: &Arc<Core>, name: &TableName) -> Option<LocalTable> {
     let mut state = core.state.lock();
     let table = state.catalog.table(name)?;
     let open = &state.tables[table as usize].open;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Batch, SeriesKey, TimeRange, Timestamp, Value};
 use proptest::prelude::*;
+use store::conformance;
 use store::conformance::{collect, collect_table, read_all, scan_all};
 use store::{Durability, MemoryStore, Order, Scan, Store, TableRead};
 use store_local::{LocalStore, Options};
@@ -141,7 +142,7 @@ fn batch(store: &dyn Store, rows: &[RowAction]) -> Batch {
 fn append_kept(reference: &MemoryStore, rows: &[RowAction]) {
     reference.append(&batch(reference, rows), Durability::Memory).unwrap();
     for table in ["t", "u"] {
-        reference.drop_key(table, GONE).unwrap();
+        reference.drop_key(&conformance::table(table), GONE).unwrap();
     }
 }
 
@@ -220,11 +221,11 @@ impl World {
     /// Drops a key of the table `t`. What was appended before has no value of it any more, even after a power cut.
     fn drop_key(&mut self, dropped: u8) {
         let name = KEYS[dropped as usize];
-        let known = self.reference.drop_key("t", name).unwrap();
-        let found = eventually(|| self.store().drop_key("t", name).ok());
+        let known = self.reference.drop_key(&conformance::table("t"), name).unwrap();
+        let found = eventually(|| self.store().drop_key(&conformance::table("t"), name).ok());
         // After a power cut the reference does not know of keys whose values are gone.
         assert!(found || !known, "{name}");
-        self.certain.drop_key("t", name).unwrap();
+        self.certain.drop_key(&conformance::table("t"), name).unwrap();
         for row in self.uncertain.iter_mut().filter(|row| row.device != 2) {
             for (key, _) in row.fields.iter_mut().filter(|(key, _)| *key == dropped) {
                 *key = BARE;

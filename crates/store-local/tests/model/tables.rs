@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{FieldType, TimeRange, Timestamp, Value};
 use proptest::prelude::*;
+use store::conformance;
 use store::conformance::{TableRow, collect_table};
 use store::{Column, Order, ReadOrder, SeriesSet, Store, TableRead, TableSnapshot};
 
@@ -78,7 +79,7 @@ impl TableAction {
 
     /// The rows that each reader gives.
     fn rows(&self, store: &dyn Store, limit: Option<usize>) -> Vec<Vec<Row>> {
-        let Some(snapshot) = store.snapshot("t").unwrap() else { return Vec::new() };
+        let Some(snapshot) = store.snapshot(&conformance::table("t")).unwrap() else { return Vec::new() };
         let (columns, names) = self.columns(snapshot.as_ref());
         let read = TableRead { limit, ..self.read(store, columns) };
         let row = |values: TableRow| {
@@ -167,7 +168,7 @@ impl TableAction {
     }
 
     fn compare_counts(&self, ours: &dyn Store, expected: usize) {
-        let Some(snapshot) = ours.snapshot("t").unwrap() else { return };
+        let Some(snapshot) = ours.snapshot(&conformance::table("t")).unwrap() else { return };
         let read = TableRead { limit: None, ..self.read(ours, Vec::new()) };
         assert_eq!(collect_table(snapshot.as_ref(), &read).unwrap().concat().len(), expected, "{self:?}");
     }
@@ -196,7 +197,7 @@ impl TableAction {
 
 /// The columns that show the numbers of each key.
 fn numbers_shown(store: &dyn Store) -> Vec<(String, FieldType, bool)> {
-    let Some(snapshot) = store.snapshot("t").unwrap() else { return Vec::new() };
+    let Some(snapshot) = store.snapshot(&conformance::table("t")).unwrap() else { return Vec::new() };
     let is_number = |of: FieldType| matches!(of, FieldType::I64 | FieldType::F64);
     let fields = snapshot.columns().fields.iter().filter(|field| is_number(field.field_type));
     let mut shown: Vec<_> =

@@ -4,6 +4,7 @@
 //! is in the backtrace. No check depends on time: a wait ends when [`Progress`](crate::Progress) says so.
 
 mod deletion;
+mod namespaces;
 mod numbers;
 mod retention;
 mod rows;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub use rows::{RowFound, RowSpec, batch_of, collect, scan_all, wait};
 pub use tables::{TableRow, collect_table, read_all};
 
-use model::{FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
+use model::{FieldType, SeriesId, SeriesKey, TableName, TimeRange, Timestamp, Value, ValueRef};
 
 use crate::{Durability, Order, Scan, Store, StoreError};
 use rows::{append, device, read};
@@ -41,12 +42,21 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     ];
     let of_tables = tables::CHECKS.into_iter().chain(numbers::CHECKS);
     let all = checks.into_iter().chain(of_tables).chain(retention::CHECKS).chain(deletion::CHECKS);
+    let all = all.chain(namespaces::CHECKS);
     for check in all {
         let store = make();
         check(store.as_ref());
         // Closing twice is allowed; threads of the store end here.
         store.close().expect("a healthy store closes");
     }
+}
+
+/// The table with this name in the default namespace.
+///
+/// # Panics
+/// When the name breaks the rules.
+pub fn table(name: &str) -> TableName {
+    name.try_into().expect("a valid name")
 }
 
 fn series_ids_are_stable(store: &dyn Store) {
@@ -247,7 +257,7 @@ fn a_missing_column_is_named_and_not_made_unasked(store: &dyn Store) {
     let missing = store.missing_columns(&new).expect("an answer");
     assert_eq!(names(&missing), [("b".to_owned(), FieldType::Bool), ("a".to_owned(), FieldType::String)]);
     for one in missing {
-        assert_eq!((&*one.table, one.series, one.table_columns), ("telemetry", series, 2));
+        assert_eq!((one.table.name(), one.series, one.table_columns), ("telemetry", series, 2));
     }
     assert_eq!(store.append_known(&new, Durability::Memory).expect("an answer"), None);
     let values = |n| (n, vec![Some(Value::I64(n)), None]);

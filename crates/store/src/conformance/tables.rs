@@ -109,7 +109,7 @@ fn rows(snapshot: &dyn TableSnapshot, read: &TableRead) -> Vec<TableRow> {
 }
 
 fn snapshot(store: &dyn Store) -> std::sync::Arc<dyn TableSnapshot> {
-    store.snapshot("telemetry").expect("a snapshot").expect("the table")
+    store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table")
 }
 
 fn series(store: &dyn Store, tags: &[(&str, &str)]) -> SeriesId {
@@ -130,7 +130,7 @@ fn range(start: i64, end: i64) -> TimeRange {
 
 fn tables_have_names_columns_and_counts(store: &dyn Store) {
     assert_eq!(store.tables().expect("tables"), []);
-    assert!(store.snapshot("telemetry").expect("no table").is_none());
+    assert!(store.snapshot(&super::table("telemetry")).expect("no table").is_none());
     let one = series(store, &[("device", "a"), ("speed", "fast")]);
     let empty = snapshot(store);
     assert_eq!((empty.rows_max(), empty.time_range()), (0, None));
@@ -152,7 +152,7 @@ fn tables_have_names_columns_and_counts(store: &dyn Store) {
     append(store, store.series(&other).expect("a series"), &[(1, &[("x", Value::I64(1))])]);
 
     let tables = store.tables().expect("tables");
-    let found: Vec<_> = tables.iter().map(|table| (table.table.as_str(), table.series)).collect();
+    let found: Vec<_> = tables.iter().map(|table| (table.table.name(), table.series)).collect();
     assert_eq!(found, [("other", 1), ("telemetry", 1)]);
     assert!(tables[1].rows >= 2);
     let holds = tables[1].time_range.expect("rows have times");

@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Batch, FieldType, SeriesId, SeriesKey, Timestamp, Value, name};
+use model::{Batch, FieldType, SeriesId, SeriesKey, TableName, Timestamp, Value, name};
 use parking_lot::Mutex;
 
 use crate::table::{DAY_US, oldest_kept};
@@ -30,11 +30,11 @@ pub struct MemoryStore {
 struct State {
     keys: HashMap<SeriesKey, SeriesId>,
     /// The columns by key and type.
-    tables: BTreeMap<String, TableColumns>,
-    ttls: BTreeMap<String, Option<Duration>>,
+    tables: BTreeMap<TableName, TableColumns>,
+    ttls: BTreeMap<TableName, Option<Duration>>,
     series: Vec<Rows>,
     /// The table of each series.
-    table_of: Vec<String>,
+    table_of: Vec<TableName>,
     progress: Progress,
     held: bool,
     busy: Option<String>,
@@ -137,7 +137,7 @@ impl State {
     /// The number, the key and the rows of each series of a table.
     fn series_of<'a>(
         &'a self,
-        table: &'a str,
+        table: &'a TableName,
     ) -> impl Iterator<Item = (u32, &'a SeriesKey, &'a Rows)> + Clone {
         let of_table = self.keys.iter().filter(move |(key, _)| key.table() == table);
         of_table.map(|(key, id)| (id.0 as u32, key, &self.series[id.0 as usize]))
@@ -167,8 +167,8 @@ impl Store for MemoryStore {
         let id = SeriesId(state.series.len() as u64);
         state.keys.insert(key.clone(), id);
         state.series.push(Rows::new());
-        state.table_of.push(key.table().to_owned());
-        let table = state.tables.entry(key.table().to_owned());
+        state.table_of.push(key.table().clone());
+        let table = state.tables.entry(key.table().clone());
         let columns = table.or_insert_with(|| TableColumns::new(key.table()));
         key.tags().iter().for_each(|(tag, _)| columns.add_tag(tag));
         Ok(id)
@@ -281,7 +281,7 @@ impl Store for MemoryStore {
 
     fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
         let state = self.state.lock();
-        let status = |table: &String| {
+        let status = |table: &TableName| {
             let series = state.series_of(table);
             let rows =
                 series.clone().flat_map(|(.., rows)| rows.iter().filter(|(_, fields)| !fields.is_empty()));
@@ -299,7 +299,7 @@ impl Store for MemoryStore {
         Ok(state.tables.keys().map(status).collect())
     }
 
-    fn snapshot(&self, table: &str) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
+    fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         let state = self.state.lock();
         let Some(columns) = state.tables.get(table).map(TableColumns::joined) else { return Ok(None) };
         let (mut series, mut rows) = (BTreeMap::new(), Vec::new());
@@ -316,16 +316,15 @@ impl Store for MemoryStore {
         Ok(Some(Arc::new(table::Snapshot { columns, series, rows })))
     }
 
-    fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<(), StoreError> {
+    fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         state.check_writable()?;
-        name::check_table(table)?;
-        state.tables.entry(table.to_owned()).or_insert_with(|| TableColumns::new(table));
-        state.ttls.insert(table.to_owned(), ttl);
+        state.tables.entry(table.clone()).or_insert_with(|| TableColumns::new(table));
+        state.ttls.insert(table.clone(), ttl);
         Ok(())
     }
 
-    fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
+    fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.check_writable()?;
@@ -344,7 +343,7 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
-    fn ttl(&self, table: &str) -> Option<Duration> {
+    fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.state.lock().ttls.get(table).copied().flatten()
     }
 

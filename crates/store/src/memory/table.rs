@@ -8,7 +8,7 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, RunArray,
     StringViewArray, TimestampMicrosecondArray,
 };
-use model::{FieldType, SeriesKey, TimeRange, Timestamp, Value};
+use model::{FieldType, SeriesKey, TableName, TimeRange, Timestamp, Value};
 
 use crate::table::UTC;
 use crate::{
@@ -18,8 +18,8 @@ use crate::{
 
 /// How the store adds columns to a table.
 impl TableColumns {
-    pub(super) fn new(table: &str) -> Self {
-        Self { table: table.into(), tags: Vec::new(), fields: Vec::new() }
+    pub(super) fn new(table: &TableName) -> Self {
+        Self { table: table.clone(), tags: Vec::new(), fields: Vec::new() }
     }
 
     fn name(&self, wanted: &str, suffix: &str) -> Arc<str> {

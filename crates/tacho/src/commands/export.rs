@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use hub::bulk::{Export, ExportFormat, ExportRequest, parse_matcher};
 use indicatif::HumanCount;
-use model::{TimeRange, Timestamp};
+use model::{TableName, TimeRange, Timestamp};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::json;
 use store::TagMatcher;
@@ -164,12 +164,11 @@ fn stopped(
         time.map_or(default, |time| Timestamp::from_micros(time.as_microsecond()))
     };
     let request = ExportRequest {
-        table: args.table.clone(),
         matchers: args.conditions.iter().map(|(_, matcher)| matcher.clone()).collect(),
         range: TimeRange::new(bound(args.from, TimeRange::ALL.start), bound(args.to, TimeRange::ALL.end)),
         format,
     };
-    let export = Export::begin(store.as_ref(), &request)?;
+    let export = Export::begin(store.as_ref(), &TableName::try_from(args.table.as_str())?, &request)?;
     let total = export.rows_max();
     let mut progress = Progress::rows("exporting");
     let rows = export.write(out, &mut |rows| progress.at(rows, total))?;

@@ -12,6 +12,7 @@ pub(crate) mod shell;
 pub(crate) mod sql;
 pub(crate) mod status;
 pub(crate) mod table;
+pub(crate) mod tenant;
 pub(crate) mod tls;
 pub(crate) mod tune;
 pub(crate) mod user;

@@ -15,7 +15,7 @@ fn an_added_device_is_found_by_id_name_and_token() {
     assert!(added.created);
     assert_eq!(added.token.len(), 20);
     let profile = &added.device.profile;
-    let facts = (profile.name.as_str(), profile.table.as_str(), profile.durability);
+    let facts = (profile.name.as_str(), profile.table.name(), profile.durability);
     assert_eq!(facts, ("default", "telemetry", Durability::Fsync));
     assert_eq!(registry.device_by_token(&added.token), Some(Arc::clone(&added.device)));
     assert_eq!(registry.device_by_id(added.device.id), Some(Arc::clone(&added.device)));
@@ -245,7 +245,7 @@ fn a_changed_profile_changes_its_devices_and_only_those() {
     assert!(registry.generation() > generation);
     let check = |registry: &Registry| {
         let changed = registry.device_by_token(&truck.token).unwrap();
-        let facts = (changed.profile.table.as_str(), changed.profile.durability);
+        let facts = (changed.profile.table.name(), changed.profile.durability);
         assert_eq!(facts, ("lorries", Durability::Memory));
         assert_eq!(registry.device_by_id(changed.id), Some(Arc::clone(&changed)));
         assert_eq!(registry.device_by_name(tenant, "t1"), Some(changed));

@@ -310,7 +310,7 @@ fn properties(
 
 impl DisplayAs for StoreScan {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = &self.snapshot.columns().table;
+        let table = self.snapshot.columns().table.name();
         let schema = self.schema();
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         write!(f, "StoreScan: table={table}, columns=[{}]", columns.join(", "))?;

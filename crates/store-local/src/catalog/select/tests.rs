@@ -24,7 +24,7 @@ fn catalog(series: &[(usize, Tags)]) -> Catalog {
 }
 
 fn selected(catalog: &Catalog, table: &str, series_end: u32, matchers: &[TagMatcher]) -> Vec<u32> {
-    let Some(table) = catalog.table(table) else { return Vec::new() };
+    let Some(table) = catalog.table(&table.try_into().unwrap()) else { return Vec::new() };
     let columns = catalog.tables[table as usize].tags.iter();
     let columns: Vec<TagColumn> =
         columns.map(|tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() }).collect();

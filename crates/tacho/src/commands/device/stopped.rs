@@ -76,7 +76,7 @@ impl Registrar for Stopped {
             id: device.id.to_string(),
             name: device.name.clone(),
             profile: device.profile.name.clone(),
-            table: device.profile.table.clone(),
+            table: device.profile.table.name().to_owned(),
             durability: device.profile.durability.name().into(),
             created_ms: device.created_at.millis(),
             activity: None,
@@ -85,7 +85,7 @@ impl Registrar for Stopped {
 
     fn delete(&mut self, name: &str) -> anyhow::Result<Option<String>> {
         let deleted = self.locked.registry.delete_device(self.device(name)?.id)?;
-        Ok(Some(deleted.profile.table.clone()))
+        Ok(Some(deleted.profile.table.name().to_owned()))
     }
 
     fn rename(&mut self, name: &str, new_name: &str) -> anyhow::Result<()> {

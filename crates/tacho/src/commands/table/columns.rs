@@ -2,6 +2,7 @@
 
 use clap::Args;
 use hub::bulk::{TableColumn, table_columns};
+use model::TableName;
 use serde_json::{Value, json};
 
 use crate::client::{Api, ServerArgs, escaped};
@@ -55,7 +56,7 @@ pub(super) fn json_of(column: &TableColumn) -> Value {
 
 fn stopped(config: &Config, table: &str) -> anyhow::Result<Vec<TableColumn>> {
     let store = open_store(config)?;
-    let listed = table_columns(store.as_ref(), table);
+    let listed = table_columns(store.as_ref(), &TableName::try_from(table)?);
     store.close()?;
     Ok(listed?)
 }

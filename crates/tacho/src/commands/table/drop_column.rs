@@ -2,6 +2,7 @@
 
 use clap::Args;
 use hub::bulk::{TableColumn, drop_key};
+use model::TableName;
 use serde_json::{Value, json};
 
 use super::columns::{column_of, json_of};
@@ -65,7 +66,8 @@ fn sentence(args: &DropColumnArgs, columns: &[TableColumn], what: &str) -> Strin
 fn drop_columns(args: &DropColumnArgs, config: &Config, dry_run: bool) -> anyhow::Result<Vec<TableColumn>> {
     let stopped = || {
         let store = open_store(config)?;
-        let dropped = drop_key(store.as_ref(), &args.table, &args.key, dry_run);
+        let dropped =
+            drop_key(store.as_ref(), &TableName::try_from(args.table.as_str())?, &args.key, dry_run);
         store.close()?;
         Ok(dropped?)
     };

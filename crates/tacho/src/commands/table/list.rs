@@ -2,6 +2,7 @@
 
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
+use model::Namespace;
 use serde_json::{Value, json};
 
 use super::ttl::kept;
@@ -93,8 +94,9 @@ fn cells(table: &Listed) -> [String; 9] {
 
 fn stopped(config: &Config) -> anyhow::Result<Vec<Listed>> {
     let store = open_store(config)?;
-    let tables = store.tables()?.into_iter().map(|table| Listed {
-        name: table.table,
+    let tables = store.tables()?.into_iter().filter(|table| table.table.is_in(&Namespace::DEFAULT));
+    let tables = tables.map(|table| Listed {
+        name: table.table.name().to_owned(),
         series: table.series,
         rows: table.rows,
         bytes: table.bytes,

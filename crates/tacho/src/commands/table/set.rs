@@ -3,6 +3,7 @@
 use clap::Args;
 use hub::clock::system_now;
 use indicatif::HumanCount;
+use model::TableName;
 use serde_json::{Value, json};
 
 use super::confirm::{DropArgs, confirm};
@@ -63,7 +64,12 @@ pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
     }
     let stopped = || {
         let store = open_store(&config)?;
-        hub::retention::set_ttl(store.as_ref(), &args.table, args.ttl.0, args.create)?;
+        hub::retention::set_ttl(
+            store.as_ref(),
+            &TableName::try_from(args.table.as_str())?,
+            args.ttl.0,
+            args.create,
+        )?;
         Ok(store.close()?)
     };
     if let Access::Server(api) = directory_or_server(&args.server, &config, stopped)? {
@@ -81,8 +87,13 @@ fn body(args: &SetArgs, dry_run: bool) -> Value {
 fn expiring(args: &SetArgs, config: &Config) -> anyhow::Result<Vec<Day>> {
     let stopped = || {
         let store = open_store(config)?;
-        let days =
-            hub::retention::expiring(store.as_ref(), &args.table, args.ttl.0, args.create, system_now());
+        let days = hub::retention::expiring(
+            store.as_ref(),
+            &TableName::try_from(args.table.as_str())?,
+            args.ttl.0,
+            args.create,
+            system_now(),
+        );
         let closed = store.close();
         let days = days?.into_iter().map(|(day, rows)| (day.to_string(), rows)).collect();
         closed?;

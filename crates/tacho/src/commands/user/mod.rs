@@ -1,7 +1,6 @@
 //! `tacho user`: logins with their roles and passwords, and the key of session tokens; of a running server or of a data
 //! directory.
 
-mod password;
 mod users;
 
 use clap::{Args, Subcommand};
@@ -11,9 +10,9 @@ use serde_json::json;
 use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
 use crate::data_directory::registry_access;
+use crate::new_password::NewPasswordArgs;
 use crate::output::{columns, say};
 use crate::time_format::seconds_of_millis;
-use password::NewPasswordArgs;
 use users::Users;
 
 /// The names of the roles.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use hub::bulk::{Columns, ImportRules, Importer, count_values};
 use hub::registry::{NewDevice, Registry};
-use model::TimeRange;
+use model::{TableName, TimeRange};
 use serde_json::{Value, json};
 use store::Store;
 
@@ -97,7 +97,7 @@ impl Destination {
             Self::Directory { registry, .. } => {
                 let device = registry.device_by_name(registry.default_tenant(), name);
                 Ok(device.map(|device| KnownDevice {
-                    table: device.profile.table.clone(),
+                    table: device.profile.table.name().to_owned(),
                     id: None,
                     is_new: false,
                 }))
@@ -115,9 +115,13 @@ impl Destination {
     ) -> anyhow::Result<Box<dyn Sink + '_>> {
         Ok(match self {
             Self::Server(api) => Box::new(ServerSink::new(api, table, columns, any_time)),
-            Self::Directory { store, .. } => {
-                Box::new(Importer::new(store.as_ref(), table, columns, rules, WRITE_TIMEOUT)?)
-            }
+            Self::Directory { store, .. } => Box::new(Importer::new(
+                store.as_ref(),
+                &TableName::try_from(table)?,
+                columns,
+                rules,
+                WRITE_TIMEOUT,
+            )),
         })
     }
 
@@ -133,7 +137,7 @@ impl Destination {
             (Self::Server(api), Some(id)) => super::verify::counts_of(api, id, keys, range),
             (Self::Server(_), None) => bail!("the server did not say which device \"{device}\" is"),
             (Self::Directory { store, .. }, _) => {
-                Ok(count_values(store.as_ref(), &known.table, device, range)?)
+                Ok(count_values(store.as_ref(), &TableName::try_from(known.table.as_str())?, device, range)?)
             }
         }
     }

@@ -9,7 +9,7 @@ use hub::bulk::{Columns, ImportCounts, ImportRules, Importer};
 use indicatif::HumanCount;
 use model::limits::EXPORT_BATCH_ROWS;
 use model::series::DEVICE_TAG;
-use model::{TimeRange, Timestamp};
+use model::{TableName, TimeRange, Timestamp};
 use serde_json::{Value, json};
 use wire::line::{Line, LineValue};
 
@@ -60,7 +60,7 @@ pub(super) fn examine(plan: &Plan, settings: &Settings) -> anyhow::Result<Vec<Fi
     let known = KnownDevice { table: any_table().to_owned(), id: None, is_new: false };
     let mut devices = devices_of(plan, |_| Ok(known.clone()))?;
     let mut make = |table: &str, columns: Columns| -> anyhow::Result<Box<dyn Sink>> {
-        Ok(Box::new(Importer::examine(table, columns, settings.rules)?))
+        Ok(Box::new(Importer::examine(&TableName::try_from(table)?, columns, settings.rules)))
     };
     all_files(plan, settings, &mut devices, &mut make)
 }

@@ -13,6 +13,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use hub::bulk::{Columns, ImportCounts, ImportRules, Importer, Zone};
 use indicatif::HumanCount;
+use model::TableName;
 use serde_json::json;
 
 use super::csv_counts::CsvCounts;
@@ -77,7 +78,13 @@ pub(super) fn run(import: &TableImport<'_>, server: &ServerArgs, config: &Config
     let done = directory_or_server(server, config, || {
         let store = open_store(config)?;
         let outcomes = import.all(&mut |table, columns| {
-            Ok(Box::new(Importer::new(store.as_ref(), table, columns, import.rules, WRITE_TIMEOUT)?))
+            Ok(Box::new(Importer::new(
+                store.as_ref(),
+                &TableName::try_from(table)?,
+                columns,
+                import.rules,
+                WRITE_TIMEOUT,
+            )))
         });
         let closed = store.close();
         let outcomes = outcomes?;
@@ -102,7 +109,9 @@ type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's
 impl TableImport<'_> {
     /// The outcome that an import would have.
     fn examine(&self) -> anyhow::Result<Vec<FileOutcome>> {
-        self.all(&mut |table, columns| Ok(Box::new(Importer::examine(table, columns, self.rules)?)))
+        self.all(&mut |table, columns| {
+            Ok(Box::new(Importer::examine(&TableName::try_from(table)?, columns, self.rules)))
+        })
     }
 
     fn all(&self, make: &mut MakeSink<'_>) -> anyhow::Result<Vec<FileOutcome>> {

@@ -12,7 +12,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 /// The source of the new password.
 #[derive(Debug, Args)]
-pub(super) struct NewPasswordArgs {
+pub(crate) struct NewPasswordArgs {
     /// File whose only line is the new password; - is standard input [default: asks twice at the terminal, otherwise reads
     /// standard input]
     #[arg(long, value_name = "FILE")]
@@ -21,7 +21,7 @@ pub(super) struct NewPasswordArgs {
 
 impl NewPasswordArgs {
     /// Asks for the password or reads it.
-    pub(super) fn ask(&self, login: &str) -> anyhow::Result<String> {
+    pub(crate) fn ask(&self, login: &str) -> anyhow::Result<String> {
         match self.password_file.as_deref() {
             Some(path) if path != Path::new("-") => {
                 let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
