@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{SeriesKey, Value};
-use store::conformance::{batch_of, collect, scan_all, wait};
+use model::{Namespace, SeriesKey, TableName, Value};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use store::conformance::{self, batch_of, collect, scan_all, wait};
 use store::{Durability, Store, StoreError};
 use store_local::{LocalStore, Options, RealDisk, RecoveryReport};
 
@@ -44,4 +45,40 @@ fn a_second_instance_is_refused_by_name() {
     let second = LocalStore::open(Arc::new(RealDisk), dir.path(), Options::default()).err().unwrap();
     let StoreError::InUse { holder, .. } = second else { panic!("{second}") };
     assert_eq!(holder, format!("process {}", std::process::id()));
+}
+
+#[test]
+fn namespaces_survive_in_log_parts_and_footers() {
+    let dir = tempfile::tempdir().unwrap();
+    let elsewhere = TableName::new(&Namespace::new("elsewhere").unwrap(), "t").unwrap();
+    let tables = [conformance::table("t"), elsewhere];
+    for round in 0..3_i64 {
+        let (store, _) = open(dir.path());
+        for (table, value) in tables.iter().zip([1, 2]) {
+            let series = store.series(&SeriesKey::device(table, "a").unwrap()).unwrap();
+            let values: &[(&str, Value)] = &[("n", Value::I64(value)), ("s", Value::String("x".into()))];
+            wait(
+                &store,
+                Durability::Fsync,
+                store.append(&batch_of(series, &[(round, values)]), Durability::Fsync).unwrap(),
+            );
+            let found = collect(&store, &scan_all(series, &["n"])).unwrap();
+            assert_eq!(found.len(), round as usize + 1);
+            assert!(found.iter().all(|(_, values)| values[0] == Some(Value::I64(value))));
+        }
+        if round == 1 {
+            store.flush().unwrap();
+        }
+    }
+    let mut namespaces = Vec::new();
+    for part in std::fs::read_dir(dir.path().join("parts")).unwrap() {
+        let file = std::fs::File::open(part.unwrap().path()).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        let value = |key: &str| pairs.iter().find(|pair| pair.key == key).and_then(|pair| pair.value.clone());
+        assert_eq!(value("tachograph.table").as_deref(), Some("t"));
+        namespaces.push(value("tachograph.namespace"));
+    }
+    namespaces.sort();
+    assert_eq!(namespaces, [None, Some("elsewhere".to_owned())]);
 }
