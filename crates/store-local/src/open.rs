@@ -25,6 +25,7 @@ use crate::report::RecoveryReport;
 use crate::row::{KeyId, read_field};
 use crate::series_file::SeriesFile;
 use crate::series_state::Origin;
+use crate::tombstone::{Tombstones, read_tombstone};
 use crate::version::Version;
 use crate::workers::{Committer, CommitterState, Compactor, Flusher};
 
@@ -105,6 +106,8 @@ fn open_files(
             (Manifest::create(disk, layout, series.bytes)?, series)
         }
     };
+    manifest.state.deletions.iter().for_each(|deletion| state.tombstones.add_saved(deletion.clone()));
+    state.tombstones.saved(manifest.state.covered.sequence, &[]);
     let parts = manifest.parts.values();
     let parts = parts.map(|info| Part::new(info.clone(), layout.part(info.id)));
     state.version = Arc::new(state.version.with(parts, &[]));
@@ -120,12 +123,15 @@ fn check_names(layout: &Layout, manifest: &Manifest, catalog: &Catalog) -> Resul
             || info.series.1 as usize >= series
             || info.series.0 > info.series.1
     };
-    match manifest.parts.values().find(|info| unknown(info)) {
+    let part = manifest.parts.values().find(|info| unknown(info));
+    let part = part.map(|info| format!("part {} has a table or series that is not defined", info.id));
+    let deletion = manifest.state.deletions.iter().find(|deletion| !deletion.is_defined(catalog));
+    let deletion = deletion.map(|deletion| {
+        format!("the deletion with the sequence {} has a table or key that is not defined", deletion.sequence)
+    });
+    match part.or(deletion) {
         None => Ok(()),
-        Some(info) => {
-            let reason = format!("part {} has a table or series that is not defined", info.id);
-            Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason })
-        }
+        Some(reason) => Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason }),
     }
 }
 
@@ -200,6 +206,7 @@ fn empty_state() -> State {
         pending: Pending::new(0, 1),
         latest: LatestPool::default(),
         version: Arc::new(Version::default()),
+        tombstones: Tombstones::default(),
         memory: MemoryUse::default(),
         committer: Committer { state: CommitterState::Working, sync_wanted: false, ended: false },
         flusher: Flusher::default(),
@@ -231,6 +238,7 @@ impl Replay for MemoryReplay<'_> {
         match entry {
             Entry::Row { series, ts, body } => self.row(series, ts, body, sequence),
             Entry::Run(run) => self.run(&run, sequence, covered),
+            Entry::Deletion { .. } => self.deletion(entry, sequence),
             definition => {
                 let catalog = &mut self.state.catalog;
                 let applied = catalog.apply_unsaved(definition).map(drop);
@@ -287,6 +295,16 @@ impl MemoryReplay<'_> {
         refused
     }
 
+    /// Takes a deletion. Those of the manifest come again.
+    fn deletion(&mut self, entry: Entry<'_>, sequence: Sequence) -> Result<(), &'static str> {
+        let tombstone = read_tombstone(sequence, entry).map_err(|malformed| malformed.0)?;
+        if !tombstone.is_defined(&self.state.catalog) {
+            return Err("a deletion's table or key is not defined");
+        }
+        self.state.add_tombstone(tombstone);
+        Ok(())
+    }
+
     /// Checks that every later read of a row will succeed. Otherwise the row does not enter memory.
     fn check(&self, series: u32, body: &[u8]) -> Result<(), &'static str> {
         self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
@@ -339,6 +357,7 @@ mod tests {
             series,
             ts: (0, 0),
             sequence: (1, 1),
+            applied: 0,
             points: 0,
             raw_bytes: 0,
             shares: Vec::new(),

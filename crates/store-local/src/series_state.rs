@@ -148,16 +148,17 @@ impl SeriesState {
         }
     }
 
-    /// Drops the values if one of them is older than `oldest`. The next read loads them again.
-    pub(crate) fn forget_older(&mut self, oldest: i64, pool: &mut LatestPool) {
-        let has_older = match self.newest {
+    /// Drops the values if one of them has a time in a half-open range. The next read loads them again.
+    pub(crate) fn forget_within(&mut self, (start, end): (i64, i64), pool: &mut LatestPool) {
+        let is_within = |ts: i64| start <= ts && ts < end;
+        let has_any = match self.newest {
             LatestCache::NotCached | LatestCache::NoRow => false,
-            LatestCache::Bool | LatestCache::I64 | LatestCache::F64 => self.newest_ts < oldest,
+            LatestCache::Bool | LatestCache::I64 | LatestCache::F64 => is_within(self.newest_ts),
             LatestCache::Pool => {
-                pool.get(self.newest_bits as usize).entries().iter().any(|entry| entry.ts < oldest)
+                pool.get(self.newest_bits as usize).entries().iter().any(|entry| is_within(entry.ts))
             }
         };
-        if has_older {
+        if has_any {
             if self.newest == LatestCache::Pool {
                 pool.remove(self.newest_bits as usize);
             }

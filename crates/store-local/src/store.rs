@@ -9,8 +9,8 @@ use std::time::Duration;
 use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    ByteProgress, CheckReport, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan,
-    ScannedBlock, Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
+    ByteProgress, CheckReport, Deletion, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher,
+    Scan, ScannedBlock, Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
 };
 
 use crate::append::NewColumns;
@@ -211,6 +211,11 @@ impl Store for LocalStore {
         self.core.drop_key(table, key)
     }
 
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.delete_rows(deletion, durability)
+    }
+
     fn ttl(&self, table: &str) -> Option<Duration> {
         self.core.ttl(table)
     }
@@ -238,6 +243,7 @@ impl Store for LocalStore {
             memtable_bytes: (state.memory.active + state.memory.flushing) as u64,
             parts,
             part_bytes,
+            deletions: state.tombstones.all().count() as u64,
             parts_per_table_max: state.version.parts_per_table(),
             parts_overlap_max: state.version.overlap() as u64,
         }

@@ -30,7 +30,9 @@ impl Catalog {
             Entry::Ttl { table, .. } => self.fill_tables(table.saturating_add(1)),
             Entry::DroppedKey { table, key } => self.fill_keys(table, key.saturating_add(1)),
             Entry::Retention { .. } => Ok(()),
-            Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
+            Entry::Row { .. } | Entry::Run(_) | Entry::Deletion { .. } => {
+                Err(Malformed("row or deletion among definitions"))
+            }
         }
     }
 

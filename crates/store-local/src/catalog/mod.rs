@@ -370,7 +370,9 @@ impl Catalog {
                     .ok_or(Malformed("dropped key of an unknown table"))?;
                 table.apply_dropped_key(key)
             }
-            Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
+            Entry::Row { .. } | Entry::Run(_) | Entry::Deletion { .. } => {
+                Err(Malformed("row or deletion among definitions"))
+            }
         }
     }
 

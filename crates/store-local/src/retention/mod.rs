@@ -172,7 +172,7 @@ impl Core {
             let Some(rest) = series.get_mut(next..).filter(|rest| !rest.is_empty()) else { return };
             for of in rest.iter_mut().take(LATEST_STEP) {
                 if let Ok(index) = tables.binary_search_by_key(&of.table, |(table, _)| *table) {
-                    of.forget_older(tables[index].1, latest);
+                    of.forget_within((i64::MIN, tables[index].1), latest);
                 }
             }
             next += LATEST_STEP;

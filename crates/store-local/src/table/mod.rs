@@ -30,8 +30,9 @@ use crate::chunk::Chunk;
 use crate::core::Core;
 use crate::part::{Part, PartInfo, PartLayout};
 use crate::row::KeyId;
+use crate::tombstone::Hidden;
 use last_row::LastRowRead;
-use plan::{Output, ReadPlan, sources};
+use plan::{Output, ReadPlan, Source, sources};
 use reader::{LocalReader, TaskReader};
 
 /// A table at one moment.
@@ -45,6 +46,7 @@ pub(crate) struct LocalTable {
     parts: Vec<Arc<Part>>,
     /// Oldest first.
     chunks: Vec<Arc<Chunk>>,
+    tombstones: Hidden,
 }
 
 impl fmt::Debug for LocalTable {
@@ -124,6 +126,7 @@ pub(crate) fn snapshot(core: &Arc<Core>, name: &str) -> Option<LocalTable> {
     Some(LocalTable {
         core: core.clone(),
         table,
+        tombstones: state.tombstones.of(table).clone(),
         view: state.catalog.tables[table as usize].view(),
         series_end: core.series.read().len() as u32,
         parts: state.version.parts(table).cloned().collect(),
@@ -168,7 +171,7 @@ impl TableSnapshot for LocalTable {
             Some(series) => series.iter().collect(),
             None => self.series().iter().collect(),
         };
-        let tasks = plan.tasks(sources(self.table, &self.parts, &self.chunks), read.readers_max, series);
+        let tasks = plan.tasks(self.sources(), read.readers_max, series);
         let count = tasks.len().min(read.readers_max.max(1));
         let tasks = Arc::new(Mutex::new(tasks));
         let reader = |_| {
@@ -243,7 +246,7 @@ impl LocalTable {
         let range = TimeRange::new(plan.range.start.max(whole.start), plan.range.end.min(whole.end));
         let all = self.series();
         let series = plan.series.clone().unwrap_or_else(|| Arc::new(all.clone()));
-        let sources = sources(self.table, &self.parts, &self.chunks);
+        let sources = self.sources();
         let batch_rows = read.batch_rows.max(1);
         let last_rows = LastRowRead { plan: ReadPlan { range, ..plan }, sources, order, schema, batch_rows };
         last_rows.readers(&series, all.len(), read.readers_max)
@@ -260,6 +263,10 @@ impl LocalTable {
             None if shared => Some(self.series()),
             given => given.clone(),
         }
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        sources(self.table, &self.parts, &self.chunks, &self.tombstones)
     }
 
     /// All series of the table.

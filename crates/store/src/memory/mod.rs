@@ -13,10 +13,11 @@ use std::time::Duration;
 use model::{Batch, FieldType, SeriesId, SeriesKey, Timestamp, Value, name};
 use parking_lot::Mutex;
 
+use crate::deletion::several_tables;
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
-    Durability, LatestValue, MissingColumn, Order, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence,
-    Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
+    Deletion, Durability, LatestValue, MissingColumn, Order, Progress, ProgressWatcher, Scan, ScannedBlock,
+    Sequence, Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
 };
 
 /// A [`Store`] in memory. A later append overwrites an earlier one, so the store has nothing to merge.
@@ -36,6 +37,7 @@ struct State {
     /// The table of each series.
     table_of: Vec<String>,
     progress: Progress,
+    rows_appended: u64,
     held: bool,
     busy: Option<String>,
     tables_max: Option<usize>,
@@ -45,7 +47,7 @@ struct State {
 
 type Rows = BTreeMap<Timestamp, BTreeMap<String, Value>>;
 
-/// What is left of a row's values of dropped keys, so that it stays a row: no key has this name, and no column shows it.
+/// What is left of a row's dropped or deleted values, so that it stays a row: no key has this name, and no column shows it.
 const DROPPED: &str = "";
 
 impl MemoryStore {
@@ -188,6 +190,7 @@ impl Store for MemoryStore {
             fields.extend(row.fields().map(|field| (field.key.to_owned(), field.value.to_owned())));
         }
         state.progress.appended += batch.len() as u64;
+        state.rows_appended += batch.len() as u64;
         state.settle();
         let sequence = state.progress.appended;
         drop(state);
@@ -344,6 +347,36 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
+    fn delete_rows(&self, deletion: &Deletion, _durability: Durability) -> Result<Sequence, StoreError> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.check_writable()?;
+        let mut tables = Vec::new();
+        for id in &deletion.series {
+            let table = state.table_of.get(id as usize);
+            tables.push(table.ok_or(StoreError::UnknownSeries(SeriesId(id.into())))?);
+        }
+        if tables.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Err(several_tables());
+        }
+        for id in &deletion.series {
+            state.series[id as usize].retain(|ts, fields| {
+                let is_meant = deletion.range.contains(*ts);
+                let keys = deletion.keys.iter().flatten().filter(|_| is_meant);
+                if keys.filter(|key| fields.remove(*key).is_some()).count() > 0 {
+                    fields.insert(DROPPED.to_owned(), Value::Bool(true));
+                }
+                !is_meant || deletion.keys.is_some()
+            });
+        }
+        state.progress.appended += 1;
+        state.settle();
+        let sequence = state.progress.appended;
+        drop(guard);
+        self.notify_watchers();
+        Ok(sequence)
+    }
+
     fn ttl(&self, table: &str) -> Option<Duration> {
         self.state.lock().ttls.get(table).copied().flatten()
     }
@@ -372,7 +405,7 @@ impl Store for MemoryStore {
             busy: state.busy.clone(),
             tables: state.tables.len() as u64,
             series: state.series.len() as u64,
-            rows_appended: state.progress.appended,
+            rows_appended: state.rows_appended,
             ..StoreStatus::default()
         }
     }
