@@ -161,7 +161,7 @@ fn manifest() {
         series: (0, 0),
         ts: (1_700_000_000_000_000, 1_700_000_000_000_000),
         sequence: (1, 1),
-        applied: 0,
+        applied: 1,
         points: 1,
         raw_bytes: 16,
         shares: Vec::new(),
