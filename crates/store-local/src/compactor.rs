@@ -116,7 +116,9 @@ impl Compaction<'_> {
         if plan.merges.is_empty() {
             let state = core.state.lock();
             let by_command = requested > state.compactor.completed;
-            plan = choose_rewrites(&version, &state.tombstones, &core.options.compaction, by_command);
+            let is_dropped = |table: u32| state.catalog.is_dropped(table);
+            let (tombstones, limits) = (&state.tombstones, &core.options.compaction);
+            plan = choose_rewrites(&version, tombstones, &is_dropped, limits, by_command);
         }
         let number = version.number();
         drop(version); // it has the parts that the plan drops
@@ -285,6 +287,8 @@ struct Deletions {
     /// By input.
     hidden: Vec<Hidden>,
     applied: Sequence,
+    /// By table number: whether it was dropped. Narrow parts may have rows of such tables.
+    dropped_tables: Vec<bool>,
 }
 
 impl Deletions {
@@ -293,7 +297,8 @@ impl Deletions {
         let all: Vec<Arc<Tombstone>> = state.tombstones.covered().cloned().collect();
         let of_part = |part: &Arc<Part>| hidden_in(&all, part.info.applied, &part.info.extent());
         let hidden = merge.inputs.iter().map(of_part).collect();
-        Self { hidden, applied: state.tombstones.covered_sequence() }
+        let dropped_tables = state.catalog.tables.iter().map(|table| table.dropped).collect();
+        Self { hidden, applied: state.tombstones.covered_sequence(), dropped_tables }
     }
 }
 
@@ -331,7 +336,10 @@ fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> Res
 fn tables_of_series(core: &Core, schema: &PartSchema) -> Arc<[u32]> {
     match schema.layout {
         PartLayout::Wide => Arc::default(),
-        PartLayout::Narrow => core.state.lock().series.iter().map(|series| series.table).collect(),
+        PartLayout::Narrow => {
+            let index = core.series.read();
+            (0..index.len() as u32).map(|id| index.table(id).expect("BUG: a known series")).collect()
+        }
     }
 }
 
@@ -367,7 +375,8 @@ fn copy_rows(
                 writer.table(table);
             }
             let hidden = &deletions.hidden[input];
-            if !is_hidden(hidden, series, ts) {
+            let is_dropped = schema.layout == PartLayout::Narrow && deletions.dropped_tables[table as usize];
+            if !is_dropped && !is_hidden(hidden, series, ts) {
                 writer.row(series, ts)?;
                 stream.fields(|key, value| {
                     if !is_value_hidden(hidden, series, ts, key) {

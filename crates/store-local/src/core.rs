@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use model::PanicEndsProcess;
 use parking_lot::{Condvar, Mutex, RwLock};
-use store::{Durability, Progress, ProgressWatcher, StoreError};
+use store::{Durability, Progress, ProgressWatcher, SeriesSet, StoreError};
 
 use crate::append::Scratch;
 use crate::array_cache::ArrayCache;
@@ -20,7 +20,7 @@ use crate::manifest::Manifest;
 use crate::options::Options;
 use crate::part::{Part, PartCache};
 use crate::retention::RetentionTime;
-use crate::series_state::{Origin, SeriesState};
+use crate::series_state::{NO_TABLE, Origin, SeriesState};
 use crate::stall::stall_reason;
 use crate::tombstone::{Tombstone, Tombstones};
 use crate::version::Version;
@@ -213,6 +213,17 @@ impl State {
         self.tombstones.add(tombstone);
     }
 
+    /// Makes appends and reads forget dropped series.
+    pub(crate) fn forget_series(&mut self, dropped: &SeriesSet) {
+        for id in dropped {
+            // In a log with damage a series may be dropped that is not known.
+            if let Some(series) = self.series.get_mut(id as usize) {
+                series.forget_within((i64::MIN, i64::MAX), &mut self.latest);
+                series.table = NO_TABLE;
+            }
+        }
+    }
+
     /// Adds the state of the tables and series that are new in the catalog.
     pub(crate) fn follow_catalog(&mut self, origin: Origin) {
         while self.tables.len() < self.catalog.tables.len() {
@@ -223,6 +234,7 @@ impl State {
         let index = self.catalog.series.read();
         for id in self.series.len()..index.len() {
             let table = index.table(id as u32).expect("BUG: ids below the length are known");
+            let table = if index.dropped().contains(id as u32) { NO_TABLE } else { table };
             self.series.push(SeriesState::new(table, origin));
         }
     }

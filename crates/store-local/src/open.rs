@@ -24,7 +24,7 @@ use crate::part::{Part, PartInfo};
 use crate::report::RecoveryReport;
 use crate::row::{KeyId, read_field};
 use crate::series_file::SeriesFile;
-use crate::series_state::Origin;
+use crate::series_state::{NO_TABLE, Origin};
 use crate::tombstone::{Tombstones, read_tombstone};
 use crate::version::Version;
 use crate::workers::{Committer, CommitterState, Compactor, Flusher};
@@ -59,7 +59,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     // A flush, so that later recoveries do not read the damaged log again.
     state.flusher.requested = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
     report.parts = manifest.parts.len() as u64;
-    report.series = state.catalog.series.read().len() as u64;
+    report.series = state.catalog.series.read().live() as u64;
     let next_segment = end.next_segment;
     let segments = Segments::new(end.live, end.spares);
     let core = Core::new(disk, layout, options, state, segments, sequence, (manifest, next_part));
@@ -238,7 +238,7 @@ impl Replay for MemoryReplay<'_> {
         match entry {
             Entry::Row { series, ts, body } => self.row(series, ts, body, sequence),
             Entry::Run(run) => self.run(&run, sequence, covered),
-            Entry::Deletion { .. } => self.deletion(entry, sequence),
+            Entry::Deletion { .. } | Entry::DroppedSeries { .. } => self.deletion(entry, sequence),
             definition => {
                 let catalog = &mut self.state.catalog;
                 let applied = catalog.apply_unsaved(definition).map(drop);
@@ -248,6 +248,10 @@ impl Replay for MemoryReplay<'_> {
                     catalog.apply_unsaved(definition).map(drop)
                 });
                 self.state.follow_catalog(Origin::Before);
+                if let Entry::DroppedTable { table } = definition {
+                    let dropped = self.state.catalog.series.read().all_of(table);
+                    self.state.forget_series(&dropped);
+                }
                 applied.map_err(|malformed| malformed.0)
             }
         }
@@ -257,6 +261,9 @@ impl Replay for MemoryReplay<'_> {
 impl MemoryReplay<'_> {
     fn row(&mut self, series: u32, ts: i64, body: &[u8], sequence: Sequence) -> Result<(), &'static str> {
         self.check(series, body)?;
+        if self.is_dropped(series) {
+            return Ok(());
+        }
         let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
         let of_series = &mut all[series as usize];
         let chunk = tables[of_series.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
@@ -273,7 +280,7 @@ impl MemoryReplay<'_> {
         let mut refused = Ok(());
         for (index, (series, ts, value)) in run.rows().enumerate() {
             let sequence = sequence + index as u64;
-            if sequence <= covered {
+            if sequence <= covered || self.is_dropped(series) {
                 continue;
             }
             if let Err(reason) = self.check_column(series, run.key, FieldType::F64) {
@@ -301,15 +308,24 @@ impl MemoryReplay<'_> {
         if !tombstone.is_defined(&self.state.catalog) {
             return Err("a deletion's table or key is not defined");
         }
+        if tombstone.ends_series {
+            self.state.catalog.apply(entry).map_err(|malformed| malformed.0)?;
+            self.state.forget_series(&tombstone.series);
+        }
         self.state.add_tombstone(tombstone);
         Ok(())
+    }
+
+    /// Whether the manifest says that the series of a row in the log was dropped.
+    fn is_dropped(&self, series: u32) -> bool {
+        self.state.series.get(series as usize).is_some_and(|series| series.table == NO_TABLE)
     }
 
     /// Checks that every later read of a row will succeed. Otherwise the row does not enter memory.
     fn check(&self, series: u32, body: &[u8]) -> Result<(), &'static str> {
         self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
         let mut reader = Reader::new(body);
-        while !reader.is_empty() {
+        while !reader.is_empty() && !self.is_dropped(series) {
             let (key, value) = read_field(&mut reader).map_err(|malformed| malformed.0)?;
             self.check_column(series, key, value.field_type())?;
         }

@@ -17,6 +17,7 @@ pub(crate) struct SeriesState {
     newest_ts: i64,
     /// The newest value, or its index in the pool.
     newest_bits: u64,
+    /// [`NO_TABLE`] when the series was dropped, so that appends and reads do not know it.
     pub(crate) table: u32,
     newest_key: u16,
     newest: LatestCache,
@@ -45,6 +46,9 @@ pub(crate) enum Origin {
     /// Yes: log, series file or parts have it.
     Before,
 }
+
+/// A table number that no table has.
+pub(crate) const NO_TABLE: u32 = u32::MAX;
 
 const ROW_BITS: u32 = 16;
 const _: () = assert!(crate::part::rows::CHUNKS_MAX <= 1 << ROW_BITS, "a chunk's row numbers fit");

@@ -10,7 +10,8 @@ use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, Timestamp};
 use parking_lot::Mutex;
 use store::{
     ByteProgress, CheckReport, Deletion, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher,
-    Scan, ScannedBlock, Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
+    Scan, ScannedBlock, Sequence, SeriesSet, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot,
+    TableStatus,
 };
 
 use crate::append::NewColumns;
@@ -216,6 +217,16 @@ impl Store for LocalStore {
         self.core.delete_rows(deletion, durability)
     }
 
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.delete_series(series, durability)
+    }
+
+    fn drop_table(&self, table: &str) -> Result<bool, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.drop_table(table)
+    }
+
     fn ttl(&self, table: &str) -> Option<Duration> {
         self.core.ttl(table)
     }
@@ -235,8 +246,8 @@ impl Store for LocalStore {
             sealed: state.sealed.as_ref().map(ToString::to_string),
             busy: state.stalled.iter().flatten().next().map(stall_reason).or(busy.cloned()),
             flush_held: held,
-            tables: state.catalog.tables.len() as u64,
-            series: self.core.series.read().len() as u64,
+            tables: state.catalog.live_tables() as u64,
+            series: self.core.series.read().live() as u64,
             rows_appended: state.rows_appended,
             log_pending_bytes: state.pending.bytes() as u64,
             log_bytes,

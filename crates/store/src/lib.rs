@@ -170,6 +170,27 @@ pub trait Store: Send + Sync + 'static {
     /// [`DELETIONS_PER_TABLE_MAX`](model::limits::DELETIONS_PER_TABLE_MAX) deletions of the table still hide rows in files.
     fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError>;
 
+    /// Deletes series of one table, with all their rows. Returns the sequence of the deletion, as
+    /// [`delete_rows`](Self::delete_rows) does.
+    ///
+    /// No search finds the series from now on, and reads and writes of them get [`StoreError::UnknownSeries`]; a snapshot that a
+    /// reader holds keeps their rows. The same key makes a new series, with a new id and without rows. The table stays, also
+    /// without series. A deletion that is not durable yet is lost as a whole or not at all.
+    ///
+    /// # Errors
+    /// Those of [`delete_rows`](Self::delete_rows).
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError>;
+
+    /// Drops a table with its series, rows, columns and its time to live. The drop is durable when the call returns. Returns
+    /// `false` when there is no such table.
+    ///
+    /// The series end as with [`delete_series`](Self::delete_series). The same name makes a new table, which inherits nothing.
+    ///
+    /// # Errors
+    /// Those of [`append`](Self::append), and [`StoreError::OverLimit`] beyond
+    /// [`DROPPED_TABLES_MAX`](model::limits::DROPPED_TABLES_MAX). After an error the table may be dropped or not.
+    fn drop_table(&self, table: &str) -> Result<bool, StoreError>;
+
     /// Drops the rows that are older than their table keeps them, and returns their number.
     ///
     /// The store drops whole days (UTC): a day is dropped when all of it is older than [`table::oldest_kept`]. So the

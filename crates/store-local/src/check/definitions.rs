@@ -70,8 +70,8 @@ impl Checker<'_, '_> {
         });
         self.meter.add(wanted);
         self.report.bytes += wanted;
-        self.report.tables = self.catalog.tables.len() as u64;
-        self.report.series = self.catalog.series.read().len() as u64;
+        self.report.tables = self.catalog.live_tables() as u64;
+        self.report.series = self.catalog.series.read().live() as u64;
         match read {
             Ok(found) => {
                 if found > wanted && !self.live {

@@ -5,6 +5,8 @@
 //! - when the store has taken [`Limits::quiet_rows`] rows since the deletion, so that all deletions of this time share it,
 //! - when the table has half as many deletions as it may have, or
 //! - when a caller asks for a compaction.
+//!
+//! Narrow parts may have rows of dropped tables. They are rewritten when all their tables are dropped, or on command.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use super::group::Merge;
 use super::limits::Limits;
 use super::plan::MergePlan;
-use crate::part::Part;
+use crate::part::{Part, PartLayout};
 use crate::tombstone::{Tombstone, Tombstones};
 use crate::version::Version;
 
@@ -20,6 +22,7 @@ use crate::version::Version;
 pub(crate) fn choose_rewrites(
     version: &Version,
     tombstones: &Tombstones,
+    is_dropped: &dyn Fn(u32) -> bool,
     limits: &Limits,
     by_command: bool,
 ) -> MergePlan {
@@ -29,6 +32,21 @@ pub(crate) fn choose_rewrites(
     };
     let mut chosen: BTreeMap<u64, Arc<Part>> = BTreeMap::new();
     let mut bytes = 0;
+    let has_dropped = |part: &&Arc<Part>| {
+        let known = part.info.layout == PartLayout::Narrow && !part.info.shares.is_empty();
+        let mut members = part.info.members();
+        known
+            && !part.is_damaged()
+            && if by_command { members.any(is_dropped) } else { members.all(is_dropped) }
+    };
+    let of_dropped = version.narrow().iter().filter(has_dropped).take(limits.merges_max);
+    for part in of_dropped {
+        bytes += part.info.bytes;
+        chosen.insert(part.info.id, part.clone());
+        if bytes > limits.plan_bytes {
+            return plan(chosen);
+        }
+    }
     for tombstone in tombstones.covered().filter(is_due) {
         let has_hidden = |part: &&Arc<Part>| {
             part.info.applied < tombstone.sequence
@@ -62,7 +80,7 @@ mod tests {
 
     fn chosen(parts: Vec<Part>, tombstones: &Tombstones, by_command: bool) -> Vec<u64> {
         let version = Version::default().with(parts, &[]);
-        let plan = choose_rewrites(&version, tombstones, &LIMITS, by_command);
+        let plan = choose_rewrites(&version, tombstones, &|_| false, &LIMITS, by_command);
         assert!(plan.merges.iter().all(|merge| merge.inputs.len() == 1));
         plan.merges.iter().map(|merge| merge.inputs[0].info.id).collect()
     }

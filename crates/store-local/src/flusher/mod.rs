@@ -71,6 +71,7 @@ fn next_generation(core: &Core) -> Option<Generation> {
     state.memory.flushing = std::mem::take(&mut state.memory.active);
     let tables = state.tables.iter().enumerate().filter(|(_, memory)| !memory.flushing.is_empty());
     let catalog = &state.catalog;
+    let tables = tables.filter(|(table, _)| !catalog.tables[*table].dropped);
     let rows_of = |(table, memory): (usize, &TableMemory)| TableRows {
         table: table as u32,
         // A table with wide parts stays wide, because wide parts are newer than narrow ones (manifest.rs, invariant 4). A

@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
             };
             if sequences == 0 || wanted > 0 {
                 match self.replay.replay(entry, sequence, self.covered.sequence) {
-                    Ok(()) if matches!(entry, Entry::Deletion { .. }) => {}
+                    Ok(()) if matches!(entry, Entry::Deletion { .. } | Entry::DroppedSeries { .. }) => {}
                     Ok(()) => self.report.rows += wanted,
                     Err(reason) => dropped = Some(reason),
                 }

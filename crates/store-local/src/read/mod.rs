@@ -19,6 +19,7 @@ use crate::chunk::{Chunk, Extent};
 use crate::core::{Core, State};
 use crate::part::Part;
 use crate::row::KeyId;
+use crate::series_state::NO_TABLE;
 use crate::table::plan::{Output, ReadPlan, sources};
 use crate::table::reader::TaskReader;
 use crate::tombstone::Hidden;
@@ -115,7 +116,8 @@ impl Core {
 
 fn table_of(state: &State, series: SeriesId) -> Result<u32, StoreError> {
     let id = usize::try_from(series.0).map_err(|_| StoreError::UnknownSeries(series))?;
-    state.series.get(id).map(|series| series.table).ok_or(StoreError::UnknownSeries(series))
+    let table = state.series.get(id).map(|series| series.table).filter(|table| *table != NO_TABLE);
+    table.ok_or(StoreError::UnknownSeries(series))
 }
 
 /// The slots of some keys.

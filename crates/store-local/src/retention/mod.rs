@@ -15,6 +15,7 @@ use model::{Timestamp, name};
 use store::table::oldest_kept;
 use store::{Durability, StoreError};
 
+use crate::catalog::Table;
 use crate::change::Change;
 use crate::chunk::Chunk;
 use crate::core::{Core, State, TableMemory};
@@ -127,7 +128,9 @@ impl Core {
             let (version, oldest) = {
                 let mut state = self.state.lock();
                 let oldest = |ttl_us| self.effective_ttl(ttl_us).map(|ttl| oldest_kept(now, ttl).micros());
-                let tables = state.catalog.tables.iter().map(|table| oldest(table.ttl_us));
+                // A dropped table keeps nothing.
+                let of = |table: &Table| if table.dropped { Some(i64::MAX) } else { oldest(table.ttl_us) };
+                let tables = state.catalog.tables.iter().map(of);
                 let tables: Vec<Option<i64>> = tables.collect();
                 if state.flusher.requested == state.flusher.completed && have_passed(&state.tables, &tables) {
                     self.request_flush(&mut state);

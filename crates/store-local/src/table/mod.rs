@@ -47,6 +47,8 @@ pub(crate) struct LocalTable {
     /// Oldest first.
     chunks: Vec<Arc<Chunk>>,
     tombstones: Hidden,
+    /// The series that were dropped before the snapshot.
+    dropped: Arc<SeriesSet>,
 }
 
 impl fmt::Debug for LocalTable {
@@ -80,7 +82,8 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
             ttl: core.effective_ttl(table.ttl_us),
         }
     };
-    let mut statuses: Vec<TableStatus> = state.catalog.tables.iter().enumerate().map(status).collect();
+    let live = state.catalog.tables.iter().enumerate().filter(|(_, table)| !table.dropped);
+    let mut statuses: Vec<TableStatus> = live.map(status).collect();
     statuses.sort_by(|a, b| a.table.cmp(&b.table));
     statuses
 }
@@ -127,6 +130,7 @@ pub(crate) fn snapshot(core: &Arc<Core>, name: &str) -> Option<LocalTable> {
         core: core.clone(),
         table,
         tombstones: state.tombstones.of(table).clone(),
+        dropped: core.series.read().dropped().clone(),
         view: state.catalog.tables[table as usize].view(),
         series_end: core.series.read().len() as u32,
         parts: state.version.parts(table).cloned().collect(),
@@ -157,7 +161,7 @@ impl TableSnapshot for LocalTable {
         let tags = &self.view.columns.tags;
         let condition = |matcher| Condition::new(tags, matcher);
         let conditions: Vec<Condition<'_>> = matchers.iter().map(condition).collect();
-        Ok(select(&self.core.series, self.table, self.series_end, &conditions))
+        Ok(select(&self.core.series, self.table, self.series_end, &self.dropped, &conditions))
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
@@ -271,6 +275,6 @@ impl LocalTable {
 
     /// All series of the table.
     fn series(&self) -> SeriesSet {
-        select(&self.core.series, self.table, self.series_end, &[])
+        select(&self.core.series, self.table, self.series_end, &self.dropped, &[])
     }
 }

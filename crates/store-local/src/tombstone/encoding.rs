@@ -1,41 +1,34 @@
 //! The bytes of a tombstone. docs/format/README.md has the table.
-//!
-//! The set of series is a list of runs of numbers, because deletions mean one series, or nearly all of a table.
-
-use store::SeriesSet;
 
 use super::Tombstone;
 use crate::codec::{Malformed, Reader, put_varint};
-use crate::entry::Entry;
+use crate::entry::{Entry, series_set};
 use crate::row::KeyId;
 
-/// Appends the entry of a tombstone. The sequence is not in it.
+/// Appends the deletion of a tombstone. The sequence is not in it, nor the end of the series.
 pub(crate) fn put_tombstone(out: &mut Vec<u8>, tombstone: &Tombstone) {
     let mut keys = Vec::new();
     if let Some(all) = &tombstone.keys {
         all.iter().for_each(|key| put_varint(&mut keys, (*key).into()));
     }
-    let mut series = Vec::new();
-    let mut end = 0;
-    for (first, last) in runs(&tombstone.series) {
-        put_varint(&mut series, u64::from(first) - end);
-        put_varint(&mut series, u64::from(last - first));
-        end = u64::from(last) + 1;
-    }
+    let series = series_set::encode(&tombstone.series);
     let (table, ts) = (tombstone.table, tombstone.ts);
     Entry::Deletion { table, ts, keys: &keys, series: &series }.put(out);
 }
 
 /// The tombstone of an entry.
 pub(crate) fn read_tombstone(sequence: u64, entry: Entry<'_>) -> Result<Tombstone, Malformed> {
+    if let Entry::DroppedSeries { table, series } = entry {
+        return Ok(Tombstone::of_series(sequence, table, series_set::decode(series)?));
+    }
     let Entry::Deletion { table, ts, keys, series } = entry else {
         return Err(Malformed("an entry among deletions that is none"));
     };
     let keys = read_keys(keys)?;
-    let series = read_series(series)?;
+    let series = series_set::decode(series)?;
     match series.is_empty() || ts.0 >= ts.1 {
         true => Err(Malformed("a deletion of nothing")),
-        false => Ok(Tombstone { sequence, table, series, ts, keys }),
+        false => Ok(Tombstone { sequence, table, series, ts, keys, ends_series: false }),
     }
 }
 
@@ -52,32 +45,11 @@ fn read_keys(bytes: &[u8]) -> Result<Option<Vec<KeyId>>, Malformed> {
     Ok((!keys.is_empty()).then_some(keys))
 }
 
-fn read_series(bytes: &[u8]) -> Result<SeriesSet, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let mut series = SeriesSet::new();
-    let mut end: u64 = 0;
-    while !reader.is_empty() {
-        let first = end.checked_add(reader.varint()?);
-        let last = first.and_then(|first| first.checked_add(reader.varint().ok()?));
-        let number = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
-        let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(Malformed("a series of a deletion over 32 bits"));
-        };
-        series.insert_range(first..=last);
-        end = u64::from(last) + 1;
-    }
-    Ok(series)
-}
-
-/// The runs of successive numbers: the first and the last of each.
-fn runs(series: &SeriesSet) -> impl Iterator<Item = (u32, u32)> {
-    let mut rest = series.iter();
-    std::iter::from_fn(move || rest.next_range().map(|run| (*run.start(), *run.end())))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use store::SeriesSet;
 
     use super::super::tombstone;
     use super::*;
@@ -95,7 +67,8 @@ mod tests {
                 set.insert_range(first >> shift..=(first >> shift).saturating_add(length));
             }
             let keys = keys.map(|keys| keys.into_iter().collect());
-            let one = Tombstone { sequence: 7, table: 3, series: set, ts: (ts.0.into(), i64::from(ts.0) + ts.1), keys };
+            let ts = (ts.0.into(), i64::from(ts.0) + ts.1);
+            let one = Tombstone { sequence: 7, table: 3, series: set, ts, keys, ends_series: false };
             let mut bytes = Vec::new();
             put_tombstone(&mut bytes, &one);
             let mut reader = Reader::new(&bytes);

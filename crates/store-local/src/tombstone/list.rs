@@ -93,7 +93,8 @@ impl Tombstones {
     pub(crate) fn saved(&mut self, covered: u64, ended: &[Arc<Tombstone>]) {
         self.covered = covered;
         self.unsaved.retain(|tombstone| tombstone.sequence > covered);
-        for tombstone in ended {
+        // One whose series end stays until the manifest has their end.
+        for tombstone in ended.iter().filter(|of| !of.ends_series || of.sequence <= covered) {
             self.unsaved.retain(|unsaved| unsaved.sequence != tombstone.sequence);
             let of_table = &mut self.tables[tombstone.table as usize];
             let left =

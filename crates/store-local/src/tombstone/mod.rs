@@ -35,12 +35,19 @@ pub(crate) struct Tombstone {
     pub(crate) ts: (i64, i64),
     /// The keys whose values it hides, ascending; whole rows when `None`.
     pub(crate) keys: Option<Vec<KeyId>>,
+    /// Whether the series end with it.
+    pub(crate) ends_series: bool,
 }
 
 /// The tombstones of a table that hide rows of one source; `None` when there are none, which is nearly always so.
 pub(crate) type Hidden = Option<Arc<[Arc<Tombstone>]>>;
 
 impl Tombstone {
+    /// The tombstone of series that end.
+    pub(crate) fn of_series(sequence: u64, table: u32, series: SeriesSet) -> Self {
+        Self { sequence, table, series, ts: (i64::MIN, i64::MAX), keys: None, ends_series: true }
+    }
+
     /// Whether the table and the keys are defined. The series may be newer than the definitions.
     pub(crate) fn is_defined(&self, catalog: &Catalog) -> bool {
         let table = catalog.tables.get(self.table as usize);
@@ -106,7 +113,8 @@ pub(crate) fn hides_values(hidden: &Hidden) -> bool {
 #[cfg(test)]
 pub(crate) fn tombstone(sequence: u64, series: &[u32], ts: (i64, i64), keys: Option<&[KeyId]>) -> Tombstone {
     let keys = keys.map(<[KeyId]>::to_vec);
-    Tombstone { sequence, table: 0, series: series.iter().copied().collect(), ts, keys }
+    let series = series.iter().copied().collect();
+    Tombstone { sequence, table: 0, series, ts, keys, ends_series: false }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use model::{TimeRange, Timestamp};
 use proptest::prelude::*;
-use store::{Deletion, Store};
+use store::{Deletion, Durability, Sequence, Store, StoreError};
 
 use super::{Content, KEYS, key};
 
@@ -13,6 +13,8 @@ pub(super) struct DeleteAction {
     devices: Vec<u8>,
     range: (i64, i64),
     keys: Option<Vec<u8>>,
+    /// Whether it deletes the series, with all rows.
+    ends_series: bool,
 }
 
 pub(super) fn delete() -> impl Strategy<Value = DeleteAction> {
@@ -26,12 +28,26 @@ pub(super) fn delete() -> impl Strategy<Value = DeleteAction> {
         2 => Just(None),
         1 => prop::collection::btree_set(0..KEYS.len() as u8, 1..3).prop_map(|keys| Some(keys.into_iter().collect())),
     ];
-    (devices, range, keys).prop_map(|(devices, range, keys)| DeleteAction { devices, range, keys })
+    let rows = (devices.clone(), range, keys);
+    prop_oneof![
+        4 => rows.prop_map(|(devices, range, keys)| DeleteAction { devices, range, keys, ends_series: false }),
+        1 => devices.prop_map(|devices| {
+            DeleteAction { devices, range: (i64::MIN, i64::MAX), keys: None, ends_series: true }
+        }),
+    ]
 }
 
 impl DeleteAction {
-    /// The request to a store; `None` if it has no series of the devices.
-    pub(super) fn of(&self, store: &dyn Store) -> Option<Deletion> {
+    /// Sends the request to a store; `None` if it has no series of the devices.
+    pub(super) fn send(&self, store: &dyn Store, class: Durability) -> Option<Result<Sequence, StoreError>> {
+        let deletion = self.of(store)?;
+        Some(match self.ends_series {
+            false => store.delete_rows(&deletion, class),
+            true => store.delete_series(&deletion.series, class),
+        })
+    }
+
+    fn of(&self, store: &dyn Store) -> Option<Deletion> {
         let at = Timestamp::from_micros;
         let number = |device: &u8| Some(store.find_series(&key(*device))?.0 as u32);
         let keys = self.keys.as_ref();
@@ -41,6 +57,11 @@ impl DeleteAction {
             keys: keys.map(|keys| keys.iter().map(|key| KEYS[*key as usize].to_owned()).collect()),
         };
         (!deletion.series.is_empty()).then_some(deletion)
+    }
+
+    /// Whether its devices have this table.
+    pub(super) fn is_of(&self, table: &str) -> bool {
+        key(self.devices[0]).table() == table
     }
 
     /// Whether it deletes the row of a device as a whole.

@@ -40,6 +40,7 @@ enum Action {
     Flush,
     Compact,
     DropKey(u8),
+    DropTable(&'static str),
     Delete(DeleteAction, Durability),
     /// Deletes with class fsync and waits.
     DeleteForGood(DeleteAction),
@@ -100,7 +101,8 @@ fn action(rows: impl Strategy<Value = Vec<RowAction>> + 'static) -> impl Strateg
         3 => Just(Action::Flush),
         1 => Just(Action::Compact),
         1 => (0..KEYS.len() as u8).prop_map(Action::DropKey),
-        2 => (deletions::delete(), class.clone()).prop_map(|(delete, class)| Action::Delete(delete, class)),
+        1 => prop::sample::select(vec!["t", "u"]).prop_map(Action::DropTable),
+        3 => (deletions::delete(), class.clone()).prop_map(|(delete, class)| Action::Delete(delete, class)),
         2 => deletions::delete().prop_map(Action::DeleteForGood),
         1 => Just(Action::Close),
         1 => Just(Action::Kill),
@@ -160,9 +162,7 @@ fn apply(reference: &MemoryStore, changes: &[Change]) {
                 reference.append(&batch, Durability::Memory).unwrap();
             }
             Change::Delete(delete) => {
-                if let Some(deletion) = delete.of(reference) {
-                    reference.delete_rows(&deletion, Durability::Memory).unwrap();
-                }
+                delete.send(reference, Durability::Memory).transpose().unwrap();
             }
         }
     }
@@ -223,6 +223,7 @@ impl World {
             }
             Action::Compact => self.store().compact().unwrap(),
             Action::DropKey(key) => self.drop_key(*key),
+            Action::DropTable(table) => self.drop_table(table),
             Action::Delete(delete, class) => drop(self.delete(delete, *class)),
             Action::DeleteForGood(delete) => {
                 if let Some(ticket) = self.delete(delete, Durability::Fsync) {
@@ -252,10 +253,13 @@ impl World {
 
     /// Deletes rows; `None` when no device has any.
     fn delete(&mut self, delete: &DeleteAction, class: Durability) -> Option<u64> {
-        let deletion = delete.of(self.store())?;
+        let ticket = eventually(|| match delete.send(self.store(), class) {
+            Some(Err(_)) => None,
+            other => Some(other.map(Result::unwrap)),
+        });
         apply(&self.reference, &[Change::Delete(delete.clone())]);
         self.uncertain.push(Change::Delete(delete.clone()));
-        Some(eventually(|| self.store().delete_rows(&deletion, class).ok()))
+        ticket
     }
 
     /// Notes that the last deletion is durable. A deletion of nothing is durable without the rows before it.
@@ -264,6 +268,18 @@ impl World {
         if progress.durable == progress.appended {
             self.all_is_certain();
         }
+    }
+
+    /// Drops a table. Nothing of it comes back, even after a power cut.
+    fn drop_table(&mut self, table: &str) {
+        let known = self.reference.drop_table(table).unwrap();
+        let found = eventually(|| self.store().drop_table(table).ok());
+        assert!(found || !known, "{table}");
+        self.certain.drop_table(table).unwrap();
+        self.uncertain.retain(|change| match change {
+            Change::Row(row) => key(row.device).table() != table,
+            Change::Delete(delete) => !delete.is_of(table),
+        });
     }
 
     /// Drops a key of the table `t`. What was appended before has no value of it any more, even after a power cut.

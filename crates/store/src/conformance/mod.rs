@@ -5,6 +5,7 @@
 
 mod deletion;
 mod deletion_of_rows;
+mod deletion_of_series;
 mod numbers;
 mod retention;
 mod rows;
@@ -47,6 +48,7 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         .chain(retention::CHECKS)
         .chain(deletion::CHECKS)
         .chain(deletion_of_rows::CHECKS);
+    let all = all.chain(deletion_of_series::CHECKS);
     for check in all {
         let store = make();
         check(store.as_ref());

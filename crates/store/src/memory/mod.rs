@@ -17,7 +17,8 @@ use crate::deletion::several_tables;
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
     Deletion, Durability, LatestValue, MissingColumn, Order, Progress, ProgressWatcher, Scan, ScannedBlock,
-    Sequence, Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
+    Sequence, SeriesSet, Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus,
+    ValueColumn,
 };
 
 /// A [`Store`] in memory. A later append overwrites an earlier one, so the store has nothing to merge.
@@ -38,6 +39,7 @@ struct State {
     table_of: Vec<String>,
     progress: Progress,
     rows_appended: u64,
+    dropped: SeriesSet,
     held: bool,
     busy: Option<String>,
     tables_max: Option<usize>,
@@ -100,7 +102,34 @@ impl MemoryStore {
 
 impl State {
     fn rows(&self, series: SeriesId) -> Result<&Rows, StoreError> {
-        self.series.get(series.0 as usize).ok_or(StoreError::UnknownSeries(series))
+        let known = !u32::try_from(series.0).is_ok_and(|id| self.dropped.contains(id));
+        let rows = self.series.get(series.0 as usize).filter(|_| known);
+        rows.ok_or(StoreError::UnknownSeries(series))
+    }
+
+    /// Refuses series that the store does not know, and those of several tables.
+    fn check_series(&self, series: &SeriesSet) -> Result<(), StoreError> {
+        let mut tables = Vec::new();
+        for id in series {
+            self.rows(SeriesId(id.into()))?;
+            tables.push(&self.table_of[id as usize]);
+        }
+        match tables.windows(2).all(|pair| pair[0] == pair[1]) {
+            true => Ok(()),
+            false => Err(several_tables()),
+        }
+    }
+
+    fn drop_series(&mut self, series: &SeriesSet) {
+        series.iter().for_each(|id| self.series[id as usize].clear());
+        self.keys.retain(|_, id| !series.contains(id.0 as u32));
+        self.dropped |= series;
+    }
+
+    fn take_deletion(&mut self) -> Sequence {
+        self.progress.appended += 1;
+        self.settle();
+        self.progress.appended
     }
 
     fn check(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -351,14 +380,7 @@ impl Store for MemoryStore {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.check_writable()?;
-        let mut tables = Vec::new();
-        for id in &deletion.series {
-            let table = state.table_of.get(id as usize);
-            tables.push(table.ok_or(StoreError::UnknownSeries(SeriesId(id.into())))?);
-        }
-        if tables.windows(2).any(|pair| pair[0] != pair[1]) {
-            return Err(several_tables());
-        }
+        state.check_series(&deletion.series)?;
         for id in &deletion.series {
             state.series[id as usize].retain(|ts, fields| {
                 let is_meant = deletion.range.contains(*ts);
@@ -369,12 +391,30 @@ impl Store for MemoryStore {
                 !is_meant || deletion.keys.is_some()
             });
         }
-        state.progress.appended += 1;
-        state.settle();
-        let sequence = state.progress.appended;
+        let sequence = state.take_deletion();
         drop(guard);
         self.notify_watchers();
         Ok(sequence)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, _durability: Durability) -> Result<Sequence, StoreError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        state.check_series(series)?;
+        state.drop_series(series);
+        let sequence = state.take_deletion();
+        drop(state);
+        self.notify_watchers();
+        Ok(sequence)
+    }
+
+    fn drop_table(&self, table: &str) -> Result<bool, StoreError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        let series = state.series_of(table).map(|(id, ..)| id).collect();
+        state.drop_series(&series);
+        state.ttls.remove(table);
+        Ok(state.tables.remove(table).is_some())
     }
 
     fn ttl(&self, table: &str) -> Option<Duration> {
@@ -404,7 +444,7 @@ impl Store for MemoryStore {
             sealed: state.sealed.clone(),
             busy: state.busy.clone(),
             tables: state.tables.len() as u64,
-            series: state.series.len() as u64,
+            series: state.keys.len() as u64,
             rows_appended: state.rows_appended,
             ..StoreStatus::default()
         }
