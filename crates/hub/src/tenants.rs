@@ -1,6 +1,12 @@
 //! Management of tenants, for callers who administer the installation: administrators of the default tenant.
 
+use std::collections::HashSet;
+
+use model::Namespace;
+use store::StoreError;
+
 use crate::caller::{Action, Caller};
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{RegistryError, Tenant};
 
@@ -25,11 +31,30 @@ impl Hub {
         Ok(tenant)
     }
 
-    /// Deletes a tenant with its devices, users and tables. Waits for the disk.
-    pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Tenant, RegistryError> {
+    /// Deletes a tenant with its devices, users and tables. Waits for the disk. If the store drops no tables now,
+    /// [`drop_orphans`](Self::drop_orphans) drops them later.
+    pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Tenant, Error> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.delete_tenant(name)?;
         self.audit(caller, "delete tenant", name);
+        self.drop_orphans()?;
         Ok(tenant)
+    }
+
+    /// Drops the tables of deleted tenants, and returns their number. Waits for the disk. The server calls it when it starts.
+    ///
+    /// # Errors
+    /// Those of [`store::Store::drop_table`].
+    pub fn drop_orphans(&self) -> Result<usize, StoreError> {
+        let kept: HashSet<Namespace> =
+            self.registry.tenants().into_iter().map(|tenant| self.registry.namespace(tenant.id)).collect();
+        let mut dropped = 0;
+        for status in self.store.tables()? {
+            if !kept.contains(&status.table.namespace()) {
+                dropped += usize::from(self.store.drop_table(&status.table)?);
+                self.ttls.forget(&status.table);
+            }
+        }
+        Ok(dropped)
     }
 }

@@ -21,6 +21,11 @@ pub const COLUMNS_PER_TABLE_MAX: usize = 20_000;
 /// Most keys of one table that were dropped. The store never uses their numbers and names in files again, so each takes
 /// about two hundred bytes forever.
 pub const DROPPED_KEYS_PER_TABLE_MAX: usize = 100_000;
+/// Most tables that were dropped. The store never uses their numbers again, so each takes a few hundred bytes forever.
+pub const DROPPED_TABLES_MAX: usize = 100_000;
+/// Most deletions of one table that hide rows in memory or files. A read of a table compares its rows with each of them. When
+/// half of them are there, the store rewrites the files.
+pub const DELETIONS_PER_TABLE_MAX: usize = 1024;
 /// Devices whose new columns are counted in memory. Beyond it the server drops at least half of the counts, those with the
 /// oldest windows ([`NEW_COLUMNS_WINDOW`]). A count takes about a hundred bytes, and most devices of a fleet add no columns.
 pub const NEW_COLUMN_DEVICES_MAX: usize = 65_536;

@@ -9,14 +9,18 @@
 //! 2. The store removes the file of a dropped part only when a mark follows the edit (manifest.rs, invariant 3) and no
 //!    reader holds a version with the part. If the process ends earlier, the next open removes the file.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use store::StoreError;
+use store::{Sequence, StoreError};
 
 use crate::core::{Core, State};
+use crate::entry::{Entry, series_set};
 use crate::log::recover::Covered;
 use crate::manifest::Edit;
 use crate::part::{Part, PartInfo};
+use crate::tombstone::Tombstone;
+use crate::version::Version;
 
 /// A change that is about to enter the manifest. Everything that it names is durable.
 #[derive(Default)]
@@ -48,31 +52,83 @@ impl Core {
             let state = self.state.lock();
             (state.version.clone(), state.catalog.unsaved().to_vec())
         };
+        let dropped =
+            [change.dropped.clone(), self.parts_of_dropped_tables(&version, &change.dropped)].concat();
+        let added =
+            change.added.iter().map(|info| Part::new(Arc::new(info.clone()), self.layout.part(info.id)));
+        let next = Arc::new(version.with(added, &dropped));
+        let ended = self.ended(&next, change.covered.is_some());
         let saved_bytes = definitions.len();
-        let definitions = [definitions, change.definitions.clone()].concat();
+        let mut definitions = [definitions, change.definitions.clone()].concat();
         let (covered, series_bytes) =
             change.covered.unwrap_or((manifest.state.covered, manifest.state.series_bytes));
+        let deletions = self.unsaved_deletions(covered.sequence, &ended, &mut definitions);
+        let saved: HashSet<u64> = manifest.state.deletions.iter().map(|deletion| deletion.sequence).collect();
+        let is_saved = |sequence: &u64| saved.contains(sequence);
         manifest.sync_name(self.disk.as_ref(), &self.layout)?;
         manifest.append(Edit {
             covered,
             series_bytes,
             definitions,
             added: change.added.clone(),
-            dropped: change.dropped.iter().map(|part| part.info.id).collect(),
+            dropped: dropped.iter().map(|part| part.info.id).collect(),
+            deletions,
+            ended: ended.iter().map(|tombstone| tombstone.sequence).filter(is_saved).collect(),
         })?;
-        let added =
-            change.added.iter().map(|info| Part::new(Arc::new(info.clone()), self.layout.part(info.id)));
-        let next = Arc::new(version.with(added, &change.dropped));
-        self.dropped_parts.lock().extend_from_slice(&change.dropped);
+        self.dropped_parts.lock().extend(dropped);
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut state.version, next);
         state.catalog.saved(saved_bytes);
+        state.tombstones.saved(covered.sequence, &ended);
         finish(&mut state);
         self.compact_work.notify_all();
         self.flush_work.notify_all(); // a flush may wait for this change
         drop(state);
         drop((version, before)); // not under the lock: this may free many parts
         Ok(true)
+    }
+
+    /// The tombstones that hide nothing in the parts of a version and in memory. With `flushed` the chunks that are being
+    /// flushed do not count, because the version has their rows.
+    fn ended(&self, version: &Version, flushed: bool) -> Vec<Arc<Tombstone>> {
+        let all: Vec<Arc<Tombstone>> = self.state.lock().tombstones.all().cloned().collect();
+        let in_parts = |of: &Arc<Tombstone>| {
+            let mut parts = version.parts(of.table);
+            parts.any(|part| part.info.applied < of.sequence && of.touches(&part.info.extent()))
+        };
+        let mut ended: Vec<Arc<Tombstone>> = all.into_iter().filter(|of| !in_parts(of)).collect();
+        if !ended.is_empty() {
+            let state = self.state.lock();
+            ended.retain(|of| !state.tables[of.table as usize].may_have_hidden(of, flushed));
+        }
+        ended
+    }
+
+    /// The wide parts of dropped tables in a version, without those of a list.
+    fn parts_of_dropped_tables(&self, version: &Version, known: &[Arc<Part>]) -> Vec<Arc<Part>> {
+        let state = self.state.lock();
+        let tables = (0..).zip(&state.catalog.tables).filter(|(_, table)| table.dropped);
+        let parts = tables.flat_map(|(number, _)| version.wide(number));
+        let is_new = |part: &&Arc<Part>| known.iter().all(|known| known.info.id != part.info.id);
+        parts.filter(is_new).cloned().collect()
+    }
+
+    /// The tombstones for an edit whose parts cover the log up to `covered`; adds the series that end with them to the
+    /// definitions. The log keeps the later ones.
+    fn unsaved_deletions(
+        &self,
+        covered: Sequence,
+        ended: &[Arc<Tombstone>],
+        definitions: &mut Vec<u8>,
+    ) -> Vec<Arc<Tombstone>> {
+        let state = self.state.lock();
+        for Tombstone { table, series, .. } in
+            state.tombstones.unsaved(covered).map(AsRef::as_ref).filter(|of| of.ends_series)
+        {
+            Entry::DroppedSeries { table: *table, series: &series_set::encode(series) }.put(definitions);
+        }
+        let is_ended = |of: &Arc<Tombstone>| ended.iter().any(|ended| ended.sequence == of.sequence);
+        state.tombstones.unsaved(covered).filter(|of| !is_ended(of)).cloned().collect()
     }
 
     /// Rewrites the manifest if it has grown.

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use model::panics::contain_panic;
 use model::{FieldType, limits};
-use store::StoreError;
+use store::{Sequence, StoreError};
 
 use crate::abort::Abort;
 use crate::change::Change;
-use crate::compaction::{Merge, MergePlan, choose};
+use crate::compaction::{Merge, MergePlan, choose, choose_rewrites};
 use crate::core::Core;
 use crate::make_part::{PartPlan, make_part};
 use crate::options::Compacted;
@@ -26,6 +26,7 @@ use crate::part::schema::PartSchema;
 use crate::part::stream::PartStream;
 use crate::part::write::PartWriter;
 use crate::part::{Part, PartInfo, PartLayout};
+use crate::tombstone::{Hidden, Tombstone, hidden_in, is_hidden, is_value_hidden};
 use crate::version::Version;
 
 /// The interval at which the compactor checks whether readers have released dropped parts.
@@ -80,8 +81,8 @@ pub(crate) fn run(core: &Core) {
 
 struct Compaction<'a> {
     core: &'a Core,
-    /// The number of the version that has nothing to merge.
-    settled: Option<u64>,
+    /// The number of the version that has nothing to merge, and the number of tables whose deletions were pressing.
+    settled: Option<(u64, usize)>,
     /// The number of successive plans that failed for lack of space, descriptors or memory.
     stalls_in_a_row: u32,
 }
@@ -95,7 +96,8 @@ impl Compaction<'_> {
                 return None;
             }
             let requested = state.compactor.requested;
-            let changed = core.options.compact && self.settled != Some(state.version.number());
+            let now = (state.version.number(), state.tombstones.pressing());
+            let changed = core.options.compact && self.settled != Some(now);
             if changed || requested > state.compactor.completed {
                 return Some(Wake::Merge(state.version.clone(), requested));
             }
@@ -110,13 +112,20 @@ impl Compaction<'_> {
     /// Executes one plan.
     fn step(&mut self, version: Arc<Version>, requested: u64) -> Result<(), Abort> {
         let core = self.core;
-        let plan = choose(&version, &core.options.compaction);
+        let mut plan = choose(&version, &core.options.compaction);
+        if plan.merges.is_empty() {
+            let state = core.state.lock();
+            let by_command = requested > state.compactor.completed;
+            let is_dropped = |table: u32| state.catalog.is_dropped(table);
+            let (tombstones, limits) = (&state.tombstones, &core.options.compaction);
+            plan = choose_rewrites(&version, tombstones, &is_dropped, limits, by_command);
+        }
         let number = version.number();
         drop(version); // it has the parts that the plan drops
         if plan.merges.is_empty() {
             core.remove_dropped()?;
-            self.settled = Some(number);
             let mut state = core.state.lock();
+            self.settled = Some((number, state.tombstones.pressing()));
             state.compactor.completed = requested;
             state.compactor.stalled = None;
             drop(state);
@@ -180,7 +189,7 @@ fn execute(core: &Core, plan: &MergePlan) -> Result<(), Failure> {
     let begun_us = core.options.clock.now_us();
     let mut change = Change::default();
     let made = plan.merges.iter().try_for_each(|merge| {
-        change.added.push(merge_or_panic(core, merge)?);
+        change.added.extend(merge_or_panic(core, merge)?);
         change.dropped.extend(merge.inputs.iter().cloned());
         Ok(())
     });
@@ -237,7 +246,7 @@ fn remove(core: &Core, outputs: &[PartInfo]) {
 /// Like [`merge_parts`], but contains a panic. A bug that some rows trigger must not end the server at each start. So after
 /// a panic the compactor excludes one input from merges, like a part that it cannot read. It does not know which input is
 /// at fault and excludes the first one, until the faulty part is out or too few inputs are left.
-fn merge_or_panic(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
+fn merge_or_panic(core: &Core, merge: &Merge) -> Result<Option<PartInfo>, Failure> {
     contain_panic(|| merge_parts(core, merge)).unwrap_or_else(|panic| {
         let part = &merge.inputs[0];
         let (path, others) = (core.layout.part(part.info.id), merge.inputs.len() - 1);
@@ -246,8 +255,8 @@ fn merge_or_panic(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
     })
 }
 
-/// Writes the rows of the inputs as one part.
-fn merge_parts(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
+/// Writes the rows of the inputs as one part, without those that deletions hide; `None` when no row is left.
+fn merge_parts(core: &Core, merge: &Merge) -> Result<Option<PartInfo>, Failure> {
     let open = |part: &Arc<Part>| {
         let reader = PartReader::of(core.disk.as_ref(), part);
         reader.map(Arc::new).map_err(|error| Failure::Input(Arc::clone(part), error))
@@ -255,19 +264,41 @@ fn merge_parts(core: &Core, merge: &Merge) -> Result<PartInfo, Failure> {
     let readers: Vec<Arc<PartReader>> = merge.inputs.iter().map(open).collect::<Result<_, _>>()?;
     let schema = merged_schema(core, merge, &readers)?;
     let infos = || merge.inputs.iter().map(|part| &part.info);
+    let deletions = Deletions::of(core, merge);
     let plan = PartPlan {
         id: core.next_part(),
         partition: hull(infos().map(|info| info.partition)),
         // The range of all inputs, overwritten rows included, so that the order of parts stays right.
         sequence: hull(infos().map(|info| info.sequence)),
+        applied: deletions.applied,
     };
     let mut broken = None;
     let made = make_part(core, plan, &schema, |writer| {
-        copy_rows(core, merge, readers, &schema, writer, &mut broken)
+        copy_rows(core, merge, readers, &deletions, writer, &mut broken)
     });
     match broken {
         Some((part, error)) => Err(Failure::Input(part, error)),
         None => Ok(made?),
+    }
+}
+
+/// The deletions that a merge applies: those that the manifest has when it begins (tombstone/mod.rs, rule 3).
+struct Deletions {
+    /// By input.
+    hidden: Vec<Hidden>,
+    applied: Sequence,
+    /// By table number: whether it was dropped. Narrow parts may have rows of such tables.
+    dropped_tables: Vec<bool>,
+}
+
+impl Deletions {
+    fn of(core: &Core, merge: &Merge) -> Self {
+        let state = core.state.lock();
+        let all: Vec<Arc<Tombstone>> = state.tombstones.covered().cloned().collect();
+        let of_part = |part: &Arc<Part>| hidden_in(&all, part.info.applied, &part.info.extent());
+        let hidden = merge.inputs.iter().map(of_part).collect();
+        let dropped_tables = state.catalog.tables.iter().map(|table| table.dropped).collect();
+        Self { hidden, applied: state.tombstones.covered_sequence(), dropped_tables }
     }
 }
 
@@ -305,7 +336,10 @@ fn merged_schema(core: &Core, merge: &Merge, readers: &[Arc<PartReader>]) -> Res
 fn tables_of_series(core: &Core, schema: &PartSchema) -> Arc<[u32]> {
     match schema.layout {
         PartLayout::Wide => Arc::default(),
-        PartLayout::Narrow => core.state.lock().series.iter().map(|series| series.table).collect(),
+        PartLayout::Narrow => {
+            let index = core.series.read();
+            (0..index.len() as u32).map(|id| index.table(id).expect("BUG: a known series")).collect()
+        }
     }
 }
 
@@ -315,7 +349,7 @@ fn copy_rows(
     core: &Core,
     merge: &Merge,
     readers: Vec<Arc<PartReader>>,
-    schema: &PartSchema,
+    deletions: &Deletions,
     writer: &mut PartWriter<'_>,
     broken: &mut Option<(Arc<Part>, StoreError)>,
 ) -> Result<(), Abort> {
@@ -324,6 +358,7 @@ fn copy_rows(
         Abort::Stopped
     };
     let mut streams = Vec::with_capacity(readers.len());
+    let schema = writer.schema();
     let tables = tables_of_series(core, schema);
     for (input, reader) in readers.into_iter().enumerate() {
         let stream = PartStream::new(reader, schema, tables.clone(), core.options.merge_window_bytes);
@@ -339,8 +374,16 @@ fn copy_rows(
             if schema.layout == PartLayout::Narrow {
                 writer.table(table);
             }
-            writer.row(series, ts)?;
-            stream.fields(|key, value| writer.field(key, value));
+            let hidden = &deletions.hidden[input];
+            let is_dropped = schema.layout == PartLayout::Narrow && deletions.dropped_tables[table as usize];
+            if !is_dropped && !is_hidden(hidden, series, ts) {
+                writer.row(series, ts)?;
+                stream.fields(|key, value| {
+                    if !is_value_hidden(hidden, series, ts, key) {
+                        writer.field(key, value);
+                    }
+                });
+            }
             let read_window = stream.advance().map_err(|error| blame(input, error))?;
             keys[input] = sort_key(stream.row(), input);
             if read_window {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use model::PanicEndsProcess;
 use parking_lot::{Condvar, Mutex, RwLock};
-use store::{Durability, Progress, ProgressWatcher, StoreError};
+use store::{Durability, Progress, ProgressWatcher, SeriesSet, StoreError};
 
 use crate::append::Scratch;
 use crate::array_cache::ArrayCache;
@@ -20,8 +20,9 @@ use crate::manifest::Manifest;
 use crate::options::Options;
 use crate::part::{Part, PartCache};
 use crate::retention::RetentionTime;
-use crate::series_state::{Origin, SeriesState};
+use crate::series_state::{NO_TABLE, Origin, SeriesState};
 use crate::stall::stall_reason;
+use crate::tombstone::{Tombstone, Tombstones};
 use crate::version::Version;
 use crate::workers::{Committer, Compactor, Flusher};
 
@@ -71,6 +72,7 @@ pub(crate) struct State {
     pub(crate) pending: Pending,
     pub(crate) latest: LatestPool,
     pub(crate) version: Arc<Version>,
+    pub(crate) tombstones: Tombstones,
     pub(crate) memory: MemoryUse,
     pub(crate) committer: Committer,
     pub(crate) flusher: Flusher,
@@ -78,7 +80,7 @@ pub(crate) struct State {
     /// Facts about the batch that is being appended. The store keeps the memory.
     pub(crate) scratch: Scratch,
     pub(crate) next_chunk: u64,
-    /// How often retention has dropped rows. Rows that were read before the last time may be gone.
+    /// How often retention or a caller has deleted rows. Rows that were read before the last time may be gone.
     pub(crate) expiries: u64,
     pub(crate) rows_appended: u64,
     pub(crate) stop: Stop,
@@ -202,6 +204,26 @@ impl State {
         freeze(&mut self.tables[table as usize], &mut self.next_chunk, &mut self.memory);
     }
 
+    /// Adds a tombstone, and freezes the open chunk if that may have rows which it hides (tombstone/mod.rs, rule 1).
+    pub(crate) fn add_tombstone(&mut self, tombstone: Tombstone) {
+        let open = &self.tables[tombstone.table as usize].open;
+        if open.extent().is_some_and(|extent| tombstone.touches(&extent)) {
+            self.freeze(tombstone.table);
+        }
+        self.tombstones.add(tombstone);
+    }
+
+    /// Makes appends and reads forget dropped series.
+    pub(crate) fn forget_series(&mut self, dropped: &SeriesSet) {
+        for id in dropped {
+            // In a log with damage a series may be dropped that is not known.
+            if let Some(series) = self.series.get_mut(id as usize) {
+                series.forget_within((i64::MIN, i64::MAX), &mut self.latest);
+                series.table = NO_TABLE;
+            }
+        }
+    }
+
     /// Adds the state of the tables and series that are new in the catalog.
     pub(crate) fn follow_catalog(&mut self, origin: Origin) {
         while self.tables.len() < self.catalog.tables.len() {
@@ -212,6 +234,7 @@ impl State {
         let index = self.catalog.series.read();
         for id in self.series.len()..index.len() {
             let table = index.table(id as u32).expect("BUG: ids below the length are known");
+            let table = if index.dropped().contains(id as u32) { NO_TABLE } else { table };
             self.series.push(SeriesState::new(table, origin));
         }
     }
@@ -227,6 +250,16 @@ impl State {
 }
 
 impl TableMemory {
+    /// Whether a chunk may have rows that a tombstone hides. With `flushed` the chunks that are being flushed do not count.
+    pub(crate) fn may_have_hidden(&self, tombstone: &Tombstone, flushed: bool) -> bool {
+        let flushing = if flushed { &[] } else { self.flushing.as_slice() };
+        let mut chunks = flushing.iter().chain(&self.frozen).map(AsRef::as_ref).chain([&self.open]);
+        chunks.any(|chunk: &Chunk| {
+            let is_older = chunk.sequences().0 < tombstone.sequence;
+            is_older && chunk.extent().is_some_and(|extent| tombstone.touches(&extent))
+        })
+    }
+
     /// The open chunk; a new one if the last one is full.
     #[inline]
     pub(crate) fn open_chunk(

@@ -84,6 +84,12 @@ fn entries() {
         ("### Series", SERIES),
         ("### Time to live", Entry::Ttl { table: 0, ttl_us: 30 * 86_400 * 1_000_000 }),
         ("### Dropped key", Entry::DroppedKey { table: 0, key: 3 }),
+        (
+            "### Deletion",
+            Entry::Deletion { table: 0, ts: (0, 86_400_000_000), keys: &[1], series: &[0, 0, 6, 2] },
+        ),
+        ("### Dropped series", Entry::DroppedSeries { table: 0, series: &[7, 0] }),
+        ("### Dropped table", Entry::DroppedTable { table: 3 }),
         ("### Time of retention", Entry::Retention { ts: 1_700_000_000_000_000 }),
         ("### Row", row),
     ] {
@@ -157,6 +163,7 @@ fn manifest() {
         series: (0, 0),
         ts: (1_700_000_000_000_000, 1_700_000_000_000_000),
         sequence: (1, 1),
+        applied: 1,
         points: 1,
         raw_bytes: 16,
         shares: Vec::new(),
@@ -168,6 +175,8 @@ fn manifest() {
         definitions: encoded(&[TABLE, TAG, COLUMN]),
         added: vec![part],
         dropped: Vec::new(),
+        deletions: Vec::new(),
+        ended: Vec::new(),
     };
     let mut bytes = file_header(FileKind::Manifest).to_vec();
     put_record(&mut bytes, 1, &edit.encode());

@@ -8,7 +8,7 @@
 //! 1. [`disk`], and the encodings of rows: codec.rs, row.rs, chunk/, entry/.
 //! 2. The definitions: catalog/. They are below the formats, because parts and the series file name columns and series by the
 //!    catalog's numbers.
-//! 3. The formats of the files: record.rs, log/, part/, manifest.rs, series_file.rs.
+//! 3. The formats of the files: record.rs, log/, part/, tombstone/, manifest.rs, series_file.rs.
 //! 4. The state: version.rs, compaction/ (which only decides), series_state.rs, latest.rs, workers.rs, append/scratch.rs,
 //!    retention/time.rs, and core.rs, which holds all of it.
 //! 5. The paths of writes and reads: append/, change.rs, retention/, make_part.rs, read/, table/.
@@ -51,6 +51,7 @@ mod series_state;
 mod stall;
 mod store;
 mod table;
+mod tombstone;
 mod version;
 mod workers;
 

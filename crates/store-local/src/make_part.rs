@@ -22,9 +22,11 @@ pub(crate) struct PartPlan {
     pub(crate) partition: (i64, i64),
     /// The smallest and the largest sequence of its rows.
     pub(crate) sequence: (Sequence, Sequence),
+    /// The sequence up to which `fill` leaves out what deletions hide.
+    pub(crate) applied: Sequence,
 }
 
-/// Makes a part of the rows that `fill` gives to the writer. After an error no file is left.
+/// Makes a part of the rows that `fill` gives to the writer; `None` without rows. After an error no file is left.
 ///
 /// The caller must sync the directory before a manifest edit names the part.
 pub(crate) fn make_part(
@@ -32,7 +34,7 @@ pub(crate) fn make_part(
     plan: PartPlan,
     schema: &PartSchema,
     fill: impl FnOnce(&mut PartWriter<'_>) -> Result<(), Abort>,
-) -> Result<PartInfo, Abort> {
+) -> Result<Option<PartInfo>, Abort> {
     let (new, path) = (core.layout.part_new(plan.id), core.layout.part(plan.id));
     let settings = PartSettings {
         row_group_rows: core.options.row_group_rows,
@@ -50,9 +52,12 @@ pub(crate) fn make_part(
         writer.finish()
     };
     let summary = write().map_err(|abort| if context.should_continue() { abort } else { Abort::Stopped })?;
+    if summary.rows == 0 {
+        return Ok(None);
+    }
     std::mem::forget(unfinished);
     core.disk.rename(&new, &path).map_err(|error| StoreError::io("rename", &path, error))?;
-    Ok(PartInfo {
+    Ok(Some(PartInfo {
         id: plan.id,
         layout: schema.layout,
         tables: summary.tables(),
@@ -62,11 +67,12 @@ pub(crate) fn make_part(
         series: summary.series,
         ts: summary.ts,
         sequence: plan.sequence,
+        applied: plan.applied,
         points: summary.points,
         raw_bytes: summary.raw_bytes,
         shares: if schema.layout == PartLayout::Narrow { summary.tables } else { Vec::new() },
         block_crcs: summary.block_crcs,
-    })
+    }))
 }
 
 /// A file that the drop removes, unless it is finished. If the removal fails, the next open removes the file.

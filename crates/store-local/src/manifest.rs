@@ -25,15 +25,17 @@ use store::StoreError;
 
 use crate::codec::{Malformed, Reader, put_varint};
 use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
+use crate::entry::Entry;
 use crate::log::recover::Covered;
 use crate::part::PartInfo;
 use crate::record::{FileKind, MANIFEST_VERSION, file_header, put_record, read_records};
+use crate::tombstone::{Tombstone, put_tombstone, read_tombstone};
 
 const EDIT: u32 = 1;
 const MARK: u32 = 2;
 
 /// One change of the durable state of the store.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Edit {
     pub(crate) covered: Covered,
     pub(crate) series_bytes: u64,
@@ -41,6 +43,9 @@ pub(crate) struct Edit {
     pub(crate) definitions: Vec<u8>,
     pub(crate) added: Vec<PartInfo>,
     pub(crate) dropped: Vec<u64>,
+    pub(crate) deletions: Vec<Arc<Tombstone>>,
+    /// The sequences of the deletions that hide nothing any more.
+    pub(crate) ended: Vec<u64>,
 }
 
 /// The open manifest, and the state that results from its edits.
@@ -280,7 +285,7 @@ pub(crate) fn encode_manifest(whole: &Edit) -> Vec<u8> {
 }
 
 /// Appends an edit that drops parts, and a mark, to the bytes of a manifest with this state. The manifest may have any
-/// version, because an edit without new parts has the same bytes in all versions.
+/// version, because an edit without new parts and deletions has the same bytes in all versions.
 pub(crate) fn put_dropped(bytes: &mut Vec<u8>, state: &Edit, dropped: Vec<u64>) {
     let edit = Edit { covered: state.covered, series_bytes: state.series_bytes, dropped, ..Edit::default() };
     put_record(bytes, EDIT, &edit.encode());
@@ -300,6 +305,8 @@ fn apply(state: &mut Edit, parts: &mut BTreeMap<u64, Arc<PartInfo>>, edit: Edit)
         parts.remove(id);
     });
     parts.extend(edit.added.into_iter().map(|part| (part.id, Arc::new(part))));
+    state.deletions.extend(edit.deletions);
+    state.deletions.retain(|deletion| !edit.ended.contains(&deletion.sequence));
 }
 
 impl Edit {
@@ -315,6 +322,15 @@ impl Edit {
         self.added.iter().for_each(|part| part.put(&mut out));
         put_varint(&mut out, self.dropped.len() as u64);
         self.dropped.iter().for_each(|id| put_varint(&mut out, *id));
+        if !self.deletions.is_empty() || !self.ended.is_empty() {
+            put_varint(&mut out, self.deletions.len() as u64);
+            for deletion in &self.deletions {
+                put_varint(&mut out, deletion.sequence);
+                put_tombstone(&mut out, deletion);
+            }
+            put_varint(&mut out, self.ended.len() as u64);
+            self.ended.iter().for_each(|sequence| put_varint(&mut out, *sequence));
+        }
         out
     }
 
@@ -328,10 +344,18 @@ impl Edit {
         let added =
             (0..reader.varint()?).map(|_| PartInfo::read(reader, version)).collect::<Result<_, _>>()?;
         let dropped = (0..reader.varint()?).map(|_| reader.varint()).collect::<Result<_, _>>()?;
+        let (mut deletions, mut ended) = (Vec::new(), Vec::new());
+        if version >= 5 && !reader.is_empty() {
+            for _ in 0..reader.varint()? {
+                let sequence = reader.varint()?;
+                deletions.push(Arc::new(read_tombstone(sequence, Entry::read(reader)?)?));
+            }
+            ended = (0..reader.varint()?).map(|_| reader.varint()).collect::<Result<_, _>>()?;
+        }
         if !reader.is_empty() {
             return Err(Malformed("bytes after the edit"));
         }
-        Ok(Self { covered, series_bytes, definitions, added, dropped })
+        Ok(Self { covered, series_bytes, definitions, added, dropped, deletions, ended })
     }
 }
 
@@ -339,6 +363,7 @@ impl Edit {
 mod tests {
     use super::*;
     use crate::part::PartLayout;
+    use crate::tombstone::tombstone;
 
     #[test]
     fn an_edit_comes_back() {
@@ -352,6 +377,7 @@ mod tests {
             series: (1, u32::MAX - 1),
             ts: (i64::MIN, -1),
             sequence: (5, u64::MAX),
+            applied: 88,
             points: 2,
             raw_bytes: u64::MAX,
             shares: vec![(3, 1), (7, 4), (300, 5)],
@@ -366,6 +392,11 @@ mod tests {
             definitions: vec![1, 2, 3],
             added: vec![part],
             dropped: vec![3, 4],
+            deletions: vec![
+                Arc::new(tombstone(70, &[4, 5, 900], (i64::MIN, 5), None)),
+                Arc::new(tombstone(77, &[1], (-5, i64::MAX), Some(&[0, 9]))),
+            ],
+            ended: vec![69],
         };
         assert_eq!(Edit::read(&edit.encode(), MANIFEST_VERSION), Ok(edit.clone()));
         let mut longer = edit.encode();

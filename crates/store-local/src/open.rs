@@ -24,7 +24,8 @@ use crate::part::{Part, PartInfo};
 use crate::report::RecoveryReport;
 use crate::row::{KeyId, read_field};
 use crate::series_file::SeriesFile;
-use crate::series_state::Origin;
+use crate::series_state::{NO_TABLE, Origin};
+use crate::tombstone::{Tombstones, read_tombstone};
 use crate::version::Version;
 use crate::workers::{Committer, CommitterState, Compactor, Flusher};
 
@@ -58,7 +59,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, dir: &Path, mut options: Options) -> Res
     // A flush, so that later recoveries do not read the damaged log again.
     state.flusher.requested = u64::from(!report.damages.is_empty() || report.torn_tail.is_some());
     report.parts = manifest.parts.len() as u64;
-    report.series = state.catalog.series.read().len() as u64;
+    report.series = state.catalog.series.read().live() as u64;
     let next_segment = end.next_segment;
     let segments = Segments::new(end.live, end.spares);
     let core = Core::new(disk, layout, options, state, segments, sequence, (manifest, next_part));
@@ -105,6 +106,8 @@ fn open_files(
             (Manifest::create(disk, layout, series.bytes)?, series)
         }
     };
+    manifest.state.deletions.iter().for_each(|deletion| state.tombstones.add_saved(deletion.clone()));
+    state.tombstones.saved(manifest.state.covered.sequence, &[]);
     let parts = manifest.parts.values();
     let parts = parts.map(|info| Part::new(info.clone(), layout.part(info.id)));
     state.version = Arc::new(state.version.with(parts, &[]));
@@ -120,12 +123,15 @@ fn check_names(layout: &Layout, manifest: &Manifest, catalog: &Catalog) -> Resul
             || info.series.1 as usize >= series
             || info.series.0 > info.series.1
     };
-    match manifest.parts.values().find(|info| unknown(info)) {
+    let part = manifest.parts.values().find(|info| unknown(info));
+    let part = part.map(|info| format!("part {} has a table or series that is not defined", info.id));
+    let deletion = manifest.state.deletions.iter().find(|deletion| !deletion.is_defined(catalog));
+    let deletion = deletion.map(|deletion| {
+        format!("the deletion with the sequence {} has a table or key that is not defined", deletion.sequence)
+    });
+    match part.or(deletion) {
         None => Ok(()),
-        Some(info) => {
-            let reason = format!("part {} has a table or series that is not defined", info.id);
-            Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason })
-        }
+        Some(reason) => Err(StoreError::Corrupt { path: layout.manifest(), offset: 0, reason }),
     }
 }
 
@@ -200,6 +206,7 @@ fn empty_state() -> State {
         pending: Pending::new(0, 1),
         latest: LatestPool::default(),
         version: Arc::new(Version::default()),
+        tombstones: Tombstones::default(),
         memory: MemoryUse::default(),
         committer: Committer { state: CommitterState::Working, sync_wanted: false, ended: false },
         flusher: Flusher::default(),
@@ -231,6 +238,7 @@ impl Replay for MemoryReplay<'_> {
         match entry {
             Entry::Row { series, ts, body } => self.row(series, ts, body, sequence),
             Entry::Run(run) => self.run(&run, sequence, covered),
+            Entry::Deletion { .. } | Entry::DroppedSeries { .. } => self.deletion(entry, sequence),
             definition => {
                 let catalog = &mut self.state.catalog;
                 let applied = catalog.apply_unsaved(definition).map(drop);
@@ -240,6 +248,10 @@ impl Replay for MemoryReplay<'_> {
                     catalog.apply_unsaved(definition).map(drop)
                 });
                 self.state.follow_catalog(Origin::Before);
+                if let Entry::DroppedTable { table } = definition {
+                    let dropped = self.state.catalog.series.read().all_of(table);
+                    self.state.forget_series(&dropped);
+                }
                 applied.map_err(|malformed| malformed.0)
             }
         }
@@ -249,6 +261,9 @@ impl Replay for MemoryReplay<'_> {
 impl MemoryReplay<'_> {
     fn row(&mut self, series: u32, ts: i64, body: &[u8], sequence: Sequence) -> Result<(), &'static str> {
         self.check(series, body)?;
+        if self.is_dropped(series) {
+            return Ok(());
+        }
         let State { series: all, tables, next_chunk, memory, .. } = &mut *self.state;
         let of_series = &mut all[series as usize];
         let chunk = tables[of_series.table as usize].open_chunk(self.chunk_rows, next_chunk, memory);
@@ -265,7 +280,7 @@ impl MemoryReplay<'_> {
         let mut refused = Ok(());
         for (index, (series, ts, value)) in run.rows().enumerate() {
             let sequence = sequence + index as u64;
-            if sequence <= covered {
+            if sequence <= covered || self.is_dropped(series) {
                 continue;
             }
             if let Err(reason) = self.check_column(series, run.key, FieldType::F64) {
@@ -287,11 +302,30 @@ impl MemoryReplay<'_> {
         refused
     }
 
+    /// Takes a deletion. Those of the manifest come again.
+    fn deletion(&mut self, entry: Entry<'_>, sequence: Sequence) -> Result<(), &'static str> {
+        let tombstone = read_tombstone(sequence, entry).map_err(|malformed| malformed.0)?;
+        if !tombstone.is_defined(&self.state.catalog) {
+            return Err("a deletion's table or key is not defined");
+        }
+        if tombstone.ends_series {
+            self.state.catalog.apply(entry).map_err(|malformed| malformed.0)?;
+            self.state.forget_series(&tombstone.series);
+        }
+        self.state.add_tombstone(tombstone);
+        Ok(())
+    }
+
+    /// Whether the manifest says that the series of a row in the log was dropped.
+    fn is_dropped(&self, series: u32) -> bool {
+        self.state.series.get(series as usize).is_some_and(|series| series.table == NO_TABLE)
+    }
+
     /// Checks that every later read of a row will succeed. Otherwise the row does not enter memory.
     fn check(&self, series: u32, body: &[u8]) -> Result<(), &'static str> {
         self.state.series.get(series as usize).ok_or("a row's series is not defined")?;
         let mut reader = Reader::new(body);
-        while !reader.is_empty() {
+        while !reader.is_empty() && !self.is_dropped(series) {
             let (key, value) = read_field(&mut reader).map_err(|malformed| malformed.0)?;
             self.check_column(series, key, value.field_type())?;
         }
@@ -312,6 +346,7 @@ mod tests {
     use crate::disk::real::RealDisk;
     use crate::manifest::Edit;
     use crate::part::PartLayout;
+    use crate::tombstone::Tombstone;
 
     /// Opens a store whose manifest names this part, with correct checksums.
     fn open_with(info: PartInfo) -> Option<StoreError> {
@@ -328,6 +363,25 @@ mod tests {
     }
 
     #[test]
+    fn a_deletion_of_an_unknown_table_or_key_is_refused() {
+        for (table, keys) in [(1, None), (0, Some(vec![0]))] {
+            let dir = tempfile::tempdir().unwrap();
+            let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+            let options = Options { preallocate: false, ..Options::default() };
+            drop(open(disk.clone(), dir.path(), options.clone()).unwrap());
+            let mut definitions = Vec::new();
+            Entry::Table { id: 0, name: "t" }.put(&mut definitions);
+            let mut manifest = Manifest::open(disk.as_ref(), &Layout::new(dir.path())).unwrap().unwrap();
+            let one = Tombstone { table, keys, ..Tombstone::of_series(1, 0, [0].into_iter().collect()) };
+            let series_bytes = manifest.state.series_bytes;
+            let deletions = vec![Arc::new(one)];
+            manifest.append(Edit { definitions, series_bytes, deletions, ..Edit::default() }).unwrap();
+            let refused = open(disk, dir.path(), options).err().unwrap().to_string();
+            assert!(refused.contains("manifest") && refused.contains("not defined"), "{refused}");
+        }
+    }
+
+    #[test]
     fn a_part_of_an_unknown_table_or_series_is_refused_before_anything_is_made_for_it() {
         let part = |table, series| PartInfo {
             id: 1,
@@ -339,6 +393,7 @@ mod tests {
             series,
             ts: (0, 0),
             sequence: (1, 1),
+            applied: 0,
             points: 0,
             raw_bytes: 0,
             shares: Vec::new(),

@@ -14,8 +14,9 @@ use crate::disk::DiskFile;
 pub(crate) const FILE_HEADER_BYTES: usize = 16;
 /// Bytes before the payload of a record.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
-/// The version of the manifests that the store writes. Version 4 has dropped keys; everything else is as in version 3.
-pub(crate) const MANIFEST_VERSION: u32 = 4;
+/// The version of the manifests that the store writes. Version 4 has dropped keys, version 5 deletions; everything else is
+/// as in version 3.
+pub(crate) const MANIFEST_VERSION: u32 = 5;
 const RECORD_MAGIC: [u8; 4] = *b"TREC";
 
 /// The kinds of files that consist of records.

@@ -17,6 +17,7 @@ pub(crate) struct SeriesState {
     newest_ts: i64,
     /// The newest value, or its index in the pool.
     newest_bits: u64,
+    /// [`NO_TABLE`] when the series was dropped, so that appends and reads do not know it.
     pub(crate) table: u32,
     newest_key: u16,
     newest: LatestCache,
@@ -45,6 +46,9 @@ pub(crate) enum Origin {
     /// Yes: log, series file or parts have it.
     Before,
 }
+
+/// A table number that no table has.
+pub(crate) const NO_TABLE: u32 = u32::MAX;
 
 const ROW_BITS: u32 = 16;
 const _: () = assert!(crate::part::rows::CHUNKS_MAX <= 1 << ROW_BITS, "a chunk's row numbers fit");
@@ -148,16 +152,17 @@ impl SeriesState {
         }
     }
 
-    /// Drops the values if one of them is older than `oldest`. The next read loads them again.
-    pub(crate) fn forget_older(&mut self, oldest: i64, pool: &mut LatestPool) {
-        let has_older = match self.newest {
+    /// Drops the values if one of them has a time in a half-open range. The next read loads them again.
+    pub(crate) fn forget_within(&mut self, (start, end): (i64, i64), pool: &mut LatestPool) {
+        let is_within = |ts: i64| start <= ts && ts < end;
+        let has_any = match self.newest {
             LatestCache::NotCached | LatestCache::NoRow => false,
-            LatestCache::Bool | LatestCache::I64 | LatestCache::F64 => self.newest_ts < oldest,
+            LatestCache::Bool | LatestCache::I64 | LatestCache::F64 => is_within(self.newest_ts),
             LatestCache::Pool => {
-                pool.get(self.newest_bits as usize).entries().iter().any(|entry| entry.ts < oldest)
+                pool.get(self.newest_bits as usize).entries().iter().any(|entry| is_within(entry.ts))
             }
         };
-        if has_older {
+        if has_any {
             if self.newest == LatestCache::Pool {
                 pool.remove(self.newest_bits as usize);
             }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, TableName, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    ByteProgress, CheckReport, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan,
-    ScannedBlock, Sequence, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot, TableStatus,
+    ByteProgress, CheckReport, Deletion, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher,
+    Scan, ScannedBlock, Sequence, SeriesSet, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot,
+    TableStatus,
 };
 
 use crate::append::NewColumns;
@@ -211,6 +212,21 @@ impl Store for LocalStore {
         self.core.drop_key(table, key)
     }
 
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.delete_rows(deletion, durability)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.delete_series(series, durability)
+    }
+
+    fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.drop_table(table)
+    }
+
     fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.core.ttl(table)
     }
@@ -230,14 +246,15 @@ impl Store for LocalStore {
             sealed: state.sealed.as_ref().map(ToString::to_string),
             busy: state.stalled.iter().flatten().next().map(stall_reason).or(busy.cloned()),
             flush_held: held,
-            tables: state.catalog.tables.len() as u64,
-            series: self.core.series.read().len() as u64,
+            tables: state.catalog.live_tables() as u64,
+            series: self.core.series.read().live() as u64,
             rows_appended: state.rows_appended,
             log_pending_bytes: state.pending.bytes() as u64,
             log_bytes,
             memtable_bytes: (state.memory.active + state.memory.flushing) as u64,
             parts,
             part_bytes,
+            deletions: state.tombstones.all().count() as u64,
             parts_per_table_max: state.version.parts_per_table(),
             parts_overlap_max: state.version.overlap() as u64,
         }

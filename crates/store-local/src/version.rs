@@ -47,6 +47,11 @@ impl Version {
         self.narrow.parts.iter().filter(move |part| part.info.may_have(table)).chain(self.wide(table))
     }
 
+    /// The narrow parts, oldest first.
+    pub(crate) fn narrow(&self) -> &[Arc<Part>] {
+        &self.narrow.parts
+    }
+
     /// The wide parts of one table, oldest first.
     pub(crate) fn wide(&self, table: u32) -> &[Arc<Part>] {
         self.tables.get(table as usize).map_or(&[], |family| &family.parts)

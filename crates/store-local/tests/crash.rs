@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{SeriesKey, Timestamp, Value};
+use model::{SeriesKey, TimeRange, Timestamp, Value};
 use parking_lot::Mutex;
 use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
-use store::{Durability, Store};
+use store::{Deletion, Durability, Store};
 use store_local::{Disk, Options};
 use testkit::{Act, FaultyDisk, SlowDisk, Survivors};
 
@@ -28,6 +28,29 @@ struct Ledger {
     again_acked: BTreeMap<i64, i64>,
     /// Values up to this number were dropped, and the drop is acked.
     again_dropped: i64,
+    erased: Erased,
+}
+
+/// Rows of a device whose rows are deleted again and again.
+#[derive(Debug, Default, Clone)]
+struct Erased {
+    /// By time, the newest value that was sent, and the newest that is acked.
+    sent: BTreeMap<i64, i64>,
+    acked: BTreeMap<i64, i64>,
+    /// Whether a deletion of all these rows was sent and is not acked.
+    is_deleting: bool,
+    /// Values up to this number were deleted, and the deletion is acked.
+    deleted: i64,
+}
+
+impl Erased {
+    fn check(&self, found: &BTreeMap<i64, i64>, when: &str) {
+        let deleted = self.deleted;
+        assert!(found.values().all(|n| *n > deleted), "{when}: {found:?} were deleted with {deleted}");
+        let kept = self.acked.iter().filter(|(ts, n)| found.get(ts).is_some_and(|found| found >= n)).count();
+        let is_whole = kept == self.acked.len() || kept == 0 && self.is_deleting;
+        assert!(is_whole, "{when}: {found:?} of {:?}", self.acked);
+    }
 }
 
 const DEVICES: [&str; 3] = ["a", "b", "c"];
@@ -56,6 +79,43 @@ impl Ledger {
     fn ack_all(&mut self) {
         self.acked = self.sent.iter().map(|(row, numbers)| (*row, numbers.len())).collect();
         self.again_acked = self.again.clone();
+        self.erased.acked = self.erased.sent.clone();
+    }
+
+    /// Writes a row of the device `erased` without waiting for it.
+    fn put_erased(&mut self, store: &store_local::LocalStore, ts: i64) -> Option<()> {
+        let series = store.series(&self.key("erased")).ok()?;
+        self.next += 1;
+        self.erased.sent.insert(ts, self.next);
+        put(store, series, ts, self.value(self.next), Durability::Memory).ok().map(drop)
+    }
+
+    /// Deletes all rows of the device `erased`. Until the deletion is acked they may all be there or none.
+    fn erase(&mut self, store: &store_local::LocalStore) -> Option<()> {
+        let series_key = self.key("erased");
+        let series = store.series(&series_key).ok()?;
+        let deletion = Deletion::of_series(series, TimeRange::ALL).ok()?;
+        self.erased.is_deleting = true;
+        self.erased.sent.clear();
+        let ticket = match self.next % 3 {
+            // With tables that share parts the device has a table of its own.
+            0 if self.narrow => store.drop_table(series_key.table()).ok().map(|_| 0)?,
+            0 | 1 => store.delete_series(&deletion.series, Durability::Fsync).ok()?,
+            _ => store.delete_rows(&deletion, Durability::Fsync).ok()?,
+        };
+        if !reached(store, Durability::Fsync, ticket) {
+            return None;
+        }
+        self.erased.acked.clear();
+        self.erased.deleted = self.next;
+        self.erased.is_deleting = false;
+        Some(())
+    }
+
+    /// The rows of the device `erased`.
+    fn found_erased(&self, store: &store_local::LocalStore) -> Option<BTreeMap<i64, i64>> {
+        let series = store.find_series(&self.key("erased"));
+        Some(series.map(|series| numbers(store, series)).transpose().ok()?.into_iter().flatten().collect())
     }
 
     /// Drops the key `again`. Until the drop is acked its values may be there or not.
@@ -93,6 +153,9 @@ impl Ledger {
                 self.acked.insert((device, ts), place + 1);
             }
         }
+        let found = self.found_erased(store)?;
+        self.erased.check(&found, "served after a kill");
+        (self.erased.sent, self.erased.acked, self.erased.is_deleting) = (found.clone(), found, false);
         Some(())
     }
 
@@ -100,6 +163,7 @@ impl Ledger {
     /// one.
     fn check(&self, store: &store_local::LocalStore, when: &str) {
         self.check_again(store, when);
+        self.erased.check(&self.found_erased(store).unwrap(), when);
         for device in DEVICES {
             let key = self.key(device);
             let found = match store.find_series(&key) {
@@ -139,6 +203,12 @@ fn workload(disk: &(impl Disk + Clone), options: &Options, ledger: &mut Ledger) 
                 let n = ledger.send(device, day + round * 10 + step);
                 let class = Durability::ALL[(n % 3) as usize];
                 put(&store, series, day + round * 10 + step, ledger.value(n), class).ok()?;
+            }
+            // Rows of one moment after the other, some of them in the chunk of the deletion, some in parts.
+            ledger.put_erased(&store, step % 3)?;
+            if step % 5 == 3 {
+                ledger.erase(&store)?;
+                ledger.put_erased(&store, step % 3)?;
             }
             let series = store.series(&ledger.key("a")).ok()?;
             let n = ledger.send("a", step);

@@ -8,6 +8,7 @@ mod contract;
 mod crash;
 mod damage;
 mod deletion;
+mod deletion_of_rows;
 mod faults;
 mod fixtures;
 mod last_row;

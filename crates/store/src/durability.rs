@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A position in the order of all appended rows. Sequences grow by one per row and are never used twice.
+/// A position in the order of all appended rows and of deletions. Sequences grow by one per row or deletion and are never
+/// used twice.
 pub type Sequence = u64;
 
 /// Durability classes. They differ in the events that may lose acknowledged rows.

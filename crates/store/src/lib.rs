@@ -7,6 +7,7 @@
 pub mod backup;
 pub mod check;
 pub mod conformance;
+pub mod deletion;
 pub mod durability;
 pub mod error;
 pub mod files;
@@ -16,6 +17,7 @@ pub mod read;
 pub mod table;
 
 pub use check::{ByteProgress, CheckReport, Finding, Severity};
+pub use deletion::Deletion;
 pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
 pub use error::{Blame, StoreError, is_transient};
 pub use files::{StoreFile, StoreFiles};
@@ -153,6 +155,42 @@ pub trait Store: Send + Sync + 'static {
     /// [`DROPPED_KEYS_PER_TABLE_MAX`](model::limits::DROPPED_KEYS_PER_TABLE_MAX). After an error the key may be dropped or not.
     fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError>;
 
+    /// Deletes rows, or the values of some keys, that the store has now. Returns the sequence of the deletion: it is as
+    /// durable as `durability` says when [`Progress::reached`] for that class is at or past it. Never waits for a disk.
+    ///
+    /// Reads do not find the rows from now on; a snapshot that a reader holds keeps them. A row that is appended later stays,
+    /// whatever its time. A row whose values were all deleted by keys stays a row without values, as after
+    /// [`drop_key`](Self::drop_key). A deletion that is not durable yet is lost as a whole or not at all. The disk has the
+    /// bytes of deleted rows until the store rewrites the file that has them. A deletion of rows that do not exist costs
+    /// nothing, and keys that the table does not have change nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSeries`], [`StoreError::OverLimit`] when the series have several tables or the request is larger
+    /// than the log takes at once, and those of [`append`](Self::append). [`StoreError::Busy`] too when
+    /// [`DELETIONS_PER_TABLE_MAX`](model::limits::DELETIONS_PER_TABLE_MAX) deletions of the table still hide rows in files.
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError>;
+
+    /// Deletes series of one table, with all their rows. Returns the sequence of the deletion, as
+    /// [`delete_rows`](Self::delete_rows) does.
+    ///
+    /// No search finds the series from now on, and reads and writes of them get [`StoreError::UnknownSeries`]; a snapshot that a
+    /// reader holds keeps their rows. The same key makes a new series, with a new id and without rows. The table stays, also
+    /// without series. A deletion that is not durable yet is lost as a whole or not at all.
+    ///
+    /// # Errors
+    /// Those of [`delete_rows`](Self::delete_rows).
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError>;
+
+    /// Drops a table with its series, rows, columns and its time to live. The drop is durable when the call returns. Returns
+    /// `false` when there is no such table.
+    ///
+    /// The series end as with [`delete_series`](Self::delete_series). The same name makes a new table, which inherits nothing.
+    ///
+    /// # Errors
+    /// Those of [`append`](Self::append), and [`StoreError::OverLimit`] beyond
+    /// [`DROPPED_TABLES_MAX`](model::limits::DROPPED_TABLES_MAX). After an error the table may be dropped or not.
+    fn drop_table(&self, table: &TableName) -> Result<bool, StoreError>;
+
     /// Drops the rows that are older than their table keeps them, and returns their number.
     ///
     /// The store drops whole days (UTC): a day is dropped when all of it is older than [`table::oldest_kept`]. So the
@@ -220,6 +258,8 @@ pub struct StoreStatus {
     pub parts: u64,
     /// Bytes of all parts on disk.
     pub part_bytes: u64,
+    /// Number of deletions that still hide rows in memory or files.
+    pub deletions: u64,
     /// The largest number of parts of one table. Compaction keeps it down.
     pub parts_per_table_max: u64,
     /// The largest number of parts of one table that a read of one moment opens. Parts that are too large for a merge

@@ -203,10 +203,11 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// The columns. They do not change while the snapshot lives.
     fn columns(&self) -> &TableColumns;
 
-    /// An upper bound of the number of rows. A row that was written more than once may count more than once.
+    /// An upper bound of the number of rows. A row that was written more than once may count more than once, and a deleted
+    /// row may count.
     fn rows_max(&self) -> u64;
 
-    /// An estimate of the number of rows in a range, made without reading. It is 0 only if the range has no rows. It does
+    /// An estimate of the number of rows in a range, made without reading; deleted rows may count. It is 0 only if the range has no rows. It does
     /// not shrink when the range grows. For [`time_range`](Self::time_range) it is [`rows_max`](Self::rows_max).
     fn rows_within(&self, range: TimeRange) -> u64;
 
@@ -330,7 +331,8 @@ pub struct TableStatus {
     pub table: TableName,
     /// Number of series.
     pub series: u64,
-    /// Number of rows. A row that was written more than once may count more than once until it is compacted.
+    /// Number of rows. A row that was written more than once may count more than once until it is compacted. A deleted row
+    /// counts until the file that has it is rewritten.
     pub rows: u64,
     /// Number of points (fields of rows) in parts; `None` when the backend does not count them.
     pub points: Option<u64>,

@@ -3,6 +3,8 @@
 use hub::registry::{NewDevice, RegistryError};
 use hub::{AUDIT_TABLE, DEAD_LETTER_TABLE};
 
+use model::Namespace;
+
 use super::*;
 
 const PASSWORD: &str = "a long password";
@@ -79,6 +81,9 @@ async fn a_tenant_that_was_deleted_and_added_again_inherits_nothing() {
     assert!(hub.registry().device_by_token(&token).is_none());
     assert!(hub.registry().check_session(&session.token, Timestamp::from_micros(1)).is_err());
     assert!(hub.registry().authenticate("root@acme.example", PASSWORD).unwrap().is_none());
+    let left = fixture.store.tables().unwrap().into_iter().filter(|status| !status.table.is_in(&Namespace::DEFAULT));
+    assert_eq!(left.count(), 0, "the tables are gone");
+    assert_eq!(hub.drop_orphans().unwrap(), 0);
     let again = hub.add_tenant(&installation, "acme", "root@acme.example", PASSWORD).unwrap();
     let again = Caller::local(again.id);
     assert_ne!(first.tenant(), again.tenant());

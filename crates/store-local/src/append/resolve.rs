@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 use model::{Batch, FieldType, TableName, name};
 use store::{MissingColumn, StoreError};
 
-use super::scratch::NO_TABLE;
 use crate::catalog::check;
 use crate::core::State;
 use crate::entry::Entry;
-use crate::series_state::SeriesState;
+use crate::series_state::{NO_TABLE, SeriesState};
 
 /// How a store treats a batch that needs columns which its tables do not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +50,8 @@ pub(super) fn missing<'a>(
     let mut seen: HashSet<(u32, &str, FieldType)> = HashSet::new();
     let mut missing = Vec::new();
     for row in batch.rows() {
-        let series =
-            state.series.get(row.series().0 as usize).ok_or(StoreError::UnknownSeries(row.series()))?;
+        let series = state.series.get(row.series().0 as usize).filter(|series| series.table != NO_TABLE);
+        let series = series.ok_or(StoreError::UnknownSeries(row.series()))?;
         let table = &state.catalog.tables[series.table as usize];
         for field in row.fields() {
             let (key, field_type) = (field.key, field.value.field_type());

@@ -7,9 +7,7 @@ use model::{Batch, FieldType, RowRef};
 use crate::catalog::Table;
 use crate::chunk::Numbers;
 use crate::row::KeyId;
-
-/// A table number that no table has.
-pub(super) const NO_TABLE: u32 = u32::MAX;
+use crate::series_state::NO_TABLE;
 
 /// The result of the first pass over a batch.
 #[derive(Debug, Default)]

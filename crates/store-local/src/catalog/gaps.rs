@@ -2,6 +2,7 @@
 //!
 //! The names of a lost definition are unknown, so the store cannot serve its rows under them. It serves all other rows.
 
+use model::TableName;
 use model::limits::LOST_DEFINITIONS_MAX;
 
 use super::{Catalog, series};
@@ -13,7 +14,10 @@ impl Catalog {
     /// damage can explain, because then the number itself is wrong.
     pub(crate) fn fill_gaps(&mut self, entry: Entry<'_>) -> Result<(), Malformed> {
         match entry {
-            Entry::Table { id, .. } => self.fill_tables(id),
+            Entry::Table { id, name } => {
+                self.fill_tables(id)?;
+                self.drop_earlier_table(id, name)
+            }
             Entry::Column { table, key, name, .. } => {
                 self.fill_keys(table, key)?;
                 self.drop_earlier(table, key, name)
@@ -29,8 +33,13 @@ impl Catalog {
             }
             Entry::Ttl { table, .. } => self.fill_tables(table.saturating_add(1)),
             Entry::DroppedKey { table, key } => self.fill_keys(table, key.saturating_add(1)),
+            Entry::DroppedTable { table } | Entry::DroppedSeries { table, .. } => {
+                self.fill_tables(table.saturating_add(1))
+            }
             Entry::Retention { .. } => Ok(()),
-            Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
+            Entry::Row { .. } | Entry::Run(_) | Entry::Deletion { .. } => {
+                Err(Malformed("row or deletion among definitions"))
+            }
         }
     }
 
@@ -70,6 +79,16 @@ impl Catalog {
         match definitions.key(name) {
             Some(earlier) if key as usize == definitions.keys.len() => {
                 self.apply_unsaved(Entry::DroppedKey { table, key: earlier }).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Like [`drop_earlier`](Self::drop_earlier) for a new table.
+    fn drop_earlier_table(&mut self, id: u32, name: &str) -> Result<(), Malformed> {
+        match self.table(&TableName::from_canonical(name)) {
+            Some(table) if id as usize == self.tables.len() => {
+                self.apply_unsaved(Entry::DroppedTable { table }).map(drop)
             }
             _ => Ok(()),
         }

@@ -6,7 +6,8 @@
 //!
 //! A dropped key keeps its number and the physical names of its columns, because parts may still have them. A key that
 //! comes again under the same name is a new key: its columns have other physical names, and readers see them under the
-//! names that the dropped columns left free.
+//! names that the dropped columns left free. A dropped series and a dropped table keep their numbers too, and the same tags or the same
+//! name make a new series or table.
 
 mod gaps;
 mod ids;
@@ -29,7 +30,7 @@ pub(crate) use series::{SeriesIndex, tags};
 pub(crate) use slot::Slot;
 
 use crate::codec::{Malformed, Reader};
-use crate::entry::Entry;
+use crate::entry::{Entry, series_set};
 use crate::row::KeyId;
 
 /// Column of the series number in parts.
@@ -55,6 +56,7 @@ pub(crate) struct Catalog {
     unsaved: Vec<u8>,
     /// The time by which retention dropped rows last, as the manifest records it.
     pub(crate) retention: Option<i64>,
+    dropped_tables: usize,
     /// Number of definitions that [`fill_gaps`](Self::fill_gaps) has made up.
     stand_ins: usize,
 }
@@ -66,6 +68,7 @@ pub(crate) struct Table {
     pub(crate) tags: Vec<Tag>,
     /// How long the store keeps the rows, in microseconds; 0 means forever. `None` without a setting.
     pub(crate) ttl_us: Option<u64>,
+    pub(crate) dropped: bool,
     /// Key numbers. Each has a bit for every type that has a column.
     key_numbers: HashMap<Arc<str>, (KeyId, u8), RandomState>,
     /// Physical names in use, those of dropped keys among them.
@@ -153,6 +156,7 @@ impl Table {
             keys: Vec::new(),
             tags: Vec::new(),
             ttl_us: None,
+            dropped: false,
             key_numbers: HashMap::default(),
             taken: internal.into_iter().map(Arc::from).collect(),
             shown: HashMap::default(),
@@ -295,6 +299,28 @@ impl Catalog {
         Ok(true)
     }
 
+    /// Drops a table; `false` if there is none of this name. Calls `log` with the new definition.
+    pub(crate) fn drop_table(
+        &mut self,
+        name: &TableName,
+        log: &mut dyn FnMut(Entry<'_>),
+    ) -> Result<Option<u32>, StoreError> {
+        let Some(table) = self.table(name) else { return Ok(None) };
+        check("dropped tables", self.dropped_tables, limits::DROPPED_TABLES_MAX)?;
+        self.define(Entry::DroppedTable { table }, log).expect("BUG: the table is known");
+        Ok(Some(table))
+    }
+
+    /// The number of tables that are not dropped.
+    pub(crate) fn live_tables(&self) -> usize {
+        self.tables.len() - self.dropped_tables
+    }
+
+    /// Whether a table was dropped.
+    pub(crate) fn is_dropped(&self, table: u32) -> bool {
+        self.tables[table as usize].dropped
+    }
+
     /// Defines a table that [`table`](Self::table) did not find.
     pub(crate) fn create_table(
         &mut self,
@@ -302,7 +328,7 @@ impl Catalog {
         tables_max: usize,
         log: &mut dyn FnMut(Entry<'_>),
     ) -> Result<u32, StoreError> {
-        check("tables", self.tables.len(), tables_max)?;
+        check("tables", self.live_tables(), tables_max)?;
         let id = self.tables.len() as u32;
         self.define(Entry::Table { id, name: name.canonical() }, log)
             .expect("BUG: the next table number is free");
@@ -371,7 +397,11 @@ impl Catalog {
                     .ok_or(Malformed("dropped key of an unknown table"))?;
                 table.apply_dropped_key(key)
             }
-            Entry::Row { .. } | Entry::Run(_) => Err(Malformed("row among definitions")),
+            Entry::DroppedSeries { table, series } => self.apply_dropped_series(table, series),
+            Entry::DroppedTable { table } => self.apply_dropped_table(table),
+            Entry::Row { .. } | Entry::Run(_) | Entry::Deletion { .. } => {
+                Err(Malformed("row or deletion among definitions"))
+            }
         }
     }
 
@@ -429,6 +459,29 @@ impl Catalog {
         Ok(true)
     }
 
+    /// Series that the file of series is about to define may be among them.
+    fn apply_dropped_series(&mut self, table: u32, series: &[u8]) -> Result<bool, Malformed> {
+        if table as usize >= self.tables.len() {
+            return Err(Malformed("dropped series of an unknown table"));
+        }
+        Ok(self.series.write().drop_series(table, &series_set::decode(series)?))
+    }
+
+    fn apply_dropped_table(&mut self, table: u32) -> Result<bool, Malformed> {
+        let known =
+            self.tables.get_mut(table as usize).ok_or(Malformed("dropped table that is not known"))?;
+        if std::mem::replace(&mut known.dropped, true) {
+            return Ok(false);
+        }
+        self.dropped_tables += 1;
+        let name = known.name.clone();
+        self.table_numbers.remove(&name);
+        let mut series = self.series.write();
+        let all = series.all_of(table);
+        series.drop_series(table, &all);
+        Ok(true)
+    }
+
     fn apply_series(&mut self, id: u32, table: u32, tags: &[u8]) -> Result<bool, Malformed> {
         let definitions = self.tables.get(table as usize).ok_or(TABLE_OF_SERIES_MISSING)?;
         let mut seen = [0; limits::TAGS_PER_SERIES_MAX];
@@ -442,7 +495,8 @@ impl Catalog {
             }
             *seen.get_mut(count).ok_or(Malformed("series with too many tags"))? = tag;
         }
-        self.series.write().insert(id, table, tags)
+        let dropped = definitions.dropped;
+        self.series.write().insert(id, table, tags, dropped)
     }
 }
 

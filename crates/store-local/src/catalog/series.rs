@@ -3,13 +3,15 @@
 //! A key is the table number and the encoded tags. All keys are in one arena. The hash tables have only numbers, and the
 //! text of a tag value is in the key of the first series that has the value.
 //!
-//! The store only adds series, so a number means the same series forever. A reader may release the lock at any time and
-//! continue later.
+//! A number means the same series forever: a dropped series keeps its key here, and is only left out of searches. So a reader
+//! may release the lock at any time and continue later.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use model::limits;
+use store::SeriesSet;
 
 use super::ids::Ids;
 use super::numbers::Numbers;
@@ -23,12 +25,16 @@ pub(crate) struct SeriesIndex {
     hasher: RandomState,
     /// By table number.
     pub(super) tables: Vec<TableIndex>,
+    /// The dropped series, which no search finds. Snapshots share the set.
+    dropped: Arc<SeriesSet>,
 }
 
 /// The series of one table.
 #[derive(Default)]
 pub(super) struct TableIndex {
     pub(super) all: Ids,
+    /// The number of dropped ones among them.
+    dropped: u64,
     /// By tag number. Tags that no series has may be missing.
     pub(super) tags: Vec<TagIndex>,
 }
@@ -113,6 +119,11 @@ impl SeriesIndex {
         self.keys.entries.len()
     }
 
+    /// The number of series that are not dropped.
+    pub(crate) fn live(&self) -> usize {
+        self.tables.iter().map(|index| index.all.len() - index.dropped).sum::<u64>() as usize
+    }
+
     /// The table of the series with this number; `None` if there is no such series.
     #[inline]
     pub(crate) fn table(&self, id: u32) -> Option<u32> {
@@ -121,7 +132,7 @@ impl SeriesIndex {
 
     /// The number of series of a table.
     pub(crate) fn count(&self, table: u32) -> u64 {
-        self.tables.get(table as usize).map_or(0, |index| index.all.len())
+        self.tables.get(table as usize).map_or(0, |index| index.all.len() - index.dropped)
     }
 
     /// The encoded tags of a series.
@@ -137,11 +148,39 @@ impl SeriesIndex {
 
     pub(super) fn find(&self, table: u32, tags: &[u8]) -> Option<u32> {
         let hash = self.hasher.hash_one((table, tags));
-        self.numbers.find(hash, |id| self.keys.is(id, table, tags))
+        self.numbers.find(hash, |id| self.keys.is(id, table, tags) && !self.dropped.contains(id))
     }
 
-    /// Adds a series whose tags are valid tags of its table. A known series changes nothing. Returns whether it was new.
-    pub(super) fn insert(&mut self, id: u32, table: u32, tags: &[u8]) -> Result<bool, Malformed> {
+    /// The dropped series.
+    pub(crate) fn dropped(&self) -> &Arc<SeriesSet> {
+        &self.dropped
+    }
+
+    /// Drops series of a table. They need not be known yet. Returns whether one of them was not dropped before.
+    pub(super) fn drop_series(&mut self, table: u32, series: &SeriesSet) -> bool {
+        let new = series - &*self.dropped;
+        let known = new.rank(self.len().saturating_sub(1) as u32);
+        if let Some(index) = self.tables.get_mut(table as usize).filter(|_| !self.keys.entries.is_empty()) {
+            index.dropped += known;
+        }
+        *Arc::make_mut(&mut self.dropped) |= &new;
+        !new.is_empty()
+    }
+
+    /// All series of a table, the dropped ones included.
+    pub(crate) fn all_of(&self, table: u32) -> SeriesSet {
+        self.tables.get(table as usize).map(|index| index.all.to_bitmap()).unwrap_or_default()
+    }
+
+    /// Adds a series whose tags are valid tags of its table. A known series changes nothing. Returns whether it was new. A
+    /// series of a dropped table is dropped at once.
+    pub(super) fn insert(
+        &mut self,
+        id: u32,
+        table: u32,
+        tags: &[u8],
+        dropped_table: bool,
+    ) -> Result<bool, Malformed> {
         if (id as usize) < self.len() {
             return match self.keys.is(id, table, tags) {
                 true => Ok(false),
@@ -151,9 +190,14 @@ impl SeriesIndex {
         if id as usize != self.len() {
             return Err(Malformed("series number out of order"));
         }
-        let Self { keys, numbers, hasher, tables } = self;
+        let Self { keys, numbers, hasher, tables, dropped } = self;
+        if dropped_table {
+            Arc::make_mut(dropped).insert(id);
+        }
+        let is_dropped = dropped.contains(id);
         let hash = hasher.hash_one((table, tags));
-        if numbers.find(hash, |id| keys.is(id, table, tags)).is_some() {
+        let is_same = |id| keys.is(id, table, tags) && !dropped.contains(id);
+        if !is_dropped && numbers.find(hash, is_same).is_some() {
             return Err(Malformed("series key defined twice"));
         }
         keys.push(table, tags);
@@ -162,6 +206,7 @@ impl SeriesIndex {
             tables.resize_with(table as usize + 1, TableIndex::default);
         }
         tables[table as usize].push(id, keys, hasher);
+        tables[table as usize].dropped += u64::from(is_dropped);
         Ok(true)
     }
 

@@ -1,5 +1,7 @@
 //! Checks the manifest, the definitions and the series file.
 
+use std::sync::Arc;
+
 use store::{Finding, StoreError};
 
 use super::checker::Checker;
@@ -7,6 +9,7 @@ use super::words;
 use crate::disk::OpenMode;
 use crate::manifest::ManifestContent;
 use crate::series_file::read_series;
+use crate::tombstone::Tombstone;
 
 const NOTHING_OPENS: &str =
     "The store does not open with it, so nothing is served. No other file is touched by it.";
@@ -33,10 +36,27 @@ impl Checker<'_, '_> {
         }
     }
 
+    /// Checks that the tables and keys of deletions are defined, and that the parts cover their sequences.
+    fn deletions(&self, manifest: &ManifestContent) -> Result<(), StoreError> {
+        let covered = manifest.state.covered.sequence;
+        let is_wrong = |of: &&Arc<Tombstone>| !of.is_defined(&self.catalog) || of.sequence > covered;
+        match manifest.state.deletions.iter().find(is_wrong) {
+            None => Ok(()),
+            Some(of) => {
+                let reason = format!(
+                    "the deletion with the sequence {} has a table or key that is not defined, or is newer than the parts",
+                    of.sequence
+                );
+                Err(StoreError::Corrupt { path: self.layout.manifest(), offset: 0, reason })
+            }
+        }
+    }
+
     /// Reads tables, columns, tags and series. `false` when they are damaged, so that rows cannot be compared with them.
     pub(super) fn definitions(&mut self, manifest: &ManifestContent) -> bool {
         let path = self.layout.manifest();
-        if let Err(error) = self.catalog.apply_all(&path, &manifest.state.definitions) {
+        let applied = self.catalog.apply_all(&path, &manifest.state.definitions);
+        if let Err(error) = applied.and_then(|()| self.deletions(manifest)) {
             self.fail(&error, NOTHING_OPENS, words::RESTORE);
             return false;
         }
@@ -50,8 +70,8 @@ impl Checker<'_, '_> {
         });
         self.meter.add(wanted);
         self.report.bytes += wanted;
-        self.report.tables = self.catalog.tables.len() as u64;
-        self.report.series = self.catalog.series.read().len() as u64;
+        self.report.tables = self.catalog.live_tables() as u64;
+        self.report.series = self.catalog.series.read().live() as u64;
         match read {
             Ok(found) => {
                 if found > wanted && !self.live {

@@ -124,6 +124,7 @@ impl Checker<'_, '_> {
             (ts.0 > ts.1 || series.0 > series.1 || sequence.0 > sequence.1, "a range ends before it begins"),
             (ts.0 < partition.0 || !last_inside, "its times lie outside of its days"),
             (sequence.1 > covered, "it has rows that the log is still said to hold"),
+            (part.applied > covered, "it was made with deletions that the log is still said to hold"),
             (self.catalog.series.read().table(series.1).is_none(), "its last series is not defined"),
             (
                 block_crcs.len() as u64 != bytes.div_ceil(BLOCK_BYTES as u64),

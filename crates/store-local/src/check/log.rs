@@ -13,6 +13,7 @@ use crate::log::recover::{Replay, Walk};
 use crate::manifest::ManifestContent;
 use crate::report::RecoveryReport;
 use crate::row::{KeyId, read_field};
+use crate::tombstone::read_tombstone;
 
 const LOST: &str = "The rows of these frames were acknowledged and are in no other file here; all other rows are served. \
      Definitions among them come back as \"lost ...\".";
@@ -47,8 +48,8 @@ impl Checker<'_, '_> {
         self.catalog = catalog;
         self.report.log_segments = recovery.segments;
         self.report.log_rows = recovery.rows;
-        self.report.series = self.catalog.series.read().len() as u64;
-        self.report.tables = self.catalog.tables.len() as u64;
+        self.report.series = self.catalog.series.read().live() as u64;
+        self.report.tables = self.catalog.live_tables() as u64;
         failed.iter().for_each(|error| self.unreadable(error));
         recovery.damages.iter().for_each(|damage| self.fail(damage, LOST, KEEP));
         if let Some(torn) = recovery.torn_tail.filter(|_| !self.live) {
@@ -85,13 +86,22 @@ impl Replay for Rows<'_> {
     fn replay(
         &mut self,
         entry: Entry<'_>,
-        _sequence: Sequence,
+        sequence: Sequence,
         _covered: Sequence,
     ) -> Result<(), &'static str> {
         match entry {
             Entry::Row { series, body, .. } => self.row(series, body),
             Entry::Run(run) => {
                 run.rows().try_for_each(|(series, _, _)| self.column(series, run.key, FieldType::F64))
+            }
+            Entry::Deletion { .. } | Entry::DroppedSeries { .. } => {
+                let tombstone = read_tombstone(sequence, entry).map_err(|malformed| malformed.0)?;
+                let known = tombstone.is_defined(self.catalog).then_some(());
+                known.ok_or("a deletion's table or key is not defined")?;
+                if tombstone.ends_series {
+                    self.catalog.apply(entry).map_err(|malformed| malformed.0)?;
+                }
+                Ok(())
             }
             definition => {
                 let applied = self.catalog.apply(definition).map(drop);

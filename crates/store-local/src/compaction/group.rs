@@ -23,7 +23,7 @@ impl Merge {
 
     /// Bytes that the merge rewrites for each part that it saves.
     pub(super) fn price(&self) -> u64 {
-        self.bytes() / (self.inputs.len() as u64 - 1)
+        self.bytes() / (self.inputs.len() as u64 - 1).max(1)
     }
 }
 

@@ -14,13 +14,15 @@
 //! Invariants:
 //! 1. A merge takes neighbours in the order of sequences of one group, and all parts between them (manifest.rs,
 //!    invariant 4).
-//! 2. A merge has at least two inputs, so an executed plan never comes again.
+//! 2. A merge has at least two inputs, and a rewrite (rewrite.rs) leaves no deletion that it was for. So an executed plan
+//!    never comes again.
 //! 3. The sum of the inputs of a merge does not exceed the largest part size.
 
 mod group;
 mod limits;
 mod plan;
 mod pressure;
+mod rewrite;
 #[cfg(test)]
 mod simulation;
 
@@ -29,3 +31,4 @@ pub use limits::Limits;
 pub(crate) use group::Merge;
 pub(crate) use plan::{MergePlan, choose};
 pub(crate) use pressure::{OverlapPressure, overlap_pressure};
+pub(crate) use rewrite::choose_rewrites;

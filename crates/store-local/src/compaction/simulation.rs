@@ -41,6 +41,7 @@ fn sized(id: u64, table: u32, partition: (i64, i64), size: (u64, u64), sequence:
         series: (0, 0),
         ts: partition,
         sequence,
+        applied: 0,
         points: 0,
         raw_bytes: 0,
         shares: Vec::new(),

@@ -3,6 +3,7 @@
 //! docs/format/README.md has the byte table. A definition (table, column, tag, series) always precedes its first use.
 
 mod run;
+pub(crate) mod series_set;
 
 use model::FieldType;
 
@@ -57,6 +58,23 @@ pub(crate) enum Entry<'a> {
         table: u32,
         key: KeyId,
     },
+    /// Rows with smaller sequences are deleted: encoded keys (none for whole rows) and series, and a half-open range of
+    /// times (tombstone/encoding.rs). It has a sequence, like a row.
+    Deletion {
+        table: u32,
+        ts: (i64, i64),
+        keys: &'a [u8],
+        series: &'a [u8],
+    },
+    /// An encoded set of series is gone, with all rows. In the log it has a sequence, like a row.
+    DroppedSeries {
+        table: u32,
+        series: &'a [u8],
+    },
+    /// The table is gone, with its series and rows; its number is not used again.
+    DroppedTable {
+        table: u32,
+    },
 }
 
 const TABLE: u8 = 1;
@@ -68,6 +86,9 @@ const RUN: u8 = 6;
 const TTL: u8 = 7;
 const RETENTION: u8 = 8;
 const DROPPED_KEY: u8 = 9;
+const DELETION: u8 = 10;
+const DROPPED_SERIES: u8 = 11;
+const DROPPED_TABLE: u8 = 12;
 
 /// The smallest number of rows for which a run is shorter than single rows.
 pub(crate) const RUN_ROWS_MIN: usize = 2;
@@ -125,6 +146,26 @@ impl<'a> Entry<'a> {
                 put_varint(out, table.into());
                 put_varint(out, key.into());
             }
+            Self::Deletion { table, ts, keys, series } => {
+                out.push(DELETION);
+                put_varint(out, table.into());
+                put_zigzag(out, ts.0);
+                put_zigzag(out, ts.1);
+                for bytes in [keys, series] {
+                    put_varint(out, bytes.len() as u64);
+                    out.extend_from_slice(bytes);
+                }
+            }
+            Self::DroppedSeries { table, series } => {
+                out.push(DROPPED_SERIES);
+                put_varint(out, table.into());
+                put_varint(out, series.len() as u64);
+                out.extend_from_slice(series);
+            }
+            Self::DroppedTable { table } => {
+                out.push(DROPPED_TABLE);
+                put_varint(out, table.into());
+            }
             Self::Row { series, ts, body } => {
                 out.push(ROW);
                 put_varint(out, series.into());
@@ -136,10 +177,10 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The number of rows in the entry.
-    pub(crate) fn rows(&self) -> u64 {
+    /// The number of sequences that the entry takes: one for each row, and one for a deletion of rows or series.
+    pub(crate) fn sequences(&self) -> u64 {
         match self {
-            Self::Row { .. } => 1,
+            Self::Row { .. } | Self::Deletion { .. } | Self::DroppedSeries { .. } => 1,
             Self::Run(run) => run.len() as u64,
             Self::Table { .. }
             | Self::Column { .. }
@@ -147,7 +188,8 @@ impl<'a> Entry<'a> {
             | Self::Series { .. }
             | Self::Ttl { .. }
             | Self::Retention { .. }
-            | Self::DroppedKey { .. } => 0,
+            | Self::DroppedKey { .. }
+            | Self::DroppedTable { .. } => 0,
         }
     }
 
@@ -175,6 +217,14 @@ impl<'a> Entry<'a> {
             TTL => Self::Ttl { table: reader.index()?, ttl_us: reader.varint()? },
             RETENTION => Self::Retention { ts: reader.zigzag()? },
             DROPPED_KEY => Self::DroppedKey { table: reader.index()?, key: reader.index()? },
+            DELETION => Self::Deletion {
+                table: reader.index()?,
+                ts: (reader.zigzag()?, reader.zigzag()?),
+                keys: reader.blob()?,
+                series: reader.blob()?,
+            },
+            DROPPED_SERIES => Self::DroppedSeries { table: reader.index()?, series: reader.blob()? },
+            DROPPED_TABLE => Self::DroppedTable { table: reader.index()? },
             _ => return Err(Malformed("unknown entry kind")),
         })
     }
@@ -195,6 +245,9 @@ mod tests {
             Entry::Ttl { table: 300, ttl_us: u64::MAX },
             Entry::Retention { ts: -1 },
             Entry::DroppedKey { table: 1, key: 300 },
+            Entry::Deletion { table: 1, ts: (i64::MIN, i64::MAX), keys: &[5], series: &[0, 3] },
+            Entry::DroppedSeries { table: 1, series: &[7, 0] },
+            Entry::DroppedTable { table: 300 },
         ];
         let mut out = Vec::new();
         entries.iter().for_each(|entry| entry.put(&mut out));
@@ -203,6 +256,6 @@ mod tests {
             assert_eq!(Entry::read(&mut reader), Ok(entry));
         }
         assert!(reader.is_empty());
-        assert_eq!(Entry::read(&mut Reader::new(&[10])), Err(Malformed("unknown entry kind")));
+        assert_eq!(Entry::read(&mut Reader::new(&[13])), Err(Malformed("unknown entry kind")));
     }
 }

@@ -25,6 +25,7 @@ use crate::part::rows::{Partition, Sorted, partitions, sort_partition};
 use crate::part::schema::PartSchema;
 use crate::part::write::PartWriter;
 use crate::series_file::SeriesFile;
+use crate::tombstone::{Hidden, Tombstones, hidden_in, is_value_hidden};
 
 /// The memtable at one moment.
 struct Generation {
@@ -43,6 +44,8 @@ struct TableRows {
     /// Whether the rows go to a part that tables share.
     narrow: bool,
     chunks: Vec<Arc<Chunk>>,
+    /// By chunk, the tombstones that hide rows of it; empty when the table has no tombstones.
+    hidden: Vec<Hidden>,
 }
 
 /// Runs until the store is closed, sealed or dropped.
@@ -68,6 +71,7 @@ fn next_generation(core: &Core) -> Option<Generation> {
     state.memory.flushing = std::mem::take(&mut state.memory.active);
     let tables = state.tables.iter().enumerate().filter(|(_, memory)| !memory.flushing.is_empty());
     let catalog = &state.catalog;
+    let tables = tables.filter(|(table, _)| !catalog.tables[*table].dropped);
     let rows_of = |(table, memory): (usize, &TableMemory)| TableRows {
         table: table as u32,
         // A table with wide parts stays wide, because wide parts are newer than narrow ones (manifest.rs, invariant 4). A
@@ -77,6 +81,7 @@ fn next_generation(core: &Core) -> Option<Generation> {
             && catalog.tables[table].ttl_us.is_none()
             && state.version.wide(table as u32).is_empty(),
         chunks: memory.flushing.clone(),
+        hidden: hidden(&state.tombstones, table as u32, &memory.flushing),
     };
     let generation = Generation {
         tables: tables.map(rows_of).collect(),
@@ -124,28 +129,40 @@ fn flush(core: &Core, series: &mut SeriesFile, generation: Generation) -> Result
     Ok(())
 }
 
+/// By chunk of a table, the tombstones that hide rows of it; nothing when the table has no tombstones.
+fn hidden(tombstones: &Tombstones, table: u32, chunks: &[Arc<Chunk>]) -> Vec<Hidden> {
+    let Some(all) = tombstones.of(table) else { return Vec::new() };
+    chunks.iter().map(|chunk| hidden_in(all, chunk.sequences().1, &chunk.extent()?)).collect()
+}
+
 /// Writes all rows of a generation.
 fn make_parts(core: &Core, generation: &Generation) -> Result<Vec<PartInfo>, Abort> {
     let mut added = Vec::new();
     let parts_max = core.options.flush_parts_per_table_max;
     for rows in generation.tables.iter().filter(|rows| !rows.narrow) {
         for range in partitions(&rows.chunks, parts_max) {
-            let partition = sort_partition(&rows.chunks, range);
+            let partition = sort_partition(&rows.chunks, &rows.hidden, range);
             if !partition.is_empty() {
-                let id = core.next_part();
-                added.push(retry(core, || flush_wide(core, id, rows, &partition))?);
+                let plan = PartPlan {
+                    id: core.next_part(),
+                    partition: range,
+                    sequence: partition.sequence,
+                    applied: generation.sequence,
+                };
+                added.extend(retry(core, || flush_wide(core, plan, rows, &partition))?);
             }
         }
     }
     let narrow: Vec<&TableRows> = generation.tables.iter().filter(|rows| rows.narrow).collect();
     let chunks: Vec<Arc<Chunk>> = narrow.iter().flat_map(|rows| &rows.chunks).cloned().collect();
     for range in partitions(&chunks, parts_max) {
-        let sorted = narrow.iter().map(|rows| (*rows, sort_partition(&rows.chunks, range)));
+        let sorted = narrow.iter().map(|rows| (*rows, sort_partition(&rows.chunks, &rows.hidden, range)));
         let sorted: Vec<_> = sorted.filter(|(_, partition)| !partition.is_empty()).collect();
         let sequences = sorted.iter().map(|(_, partition)| partition.sequence);
         if let Some(sequence) = sequences.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))) {
-            let plan = PartPlan { id: core.next_part(), partition: range, sequence };
-            added.push(retry(core, || flush_narrow(core, plan, &sorted))?);
+            let applied = generation.sequence;
+            let plan = PartPlan { id: core.next_part(), partition: range, sequence, applied };
+            added.extend(retry(core, || flush_narrow(core, plan, &sorted))?);
         }
     }
     Ok(added)
@@ -172,28 +189,36 @@ fn retry<T>(core: &Core, mut step: impl FnMut() -> Result<T, Abort>) -> Result<T
 }
 
 /// Writes a part with the rows of one table and one range of days.
-fn flush_wide(core: &Core, id: u64, rows: &TableRows, partition: &Partition) -> Result<PartInfo, Abort> {
+fn flush_wide(
+    core: &Core,
+    plan: PartPlan,
+    rows: &TableRows,
+    partition: &Partition,
+) -> Result<Option<PartInfo>, Abort> {
     let stats = ColumnStats::of(&rows.chunks, &partition.rows);
     let schema = {
         let state = core.state.lock();
         PartSchema::with_stats(rows.table, &state.catalog.tables[rows.table as usize], &stats)
     };
-    let plan = PartPlan { id, partition: partition.range, sequence: partition.sequence };
-    make_part(core, plan, &schema, |writer| push_rows(writer, &rows.chunks, &partition.rows))
+    make_part(core, plan, &schema, |writer| push_rows(writer, rows, &partition.rows))
 }
 
 /// Writes a part with the rows of many tables and one range of days.
-fn flush_narrow(core: &Core, plan: PartPlan, tables: &[(&TableRows, Partition)]) -> Result<PartInfo, Abort> {
+fn flush_narrow(
+    core: &Core,
+    plan: PartPlan,
+    tables: &[(&TableRows, Partition)],
+) -> Result<Option<PartInfo>, Abort> {
     make_part(core, plan, &PartSchema::narrow(), |writer| {
         tables.iter().try_for_each(|(rows, partition)| {
             writer.table(rows.table);
-            push_rows(writer, &rows.chunks, &partition.rows)
+            push_rows(writer, rows, &partition.rows)
         })
     })
 }
 
-/// Writes the sorted rows of one table.
-fn push_rows(writer: &mut PartWriter<'_>, chunks: &[Arc<Chunk>], rows: &Sorted) -> Result<(), Abort> {
+/// Writes the sorted rows of one table, without hidden values.
+fn push_rows(writer: &mut PartWriter<'_>, of: &TableRows, rows: &Sorted) -> Result<(), Abort> {
     match rows {
         Sorted::Numbers(key, rows) => {
             for row in rows {
@@ -204,8 +229,11 @@ fn push_rows(writer: &mut PartWriter<'_>, chunks: &[Arc<Chunk>], rows: &Sorted) 
         Sorted::ChunkRows(rows) => {
             for row in rows {
                 writer.row(row.series, row.ts)?;
-                for (field, value) in chunks[row.chunk()].fields(row.row()) {
-                    writer.field(field, value);
+                let hidden = of.hidden.get(row.chunk()).unwrap_or(&None);
+                for (field, value) in of.chunks[row.chunk()].fields(row.row()) {
+                    if !is_value_hidden(hidden, row.series, row.ts, field) {
+                        writer.field(field, value);
+                    }
                 }
             }
         }

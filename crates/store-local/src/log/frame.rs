@@ -8,8 +8,8 @@ pub(crate) const FRAME_HEADER_BYTES: usize = 48;
 pub(crate) const FRAME_ALIGN: usize = 8;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"TACHOLOG";
-/// Version 2 has runs and version 3 dropped keys; everything else is as in version 1.
-const FORMAT_VERSION: u32 = 3;
+/// Version 2 has runs, version 3 dropped keys and version 4 deletions; everything else is as in version 1.
+const FORMAT_VERSION: u32 = 4;
 const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
 const FRAME_MAGIC: [u8; 4] = *b"TFRM";
 

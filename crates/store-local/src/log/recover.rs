@@ -43,8 +43,8 @@ pub(crate) struct LogEnd {
 
 /// Takes the recovered entries.
 pub(crate) trait Replay {
-    /// Takes an entry. `sequence` is the sequence of its first row, if it has rows. Rows up to `covered` are in parts. An
-    /// error names the missing definition.
+    /// Takes an entry. `sequence` is the sequence of its first row or of the deletion, if it is one of these. Rows up to
+    /// `covered` are in parts. An error names the missing definition.
     fn replay(&mut self, entry: Entry<'_>, sequence: Sequence, covered: Sequence)
     -> Result<(), &'static str>;
 }
@@ -286,18 +286,19 @@ impl<'a> Walk<'a> {
                     break;
                 }
             };
-            let rows = entry.rows();
-            let wanted = match rows {
+            let sequences = entry.sequences();
+            let wanted = match sequences {
                 0 => 0,
-                rows => (sequence + rows - 1).saturating_sub(self.covered.sequence).min(rows),
+                sequences => (sequence + sequences - 1).saturating_sub(self.covered.sequence).min(sequences),
             };
-            if rows == 0 || wanted > 0 {
+            if sequences == 0 || wanted > 0 {
                 match self.replay.replay(entry, sequence, self.covered.sequence) {
+                    Ok(()) if matches!(entry, Entry::Deletion { .. } | Entry::DroppedSeries { .. }) => {}
                     Ok(()) => self.report.rows += wanted,
                     Err(reason) => dropped = Some(reason),
                 }
             }
-            sequence += rows;
+            sequence += sequences;
         }
         let (Some(reason), false) = (dropped, self.hole) else { return };
         match self.definitions_missing {

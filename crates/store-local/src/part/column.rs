@@ -107,6 +107,11 @@ impl ColumnBuilder {
         }
     }
 
+    /// The rows that have a value.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = u32> {
+        (0..self.dense).chain(self.sparse.iter().copied())
+    }
+
     /// The values of a column of doubles; empty for other types.
     pub(crate) fn doubles(&self) -> &[f64] {
         match &self.values {

@@ -166,8 +166,13 @@ impl PartColumns {
         Ok(runs)
     }
 
-    /// The values of a field in a page, for the rows of the table that `row` belongs to; `None` if there are none.
-    pub(crate) fn field(&self, page: u32, slot: &Slot, row: u32) -> Result<Option<ArrayRef>, StoreError> {
+    /// The values of a field in a page, for some rows of one table; `None` if there are none.
+    pub(crate) fn field(
+        &self,
+        page: u32,
+        slot: &Slot,
+        rows: Range<u32>,
+    ) -> Result<Option<ArrayRef>, StoreError> {
         let narrow = &self.reader.narrow;
         if narrow.is_empty() {
             let column = self.reader.column(&slot.physical);
@@ -180,7 +185,9 @@ impl PartColumns {
         let group = self.reader.pages[page as usize].group as usize;
         for column in narrow.iter().filter(|column| !self.reader.is_empty(group, **column)) {
             let array = self.array(page, *column)?;
-            if array.is_valid(row as usize) {
+            let (start, length) = (rows.start as usize, rows.len());
+            // A row whose value was deleted has none.
+            if array.nulls().is_none_or(|nulls| nulls.slice(start, length).null_count() < length) {
                 return Ok(Some(array));
             }
         }

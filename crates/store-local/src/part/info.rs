@@ -1,5 +1,6 @@
 //! What the manifest records of a part, and its encoding there. docs/format/manifest.md.
 
+use crate::chunk::Extent;
 use crate::codec::{Malformed, Reader, put_varint, put_zigzag};
 
 /// The layout of a part.
@@ -26,6 +27,8 @@ pub(crate) struct PartInfo {
     pub(crate) series: (u32, u32),
     pub(crate) ts: (i64, i64),
     pub(crate) sequence: (u64, u64),
+    /// The part has no row that a deletion up to this sequence hides.
+    pub(crate) applied: u64,
     /// Number of fields of all rows; 0 when it is not known, because a program before version 3 wrote the part.
     pub(crate) points: u64,
     /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the length of a text. 0
@@ -73,6 +76,11 @@ impl PartInfo {
         u64::try_from(share.div_ceil(u128::from(self.rows.max(1)))).unwrap_or(u64::MAX)
     }
 
+    /// The smallest and largest series and time.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { series: self.series, ts: self.ts }
+    }
+
     /// Appends the encoded info.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let layout = match self.layout {
@@ -88,6 +96,7 @@ impl PartInfo {
         let series = (u64::from(self.series.0), u64::from(self.series.1));
         let numbers = [self.rows, self.bytes, series.0, series.1, self.sequence.0, self.sequence.1];
         numbers.into_iter().for_each(|number| put_varint(out, number));
+        put_varint(out, self.applied);
         put_varint(out, self.points);
         put_varint(out, self.raw_bytes);
         if self.layout == PartLayout::Narrow {
@@ -120,6 +129,7 @@ impl PartInfo {
         let (rows, bytes) = (reader.varint()?, reader.varint()?);
         let series = (reader.index()?, reader.index()?);
         let sequence = (reader.varint()?, reader.varint()?);
+        let applied = if version < 5 { 0 } else { reader.varint()? };
         let (points, raw_bytes) = if version < 3 { (0, 0) } else { (reader.varint()?, reader.varint()?) };
         let shares = match layout {
             PartLayout::Narrow if version >= 3 => read_shares(reader, tables)?,
@@ -140,6 +150,7 @@ impl PartInfo {
             series,
             ts,
             sequence,
+            applied,
             points,
             raw_bytes,
             shares,

@@ -6,6 +6,8 @@ use model::TimeRange;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
+use crate::chunk::Extent;
+
 /// Rows that are decoded at once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page {
@@ -19,6 +21,11 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// Smallest and largest series and time.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent { series: self.series, ts: self.ts }
+    }
+
     /// Whether all of its rows are in a range.
     pub(crate) fn is_within(&self, range: &TimeRange) -> bool {
         range.start.micros() <= self.ts.0 && self.ts.1 < range.end.micros()

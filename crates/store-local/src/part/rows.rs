@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::sort::{SortRow, sorted};
 use crate::chunk::{Chunk, Extent, Numbers};
 use crate::row::KeyId;
+use crate::tombstone::{Hidden, hides_values, is_hidden};
 
 /// The length of a partition in microseconds.
 pub(crate) const PARTITION_US: i64 = 86_400_000_000;
@@ -62,8 +63,6 @@ impl SortRow for NumberRow {
 
 /// The rows of one new part.
 pub(crate) struct Partition {
-    /// The range of time in microseconds, half-open.
-    pub(crate) range: (i64, i64),
     /// The sequences of all rows are between these two.
     pub(crate) sequence: (u64, u64),
     pub(crate) rows: Sorted,
@@ -117,27 +116,35 @@ pub(crate) fn partitions(chunks: &[Arc<Chunk>], parts_max: usize) -> Vec<(i64, i
     ranges.into_iter().map(|(start, end, _)| (start, end)).collect()
 }
 
-/// The sorted rows of one range of days, without the rows that have no fields.
-pub(crate) fn sort_partition(chunks: &[Arc<Chunk>], range: (i64, i64)) -> Partition {
+/// The sorted rows of one range of days, without the rows that have no fields and those that tombstones hide. `hidden` are
+/// the tombstones by chunk. Values that they hide are left in.
+pub(crate) fn sort_partition(chunks: &[Arc<Chunk>], hidden: &[Hidden], range: (i64, i64)) -> Partition {
     assert!(chunks.len() <= CHUNKS_MAX, "BUG: a flush begins before a table has this many chunks");
     // The end of the last day saturates; i64::MAX itself belongs to that day.
     let inside = move |ts: i64| range.0 <= ts && (ts < range.1 || range.1 == i64::MAX);
     let here = chunks.iter().filter(|chunk| chunk.times().iter().any(|ts| inside(*ts)));
     let sequence = here.map(|chunk| chunk.sequences());
     let sequence = sequence.fold((u64::MAX, 0), |(min, max), of| (min.min(of.0), max.max(of.1)));
+    let is_left = |chunk: usize, series, ts| {
+        inside(ts) && hidden.get(chunk).is_none_or(|of| !is_hidden(of, series, ts))
+    };
     let numbers: Option<Vec<Numbers<'_>>> = chunks.iter().map(|chunk| chunk.numbers()).collect();
+    // Numbers without their chunk do not tell which values are hidden.
+    let numbers = numbers.filter(|_| !hidden.iter().any(hides_values));
     let numbers = numbers.filter(|numbers| numbers.windows(2).all(|pair| pair[0].key == pair[1].key));
     let rows = match numbers {
         Some(numbers) if !numbers.is_empty() => {
-            let rows = || numbers.iter().flat_map(number_rows).filter(|row| inside(row.ts));
+            let of_chunk =
+                |(chunk, numbers)| number_rows(numbers).filter(move |row| is_left(chunk, row.series, row.ts));
+            let rows = || numbers.iter().enumerate().flat_map(of_chunk);
             Sorted::Numbers(numbers[0].key, sorted(rows))
         }
         _ => {
             let rows = || chunks.iter().enumerate().flat_map(|(number, chunk)| chunk_rows(number, chunk));
-            Sorted::ChunkRows(sorted(|| rows().filter(|row| inside(row.ts))))
+            Sorted::ChunkRows(sorted(|| rows().filter(|row| is_left(row.chunk(), row.series, row.ts))))
         }
     };
-    Partition { range, sequence, rows }
+    Partition { sequence, rows }
 }
 
 fn number_rows<'a>(numbers: &Numbers<'a>) -> impl Iterator<Item = NumberRow> + use<'a> {
@@ -173,7 +180,7 @@ mod tests {
     fn rows_sort_by_series_then_time_then_arrival() {
         let chunks = [chunk(&[(2, 5), (1, -5), (1, 7)]), chunk(&[(1, 7), (1, i64::MIN), (2, i64::MAX)])];
         let ranges = partitions(&chunks, 1);
-        let Sorted::ChunkRows(rows) = sort_partition(&chunks, ranges[0]).rows else {
+        let Sorted::ChunkRows(rows) = sort_partition(&chunks, &[], ranges[0]).rows else {
             panic!("rows that are no numbers");
         };
         let found: Vec<_> = rows.iter().map(|row| (row.series, row.ts, row.chunk, row.row)).collect();
@@ -196,7 +203,7 @@ mod tests {
         assert_eq!(partitions(&chunks, 100)[3], (3 * PARTITION_US, 4 * PARTITION_US));
         let shared = partitions(&chunks, 10);
         assert_eq!(shared.len(), 10);
-        let rows = |range| match sort_partition(&chunks, range).rows {
+        let rows = |range| match sort_partition(&chunks, &[], range).rows {
             Sorted::ChunkRows(rows) => rows.len(),
             Sorted::Numbers(..) => panic!("rows that are no numbers"),
         };
@@ -217,11 +224,11 @@ mod tests {
         let day = PARTITION_US;
         let chunks =
             [chunk(&[(2, 5, 0.0), (1, 7, 1.0)], 10), chunk(&[(1, 7, 2.0), (1, 6, 3.0), (1, day, 4.0)], 20)];
-        let found = sort_partition(&chunks, (0, day));
+        let found = sort_partition(&chunks, &[], (0, day));
         let Sorted::Numbers(4, rows) = found.rows else { panic!("numbers of key 4") };
         let rows: Vec<_> = rows.iter().map(|row| (row.series, row.ts, row.value)).collect();
         assert_eq!(rows, [(1, 6, 3.0), (1, 7, 1.0), (1, 7, 2.0), (2, 5, 0.0)]);
-        assert_eq!((found.range, found.sequence), ((0, day), (10, 22)));
-        assert_eq!(sort_partition(&chunks, (day, 2 * day)).sequence, (20, 22));
+        assert_eq!(found.sequence, (10, 22));
+        assert_eq!(sort_partition(&chunks, &[], (day, 2 * day)).sequence, (20, 22));
     }
 }

@@ -122,6 +122,7 @@ fn write_with(settings: PartSettings, schema: &PartSchema, rows: &Rows) -> Writt
         series: extent.series,
         ts: extent.ts,
         sequence: (1, 1),
+        applied: 0,
         points: 0,
         raw_bytes: 0,
         shares: Vec::new(),
@@ -205,7 +206,7 @@ fn check_cell<'a>(
         assert!(bounds.series.0 <= series && series <= bounds.series.1, "{bounds:?}");
         assert!(bounds.ts.0 <= *ts && *ts <= bounds.ts.1, "{bounds:?}");
         let array = |slot: &Slot| {
-            let array = columns.field(page, slot, row as u32).unwrap()?;
+            let array = columns.field(page, slot, row as u32..row as u32 + 1).unwrap()?;
             Some((slot.key, ValueColumn::new(&array, slot.field_type)))
         };
         let arrays: Vec<(u32, ValueColumn)> = slots.iter().filter_map(array).collect();

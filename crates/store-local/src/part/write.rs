@@ -113,6 +113,11 @@ impl<'a> PartWriter<'a> {
         })
     }
 
+    /// The schema of the part.
+    pub(crate) fn schema(&self) -> &'a PartSchema {
+        self.schema
+    }
+
     /// Sets the table of the next rows. For narrow parts, because a wide part has one table.
     pub(crate) fn table(&mut self, table: u32) {
         debug_assert!(
@@ -312,7 +317,7 @@ impl Columns {
                 }
             }
             PartLayout::Narrow => {
-                write_narrow_values(&self.tables, self.fields[0].doubles(), group)?;
+                write_narrow_values(&self.tables, &self.fields[0], group)?;
                 self.fields[0].clear();
             }
         }

@@ -11,6 +11,7 @@ use crate::core::{Core, State};
 use crate::latest::{Latest, Newest};
 use crate::part::{NEWEST, Part, Rank};
 use crate::row::KeyId;
+use crate::tombstone::{hidden_in, is_value_hidden};
 
 /// By key: the newest value so far, with the rank of its source.
 type Found = Vec<Option<(Newest, Rank)>>;
@@ -67,9 +68,13 @@ impl Core {
     ) -> Result<Vec<Newest>, StoreError> {
         let mut newest = Latest::new(false);
         for chunk in &snapshot.chunks {
+            let of_table = snapshot.tombstones.as_ref();
+            let hidden = of_table.and_then(|all| hidden_in(all, chunk.sequences().1, &chunk.extent()?));
             for row in chunk.rows_of(snapshot.series) {
+                let is_left =
+                    |field: &(KeyId, _)| !is_value_hidden(&hidden, snapshot.series, chunk.ts(row), field.0);
                 let mut hint = 0;
-                for (key, value) in chunk.fields(row) {
+                for (key, value) in chunk.fields(row).filter(is_left) {
                     hint = newest.update(hint, key, chunk.ts(row), value);
                 }
             }
@@ -106,7 +111,8 @@ impl Core {
         wanted.retain(|slot| columns.has(slot));
         let mut missing: Vec<KeyId> = wanted.iter().map(|slot| slot.key).collect();
         missing.dedup();
-        let only = Snapshot { chunks: Vec::new(), parts: vec![part.clone()], ..*snapshot };
+        let tombstones = snapshot.tombstones.clone();
+        let only = Snapshot { chunks: Vec::new(), parts: vec![part.clone()], tombstones, ..*snapshot };
         let mut reader = SeriesReader::new(self, &only, &wanted, TimeRange::ALL, Order::Descending, 1);
         while !missing.is_empty()
             && let Some(columns) = reader.next()?

@@ -19,8 +19,10 @@ use crate::chunk::{Chunk, Extent};
 use crate::core::{Core, State};
 use crate::part::Part;
 use crate::row::KeyId;
+use crate::series_state::NO_TABLE;
 use crate::table::plan::{Output, ReadPlan, sources};
 use crate::table::reader::TaskReader;
+use crate::tombstone::Hidden;
 use values::Columns;
 
 /// The smallest number of rows of the first batch of a scan. Each further batch has more rows.
@@ -32,6 +34,8 @@ struct Snapshot {
     series: u32,
     chunks: Vec<Arc<Chunk>>,
     parts: Vec<Arc<Part>>,
+    /// Those of the table.
+    tombstones: Hidden,
 }
 
 /// Reads the rows of one series by time, as columns.
@@ -63,8 +67,8 @@ impl SeriesReader {
             order: ReadOrder::Time(order),
             tag_runs: false,
         };
-        let tasks = plan
-            .tasks(sources(snapshot.table, &snapshot.parts, &snapshot.chunks), 1, || vec![snapshot.series]);
+        let sources = sources(snapshot.table, &snapshot.parts, &snapshot.chunks, &snapshot.tombstones);
+        let tasks = plan.tasks(sources, 1, || vec![snapshot.series]);
         let types = slots.iter().map(|slot| slot.field_type).collect();
         let reader = TaskReader::new(Arc::new(plan), Arc::new(Mutex::new(tasks)));
         let batch_rows_max = core.options.series_batch_rows.clamp(1, PART_PAGE_ROWS);
@@ -112,7 +116,8 @@ impl Core {
 
 fn table_of(state: &State, series: SeriesId) -> Result<u32, StoreError> {
     let id = usize::try_from(series.0).map_err(|_| StoreError::UnknownSeries(series))?;
-    state.series.get(id).map(|series| series.table).ok_or(StoreError::UnknownSeries(series))
+    let table = state.series.get(id).map(|series| series.table).filter(|table| *table != NO_TABLE);
+    table.ok_or(StoreError::UnknownSeries(series))
 }
 
 /// The slots of some keys.
@@ -159,9 +164,7 @@ fn snapshot(state: &mut State, series: u32, range: Option<TimeRange>) -> Snapsho
         table,
         series,
         chunks: chunks.filter(|chunk| chunk.extent().is_some_and(may_have)).cloned().chain(copy).collect(),
-        parts: parts
-            .filter(|part| may_have(Extent { series: part.info.series, ts: part.info.ts }))
-            .cloned()
-            .collect(),
+        parts: parts.filter(|part| may_have(part.info.extent())).cloned().collect(),
+        tombstones: state.tombstones.of(table).clone(),
     }
 }

@@ -15,6 +15,7 @@ use model::{TableName, Timestamp};
 use store::table::oldest_kept;
 use store::{Durability, StoreError};
 
+use crate::catalog::Table;
 use crate::change::Change;
 use crate::chunk::Chunk;
 use crate::core::{Core, State, TableMemory};
@@ -126,7 +127,9 @@ impl Core {
             let (version, oldest) = {
                 let mut state = self.state.lock();
                 let oldest = |ttl_us| self.effective_ttl(ttl_us).map(|ttl| oldest_kept(now, ttl).micros());
-                let tables = state.catalog.tables.iter().map(|table| oldest(table.ttl_us));
+                // A dropped table keeps nothing.
+                let of = |table: &Table| if table.dropped { Some(i64::MAX) } else { oldest(table.ttl_us) };
+                let tables = state.catalog.tables.iter().map(of);
                 let tables: Vec<Option<i64>> = tables.collect();
                 if state.flusher.requested == state.flusher.completed && have_passed(&state.tables, &tables) {
                     self.request_flush(&mut state);
@@ -171,7 +174,7 @@ impl Core {
             let Some(rest) = series.get_mut(next..).filter(|rest| !rest.is_empty()) else { return };
             for of in rest.iter_mut().take(LATEST_STEP) {
                 if let Ok(index) = tables.binary_search_by_key(&of.table, |(table, _)| *table) {
-                    of.forget_older(tables[index].1, latest);
+                    of.forget_within((i64::MIN, tables[index].1), latest);
                 }
             }
             next += LATEST_STEP;

@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::part::Part;
 use crate::part::columns::PartColumns;
 use crate::part::page::Page;
+use crate::tombstone::{Hidden, Mask, Tombstone, hidden_in, hide_rows, masked};
 
 /// The number of pages of a part from which on a read counts as a scan, whose arrays do not evict others.
 const PAGES_KEPT_MAX: usize = 64;
@@ -85,6 +86,8 @@ pub(crate) struct Block {
     ts: OnceLock<ArrayRef>,
     /// By slot; `None` when the source does not have the column.
     columns: Box<[OnceLock<Option<ArrayRef>>]>,
+    /// The values that tombstones hide.
+    masks: Vec<Mask>,
     content: Content,
 }
 
@@ -96,7 +99,7 @@ enum Content {
 impl Block {
     fn new(spans: Vec<RowSpan>, runs: Arc<[SeriesRun]>, slots: usize, content: Content) -> Self {
         let columns = (0..slots).map(|_| OnceLock::new()).collect();
-        Self { spans, runs, ts: OnceLock::new(), columns, content }
+        Self { spans, runs, ts: OnceLock::new(), columns, masks: Vec::new(), content }
     }
 
     /// The time column of all rows.
@@ -116,7 +119,20 @@ impl Block {
         Ok(self.ts()?.as_primitive::<TimestampMicrosecondType>().values())
     }
 
-    /// The column in a slot, of all rows of the table that is read.
+    /// Leaves out the rows that tombstones hide, and notes the hidden values. The block must have runs.
+    fn hide(&mut self, tombstones: &[Arc<Tombstone>]) -> Result<(), StoreError> {
+        let (spans, mut masks) = (std::mem::take(&mut self.spans), Vec::new());
+        let times = self.times()?;
+        let left = spans.into_iter().flat_map(|RowSpan { series, start, end }| {
+            let left = hide_rows(series, start..end, times, tombstones, &mut masks);
+            left.into_iter().map(move |rows| RowSpan { series, start: rows.start, end: rows.end })
+        });
+        let spans = left.collect();
+        (self.spans, self.masks) = (spans, masks);
+        Ok(())
+    }
+
+    /// The column in a slot, of all rows of the table that is read. Hidden values are null.
     pub(crate) fn column(
         &self,
         core: &Core,
@@ -128,7 +144,9 @@ impl Block {
         }
         match &self.content {
             Content::Page(columns, page) => {
-                let array = columns.field(*page, &slots[slot], self.spans[0].start)?;
+                let rows = self.spans[0].start..self.spans[self.spans.len() - 1].end;
+                let array = columns.field(*page, &slots[slot], rows)?;
+                let array = array.map(|array| masked(array, slots[slot].key, &self.masks));
                 Ok(self.columns[slot].get_or_init(|| array).as_ref())
             }
             Content::Rows(chunk, rows) => {
@@ -146,7 +164,9 @@ impl Block {
         let mut missing = Vec::new();
         for (index, slot) in slots.iter().enumerate() {
             match shared.then(|| core.arrays.get(&key(slot))).flatten() {
-                Some(Cached::Array(array)) => drop(self.columns[index].set(Some(array))),
+                Some(Cached::Array(array)) => {
+                    drop(self.columns[index].set(Some(masked(array, slot.key, &self.masks))));
+                }
                 _ => missing.push(index),
             }
         }
@@ -158,13 +178,18 @@ impl Block {
             if shared {
                 core.arrays.put(key(&slots[index]), Cached::Array(array.clone()), Keep::Always);
             }
-            let _ = self.columns[index].set(Some(array));
+            let _ = self.columns[index].set(Some(masked(array, slots[index].key, &self.masks)));
         }
     }
 }
 
 /// The blocks of a source, in the order of the scope.
-pub(crate) enum Blocks {
+pub(crate) struct Blocks {
+    kind: Kind,
+    hidden: Hidden,
+}
+
+enum Kind {
     Part { columns: Arc<PartColumns>, pages: VecDeque<u32> },
     Chunk(Option<Arc<Chunk>>),
 }
@@ -194,23 +219,46 @@ impl Blocks {
         let dense = scope.order == Order::Ascending && pages.len() * 2 > range.len();
         let ahead = if dense { range } else { 0..0 };
         let columns = PartColumns::new(part.info.id, reader, core.arrays.clone(), keep, ahead);
-        Ok(Self::Part { columns: Arc::new(columns), pages })
+        Ok(Self { kind: Kind::Part { columns: Arc::new(columns), pages }, hidden: None })
+    }
+
+    /// The only block of a chunk.
+    pub(crate) fn of_chunk(chunk: &Arc<Chunk>) -> Self {
+        Self { kind: Kind::Chunk(Some(chunk.clone())), hidden: None }
+    }
+
+    /// The same blocks without what these tombstones hide.
+    pub(crate) fn without(self, hidden: &Hidden) -> Self {
+        Self { hidden: hidden.clone(), ..self }
     }
 
     /// The next block that has a wanted row.
     pub(crate) fn next(&mut self, scope: &Scope, slots: usize) -> Result<Option<Block>, StoreError> {
-        match self {
-            Self::Chunk(chunk) => Ok(chunk.take().and_then(|chunk| chunk_block(chunk, scope, slots))),
-            Self::Part { columns, pages } => loop {
-                let page = match scope.order {
-                    Order::Ascending => pages.pop_front(),
-                    Order::Descending => pages.pop_back(),
-                };
-                let Some(page) = page else { return Ok(None) };
-                if let Some(block) = part_block(columns, page, scope, slots)? {
-                    return Ok(Some(block));
+        loop {
+            let (block, hidden) = match &mut self.kind {
+                Kind::Chunk(chunk) => {
+                    let Some(chunk) = chunk.take() else { return Ok(None) };
+                    (chunk_block(chunk, scope, slots), self.hidden.clone())
                 }
-            },
+                Kind::Part { columns, pages } => {
+                    let page = match scope.order {
+                        Order::Ascending => pages.pop_front(),
+                        Order::Descending => pages.pop_back(),
+                    };
+                    let Some(page) = page else { return Ok(None) };
+                    let of_page = self.hidden.as_ref();
+                    let extent = columns.reader.pages[page as usize].extent();
+                    let hidden = of_page.and_then(|all| hidden_in(all, 0, &extent));
+                    (part_block(columns, page, scope, slots, hidden.is_some())?, hidden)
+                }
+            };
+            let Some(mut block) = block else { continue };
+            if let Some(hidden) = hidden {
+                block.hide(&hidden)?;
+            }
+            if !block.spans.is_empty() {
+                return Ok(Some(block));
+            }
         }
     }
 }
@@ -220,11 +268,12 @@ fn part_block(
     number: u32,
     scope: &Scope,
     slots: usize,
+    needs_runs: bool,
 ) -> Result<Option<Block>, StoreError> {
     let page: &Page = &columns.reader.pages[number as usize];
     let all_times = page.is_within(&scope.range);
     let content = Content::Page(columns.clone(), number);
-    if all_times && !scope.runs && scope.series.has_all(page.series) {
+    if all_times && !scope.runs && !needs_runs && scope.series.has_all(page.series) {
         let span = RowSpan { series: page.series.0, start: 0, end: page.rows };
         return Ok(Some(Block::new(vec![span], Arc::default(), slots, content)));
     }

@@ -30,8 +30,9 @@ use crate::chunk::Chunk;
 use crate::core::Core;
 use crate::part::{Part, PartInfo, PartLayout};
 use crate::row::KeyId;
+use crate::tombstone::Hidden;
 use last_row::LastRowRead;
-use plan::{Output, ReadPlan, sources};
+use plan::{Output, ReadPlan, Source, sources};
 use reader::{LocalReader, TaskReader};
 
 /// A table at one moment.
@@ -45,6 +46,9 @@ pub(crate) struct LocalTable {
     parts: Vec<Arc<Part>>,
     /// Oldest first.
     chunks: Vec<Arc<Chunk>>,
+    tombstones: Hidden,
+    /// The series that were dropped before the snapshot.
+    dropped: Arc<SeriesSet>,
 }
 
 impl fmt::Debug for LocalTable {
@@ -78,7 +82,8 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
             ttl: core.effective_ttl(table.ttl_us),
         }
     };
-    let mut statuses: Vec<TableStatus> = state.catalog.tables.iter().enumerate().map(status).collect();
+    let live = state.catalog.tables.iter().enumerate().filter(|(_, table)| !table.dropped);
+    let mut statuses: Vec<TableStatus> = live.map(status).collect();
     statuses.sort_by(|a, b| a.table.cmp(&b.table));
     statuses
 }
@@ -124,6 +129,8 @@ pub(crate) fn snapshot(core: &Arc<Core>, name: &TableName) -> Option<LocalTable>
     Some(LocalTable {
         core: core.clone(),
         table,
+        tombstones: state.tombstones.of(table).clone(),
+        dropped: core.series.read().dropped().clone(),
         view: state.catalog.tables[table as usize].view(),
         series_end: core.series.read().len() as u32,
         parts: state.version.parts(table).cloned().collect(),
@@ -154,7 +161,7 @@ impl TableSnapshot for LocalTable {
         let tags = &self.view.columns.tags;
         let condition = |matcher| Condition::new(tags, matcher);
         let conditions: Vec<Condition<'_>> = matchers.iter().map(condition).collect();
-        Ok(select(&self.core.series, self.table, self.series_end, &conditions))
+        Ok(select(&self.core.series, self.table, self.series_end, &self.dropped, &conditions))
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
@@ -168,7 +175,7 @@ impl TableSnapshot for LocalTable {
             Some(series) => series.iter().collect(),
             None => self.series().iter().collect(),
         };
-        let tasks = plan.tasks(sources(self.table, &self.parts, &self.chunks), read.readers_max, series);
+        let tasks = plan.tasks(self.sources(), read.readers_max, series);
         let count = tasks.len().min(read.readers_max.max(1));
         let tasks = Arc::new(Mutex::new(tasks));
         let reader = |_| {
@@ -243,7 +250,7 @@ impl LocalTable {
         let range = TimeRange::new(plan.range.start.max(whole.start), plan.range.end.min(whole.end));
         let all = self.series();
         let series = plan.series.clone().unwrap_or_else(|| Arc::new(all.clone()));
-        let sources = sources(self.table, &self.parts, &self.chunks);
+        let sources = self.sources();
         let batch_rows = read.batch_rows.max(1);
         let last_rows = LastRowRead { plan: ReadPlan { range, ..plan }, sources, order, schema, batch_rows };
         last_rows.readers(&series, all.len(), read.readers_max)
@@ -262,8 +269,12 @@ impl LocalTable {
         }
     }
 
+    fn sources(&self) -> Vec<Source> {
+        sources(self.table, &self.parts, &self.chunks, &self.tombstones)
+    }
+
     /// All series of the table.
     fn series(&self) -> SeriesSet {
-        select(&self.core.series, self.table, self.series_end, &[])
+        select(&self.core.series, self.table, self.series_end, &self.dropped, &[])
     }
 }

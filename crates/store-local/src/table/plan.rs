@@ -12,6 +12,7 @@ use crate::catalog::Slot;
 use crate::chunk::{Chunk, Extent};
 use crate::core::Core;
 use crate::part::Part;
+use crate::tombstone::{Hidden, hidden_in};
 
 /// The number of rows that are worth a task of their own.
 const TASK_ROWS: u64 = 128 * 1024;
@@ -40,6 +41,7 @@ pub(crate) struct Source {
     /// The number of rows of the table that is read.
     pub(super) rows: u64,
     kind: Kind,
+    hidden: Hidden,
     /// A share `(from, to, of)` of the pages of the table in a part: from `from / of` to `to / of`.
     share: (usize, usize, usize),
 }
@@ -54,8 +56,9 @@ impl Source {
     pub(crate) fn open(&self, core: &Core, scope: &Scope) -> Result<Blocks, StoreError> {
         match &self.kind {
             Kind::Part(part) => Blocks::of_part(core, part, scope, self.share),
-            Kind::Chunk(chunk) => Ok(Blocks::Chunk(Some(chunk.clone()))),
+            Kind::Chunk(chunk) => Ok(Blocks::of_chunk(chunk)),
         }
+        .map(|blocks| blocks.without(&self.hidden))
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -64,20 +67,27 @@ impl Source {
     }
 }
 
-/// Makes ranked sources of parts and chunks, which are oldest first.
-pub(crate) fn sources(table: u32, parts: &[Arc<Part>], chunks: &[Arc<Chunk>]) -> Vec<Source> {
+/// Makes ranked sources of parts and chunks, which are oldest first. `tombstones` are those of the table.
+pub(crate) fn sources(
+    table: u32,
+    parts: &[Arc<Part>],
+    chunks: &[Arc<Chunk>],
+    tombstones: &Hidden,
+) -> Vec<Source> {
+    let source = |extent: Extent, rows: u64, newest: u64, kind: Kind| {
+        let hidden = tombstones.as_ref().and_then(|all| hidden_in(all, newest, &extent));
+        Source { rank: 0, extent, rows, kind, hidden, share: (0, 1, 1) }
+    };
     let of_part = |part: &Arc<Part>| {
-        let extent = Extent { series: part.info.series, ts: part.info.ts };
-        (extent, part.info.rows_of(table), Kind::Part(part.clone()))
+        let info = &part.info;
+        source(info.extent(), info.rows_of(table), info.applied, Kind::Part(part.clone()))
     };
-    let of_chunk =
-        |chunk: &Arc<Chunk>| Some((chunk.extent()?, chunk.len() as u64, Kind::Chunk(chunk.clone())));
+    let of_chunk = |chunk: &Arc<Chunk>| {
+        let (extent, newest) = (chunk.extent()?, chunk.sequences().1);
+        Some(source(extent, chunk.len() as u64, newest, Kind::Chunk(chunk.clone())))
+    };
     let all = parts.iter().map(of_part).chain(chunks.iter().filter_map(of_chunk));
-    let ranked = |(rank, (extent, rows, kind)): (usize, (Extent, u64, Kind))| {
-        let share = (0, 1, 1);
-        Source { rank: rank as u32, extent, rows, kind, share }
-    };
-    all.enumerate().map(ranked).collect()
+    all.enumerate().map(|(rank, source)| Source { rank: rank as u32, ..source }).collect()
 }
 
 /// The plan of a read.
@@ -164,6 +174,7 @@ impl ReadPlan {
         let [only] = group.as_slice() else { return self.series_tasks(group, readers_max) };
         let (start, end) = (self.range.start.micros(), self.range.end.micros());
         let is_whole = start <= only.extent.ts.0 && only.extent.ts.1 < end && self.series.is_none();
+        let is_whole = is_whole && only.hidden.is_none();
         if let Kind::Part(_) = only.kind
             && self.outputs.is_empty()
             && is_whole
@@ -265,7 +276,7 @@ mod tests {
 
     fn source(rank: u32, series: (u32, u32), ts: (i64, i64)) -> Source {
         let kind = Kind::Chunk(Arc::new(Chunk::new(0)));
-        Source { rank, extent: Extent { series, ts }, rows: 1, kind, share: (0, 1, 1) }
+        Source { rank, extent: Extent { series, ts }, rows: 1, kind, hidden: None, share: (0, 1, 1) }
     }
 
     #[test]

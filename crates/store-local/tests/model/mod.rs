@@ -3,6 +3,7 @@
 //! Until a power cut both stores must agree exactly. After it the store must have all durable rows. Each later value may be any
 //! value that was sent since. Then the test sets the reference to the content of the store.
 
+mod deletions;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use store_local::{LocalStore, Options};
 use testkit::{FaultyDisk, Survivors};
 
 use crate::support::{eventually, open, reached, tiny};
+use deletions::DeleteAction;
 
 const DEVICES: u8 = 3;
 const KEYS: [&str; 4] = ["a", "b", "a:string", "ts"];
@@ -39,6 +41,10 @@ enum Action {
     Flush,
     Compact,
     DropKey(u8),
+    DropTable(&'static str),
+    Delete(DeleteAction, Durability),
+    /// Deletes with class fsync and waits.
+    DeleteForGood(DeleteAction),
     Close,
     Kill,
     PowerCut(Option<u64>),
@@ -91,17 +97,27 @@ fn action(rows: impl Strategy<Value = Vec<RowAction>> + 'static) -> impl Strateg
     let class = prop::sample::select(Durability::ALL.to_vec());
     let order = prop::sample::select(vec![Order::Ascending, Order::Descending]);
     prop_oneof![
-        10 => (rows.clone(), class).prop_map(|(rows, class)| Action::Append(rows, class)),
+        10 => (rows.clone(), class.clone()).prop_map(|(rows, class)| Action::Append(rows, class)),
         4 => rows.prop_map(Action::Keep),
         3 => Just(Action::Flush),
         1 => Just(Action::Compact),
         1 => (0..KEYS.len() as u8).prop_map(Action::DropKey),
+        1 => prop::sample::select(vec!["t", "u"]).prop_map(Action::DropTable),
+        3 => (deletions::delete(), class.clone()).prop_map(|(delete, class)| Action::Delete(delete, class)),
+        2 => deletions::delete().prop_map(Action::DeleteForGood),
         1 => Just(Action::Close),
         1 => Just(Action::Kill),
         2 => prop::option::of(any::<u64>()).prop_map(Action::PowerCut),
         4 => tables::read().prop_map(Action::Table),
         3 => (order, -5..20_i64, 0..25_i64, 0..9_usize).prop_map(|(o, from, to, limit)| Action::Read(o, from, to, limit)),
     ]
+}
+
+/// What a power cut may take.
+#[derive(Debug, Clone)]
+enum Change {
+    Row(RowAction),
+    Delete(DeleteAction),
 }
 
 struct World {
@@ -111,8 +127,8 @@ struct World {
     reference: MemoryStore,
     /// All rows that are known to be durable.
     certain: MemoryStore,
-    /// The rows that were appended since.
-    uncertain: Vec<RowAction>,
+    /// The rows and deletions since.
+    uncertain: Vec<Change>,
     options: Options,
 }
 
@@ -138,9 +154,19 @@ fn batch(store: &dyn Store, rows: &[RowAction]) -> Batch {
     batch
 }
 
-/// Appends rows to a reference; those of values that were dropped since stay bare.
-fn append_kept(reference: &MemoryStore, rows: &[RowAction]) {
-    reference.append(&batch(reference, rows), Durability::Memory).unwrap();
+/// Applies changes to a reference; rows of values that were dropped since stay bare.
+fn apply(reference: &MemoryStore, changes: &[Change]) {
+    for change in changes {
+        match change {
+            Change::Row(row) => {
+                let batch = batch(reference, std::slice::from_ref(row));
+                reference.append(&batch, Durability::Memory).unwrap();
+            }
+            Change::Delete(delete) => {
+                delete.send(reference, Durability::Memory).transpose().unwrap();
+            }
+        }
+    }
     for table in ["t", "u"] {
         reference.drop_key(&conformance::table(table), GONE).unwrap();
     }
@@ -198,6 +224,14 @@ impl World {
             }
             Action::Compact => self.store().compact().unwrap(),
             Action::DropKey(key) => self.drop_key(*key),
+            Action::DropTable(table) => self.drop_table(table),
+            Action::Delete(delete, class) => drop(self.delete(delete, *class)),
+            Action::DeleteForGood(delete) => {
+                if let Some(ticket) = self.delete(delete, Durability::Fsync) {
+                    assert!(reached(self.store(), Durability::Fsync, ticket));
+                    self.delete_is_certain();
+                }
+            }
             Action::Close => {
                 self.store().close().unwrap();
                 self.all_is_certain();
@@ -213,9 +247,40 @@ impl World {
 
     fn append(&mut self, rows: &[RowAction], class: Durability) -> u64 {
         self.reference.append(&batch(&self.reference, rows), Durability::Memory).unwrap();
-        self.uncertain.extend_from_slice(rows);
+        self.uncertain.extend(rows.iter().cloned().map(Change::Row));
         let batch = batch(self.store(), rows);
         eventually(|| self.store().append(&batch, class).ok())
+    }
+
+    /// Deletes rows; `None` when no device has any.
+    fn delete(&mut self, delete: &DeleteAction, class: Durability) -> Option<u64> {
+        let ticket = eventually(|| match delete.send(self.store(), class) {
+            Some(Err(_)) => None,
+            other => Some(other.map(Result::unwrap)),
+        });
+        apply(&self.reference, &[Change::Delete(delete.clone())]);
+        self.uncertain.push(Change::Delete(delete.clone()));
+        ticket
+    }
+
+    /// Notes that the last deletion is durable. A deletion of nothing is durable without the rows before it.
+    fn delete_is_certain(&mut self) {
+        let progress = self.store().progress();
+        if progress.durable == progress.appended {
+            self.all_is_certain();
+        }
+    }
+
+    /// Drops a table. Nothing of it comes back, even after a power cut.
+    fn drop_table(&mut self, table: &str) {
+        let known = self.reference.drop_table(&conformance::table(table)).unwrap();
+        let found = eventually(|| self.store().drop_table(&conformance::table(table)).ok());
+        assert!(found || !known, "{table}");
+        self.certain.drop_table(&conformance::table(table)).unwrap();
+        self.uncertain.retain(|change| match change {
+            Change::Row(row) => key(row.device).table().name() != table,
+            Change::Delete(delete) => !delete.is_of(table),
+        });
     }
 
     /// Drops a key of the table `t`. What was appended before has no value of it any more, even after a power cut.
@@ -226,7 +291,11 @@ impl World {
         // After a power cut the reference does not know of keys whose values are gone.
         assert!(found || !known, "{name}");
         self.certain.drop_key(&conformance::table("t"), name).unwrap();
-        for row in self.uncertain.iter_mut().filter(|row| row.device != 2) {
+        let rows = self.uncertain.iter_mut().filter_map(|change| match change {
+            Change::Row(row) => Some(row),
+            Change::Delete(_) => None,
+        });
+        for row in rows.filter(|row| row.device != 2) {
             for (key, _) in row.fields.iter_mut().filter(|(key, _)| *key == dropped) {
                 *key = BARE;
             }
@@ -234,7 +303,7 @@ impl World {
     }
 
     fn all_is_certain(&mut self) {
-        append_kept(&self.certain, &std::mem::take(&mut self.uncertain));
+        apply(&self.certain, &std::mem::take(&mut self.uncertain));
     }
 
     fn reopen(&mut self) {
@@ -253,16 +322,51 @@ impl World {
         let (store, report) = open(&self.disk, self.options.clone()).unwrap();
         assert!(report.damages.is_empty(), "{report:?}");
         let kept: Vec<RowAction> = (0..DEVICES).flat_map(|device| self.check_kept(&store, device)).collect();
+        self.check_deletions(&store);
+        let kept: Vec<Change> = kept.into_iter().map(Change::Row).collect();
         self.store = Some(store);
         (self.reference, self.certain) = (MemoryStore::new(), MemoryStore::new());
         self.uncertain.clear();
         for store in [&self.reference, &self.certain] {
-            append_kept(store, &kept);
+            apply(store, &kept);
         }
         self.compare();
     }
 
-    /// Checks that each value is the durable one or one that was written later.
+    fn uncertain_rows(&self, device: u8) -> impl Iterator<Item = &RowAction> {
+        let row = move |change| match change {
+            &Change::Row(ref row) if row.device == device => Some(row),
+            _ => None,
+        };
+        self.uncertain.iter().filter_map(row)
+    }
+
+    fn uncertain_deletions(&self) -> impl Iterator<Item = &DeleteAction> {
+        self.uncertain.iter().filter_map(|change| match change {
+            Change::Delete(delete) => Some(delete),
+            Change::Row(_) => None,
+        })
+    }
+
+    /// Checks that each deletion that was not known to be durable is there as a whole or not at all.
+    fn check_deletions(&self, store: &LocalStore) {
+        let mut cells = Vec::new();
+        for device in 0..DEVICES {
+            let (found, before) = (content(store, device), content(&self.certain, device));
+            let rows: BTreeSet<i64> = self.uncertain_rows(device).map(|row| row.ts).collect();
+            let of_device = deletions::cells(device, &before).filter(|(_, cell)| !rows.contains(&cell.0));
+            cells.extend(of_device.map(|(device, cell)| (device, cell, found.contains_key(&cell))));
+        }
+        let deletions = || self.uncertain_deletions().enumerate();
+        for (index, delete) in deletions() {
+            let others = |(device, cell, _): &&(u8, (i64, &str), bool)| {
+                !deletions().any(|(other, of)| other != index && of.has(*device, *cell))
+            };
+            delete.check_whole(cells.iter().filter(others).copied());
+        }
+    }
+
+    /// Checks that each value is the durable one or one that was written later; it may be gone if it was deleted.
     fn check_kept(&self, store: &LocalStore, device: u8) -> Vec<RowAction> {
         let found = content(store, device);
         let before = content(&self.certain, device);
@@ -270,7 +374,12 @@ impl World {
         for cell in found.keys().chain(before.keys()) {
             possible.insert(*cell, vec![before.get(cell).cloned()]);
         }
-        for row in self.uncertain.iter().filter(|row| row.device == device) {
+        for (cell, any) in &mut possible {
+            if self.uncertain_deletions().any(|delete| delete.has(device, *cell)) {
+                any.push(None);
+            }
+        }
+        for row in self.uncertain_rows(device) {
             let last: BTreeMap<_, _> = row.fields.iter().cloned().collect();
             for (field, value) in last.into_iter().filter(|(field, _)| *field != BARE) {
                 let cell = (row.ts, KEYS[field as usize]);
@@ -300,12 +409,11 @@ impl World {
     /// The times of the rows that a store has kept: all that were durable, none that nobody wrote.
     fn check_bare(&self, store: &LocalStore, device: u8) -> BTreeSet<i64> {
         let (found, durable) = (times(store, device), times(&self.certain, device));
-        let sent = self.uncertain.iter().filter(|row| row.device == device && !row.fields.is_empty());
+        let sent = self.uncertain_rows(device).filter(|row| !row.fields.is_empty());
         let sent: BTreeSet<i64> = sent.map(|row| row.ts).collect();
-        assert!(
-            durable.is_subset(&found),
-            "device {device} has rows at {found:?}, not at all of {durable:?}"
-        );
+        let is_deleted = |ts: &i64| self.uncertain_deletions().any(|delete| delete.has_row(device, *ts));
+        let needed: BTreeSet<i64> = durable.iter().filter(|ts| !is_deleted(ts)).copied().collect();
+        assert!(needed.is_subset(&found), "device {device} has rows at {found:?}, not at all of {durable:?}");
         let known: BTreeSet<i64> = durable.union(&sent).copied().collect();
         assert!(found.is_subset(&known), "device {device} has rows at {found:?}, of {known:?}");
         found

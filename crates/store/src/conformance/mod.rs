@@ -4,6 +4,8 @@
 //! is in the backtrace. No check depends on time: a wait ends when [`Progress`](crate::Progress) says so.
 
 mod deletion;
+mod deletion_of_rows;
+mod deletion_of_series;
 mod namespaces;
 mod numbers;
 mod retention;
@@ -41,8 +43,13 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         close_keeps_reads_and_refuses_writes,
     ];
     let of_tables = tables::CHECKS.into_iter().chain(numbers::CHECKS);
-    let all = checks.into_iter().chain(of_tables).chain(retention::CHECKS).chain(deletion::CHECKS);
-    let all = all.chain(namespaces::CHECKS);
+    let all = checks
+        .into_iter()
+        .chain(of_tables)
+        .chain(retention::CHECKS)
+        .chain(deletion::CHECKS)
+        .chain(deletion_of_rows::CHECKS);
+    let all = all.chain(deletion_of_series::CHECKS).chain(namespaces::CHECKS);
     for check in all {
         let store = make();
         check(store.as_ref());

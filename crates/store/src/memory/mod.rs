@@ -13,10 +13,12 @@ use std::time::Duration;
 use model::{Batch, FieldType, SeriesId, SeriesKey, TableName, Timestamp, Value, name};
 use parking_lot::Mutex;
 
+use crate::deletion::several_tables;
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
-    Durability, LatestValue, MissingColumn, Order, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence,
-    Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus, ValueColumn,
+    Deletion, Durability, LatestValue, MissingColumn, Order, Progress, ProgressWatcher, Scan, ScannedBlock,
+    Sequence, SeriesSet, Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus,
+    ValueColumn,
 };
 
 /// A [`Store`] in memory. A later append overwrites an earlier one, so the store has nothing to merge.
@@ -36,6 +38,8 @@ struct State {
     /// The table of each series.
     table_of: Vec<TableName>,
     progress: Progress,
+    rows_appended: u64,
+    dropped: SeriesSet,
     held: bool,
     busy: Option<String>,
     tables_max: Option<usize>,
@@ -45,7 +49,7 @@ struct State {
 
 type Rows = BTreeMap<Timestamp, BTreeMap<String, Value>>;
 
-/// What is left of a row's values of dropped keys, so that it stays a row: no key has this name, and no column shows it.
+/// What is left of a row's dropped or deleted values, so that it stays a row: no key has this name, and no column shows it.
 const DROPPED: &str = "";
 
 impl MemoryStore {
@@ -98,7 +102,34 @@ impl MemoryStore {
 
 impl State {
     fn rows(&self, series: SeriesId) -> Result<&Rows, StoreError> {
-        self.series.get(series.0 as usize).ok_or(StoreError::UnknownSeries(series))
+        let known = !u32::try_from(series.0).is_ok_and(|id| self.dropped.contains(id));
+        let rows = self.series.get(series.0 as usize).filter(|_| known);
+        rows.ok_or(StoreError::UnknownSeries(series))
+    }
+
+    /// Refuses series that the store does not know, and those of several tables.
+    fn check_series(&self, series: &SeriesSet) -> Result<(), StoreError> {
+        let mut tables = Vec::new();
+        for id in series {
+            self.rows(SeriesId(id.into()))?;
+            tables.push(&self.table_of[id as usize]);
+        }
+        match tables.windows(2).all(|pair| pair[0] == pair[1]) {
+            true => Ok(()),
+            false => Err(several_tables()),
+        }
+    }
+
+    fn drop_series(&mut self, series: &SeriesSet) {
+        series.iter().for_each(|id| self.series[id as usize].clear());
+        self.keys.retain(|_, id| !series.contains(id.0 as u32));
+        self.dropped |= series;
+    }
+
+    fn take_deletion(&mut self) -> Sequence {
+        self.progress.appended += 1;
+        self.settle();
+        self.progress.appended
     }
 
     fn check(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -188,6 +219,7 @@ impl Store for MemoryStore {
             fields.extend(row.fields().map(|field| (field.key.to_owned(), field.value.to_owned())));
         }
         state.progress.appended += batch.len() as u64;
+        state.rows_appended += batch.len() as u64;
         state.settle();
         let sequence = state.progress.appended;
         drop(state);
@@ -343,6 +375,47 @@ impl Store for MemoryStore {
         Ok(true)
     }
 
+    fn delete_rows(&self, deletion: &Deletion, _durability: Durability) -> Result<Sequence, StoreError> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.check_writable()?;
+        state.check_series(&deletion.series)?;
+        for id in &deletion.series {
+            state.series[id as usize].retain(|ts, fields| {
+                let is_meant = deletion.range.contains(*ts);
+                let keys = deletion.keys.iter().flatten().filter(|_| is_meant);
+                if keys.filter(|key| fields.remove(*key).is_some()).count() > 0 {
+                    fields.insert(DROPPED.to_owned(), Value::Bool(true));
+                }
+                !is_meant || deletion.keys.is_some()
+            });
+        }
+        let sequence = state.take_deletion();
+        drop(guard);
+        self.notify_watchers();
+        Ok(sequence)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, _durability: Durability) -> Result<Sequence, StoreError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        state.check_series(series)?;
+        state.drop_series(series);
+        let sequence = state.take_deletion();
+        drop(state);
+        self.notify_watchers();
+        Ok(sequence)
+    }
+
+    fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        let series = state.series_of(table).map(|(id, ..)| id).collect();
+        state.drop_series(&series);
+        state.ttls.remove(table);
+        Ok(state.tables.remove(table).is_some())
+    }
+
     fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.state.lock().ttls.get(table).copied().flatten()
     }
@@ -370,8 +443,8 @@ impl Store for MemoryStore {
             sealed: state.sealed.clone(),
             busy: state.busy.clone(),
             tables: state.tables.len() as u64,
-            series: state.series.len() as u64,
-            rows_appended: state.progress.appended,
+            series: state.keys.len() as u64,
+            rows_appended: state.rows_appended,
             ..StoreStatus::default()
         }
     }

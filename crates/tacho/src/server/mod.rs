@@ -72,6 +72,7 @@ impl Server {
         let hub = Hub::start_on(config.memory.doors, store, registry, config.ingest.clone(), metrics);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
+        drop_orphans(&hub);
         match Self::open_doors(config, files, tls.as_ref(), &hub, &runtime) {
             Ok((mqtt, http, postgres)) => {
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
@@ -202,5 +203,14 @@ impl Server {
         closed?;
         tracing::info!("stopped: everything acknowledged is on disk");
         Ok(())
+    }
+}
+
+/// Drops the tables of deleted tenants. A failure only leaves them on the disk until the next start.
+fn drop_orphans(hub: &Hub) {
+    match hub.drop_orphans() {
+        Ok(0) => {}
+        Ok(tables) => tracing::info!(tables, "dropped the tables of deleted tenants"),
+        Err(error) => tracing::warn!(%error, "the tables of deleted tenants are still on the disk"),
     }
 }

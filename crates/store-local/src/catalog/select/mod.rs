@@ -28,11 +28,12 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// The series of `table` with numbers below `series_end` that satisfy all conditions.
+/// The series of `table` with numbers below `series_end` that satisfy all conditions, without the dropped ones.
 pub(crate) fn select(
     index: &RwLock<SeriesIndex>,
     table: u32,
     series_end: u32,
+    dropped: &SeriesSet,
     conditions: &[Condition<'_>],
 ) -> SeriesSet {
     let (patterns, exact): (Vec<_>, Vec<_>) = conditions.iter().partition(|condition| {
@@ -40,6 +41,7 @@ pub(crate) fn select(
     });
     let mut set = select_exact(&index.read(), table, &exact);
     set.remove_range(series_end..);
+    set -= dropped;
     for condition in patterns {
         let Some(tag) = condition.tag.filter(|_| !set.is_empty()) else { return SeriesSet::new() };
         let pattern = Pattern { index, table, tag, predicate: condition.predicate };

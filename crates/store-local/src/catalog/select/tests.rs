@@ -30,7 +30,8 @@ fn selected(catalog: &Catalog, table: &str, series_end: u32, matchers: &[TagMatc
         columns.map(|tag| TagColumn { tag: tag.name.clone(), column: tag.physical.clone() }).collect();
     let conditions: Vec<Condition<'_>> =
         matchers.iter().map(|matcher| Condition::new(&columns, matcher)).collect();
-    select(&catalog.series, table, series_end, &conditions).iter().collect()
+    let dropped = catalog.series.read().dropped().clone();
+    select(&catalog.series, table, series_end, &dropped, &conditions).iter().collect()
 }
 
 fn matcher(tag: &str, predicate: TagPredicate) -> TagMatcher {
