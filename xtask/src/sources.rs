@@ -15,6 +15,9 @@ const UNFINISHED: [(&str, &str); 3] = [
     (concat!("#[ig", "nore"), "make the test quick and sure enough to run every time, or remove it"),
 ];
 
+/// Marks that `git merge` leaves at both sides of a conflict, in pieces for the same reason.
+const CONFLICT_MARKS: [&str; 2] = [concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
+
 /// Whether a file is checked. Lock files are written by tools.
 pub(crate) fn is_checked(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
@@ -34,6 +37,10 @@ pub(crate) fn check(file: &str, text: &str) -> Vec<Finding> {
                 problem,
                 "use a path relative to the repository or an argument",
             ));
+        }
+        if CONFLICT_MARKS.into_iter().any(|mark| line.starts_with(mark)) {
+            let problem = "a mark of a merge conflict".to_owned();
+            findings.push(Finding::new(file, index + 1, problem, "keep one side and remove the marks"));
         }
         for (word, remedy) in UNFINISHED {
             if file.ends_with(".rs") && line.contains(word) {
@@ -81,6 +88,12 @@ mod tests {
         assert_eq!(found("config/a.toml", &text)[0].0, 2);
         let inside = format!("see site{}x", MACHINE_DIRECTORIES[1]);
         assert_eq!(found("config/a.toml", &inside), []);
+    }
+
+    #[test]
+    fn names_a_conflict_that_nobody_solved() {
+        let text = format!("one\n{}HEAD\n", CONFLICT_MARKS[0]);
+        assert_eq!(found("docs/a.md", &text), [(2, "a mark of a merge conflict".to_owned())]);
     }
 
     #[test]

@@ -281,7 +281,7 @@ fn metrics(narrow: bool) {
     let store = LocalStore::open(Arc::new(RealDisk), dir.path(), options).unwrap().0;
     let key = |number: usize| {
         let (host, table) = (format!("host{}", number / 1_000), format!("metric.{}", number % 1_000));
-        SeriesKey::new(&table, &[("host", host.as_str())]).unwrap()
+        SeriesKey::new(table.as_str(), &[("host", host.as_str())]).unwrap()
     };
     let ids: Vec<SeriesId> = (0..10_000).map(|number| store.series(&key(number)).unwrap()).collect();
     let mut batch = Batch::new();
@@ -321,7 +321,10 @@ fn metrics(narrow: bool) {
         let first = name.contains("first");
         let spent = fastest(20, || {
             turn += usize::from(first);
-            let snapshot = store.snapshot(&format!("metric.{}", turn * 19 % 1_000)).unwrap().unwrap();
+            let snapshot = store
+                .snapshot(&conformance::table(&format!("metric.{}", turn * 19 % 1_000)))
+                .unwrap()
+                .unwrap();
             assert_eq!(drain(snapshot.as_ref(), &all(&[0, 1, 2])).0, 3_600);
         });
         println!("    {name:24} {:10.1} us for 3600 rows", spent.as_secs_f64() * 1e6);

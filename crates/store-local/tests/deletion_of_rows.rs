@@ -305,7 +305,8 @@ fn a_dropped_table_leaves_no_byte_and_its_name_is_free() {
     for _ in 0..2 {
         let (store, report) = open(&disk, options.clone()).unwrap();
         assert!(report.damages.is_empty(), "{report:?}");
-        let names: Vec<String> = store.tables().unwrap().into_iter().map(|of| of.table.name().to_owned()).collect();
+        let names: Vec<String> =
+            store.tables().unwrap().into_iter().map(|of| of.table.name().to_owned()).collect();
         assert_eq!(names, ["kept", "t"]);
         assert_eq!((rows(&store, "t"), rows(&store, "kept")), (1, 2));
         assert_eq!(numbers(&store, series(&store, "t", "d")).unwrap(), [(7, 7)]);

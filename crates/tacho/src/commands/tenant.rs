@@ -49,8 +49,8 @@ pub(crate) struct ListArgs {
 
 /// Adds a tenant with its first administrator
 ///
-/// A tenant has devices, profiles, users and tables of its own. Two tenants can have devices and tables of the same name; neither sees the other's. The
-/// command asks for the password twice at the terminal, or reads the only line of a file or of standard input.
+/// A tenant has devices, profiles, users and tables of its own. Two tenants can have devices and tables of the same name;
+/// neither sees the other's. The command asks for the password twice at the terminal, or reads the only line of a file or of standard input.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
