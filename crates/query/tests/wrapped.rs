@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::{
-    Durability, LatestValue, MemoryStore, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock,
-    Sequence, Store, StoreError, StoreStatus, TableSnapshot, TableStatus,
+    Deletion, Durability, LatestValue, MemoryStore, MissingColumn, Progress, ProgressWatcher, Scan,
+    ScannedBlock, Sequence, SeriesSet, Store, StoreError, StoreStatus, TableSnapshot, TableStatus,
 };
 
 type Wrap = dyn Fn(Arc<dyn TableSnapshot>) -> Arc<dyn TableSnapshot> + Send + Sync;
@@ -82,6 +82,18 @@ impl Store for Wrapped {
 
     fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
         self.inner.drop_key(table, key)
+    }
+
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
+        self.inner.delete_rows(deletion, durability)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
+        self.inner.delete_series(series, durability)
+    }
+
+    fn drop_table(&self, table: &str) -> Result<bool, StoreError> {
+        self.inner.drop_table(table)
     }
 
     fn ttl(&self, table: &str) -> Option<Duration> {

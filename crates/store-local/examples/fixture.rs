@@ -9,9 +9,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Batch, SeriesKey, Timestamp, ValueRef};
+use model::{Batch, SeriesKey, TimeRange, Timestamp, ValueRef};
 use store::backup::{Extra, write_stream};
-use store::{Durability, Store};
+use store::{Deletion, Durability, SeriesSet, Store};
 use store_local::backup::{BackupTarget, ReceiveOptions};
 use store_local::{LocalStore, Options, RealDisk};
 
@@ -27,6 +27,7 @@ fn main() {
     metrics(&store, 3..5);
     numbers(&store, 2..5);
     dropped(&store);
+    deleted(&store);
     if let Some(backup) = std::env::args().nth(2) {
         back_up(&store, &PathBuf::from(backup));
     }
@@ -102,6 +103,39 @@ fn dropped(store: &LocalStore) {
             assert!(store.drop_key("dropped", "speed").unwrap());
         }
     }
+}
+
+/// Rows, values and series that are deleted, before a flush and after it, and a table that is dropped and comes again.
+fn deleted(store: &LocalStore) {
+    let series = |table: &str, device: &str| {
+        let series = store.series(&SeriesKey::device(table, device).unwrap()).unwrap();
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        for ts in 0..4 {
+            builder.field("a", ValueRef::I64(ts));
+            builder.field("b", ValueRef::Bool(true));
+            builder.row(series, Timestamp::from_micros(ts));
+        }
+        builder.finish();
+        store.append(&batch, Durability::Memory).unwrap();
+        series
+    };
+    let delete = |series, (start, end), keys: Option<&str>| {
+        let range = TimeRange::new(Timestamp::from_micros(start), Timestamp::from_micros(end));
+        let keys = keys.map(|key| vec![key.to_owned()]);
+        let deletion = Deletion { keys, ..Deletion::of_series(series, range).unwrap() };
+        store.delete_rows(&deletion, Durability::Memory).unwrap();
+    };
+    let probe = series("deleted", "probe");
+    let gone = series("deleted", "gone");
+    series("dropped table", "probe");
+    store.flush().unwrap();
+    delete(probe, (0, 1), None);
+    store.delete_series(&SeriesSet::from_iter([gone.0 as u32]), Durability::Memory).unwrap();
+    assert!(store.drop_table("dropped table").unwrap());
+    store.flush().unwrap();
+    delete(probe, (1, 2), Some("a"));
+    series("deleted", "gone");
 }
 
 /// Keys that come as integers and as floats: which kind comes first, and a text before both, make columns of other names.

@@ -88,6 +88,8 @@ fn entries() {
             "### Deletion",
             Entry::Deletion { table: 0, ts: (0, 86_400_000_000), keys: &[1], series: &[0, 0, 6, 2] },
         ),
+        ("### Dropped series", Entry::DroppedSeries { table: 0, series: &[7, 0] }),
+        ("### Dropped table", Entry::DroppedTable { table: 3 }),
         ("### Time of retention", Entry::Retention { ts: 1_700_000_000_000_000 }),
         ("### Row", row),
     ] {

@@ -346,6 +346,7 @@ mod tests {
     use crate::disk::real::RealDisk;
     use crate::manifest::Edit;
     use crate::part::PartLayout;
+    use crate::tombstone::Tombstone;
 
     /// Opens a store whose manifest names this part, with correct checksums.
     fn open_with(info: PartInfo) -> Option<StoreError> {
@@ -359,6 +360,25 @@ mod tests {
         let series_bytes = manifest.state.series_bytes;
         manifest.append(Edit { definitions, series_bytes, added: vec![info], ..Edit::default() }).unwrap();
         open(disk, dir.path(), options).err()
+    }
+
+    #[test]
+    fn a_deletion_of_an_unknown_table_or_key_is_refused() {
+        for (table, keys) in [(1, None), (0, Some(vec![0]))] {
+            let dir = tempfile::tempdir().unwrap();
+            let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+            let options = Options { preallocate: false, ..Options::default() };
+            drop(open(disk.clone(), dir.path(), options.clone()).unwrap());
+            let mut definitions = Vec::new();
+            Entry::Table { id: 0, name: "t" }.put(&mut definitions);
+            let mut manifest = Manifest::open(disk.as_ref(), &Layout::new(dir.path())).unwrap().unwrap();
+            let one = Tombstone { table, keys, ..Tombstone::of_series(1, 0, [0].into_iter().collect()) };
+            let series_bytes = manifest.state.series_bytes;
+            let deletions = vec![Arc::new(one)];
+            manifest.append(Edit { definitions, series_bytes, deletions, ..Edit::default() }).unwrap();
+            let refused = open(disk, dir.path(), options).err().unwrap().to_string();
+            assert!(refused.contains("manifest") && refused.contains("not defined"), "{refused}");
+        }
     }
 
     #[test]

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use model::{SeriesKey, Value};
+use model::{SeriesKey, TimeRange, Value};
 use store::backup::{BACKUP_LIST, BackupList, Digest, Extra, write_stream};
 use store::conformance::batch_of;
-use store::{Durability, Store, StoreError, StoreFiles};
+use store::{Deletion, Durability, SeriesSet, Store, StoreError, StoreFiles};
 use store_local::backup::{
     BackupError, BackupReport, BackupTarget, RESTORE_MARKER, ReceiveOptions, RestoreOptions, RestoreReport,
     Restored, read_list as read_wanted_list, restore_directory, restore_stream, stopped_files, verify_stream,
@@ -602,4 +602,28 @@ fn copy_to(disk: &FaultyDisk, from: &Path, to: &Path) {
             disk.put(&to, std::fs::read(entry.path()).unwrap());
         }
     }
+}
+
+#[test]
+fn a_backup_has_the_deletions_that_were_acknowledged_before() {
+    let (disk, target) = (FaultyDisk::new(), FaultyDisk::new());
+    let (store, _) = open(&disk, tiny_manual()).unwrap();
+    fill(&store, 0..20);
+    let device = |name: &str| store.find_series(&SeriesKey::device("t", name).unwrap()).unwrap();
+    let deletion = Deletion::of_series(device("a"), TimeRange::ALL).unwrap();
+    store.delete_rows(&deletion, Durability::Fsync).unwrap();
+    let ticket =
+        store.delete_series(&SeriesSet::from_iter([device("b").0 as u32]), Durability::Fsync).unwrap();
+    assert!(reached(&store, Durability::Fsync, ticket));
+    let expected = rows_of(&store);
+    assert!(expected.keys().all(|n| n % 3 == 2) && expected.len() == 6, "{expected:?}");
+    back_up(store.files().unwrap().as_ref(), &target, BACKUP, None).unwrap();
+    let restored = FaultyDisk::new();
+    restore(&target, BACKUP, &restored).unwrap();
+    let dir = Path::new(RESTORED).join("store");
+    let report = check_unlocked(&restored, &dir, u64::MAX, &mut go_on).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    let again = reopen(&restored);
+    assert_eq!(rows_of(&again), expected);
+    assert_eq!(again.find_series(&SeriesKey::device("t", "b").unwrap()), None);
 }

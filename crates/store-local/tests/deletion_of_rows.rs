@@ -1,11 +1,11 @@
-//! Rows that are deleted: what files, later processes and limits know of them afterwards.
+//! Rows, series and tables that are deleted: what files, later processes and limits know of them afterwards.
 
 use std::ops::ControlFlow;
 
 use model::limits::DELETIONS_PER_TABLE_MAX;
 use model::{SeriesId, SeriesKey, TimeRange, Timestamp, Value};
 use store::conformance::{batch_of, collect_table, read_all};
-use store::{Deletion, Durability, Store, StoreError};
+use store::{Deletion, Durability, SeriesSet, Store, StoreError};
 use store_local::{LocalStore, Options};
 use testkit::{FaultyDisk, Survivors};
 
@@ -230,4 +230,83 @@ fn old_deletions_are_applied_without_a_command() {
     eventually(|| (store.status().deletions == 0).then_some(()));
     assert_eq!(store.tables().unwrap().iter().find(|of| of.table == "t").unwrap().rows, 1);
     assert_eq!(times(&store, device), [2]);
+}
+
+/// The end of the series is in the log, then in the manifest.
+#[test]
+fn a_deleted_series_comes_back_in_no_later_process() {
+    let mut disk = FaultyDisk::new();
+    let (mut store, _) = open(&disk, tiny_manual()).unwrap();
+    let key = SeriesKey::device("t", "d").unwrap();
+    for (ts, device) in [(1, "d"), (2, "other")] {
+        keep(&store, series(&store, "t", device), ts, ts).unwrap();
+    }
+    store.flush().unwrap();
+    let first = series(&store, "t", "d");
+    keep(&store, first, 3, 3).unwrap();
+    let ticket = store.delete_series(&SeriesSet::from_iter([first.0 as u32]), Durability::Fsync).unwrap();
+    assert!(reached(&store, Durability::Fsync, ticket));
+    for step in ["in the log", "in the manifest", "in parts"] {
+        disk = disk.reboot(Survivors::Synced);
+        drop(store);
+        let (again, report) = open(&disk, tiny_manual()).unwrap();
+        assert!(report.damages.is_empty() && report.series == 1, "{step}: {report:?}");
+        assert_eq!(again.find_series(&key), None, "{step}");
+        assert!(matches!(again.latest(first, None), Err(StoreError::UnknownSeries(_))), "{step}");
+        assert_eq!((rows(&again, "t"), again.status().series), (1, 1), "{step}");
+        match step {
+            "in the log" => again.flush().unwrap(),
+            _ => again.compact().unwrap(),
+        }
+        check_whole(&again);
+        store = again;
+    }
+    assert_eq!(store.status().deletions, 0);
+    let second = series(&store, "t", "d");
+    assert!(second != first && keep(&store, second, 9, 9).is_some());
+    store.flush().unwrap();
+    drop(store);
+    let (store, report) = open(&disk, tiny_manual()).unwrap();
+    assert!(report.damages.is_empty(), "{report:?}");
+    assert_eq!(numbers(&store, second).unwrap(), [(9, 9)]);
+    assert_eq!(store.find_series(&key), Some(second));
+}
+
+#[test]
+fn a_dropped_table_leaves_no_byte_and_its_name_is_free() {
+    let disk = FaultyDisk::new();
+    let options = Options { tables_max: 3, ..tiny_manual() };
+    let (store, _) = open(&disk, options.clone()).unwrap();
+    let secret = || Value::String("secret of the past".into());
+    for table in ["t", "metric", "kept"] {
+        let value = if table == "t" { secret() } else { Value::F64(0.5) };
+        let of = series(&store, table, "d");
+        for ts in 0..2 {
+            let sequence = store.append(&batch_of(of, &[(ts, &[("n", value.clone())])]), Durability::Fsync);
+            assert!(reached(&store, Durability::Fsync, sequence.unwrap()));
+            if ts == 0 {
+                store.flush().unwrap();
+            }
+        }
+    }
+    assert!(in_parts(&disk, "secret of the past"));
+    assert!(store.drop_table("t").unwrap() && store.drop_table("metric").unwrap());
+    store.compact().unwrap();
+    assert!(!in_parts(&disk, "secret of the past"), "the edit has dropped the part");
+    store.flush().unwrap();
+    store.compact().unwrap();
+    assert!(!in_parts(&disk, "metric") && !in_parts(&disk, "secret of the past"));
+    check_whole(&store);
+    keep(&store, series(&store, "t", "d"), 7, 7).unwrap();
+    drop(store);
+    for _ in 0..2 {
+        let (store, report) = open(&disk, options.clone()).unwrap();
+        assert!(report.damages.is_empty(), "{report:?}");
+        let names: Vec<String> = store.tables().unwrap().into_iter().map(|of| of.table).collect();
+        assert_eq!(names, ["kept", "t"]);
+        assert_eq!((rows(&store, "t"), rows(&store, "kept")), (1, 2));
+        assert_eq!(numbers(&store, series(&store, "t", "d")).unwrap(), [(7, 7)]);
+        store.flush().unwrap();
+        check_whole(&store);
+    }
 }

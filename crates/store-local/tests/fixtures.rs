@@ -93,6 +93,33 @@ fn files_of_version_4_are_read() {
     assert!(open(dir.path()).1.damages.is_empty());
 }
 
+/// As those of version 4, and rows, values, series and a table were deleted. See `deleted` in `examples/fixture.rs`.
+#[test]
+fn files_of_version_5_are_read() {
+    let (dir, store, _) = fixture("v5");
+    for step in ["opened", "flushed", "compacted"] {
+        check_vehicles(&store);
+        check_numbers(&store, step);
+        let found = |device: &str| {
+            let series = store.find_series(&SeriesKey::device("deleted", device).unwrap()).unwrap();
+            collect(&store, &scan_all(series, &["a", "b"])).unwrap()
+        };
+        let row = |ts: i64, a: Option<i64>| (ts, vec![a.map(Value::I64), Some(Value::Bool(true))]);
+        assert_eq!(found("probe"), [row(1, None), row(2, Some(2)), row(3, Some(3))], "{step}");
+        assert_eq!(found("gone"), [0, 1, 2, 3].map(|ts| row(ts, Some(ts))), "{step}");
+        assert!(store.snapshot("dropped table").unwrap().is_none(), "{step}");
+        match step {
+            "opened" => store.flush().unwrap(),
+            "flushed" => store.compact().unwrap(),
+            _ => {}
+        }
+    }
+    assert_eq!(store.status().deletions, 0);
+    store.close().unwrap();
+    drop(store);
+    assert!(open(dir.path()).1.damages.is_empty());
+}
+
 /// Files of a program that showed integers and floats of a key as two columns.
 #[test]
 fn numbers_of_older_files_are_one_column() {

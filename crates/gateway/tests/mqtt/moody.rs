@@ -8,8 +8,8 @@ use std::time::Duration;
 use model::{Batch, SeriesId, SeriesKey, Timestamp};
 use store::memory::MemoryStore;
 use store::{
-    Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock, Sequence, Store,
-    StoreError, StoreStatus, TableSnapshot, TableStatus,
+    Deletion, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock,
+    Sequence, SeriesSet, Store, StoreError, StoreStatus, TableSnapshot, TableStatus,
 };
 
 /// A key that this store refuses, as if the table had the maximum number of columns.
@@ -105,6 +105,18 @@ impl Store for MoodyStore {
 
     fn drop_key(&self, table: &str, key: &str) -> Result<bool, StoreError> {
         self.store.drop_key(table, key)
+    }
+
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
+        self.store.delete_rows(deletion, durability)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
+        self.store.delete_series(series, durability)
+    }
+
+    fn drop_table(&self, table: &str) -> Result<bool, StoreError> {
+        self.store.drop_table(table)
     }
 
     fn ttl(&self, table: &str) -> Option<Duration> {
