@@ -77,24 +77,26 @@ mod tests {
 
     #[test]
     fn ranges_without_others() {
-        let found = |range: Range<u32>, hole| without(range, &hole).collect::<Vec<_>>();
-        assert_eq!(found(0..10, 3..5), [0..3, 5..10]);
-        assert_eq!(found(0..10, 0..5), [5..10]);
-        assert_eq!(found(0..10, 5..20), [0..5]);
+        let found = |range: Range<u32>, hole: Range<u32>| {
+            without(range, &hole).map(|left| (left.start, left.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(0..10, 3..5), [(0, 3), (5, 10)]);
+        assert_eq!(found(0..10, 0..5), [(5, 10)]);
+        assert_eq!(found(0..10, 5..20), [(0, 5)]);
         assert_eq!(found(3..5, 0..10), []);
-        assert_eq!(found(3..5, 5..10), [3..5]);
-        assert_eq!(found(3..5, 0..3), [3..5]);
+        assert_eq!(found(3..5, 5..10), [(3, 5)]);
+        assert_eq!(found(3..5, 0..3), [(3, 5)]);
     }
 
     proptest! {
         #[test]
         fn the_rows_left_are_those_that_no_tombstone_hides(
-            mut times in prop::collection::btree_set(-20..20_i64, 0..20),
+            times in prop::collection::btree_set(-20..20_i64, 0..20),
             tombstones in prop::collection::vec((0..3_u32, -25..25_i64, 0..30_i64, prop::option::of(0..3_u32)), 0..6),
             start in 0..6_usize,
         ) {
             let before: Vec<i64> = std::iter::repeat_n(99, start).collect();
-            let of_span: Vec<i64> = std::mem::take(&mut times).into_iter().collect();
+            let of_span: Vec<i64> = times.into_iter().collect();
             let all = [before, of_span.clone()].concat();
             let tombstones: Vec<_> = tombstones
                 .into_iter()

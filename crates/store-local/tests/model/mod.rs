@@ -333,11 +333,10 @@ impl World {
     }
 
     fn uncertain_rows(&self, device: u8) -> impl Iterator<Item = &RowAction> {
-        let row = move |change| match change {
-            &Change::Row(ref row) if row.device == device => Some(row),
-            _ => None,
-        };
-        self.uncertain.iter().filter_map(row)
+        self.uncertain.iter().filter_map(move |change| match change {
+            Change::Row(row) => Some(row).filter(|row| row.device == device),
+            Change::Delete(_) => None,
+        })
     }
 
     fn uncertain_deletions(&self) -> impl Iterator<Item = &DeleteAction> {
