@@ -65,6 +65,11 @@ impl Session {
         Ok(())
     }
 
+    /// Ends a connection that was lost. Messages without an answer stay for the next one.
+    pub fn lost(&mut self) {
+        self.connection.lost();
+    }
+
     /// Publishes a message and returns its identifier, which is `None` at QoS 0. The session chooses identifier and DUP.
     pub fn publish(&mut self, publish: &Publish<'_>, out: &mut Vec<u8>) -> Result<Option<u16>, SendError> {
         let is_open = self.connection.is_open();
