@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wire::mqtt::client::{Event, Limits, ReceiveError, SendError, Session};
+use wire::mqtt::client::{Connection, Event, Fault, Limits, ReceiveError, SendError, Session};
 use wire::mqtt::{
     Ack, ConnAck, Connect, Disconnect, Filter, Packet, Properties, PropertiesBuilder, Property, PropertyId,
     ProtocolVersion, Publish, QoS, ReasonCode, Will, decode, encode,
@@ -208,6 +208,35 @@ fn identifiers_in_use_are_skipped_when_the_numbers_begin_again() {
         out.clear();
     }
     assert_eq!(session.unanswered(), 1);
+}
+
+#[test]
+fn the_short_way_for_a_puback_agrees_with_the_codec() {
+    for version in [ProtocolVersion::V31, ProtocolVersion::V311, ProtocolVersion::V5] {
+        let mut connection = Connection::new(version, LIMITS.packet_bytes_max);
+        connection.connect(&Connect::new(version, "c"), &mut Vec::new()).unwrap();
+        let (connack, properties): (&[u8], _) = match version {
+            ProtocolVersion::V5 => (&[0x20, 3, 0, 0, 0], 1),
+            _ => (&[0x20, 2, 0, 0], 0),
+        };
+        assert!(connection.next(connack).unwrap().is_some() && connection.is_open());
+        for bytes in [&[0x40, 2, 1, 2, 0x40][..], &[0x40, 2, 0, 0], &[0x40, 3, 0, 1, 0x97]] {
+            for cut in 0..=bytes.len() {
+                let expected = decode(&bytes[..cut], Some(version), LIMITS.packet_bytes_max);
+                let found = { connection }.next(&bytes[..cut]);
+                match (expected, found) {
+                    (Ok(expected), Ok(found)) => {
+                        assert_eq!(found, expected.map(|decoded| (decoded.packet, decoded.consumed)));
+                    }
+                    (Err(error), Err(found)) => {
+                        assert_eq!(found.fault, Fault::Decode(error));
+                        assert_eq!(found.offset, (4 + properties + error.offset) as u64, "{found}");
+                    }
+                    (expected, found) => panic!("{bytes:02x?}, {cut}: {expected:?}, {found:?}"),
+                }
+            }
+        }
+    }
 }
 
 #[test]
