@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::http::rest::RestError;
+
 /// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -69,6 +71,9 @@ pub enum Error {
         /// Status and body, or the transport's cause.
         what: String,
     },
+    /// A request to a REST interface failed.
+    #[error(transparent)]
+    Rest(#[from] RestError),
     /// The operating system refused something.
     #[error("{what}: {source}")]
     Io {

@@ -1,5 +1,7 @@
 //! Every limit of the load runner, with the reason for its value.
 
+use std::time::Duration;
+
 /// The bytes read from one connection per readiness event. 64 acknowledgements of MQTT 3.1.1 are 256 bytes, so one read
 /// empties a socket in every workload. The poller reports a longer backlog again.
 pub(crate) const READ_BYTES: usize = 32 * 1024;
@@ -62,6 +64,10 @@ pub(crate) const READ_BACK_ROWS: usize = 100_000;
 pub(crate) const VERIFY_THREADS: usize = 4;
 /// The longest body of an HTTP answer: 100,000 rows of some 50 bytes, four keys, and a reserve.
 pub(crate) const HTTP_BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The longest part of a body that an error quotes.
+pub(crate) const HTTP_QUOTE_CHARS: usize = 300;
+/// The longest time before a streamed answer begins: a server flushes before it sends a backup.
+pub(crate) const HTTP_STREAM_BEGIN_TIMEOUT: Duration = Duration::from_secs(600);
 /// The largest data of a key of the HTTP driver, which is generated for each request.
 pub(crate) const HTTP_DATA_BYTES_MAX: usize = 1024 * 1024;
 /// The largest size of the bodies of all requests that a group of connections may have in flight. They stay in memory

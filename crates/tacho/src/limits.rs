@@ -34,10 +34,6 @@ pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const STATUS_RATE_SPAN: Duration = Duration::from_secs(1);
 /// Largest HTTP answer that a command reads at once: a page of a hundred thousand devices or points.
 pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Longest part of an answer that an error quotes.
-pub(crate) const QUOTE_CHARS: usize = 300;
-/// Longest time before a streamed answer begins: a server flushes before it sends a backup.
-pub(crate) const STREAM_BEGIN_TIMEOUT: Duration = Duration::from_secs(600);
 /// Commands that take longer than this show their progress.
 pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 /// Pause between two lines of progress where there is no terminal.

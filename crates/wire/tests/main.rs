@@ -5,6 +5,7 @@
 mod http1;
 mod http2;
 mod mqtt_arbitrary;
+mod mqtt_client;
 mod mqtt_encode;
 mod mqtt_packets;
 mod mqtt_streams;

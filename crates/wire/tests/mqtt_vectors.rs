@@ -34,7 +34,7 @@ fn vector(line: &str) -> Vector<'_> {
     Vector { name, version, bytes, expected: columns.collect() }
 }
 
-fn unhex(text: &str) -> Vec<u8> {
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
     assert_eq!(digits.len() % 2, 0, "half a byte in {text}");
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()

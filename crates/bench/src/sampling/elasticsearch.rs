@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use super::ValueKind::{self, Counter, Gauge};
 use super::{Readings, Source};
+use crate::http::{HttpClient, HttpLimits};
 use crate::limits::HTTP_BODY_BYTES_MAX;
 
-const TIMEOUT: Duration = Duration::from_secs(2);
+const LIMITS: HttpLimits =
+    HttpLimits { timeout: Duration::from_secs(2), body_bytes_max: HTTP_BODY_BYTES_MAX };
 /// The requested parts of the answer. The whole answer has several hundred numbers per node.
 const METRICS: &str = "indices,jvm,process,thread_pool";
 
@@ -50,17 +52,14 @@ const POOLS: [&str; 5] = ["bulk", "get", "index", "search", "write"];
 
 /// The nodes of one cluster.
 pub struct Elasticsearch {
-    url: String,
-    login: Option<String>,
-    agent: ureq::Agent,
+    statistics: HttpClient,
 }
 
 impl Elasticsearch {
     /// `base` is like `http://127.0.0.1:9200`; `login` is the value of the header `Authorization`.
     pub fn new(base: &str, login: Option<String>) -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
         let url = format!("{}/_nodes/stats/{METRICS}", base.trim_end_matches('/'));
-        Self { url, login, agent: config.into() }
+        Self { statistics: HttpClient::new(url, LIMITS).with_header("Authorization", login) }
     }
 }
 
@@ -70,16 +69,10 @@ impl Source for Elasticsearch {
     }
 
     fn read(&mut self) -> Result<Readings, String> {
-        let mut request = self.agent.get(&self.url);
-        if let Some(login) = &self.login {
-            request = request.header("Authorization", login);
-        }
-        let failed = |error: ureq::Error| format!("{}: {error}", self.url);
-        let mut answer = request.call().map_err(failed)?;
-        let stats: Value =
-            answer.body_mut().with_config().limit(HTTP_BODY_BYTES_MAX).read_json().map_err(failed)?;
-        let nodes =
-            stats["nodes"].as_object().ok_or_else(|| format!("{}: no `nodes` in the answer", self.url))?;
+        let stats = self.statistics.json("");
+        let stats = stats.map_err(|error| error.to_string())?;
+        let missing = || format!("{}: no `nodes` in the answer", self.statistics.base());
+        let nodes = stats["nodes"].as_object().ok_or_else(missing)?;
         Ok(added(nodes.values()))
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::ValueKind::{Counter, Gauge};
 use super::{Readings, Source};
+use crate::http::{HttpAnswer, HttpClient, HttpLimits};
 
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// The longest page. The usual length is about a hundred bytes.
-const PAGE_BYTES_MAX: u64 = 4 * 1024;
+/// The usual length of the page is about a hundred bytes.
+const LIMITS: HttpLimits = HttpLimits { timeout: Duration::from_secs(2), body_bytes_max: 4 * 1024 };
 
 /// The numbers of the page. Counters count from the start of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,29 +46,25 @@ impl PollCount {
 
 /// The status page of one nginx.
 pub struct Nginx {
-    url: String,
-    agent: ureq::Agent,
+    page: HttpClient,
     polls: Arc<PollCount>,
 }
 
 impl Nginx {
     /// `url` is the address of the page. `polls` counts the requests for it.
     pub fn new(url: &str, polls: Arc<PollCount>) -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
-        Self { url: url.to_owned(), agent: config.into(), polls }
+        Self { page: HttpClient::new(url, LIMITS), polls }
     }
 
     /// Reads the page.
     pub fn status(&self) -> Result<StubStatus, String> {
-        let asked =
-            self.agent.get(&self.url).call().and_then(|mut answer| {
-                answer.body_mut().with_config().limit(PAGE_BYTES_MAX).read_to_string()
-            });
+        let asked = self.page.get("").and_then(HttpAnswer::success);
         let counter = if asked.is_ok() { &self.polls.answered } else { &self.polls.unanswered };
         counter.fetch_add(1, Ordering::Relaxed);
-        let text = asked.map_err(|error| format!("{}: {error}", self.url))?;
-        parse(&text).ok_or_else(|| {
-            format!("{}: no page of nginx' stub_status (`location = /status {{ stub_status; }}`)", self.url)
+        let answer = asked.map_err(|error| error.to_string())?;
+        parse(&answer.text()).ok_or_else(|| {
+            let url = &answer.url;
+            format!("{url}: no page of nginx' stub_status (`location = /status {{ stub_status; }}`)")
         })
     }
 }

@@ -4,23 +4,24 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{Readings, Source, ValueKind};
+use crate::http::{HttpAnswer, HttpClient, HttpLimits};
 use crate::limits::HTTP_BODY_BYTES_MAX;
 
-const TIMEOUT: Duration = Duration::from_secs(2);
+const LIMITS: HttpLimits =
+    HttpLimits { timeout: Duration::from_secs(2), body_bytes_max: HTTP_BODY_BYTES_MAX };
 
 /// The address of some metrics.
 pub struct Prometheus {
-    url: String,
     prefix: String,
-    agent: ureq::Agent,
-    token: Option<String>,
+    metrics: HttpClient,
 }
 
 impl Prometheus {
     /// `url` is like `http://127.0.0.1:8080/metrics`; `token` is for servers that require a bearer token.
     pub fn new(url: &str, prefix: &str, token: Option<String>) -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
-        Self { url: url.to_owned(), prefix: prefix.to_owned(), agent: config.into(), token }
+        let login = token.map(|token| format!("Bearer {token}"));
+        let metrics = HttpClient::new(url, LIMITS).with_header("Authorization", login);
+        Self { prefix: prefix.to_owned(), metrics }
     }
 
     /// The metrics of a Tachograph server; `base` is its `http://host:port`.
@@ -35,15 +36,9 @@ impl Source for Prometheus {
     }
 
     fn read(&mut self) -> Result<Readings, String> {
-        let mut request = self.agent.get(&self.url);
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let failed = |error: ureq::Error| format!("{}: {error}", self.url);
-        let mut answer = request.call().map_err(failed)?;
-        let text =
-            answer.body_mut().with_config().limit(HTTP_BODY_BYTES_MAX).read_to_string().map_err(failed)?;
-        Ok(parse(&text))
+        let answer = self.metrics.get("").and_then(HttpAnswer::success);
+        let answer = answer.map_err(|error| error.to_string())?;
+        Ok(parse(&answer.text()))
     }
 }
 

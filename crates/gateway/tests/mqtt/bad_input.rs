@@ -146,14 +146,9 @@ fn connect_with(fixture: &Fixture, property: Property<'_>) -> (super::client::Cl
     properties.push(property).unwrap();
     let mut client = fixture.open(ProtocolVersion::V5);
     let connect = Connect {
-        version: ProtocolVersion::V5,
-        clean_start: true,
-        keep_alive_s: 60,
         properties: properties.as_properties(),
-        client_id: "c",
-        will: None,
         username: Some("t-car"),
-        password: None,
+        ..Connect::new(ProtocolVersion::V5, "c")
     };
     let code = client.connect_with(connect).code;
     (client, code)

@@ -1,4 +1,4 @@
-//! A blocking MQTT client that can also send invalid input, and a door on the reference store.
+//! A blocking MQTT client that checks the server's packets and can send invalid input, and a door on the reference store.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,8 +13,9 @@ use model::limits::IngestLimits;
 use model::{TimeRange, Value};
 use store::memory::MemoryStore;
 use store::{Scan, Store};
+use wire::mqtt::client::Connection;
 use wire::mqtt::{
-    ConnAck, Connect, Packet, Properties, ProtocolVersion, QoS, ReasonCode, decode, encode, encode_publish,
+    ConnAck, Connect, Packet, Properties, ProtocolVersion, QoS, ReasonCode, encode, encode_publish,
 };
 
 pub(crate) const TELEMETRY: &str = "v1/devices/me/telemetry";
@@ -63,7 +64,7 @@ impl Fixture {
     pub(crate) fn open(&self, version: ProtocolVersion) -> Client {
         let socket = TcpStream::connect(self.address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { socket, version, unread: Vec::new() }
+        Client { socket, version, connection: Connection::new(version, 1 << 20), unread: Vec::new() }
     }
 
     /// All values of one key of a device's table, oldest first.
@@ -139,26 +140,26 @@ pub(crate) enum Reply {
 pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     pub(crate) version: ProtocolVersion,
+    connection: Connection,
     unread: Vec<u8>,
 }
 
 impl Client {
     pub(crate) fn say_hello(&mut self, client_id: &str, token: &str, clean_start: bool) -> ConnAck<'static> {
-        let connect = Connect {
-            version: self.version,
-            clean_start,
-            keep_alive_s: 60,
-            properties: Properties::NONE,
-            client_id,
-            will: None,
-            username: Some(token),
-            password: None,
-        };
-        self.connect_with(connect)
+        let connect = Connect::new(self.version, client_id);
+        self.connect_with(Connect { clean_start, keep_alive_s: 60, username: Some(token), ..connect })
+    }
+
+    /// Sends bytes as the CONNECT.
+    pub(crate) fn connect_with_bytes(&mut self, bytes: &[u8]) {
+        self.connection.connect(&Connect::new(self.version, ""), &mut Vec::new()).unwrap();
+        self.send_bytes(bytes);
     }
 
     pub(crate) fn connect_with(&mut self, connect: Connect<'_>) -> ConnAck<'static> {
-        self.send(&Packet::Connect(connect));
+        let mut bytes = Vec::new();
+        self.connection.connect(&connect, &mut bytes).unwrap();
+        self.send_bytes(&bytes);
         match self.next() {
             Reply::ConnAck { session_present, code } => {
                 ConnAck { session_present, code, properties: Properties::NONE }
@@ -191,10 +192,9 @@ impl Client {
     /// The next packet of the server.
     pub(crate) fn next(&mut self) -> Reply {
         loop {
-            if let Some(decoded) = decode(&self.unread, Some(self.version), 1 << 20).unwrap() {
-                let reply = reply_of(&decoded.packet);
-                let consumed = decoded.consumed;
-                self.unread.drain(..consumed);
+            if let Some((packet, bytes)) = self.connection.next(&self.unread).unwrap() {
+                let reply = reply_of(&packet);
+                self.unread.drain(..bytes);
                 return reply;
             }
             let mut buffer = [0; 4096];

@@ -150,7 +150,7 @@ fn an_unknown_token_is_refused_with_its_code() {
 fn an_unsupported_version_gets_its_return_code() {
     let fixture = Fixture::new();
     let mut client = fixture.open(ProtocolVersion::V311);
-    client.send_bytes(b"\x10\x0c\x00\x04MQTT\x06\x02\x00\x00\x00\x00");
+    client.connect_with_bytes(b"\x10\x0c\x00\x04MQTT\x06\x02\x00\x00\x00\x00");
     assert_eq!(client.next(), Reply::ConnAck { session_present: false, code: 1 });
     assert_eq!(client.next(), Reply::Closed);
 }
@@ -299,16 +299,8 @@ fn silent_connections_time_out() {
     let mut half = fixture.open(ProtocolVersion::V5);
     half.send_bytes(b"\x10\x20\x00\x04MQ");
     let mut sleepy = fixture.open(ProtocolVersion::V5);
-    let connect = Connect {
-        version: ProtocolVersion::V5,
-        clean_start: true,
-        keep_alive_s: 1,
-        properties: Properties::NONE,
-        client_id: "sleepy",
-        will: None,
-        username: Some("t-car"),
-        password: None,
-    };
+    let connect =
+        Connect { keep_alive_s: 1, username: Some("t-car"), ..Connect::new(ProtocolVersion::V5, "sleepy") };
     assert_eq!(sleepy.connect_with(connect).code, 0);
     assert_eq!(mute.next(), Reply::Closed);
     assert_eq!(half.next(), Reply::Closed);

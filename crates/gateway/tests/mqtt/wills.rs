@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use model::Value;
-use wire::mqtt::{Connect, Disconnect, Packet, Properties, ProtocolVersion, QoS, ReasonCode, Will};
+use wire::mqtt::{Connect, Disconnect, Packet, Properties, ProtocolVersion, QoS, Will};
 
 use super::client::{Client, Fixture, Reply, TELEMETRY};
 use super::{one_worker, yes};
@@ -12,22 +12,14 @@ const GONE: &str = "{\"gone\":true}";
 
 fn connect(fixture: &Fixture, version: ProtocolVersion, client_id: &str, token: &str, will: &str) -> Client {
     let mut client = fixture.open(version);
-    let connect = Connect {
-        version,
-        clean_start: true,
-        keep_alive_s: 0,
+    let will = Will {
+        qos: QoS::AtMostOnce,
+        retain: false,
         properties: Properties::NONE,
-        client_id,
-        will: Some(Will {
-            qos: QoS::AtMostOnce,
-            retain: false,
-            properties: Properties::NONE,
-            topic: TELEMETRY,
-            payload: will.as_bytes(),
-        }),
-        username: Some(token),
-        password: None,
+        topic: TELEMETRY,
+        payload: will.as_bytes(),
     };
+    let connect = Connect { will: Some(will), username: Some(token), ..Connect::new(version, client_id) };
     assert_eq!(client.connect_with(connect).code, 0);
     client
 }
@@ -51,8 +43,7 @@ fn a_will_is_stored_only_without_disconnect() {
     for (client_id, token, says_goodbye) in [("1", "t-car", true), ("2", "t-van", false)] {
         let mut client = connect(&fixture, ProtocolVersion::V5, client_id, token, GONE);
         if says_goodbye {
-            let farewell = Disconnect { reason: ReasonCode::SUCCESS, properties: Properties::NONE };
-            client.send(&Packet::Disconnect(farewell));
+            client.send(&Packet::Disconnect(Disconnect::NORMAL));
             assert_eq!(client.next(), Reply::Closed);
         }
     }

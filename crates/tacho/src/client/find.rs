@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use super::api::Api;
+use super::api::{Api, client_of};
 use crate::config::Config;
+use crate::limits::REQUEST_TIMEOUT;
 use crate::program::path_word;
 
 /// A running server writes this file into its data directory and removes it at its end.
@@ -100,10 +101,10 @@ impl ServerArgs {
             if !url.starts_with("http://") {
                 bail!("--url {url}: only http:// addresses are spoken, such as http://127.0.0.1:8080");
             }
-            return Ok(Api::new(url));
+            return Ok(client_of(url, REQUEST_TIMEOUT));
         }
         match RuntimeFile::read(&config.data)? {
-            Some(runtime) => Ok(Api::new(&runtime.url())),
+            Some(runtime) => Ok(client_of(&runtime.url(), REQUEST_TIMEOUT)),
             None => bail!(
                 "no server runs on {}; start one with `tacho serve --data {}` or name one with --url",
                 config.data.display(),
@@ -113,7 +114,7 @@ impl ServerArgs {
     }
 
     /// Logs a client in.
-    pub(crate) fn log_in(&self, api: &mut Api, config: &Config) -> anyhow::Result<()> {
+    pub(crate) fn log_in(&self, api: &Api, config: &Config) -> anyhow::Result<()> {
         let password = match &self.password {
             Some(password) => password.clone(),
             None => self.kept_password(config)?,

@@ -32,8 +32,8 @@ pub(crate) fn directory_or_server<T>(
             opened => return opened.map(Access::Directory),
         }
     }
-    let mut api = server.find(config)?;
-    let logged_in = server.log_in(&mut api, config);
+    let api = server.find(config)?;
+    let logged_in = server.log_in(&api, config);
     match server.url {
         Some(_) => logged_in?,
         None => logged_in.context("the server has to be asked, because it has the directory")?,

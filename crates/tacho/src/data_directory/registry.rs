@@ -47,8 +47,8 @@ pub(crate) fn registry_access(
             Err(error) => return Err(error),
         }
     }
-    let mut api = server.find(config)?;
-    server.log_in(&mut api, config)?;
+    let api = server.find(config)?;
+    server.log_in(&api, config)?;
     Ok(Access::Server(api))
 }
 

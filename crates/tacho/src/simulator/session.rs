@@ -1,6 +1,5 @@
 //! The MQTT session of one vehicle.
 
-use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use serde::Serialize;
-use wire::mqtt::{self, Connect, Disconnect, Packet, Properties, ProtocolVersion, QoS, ReasonCode};
+use wire::mqtt::client::{self, Event, Limits, ReceiveError, SendError};
+use wire::mqtt::{Connect, Disconnect, EncodeError, ProtocolVersion, Publish, QoS};
 
 use super::credentials::Credentials;
 use super::summary::Summary;
@@ -18,8 +18,7 @@ use crate::limits::{
 };
 
 const TOPIC: &str = "v1/devices/me/telemetry";
-/// First reason code that is a failure [MQTT5 2.4].
-const FAILURE: u8 = 0x80;
+const LIMITS: Limits = Limits { packet_bytes_max: FLEET_PACKET_BYTES_MAX, messages_max: FLEET_UNACKED_MAX };
 
 /// The session of a vehicle, connected or waiting to connect.
 #[derive(Debug)]
@@ -27,12 +26,11 @@ pub(super) struct Session {
     token: Token,
     address: SocketAddr,
     credentials: Credentials,
-    version: ProtocolVersion,
     keep_alive_s: u16,
+    /// Keeps reports until they are acknowledged.
+    client: client::Session,
     link: Link,
     retry: Duration,
-    unacked: VecDeque<Unacked>,
-    last_packet_id: u16,
 }
 
 #[derive(Debug)]
@@ -44,16 +42,8 @@ enum Link {
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
-    /// CONNACK has arrived.
-    accepted: bool,
     input: Vec<u8>,
     output: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct Unacked {
-    packet_id: u16,
-    payload: Vec<u8>,
 }
 
 /// The ThingsBoard form with a time.
@@ -70,14 +60,14 @@ enum ConnectionError {
     Closed,
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("the server sent what is no MQTT: {0}")]
-    Decode(#[from] mqtt::DecodeError),
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
     #[error("cannot be written as MQTT: {0}")]
-    Encode(#[from] mqtt::EncodeError),
-    #[error("the server refused the connection with code {0:#04x}")]
-    Refused(u8),
-    #[error("the server ended the session: {0:?}")]
-    Disconnected(ReasonCode),
+    Encode(#[from] EncodeError),
+    #[error("the server refused the connection: {0}")]
+    Refused(String),
+    #[error("the server ended the session: {0}")]
+    Disconnected(String),
 }
 
 impl Session {
@@ -87,8 +77,8 @@ impl Session {
         let version = if index.is_multiple_of(2) { ProtocolVersion::V5 } else { ProtocolVersion::V311 };
         let link = Link::Down { retry_at: Instant::now() };
         let token = Token(index);
-        let (retry, unacked) = (FLEET_RETRY_FIRST, VecDeque::new());
-        Self { token, address, credentials, version, keep_alive_s, link, retry, unacked, last_packet_id: 0 }
+        let client = client::Session::new(version, LIMITS);
+        Self { token, address, credentials, keep_alive_s, client, link, retry: FLEET_RETRY_FIRST }
     }
 
     pub(super) fn wants_to_connect(&self, now: Instant) -> bool {
@@ -107,48 +97,35 @@ impl Session {
         registry.register(&mut stream, self.token, Interest::READABLE | Interest::WRITABLE)?;
         let mut output = Vec::new();
         let connect = Connect {
-            version: self.version,
-            clean_start: true,
             keep_alive_s: self.keep_alive_s,
-            properties: Properties::NONE,
-            client_id: &self.credentials.name,
-            will: None,
             username: Some(&self.credentials.token),
-            password: None,
+            ..Connect::new(self.client.connection().version(), &self.credentials.name)
         };
-        mqtt::encode(&Packet::Connect(connect), self.version, &mut output)?;
-        self.link = Link::Up(Box::new(Connection { stream, accepted: false, input: Vec::new(), output }));
+        self.client.connect(&connect, &mut output)?;
+        self.link = Link::Up(Box::new(Connection { stream, input: Vec::new(), output }));
         Ok(())
     }
 
     /// Sends a report, or keeps it until the vehicle is connected.
     pub(super) fn report(&mut self, report: &Report, registry: &Registry, summary: &mut Summary) {
-        if self.unacked.len() >= FLEET_UNACKED_MAX {
-            summary.skipped += 1;
-            return;
-        }
         let ts = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         let payload =
             serde_json::to_vec(&TimedReport { ts, values: report }).expect("BUG: numbers and text are JSON");
-        summary.sent += 1;
-        self.last_packet_id = self.last_packet_id.checked_add(1).unwrap_or(1);
-        self.unacked.push_back(Unacked { packet_id: self.last_packet_id, payload });
-        let newest = self.unacked.len() - 1;
-        let sent = self.publish_from(newest).and_then(|()| self.write());
+        let mut unsent = Vec::new();
+        let output = match &mut self.link {
+            Link::Up(connection) => &mut connection.output,
+            Link::Down { .. } => &mut unsent,
+        };
+        match self.client.publish(&Publish::new(TOPIC, QoS::AtLeastOnce, &payload), output) {
+            Ok(_) => summary.sent += 1,
+            Err(SendError::QueueFull { .. }) => summary.skipped += 1,
+            Err(error) => {
+                tracing::debug!(vehicle = self.credentials.name, %error, "a report could not be sent");
+                summary.refused += 1;
+            }
+        }
+        let sent = self.write();
         self.settle(sent, registry, summary);
-    }
-
-    /// Puts the unacknowledged reports into the output, beginning with `first`.
-    fn publish_from(&mut self, first: usize) -> Result<(), ConnectionError> {
-        let Link::Up(connection) = &mut self.link else { return Ok(()) };
-        if !connection.accepted {
-            return Ok(());
-        }
-        for Unacked { packet_id, payload } in self.unacked.iter().skip(first) {
-            let out = &mut connection.output;
-            mqtt::encode_publish(TOPIC, QoS::AtLeastOnce, *packet_id, payload, self.version, out)?;
-        }
-        Ok(())
     }
 
     /// Reads and writes as much as the socket allows.
@@ -180,46 +157,34 @@ impl Session {
                 Err(error) if is_not_now(&error) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
-            self.take_packets(summary)?;
+            self.take_events(summary)?;
         }
     }
 
-    fn take_packets(&mut self, summary: &mut Summary) -> Result<(), ConnectionError> {
+    fn take_events(&mut self, summary: &mut Summary) -> Result<(), ConnectionError> {
         let Link::Up(connection) = &mut self.link else { return Ok(()) };
-        let input = std::mem::take(&mut connection.input);
+        let Connection { input, output, .. } = &mut **connection;
         let mut taken = 0;
-        while let Some(decoded) = mqtt::decode(&input[taken..], Some(self.version), FLEET_PACKET_BYTES_MAX)? {
-            taken += decoded.consumed;
-            self.take_packet(&decoded.packet, summary)?;
-        }
-        if let Link::Up(connection) = &mut self.link {
-            connection.input = input;
-            connection.input.drain(..taken);
-        }
-        Ok(())
-    }
-
-    fn take_packet(&mut self, packet: &Packet<'_>, summary: &mut Summary) -> Result<(), ConnectionError> {
-        match packet {
-            Packet::ConnAck(ack) if ack.code != 0 => Err(ConnectionError::Refused(ack.code)),
-            Packet::ConnAck(_) => {
-                if let Link::Up(connection) = &mut self.link {
-                    connection.accepted = true;
+        while let Some((event, bytes)) = self.client.next(&input[taken..], output)? {
+            taken += bytes;
+            match event {
+                Event::Connected(_) => self.retry = FLEET_RETRY_FIRST,
+                Event::Acknowledged { reason, .. } | Event::Settled { reason, .. } => {
+                    summary.answered(reason)
                 }
-                self.retry = FLEET_RETRY_FIRST;
-                self.publish_from(0)
+                Event::Refused(connack) => {
+                    let version = self.client.connection().version();
+                    return Err(ConnectionError::Refused(connack.refusal(version)));
+                }
+                Event::Disconnected(disconnect) => {
+                    return Err(ConnectionError::Disconnected(disconnect.to_string()));
+                }
+                // A vehicle subscribes to nothing and publishes nothing of QoS 2.
+                _ => {}
             }
-            Packet::PubAck(ack) => {
-                let before = self.unacked.len();
-                self.unacked.retain(|unacked| unacked.packet_id != ack.packet_id);
-                let taken = (before - self.unacked.len()) as u64;
-                let refused = ack.reason.0 >= FAILURE;
-                *(if refused { &mut summary.refused } else { &mut summary.acked }) += taken;
-                Ok(())
-            }
-            Packet::Disconnect(disconnect) => Err(ConnectionError::Disconnected(disconnect.reason)),
-            _ => Ok(()),
         }
+        input.drain(..taken);
+        Ok(())
     }
 
     fn settle(&mut self, done: Result<(), ConnectionError>, registry: &Registry, summary: &mut Summary) {
@@ -232,6 +197,7 @@ impl Session {
         tracing::debug!(vehicle = self.credentials.name, %error, "connection lost");
         self.hang_up(registry);
         summary.lost += 1;
+        self.client.lost();
         self.link = Link::Down { retry_at: Instant::now() + self.retry };
         self.retry = (self.retry * 2).min(FLEET_RETRY_MAX);
     }
@@ -246,14 +212,13 @@ impl Session {
 
     /// Whether a connected vehicle waits for acks.
     pub(super) fn waits_for_acks(&self) -> bool {
-        matches!(&self.link, Link::Up(connection) if connection.accepted) && !self.unacked.is_empty()
+        self.client.connection().is_open() && self.client.unanswered() > 0
     }
 
     /// Ends the session with a DISCONNECT packet.
     pub(super) fn disconnect(&mut self, registry: &Registry) {
         if let Link::Up(connection) = &mut self.link {
-            let disconnect = Disconnect { reason: ReasonCode::SUCCESS, properties: Properties::NONE };
-            let encoded = mqtt::encode(&Packet::Disconnect(disconnect), self.version, &mut connection.output);
+            let encoded = self.client.disconnect(&Disconnect::NORMAL, &mut connection.output);
             let sent = encoded.map_err(ConnectionError::from).and_then(|()| self.write());
             if let Err(error) = sent {
                 tracing::debug!(vehicle = self.credentials.name, %error, "left without a word");

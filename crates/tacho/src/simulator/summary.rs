@@ -1,5 +1,7 @@
 //! What a simulated fleet has done.
 
+use wire::mqtt::ReasonCode;
+
 /// Counts of reports and connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
@@ -13,4 +15,11 @@ pub(crate) struct Summary {
     pub skipped: u64,
     /// Connections lost or refused.
     pub lost: u64,
+}
+
+impl Summary {
+    /// Counts the last answer to a report.
+    pub(super) fn answered(&mut self, reason: ReasonCode) {
+        *(if reason.is_error() { &mut self.refused } else { &mut self.acked }) += 1;
+    }
 }

@@ -1,5 +1,7 @@
 //! PUBACK, PUBREC, PUBREL, PUBCOMP, DISCONNECT and AUTH: packets of a reason code and properties.
 
+use std::fmt;
+
 use super::error::{DecodeError, EncodeError};
 use super::packet_type::PacketType;
 use super::properties::Properties;
@@ -33,6 +35,18 @@ pub struct Disconnect<'a> {
     pub reason: ReasonCode,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
+}
+
+impl fmt::Display for Disconnect<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DISCONNECT {}", self.reason)?;
+        self.properties.reason_string().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
+}
+
+impl Disconnect<'_> {
+    /// The ordinary end of a connection: the server discards the will.
+    pub const NORMAL: Self = Self { reason: ReasonCode::SUCCESS, properties: Properties::NONE };
 }
 
 /// AUTH [MQTT5 3.15].

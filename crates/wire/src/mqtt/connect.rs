@@ -7,7 +7,7 @@ use super::property::{WILL, scope_of};
 use super::qos::QoS;
 use super::reader::Reader;
 use super::version::ProtocolVersion;
-use super::{ReasonCode, is_valid_name, writer};
+use super::{ConnectReturnCode, ReasonCode, is_valid_name, writer};
 
 /// CONNECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,40 @@ pub struct ConnAck<'a> {
     pub code: u8,
     /// MQTT 5 only.
     pub properties: Properties<'a>,
+}
+
+impl<'a> Connect<'a> {
+    /// A CONNECT without user, will and keep-alive that begins a new session.
+    pub const fn new(version: ProtocolVersion, client_id: &'a str) -> Self {
+        Self {
+            version,
+            clean_start: true,
+            keep_alive_s: 0,
+            properties: Properties::NONE,
+            client_id,
+            will: None,
+            username: None,
+            password: None,
+        }
+    }
+}
+
+impl ConnAck<'_> {
+    /// Whether the server accepted the connection.
+    pub const fn is_accepted(&self) -> bool {
+        self.code == ConnectReturnCode::ACCEPTED
+    }
+
+    /// Code and reason of a refusal as text. The code has another meaning before MQTT 5.
+    pub fn refusal(&self, version: ProtocolVersion) -> String {
+        let code = match (version, ConnectReturnCode::name(self.code)) {
+            (ProtocolVersion::V5, _) => ReasonCode(self.code).to_string(),
+            (_, Some(name)) => format!("{} ({name})", self.code),
+            (_, None) => self.code.to_string(),
+        };
+        let why = self.properties.reason_string().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("CONNACK {code}{why}")
+    }
 }
 
 const USERNAME: u8 = 0x80;

@@ -5,9 +5,11 @@
 //! sections.
 //!
 //! The codec does no I/O, keeps no state and does not allocate while it decodes: strings, payloads and properties borrow
-//! the input. It is not a session: the caller checks the order of packets, packet identifiers in use and timeouts.
+//! the input. It is not a session: the caller checks the order of packets, packet identifiers in use and timeouts. [`client`]
+//! is the session of a client on top of it.
 
 mod ack;
+pub mod client;
 mod connect;
 mod error;
 mod fixed_header;

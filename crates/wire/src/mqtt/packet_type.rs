@@ -45,6 +45,27 @@ impl PacketType {
         })
     }
 
+    /// The name of the specification.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "CONNECT",
+            Self::ConnAck => "CONNACK",
+            Self::Publish => "PUBLISH",
+            Self::PubAck => "PUBACK",
+            Self::PubRec => "PUBREC",
+            Self::PubRel => "PUBREL",
+            Self::PubComp => "PUBCOMP",
+            Self::Subscribe => "SUBSCRIBE",
+            Self::SubAck => "SUBACK",
+            Self::Unsubscribe => "UNSUBSCRIBE",
+            Self::UnsubAck => "UNSUBACK",
+            Self::PingReq => "PINGREQ",
+            Self::PingResp => "PINGRESP",
+            Self::Disconnect => "DISCONNECT",
+            Self::Auth => "AUTH",
+        }
+    }
+
     /// The fixed flags of every type but PUBLISH [MQTT-2.1.3-1].
     pub(super) const fn flags(self) -> u8 {
         match self {

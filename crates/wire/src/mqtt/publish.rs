@@ -28,6 +28,13 @@ pub struct Publish<'a> {
     pub payload: &'a [u8],
 }
 
+impl<'a> Publish<'a> {
+    /// A message without properties that is not retained. The sender chooses the identifier.
+    pub const fn new(topic: &'a str, qos: QoS, payload: &'a [u8]) -> Self {
+        Self { dup: false, qos, retain: false, topic, packet_id: None, properties: Properties::NONE, payload }
+    }
+}
+
 pub(super) fn decode<'a>(flags: u8, body: &mut Reader<'a>, v5: bool) -> Result<Publish<'a>, DecodeError> {
     let qos = QoS::from_bits(flags >> 1 & 0b11).ok_or(DecodeError::malformed("QoS is 3 [MQTT-3.3.1-4]"))?;
     let dup = flags & 0b1000 != 0;
@@ -98,7 +105,5 @@ pub fn encode_publish(
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let packet_id = (qos != QoS::AtMostOnce).then_some(packet_id);
-    let publish =
-        Publish { dup: false, qos, retain: false, topic, packet_id, properties: Properties::NONE, payload };
-    encode(&publish, version == ProtocolVersion::V5, out)
+    encode(&Publish { packet_id, ..Publish::new(topic, qos, payload) }, version == ProtocolVersion::V5, out)
 }

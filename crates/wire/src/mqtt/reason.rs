@@ -120,4 +120,17 @@ impl ConnectReturnCode {
     pub const BAD_USER_NAME_OR_PASSWORD: u8 = 4;
     /// The client may not connect.
     pub const NOT_AUTHORIZED: u8 = 5;
+
+    /// The meaning of a return code.
+    pub const fn name(code: u8) -> Option<&'static str> {
+        Some(match code {
+            Self::ACCEPTED => "accepted",
+            Self::UNACCEPTABLE_PROTOCOL_VERSION => "unacceptable protocol version",
+            Self::IDENTIFIER_REJECTED => "client identifier rejected",
+            Self::SERVER_UNAVAILABLE => "server unavailable",
+            Self::BAD_USER_NAME_OR_PASSWORD => "bad user name or password",
+            Self::NOT_AUTHORIZED => "not authorized",
+            _ => return None,
+        })
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::answers::refusal;
 use super::server::Server;
 use crate::error::{Error, Result};
+use crate::http::{Body, HttpClient, HttpLimits, HttpRequest};
 use crate::limits::{ES_MERGE_TIMEOUT_S, HTTP_BODY_BYTES_MAX};
 
 /// The longest wait for an answer.
@@ -17,10 +18,8 @@ const MERGES_PAUSE: Duration = Duration::from_millis(500);
 /// A client of one index.
 #[derive(Debug, Clone)]
 pub(super) struct Admin {
-    agent: ureq::Agent,
-    base: String,
+    http: HttpClient,
     pub(super) index: String,
-    login: Option<String>,
 }
 
 /// The numbers of an index's primary shards.
@@ -49,14 +48,15 @@ pub(super) struct Finishing {
 impl Admin {
     /// `base` is `http://host:port`; `login` is the value of the header `Authorization`.
     pub(super) fn new(base: &str, index: &str, login: Option<String>) -> Self {
-        let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false);
-        Self { agent: config.build().into(), base: base.to_owned(), index: index.to_owned(), login }
+        let limits = HttpLimits { timeout: TIMEOUT, body_bytes_max: HTTP_BODY_BYTES_MAX };
+        let http = HttpClient::new(base, limits).with_header("Authorization", login);
+        Self { http, index: index.to_owned() }
     }
 
     /// Asks the server what it is.
     pub(super) fn server(&self) -> Result<Server> {
         let answer = self.ask("GET", "/", None)?;
-        Server::read(&answer).map_err(|what| Error::Options(format!("{}: {what}", self.base)))
+        Server::read(&answer).map_err(|what| Error::Options(format!("{}: {what}", self.http.base())))
     }
 
     /// Whether the index exists.
@@ -176,23 +176,16 @@ impl Admin {
         body: Option<&Value>,
         timeout: Duration,
     ) -> Result<(u16, Vec<u8>)> {
-        let failed = |error: &dyn std::fmt::Display| self.failed(method, path, &error.to_string());
-        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.base));
-        if let Some(login) = &self.login {
-            request = request.header("Authorization", login);
-        }
-        request = request.header("Content-Type", "application/json");
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let request = request.body(body).map_err(|error| failed(&error))?;
-        let request = self.agent.configure_request(request).timeout_global(Some(timeout)).build();
-        let mut answer = self.agent.run(request).map_err(|error| failed(&error))?;
-        let status = answer.status().as_u16();
-        let body = answer.body_mut().with_config().limit(HTTP_BODY_BYTES_MAX).read_to_vec();
-        Ok((status, body.map_err(|error| failed(&error))?))
+        let text = body.map(Value::to_string);
+        let body = text.as_deref().map_or(Body::Empty, Body::Json);
+        let request = HttpRequest { timeout: Some(timeout), ..HttpRequest::new(method, path, body) };
+        let answer =
+            self.http.send(&request).map_err(|error| self.failed(method, path, &error.to_string()))?;
+        Ok((answer.status, answer.body))
     }
 
     fn failed(&self, method: &'static str, path: &str, what: &str) -> Error {
-        Error::Http { method, url: format!("{}{path}", self.base), what: what.to_owned() }
+        Error::Http { method, url: format!("{}{path}", self.http.base()), what: what.to_owned() }
     }
 
     /// The body that creates an index.

@@ -103,7 +103,7 @@ impl Ledger {
         let mut ledger = Self {
             setup: Setup {
                 target: instance.mqtt,
-                protocol: options.version,
+                version: options.version,
                 token_prefix: TOKEN_PREFIX.to_owned(),
                 window: options.window,
                 rate: options.rate / f64::from(options.devices),

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use wire::mqtt::{ConnectReturnCode, Packet, ProtocolVersion, QoS, encode_publish};
+use wire::mqtt::client::{Event, Limits, Session};
+use wire::mqtt::{Connect, Publish, QoS};
 
 use super::points::PointLedger;
 use crate::engine::Shared;
+use crate::limits::PACKET_BYTES_MAX;
 use crate::recorder::{Operation, Recorder};
-use crate::target::mqtt::Version as Protocol;
-use crate::target::mqtt::codec::{TELEMETRY_TOPIC, connect, next_packet};
+use crate::target::mqtt::{TELEMETRY_TOPIC, Version};
 
 /// The longest wait for an answer before the stop flag is checked.
 const READ_TIMEOUT: Duration = Duration::from_millis(20);
@@ -54,7 +55,7 @@ struct InFlight {
 #[derive(Debug)]
 pub(super) struct Setup {
     pub(super) target: SocketAddr,
-    pub(super) protocol: Protocol,
+    pub(super) version: Version,
     pub(super) token_prefix: String,
     pub(super) window: usize,
     /// The messages per second of one writer.
@@ -68,13 +69,21 @@ pub(super) struct Writer {
     pub(super) points: PointLedger,
     in_flight: VecDeque<InFlight>,
     to_resend: VecDeque<u64>,
-    next_packet_id: u16,
+}
+
+/// A connection of a device.
+struct Link {
+    stream: TcpStream,
+    session: Session,
+    /// Bytes of the server that make no packet yet.
+    input: Vec<u8>,
+    out: Vec<u8>,
 }
 
 impl Writer {
     pub(super) fn new(device: u32, base_ts_ms: u64) -> Self {
         let points = PointLedger::new(device, base_ts_ms);
-        Self { device, points, in_flight: VecDeque::new(), to_resend: VecDeque::new(), next_packet_id: 1 }
+        Self { device, points, in_flight: VecDeque::new(), to_resend: VecDeque::new() }
     }
 
     /// Writes until the connection breaks or `stop` is set. With `resend`, messages that were in flight are sent again
@@ -90,10 +99,7 @@ impl Writer {
         self.to_resend.clear();
         let unanswered = self.in_flight.drain(..).map(|message| message.number).filter(|_| resend);
         self.to_resend.extend(unanswered);
-        let mut input = Vec::new();
-        let outcome = self
-            .open(setup, &mut input)
-            .and_then(|stream| self.write(stream, setup, &mut input, stop, timing));
+        let outcome = self.open(setup).and_then(|link| self.write(link, setup, stop, timing));
         timing.recorder.lock().extra(PUBLISH, UNANSWERED, self.in_flight.len() as u64);
         match outcome {
             Err(e) if is_gone(&e) => Ok(()),
@@ -101,102 +107,125 @@ impl Writer {
         }
     }
 
-    fn open(&self, setup: &Setup, input: &mut Vec<u8>) -> io::Result<TcpStream> {
-        let mut stream = TcpStream::connect_timeout(&setup.target, CONNECT_TIMEOUT)?;
+    fn open(&self, setup: &Setup) -> io::Result<Link> {
+        let stream = TcpStream::connect_timeout(&setup.target, CONNECT_TIMEOUT)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(CONNECT_TIMEOUT))?;
         let (id, token) =
             (format!("ledger-{}", self.device), format!("{}{}", setup.token_prefix, self.device));
-        let mut packet = Vec::new();
-        connect(&mut packet, setup.protocol, &id, &token, KEEP_ALIVE_S);
-        stream.write_all(&packet)?;
-        loop {
-            read_more(&mut stream, input)?;
-            let Some((packet, used)) = next_packet(input, setup.protocol).map_err(io::Error::other)? else {
-                continue;
-            };
-            match packet {
-                Packet::ConnAck(connack) if connack.code == ConnectReturnCode::ACCEPTED => {}
-                other => return Err(io::Error::other(format!("device {}: {other:?}", self.device))),
-            }
-            input.drain(..used);
-            stream.set_read_timeout(Some(READ_TIMEOUT))?;
-            return Ok(stream);
+        let version = setup.version.on_the_wire();
+        let limits = Limits { packet_bytes_max: PACKET_BYTES_MAX, messages_max: setup.window };
+        let session = Session::new(version, limits);
+        let mut link = Link { stream, session, input: Vec::new(), out: Vec::new() };
+        let connect =
+            Connect { keep_alive_s: KEEP_ALIVE_S, username: Some(&token), ..Connect::new(version, &id) };
+        link.session.connect(&connect, &mut link.out).map_err(io::Error::other)?;
+        link.send()?;
+        while !link.session.connection().is_open() {
+            link.read_more()?;
+            link.take(|event, _| match event {
+                Event::Connected(_) => Ok(()),
+                Event::Refused(connack) => Err(self.failed(&connack.refusal(version))),
+                other => Err(self.failed(&format!("{other:?}"))),
+            })?;
         }
+        link.stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        Ok(link)
     }
 
     fn write(
         &mut self,
-        mut stream: TcpStream,
+        mut link: Link,
         setup: &Setup,
-        input: &mut Vec<u8>,
         stop: &AtomicBool,
         timing: Timing<'_>,
     ) -> io::Result<()> {
         let (began, mut sent) = (Instant::now(), 0_u64);
-        let mut out = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let allowed = (began.elapsed().as_secs_f64() * setup.rate) as u64 + 1;
-            out.clear();
             let sent_ns = timing.now_ns();
             let sent_before = sent;
             while self.in_flight.len() < setup.window && sent < allowed {
-                self.render(setup.protocol, sent_ns, &mut out);
+                self.publish(sent_ns, &mut link)?;
                 sent += 1;
             }
-            timing.record_sent(sent_ns, sent - sent_before, out.len() as u64);
-            stream.write_all(&out)?;
+            timing.record_sent(sent_ns, sent - sent_before, link.out.len() as u64);
+            link.send()?;
             if self.in_flight.is_empty() {
                 std::thread::sleep(Duration::from_secs_f64(1.0 / setup.rate));
                 continue;
             }
-            match read_more(&mut stream, input) {
+            match link.read_more() {
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
                 other => other?,
             }
-            self.record_answers(setup.protocol, input, timing)?;
+            self.record_answers(&mut link, timing)?;
         }
         Ok(())
     }
 
-    fn render(&mut self, protocol: Protocol, sent_ns: u64, out: &mut Vec<u8>) {
+    fn publish(&mut self, sent_ns: u64, link: &mut Link) -> io::Result<()> {
         let number = self.to_resend.pop_front().unwrap_or_else(|| self.points.send());
         let (ts, value) = (self.points.ts_ms(number), self.points.value(number));
         let payload = format!("{{\"ts\":{ts},\"values\":{{\"{KEY}\":{value}}}}}");
-        let packet_id = self.next_packet_id;
-        self.next_packet_id = packet_id.checked_add(1).unwrap_or(1);
-        let version = if protocol == Protocol::V5 { ProtocolVersion::V5 } else { ProtocolVersion::V311 };
-        encode_publish(TELEMETRY_TOPIC, QoS::AtLeastOnce, packet_id, payload.as_bytes(), version, out)
-            .expect("BUG: topic and payload are within MQTT's limits");
+        let message = Publish::new(TELEMETRY_TOPIC, QoS::AtLeastOnce, payload.as_bytes());
+        let packet_id = link.session.publish(&message, &mut link.out).map_err(io::Error::other)?;
+        let packet_id = packet_id.expect("BUG: a message of QoS 1 has an identifier");
         self.in_flight.push_back(InFlight { packet_id, number, sent_ns });
+        Ok(())
     }
 
-    fn record_answers(
-        &mut self,
-        protocol: Protocol,
-        input: &mut Vec<u8>,
-        timing: Timing<'_>,
-    ) -> io::Result<()> {
+    fn record_answers(&mut self, link: &mut Link, timing: Timing<'_>) -> io::Result<()> {
         let now_ns = timing.now_ns();
         let mut recorder = timing.recorder.lock();
-        let mut used = 0;
-        while let Some((packet, length)) = next_packet(&input[used..], protocol).map_err(io::Error::other)? {
-            used += length;
-            match packet {
-                Packet::PubAck(ack) if !ack.reason.is_error() => {
-                    let place = self.in_flight.iter().position(|sent| sent.packet_id == ack.packet_id);
-                    let place =
-                        place.ok_or_else(|| io::Error::other(format!("an answer to nothing: {ack:?}")))?;
-                    if let Some(InFlight { number, sent_ns, .. }) = self.in_flight.remove(place) {
-                        self.points.ack(number);
-                        recorder.completed(&operation(sent_ns), now_ns, length as u64);
-                        timing.shared.add_completed(1);
-                    }
+        link.take(|event, length| match event {
+            Event::Acknowledged { packet_id, reason, .. } if !reason.is_error() => {
+                let place = self.in_flight.iter().position(|sent| sent.packet_id == packet_id);
+                let place = place.expect("BUG: the session checks that the answer is to one of its messages");
+                if let Some(InFlight { number, sent_ns, .. }) = self.in_flight.remove(place) {
+                    self.points.ack(number);
+                    recorder.completed(&operation(sent_ns), now_ns, length as u64);
+                    timing.shared.add_completed(1);
                 }
-                other => return Err(io::Error::other(format!("device {}: {other:?}", self.device))),
+                Ok(())
+            }
+            other => Err(self.failed(&format!("{other:?}"))),
+        })
+    }
+
+    fn failed(&self, what: &str) -> io::Error {
+        io::Error::other(format!("device {}: {what}", self.device))
+    }
+}
+
+impl Link {
+    fn send(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.out)?;
+        self.out.clear();
+        Ok(())
+    }
+
+    fn read_more(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 16 * 1024];
+        match self.stream.read(&mut buffer)? {
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            count => {
+                self.input.extend_from_slice(&buffer[..count]);
+                Ok(())
             }
         }
-        input.drain(..used);
+    }
+
+    /// Calls `on_event` with each event and its size in bytes.
+    fn take(&mut self, mut on_event: impl FnMut(Event<'_>, usize) -> io::Result<()>) -> io::Result<()> {
+        let mut used = 0;
+        while let Some((event, length)) =
+            self.session.next(&self.input[used..], &mut self.out).map_err(io::Error::other)?
+        {
+            used += length;
+            on_event(event, length)?;
+        }
+        self.input.drain(..used);
         Ok(())
     }
 }
@@ -214,17 +243,6 @@ impl Timing<'_> {
 
 fn operation(sent_ns: u64) -> Operation {
     Operation { class: PUBLISH, intended_ns: sent_ns, sent_ns }
-}
-
-fn read_more(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<()> {
-    let mut buffer = [0; 16 * 1024];
-    match stream.read(&mut buffer)? {
-        0 => Err(ErrorKind::UnexpectedEof.into()),
-        count => {
-            input.extend_from_slice(&buffer[..count]);
-            Ok(())
-        }
-    }
 }
 
 /// Whether an error is that of a killed server.

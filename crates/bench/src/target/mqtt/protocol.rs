@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wire::mqtt::{Ack, ConnAck, ConnectReturnCode, Packet, QoS, ReasonCode};
+use wire::mqtt::client::Connection;
+use wire::mqtt::{Ack, Connect, Disconnect, Packet, QoS, encode};
 
-use super::codec;
-use super::codec::PublishTemplate;
+use super::template::PublishTemplate;
+use super::version::Version;
+use crate::limits::PACKET_BYTES_MAX;
 use crate::payload::Template;
 use crate::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
 use crate::schedule::SECOND_NS;
-
-use super::codec::Protocol as Version;
 
 /// The number of runs of this process so far.
 static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -70,10 +70,8 @@ pub struct Session {
     device: u32,
     group: usize,
     qos: QoS,
-    /// The largest number of unanswered messages that the server accepts.
-    receive_max: u16,
+    connection: Connection,
     next_packet_id: u16,
-    open: bool,
     /// The counts of sent and acknowledged messages.
     pub tally: Tally,
 }
@@ -108,18 +106,6 @@ impl Mqtt {
         });
         ends.take_while(|end| *end <= device).count()
     }
-
-    fn accept(&self, session: &mut Session, packet: &Packet<'_>) -> Result<(), String> {
-        let Packet::ConnAck(connack) = packet else {
-            return Err(format!("instead of CONNACK came {packet:?}"));
-        };
-        if connack.code != ConnectReturnCode::ACCEPTED {
-            return Err(refusal(self.config.version, connack));
-        }
-        session.open = true;
-        session.receive_max = connack.properties.receive_maximum();
-        Ok(())
-    }
 }
 
 impl Protocol for Mqtt {
@@ -130,19 +116,28 @@ impl Protocol for Mqtt {
         let tally = Tally { last_ts_ms, ..Tally::default() };
         let group = self.group_of(number);
         let qos = self.config.groups[group].qos;
-        Session { device: number, group, qos, receive_max: u16::MAX, next_packet_id: 1, open: false, tally }
+        let connection = Connection::new(self.config.version.on_the_wire(), PACKET_BYTES_MAX);
+        Session { device: number, group, qos, connection, next_packet_id: 1, tally }
     }
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
-        session.open = false;
         let token = format!("{}{}", self.config.token_prefix, session.device);
         let client_id = format!("{}{}", self.client_prefix, session.device);
-        codec::connect(out, self.config.version, &client_id, &token, self.config.keep_alive_s);
+        // ThingsBoard devices send their access token as the user name.
+        let connect = Connect {
+            keep_alive_s: self.config.keep_alive_s,
+            username: Some(&token),
+            ..Connect::new(session.connection.version(), &client_id)
+        };
+        session
+            .connection
+            .connect(&connect, out)
+            .expect("BUG: tokens and client ids are checked to be short");
         Opening::Wait
     }
 
     fn window(&self, session: &Session) -> usize {
-        session.receive_max.into()
+        session.connection.server().receive_maximum.into()
     }
 
     fn answers_can_wait(&self) -> bool {
@@ -173,16 +168,11 @@ impl Protocol for Mqtt {
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
         let mut received = Received::default();
-        let wrong = |e: wire::mqtt::DecodeError| e.to_string();
         while let Some((packet, length)) =
-            codec::next_packet(&bytes[received.used..], self.config.version).map_err(wrong)?
+            session.connection.next(&bytes[received.used..]).map_err(|error| error.to_string())?
         {
             received.used += length;
             match packet {
-                _ if !session.open => {
-                    self.accept(session, &packet)?;
-                    received.ready = true;
-                }
                 Packet::PubAck(ack) if session.qos == QoS::AtLeastOnce => {
                     answered(session, "PUBACK", ack, length, done);
                 }
@@ -190,18 +180,18 @@ impl Protocol for Mqtt {
                     if ack.reason.is_error() {
                         answered(session, "PUBREC", ack, length, done);
                     } else {
-                        codec::release(out, ack.packet_id);
+                        let release = Packet::PubRel(Ack::success(ack.packet_id));
+                        encode(&release, session.connection.version(), out)
+                            .expect("BUG: the identifier came in a packet, so it is not zero");
                     }
                 }
                 Packet::PubComp(ack) if session.qos == QoS::ExactlyOnce => {
                     answered(session, "PUBCOMP", ack, length, done);
                 }
+                Packet::ConnAck(connack) if connack.is_accepted() => received.ready = true,
+                Packet::ConnAck(connack) => return Err(connack.refusal(session.connection.version())),
                 Packet::PingResp => {}
-                Packet::Disconnect(disconnect) => {
-                    let why = disconnect.properties.reason_string();
-                    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-                    return Err(format!("DISCONNECT {}{why}", disconnect.reason));
-                }
+                Packet::Disconnect(disconnect) => return Err(disconnect.to_string()),
                 other => return Err(format!("an unexpected packet: {other:?}")),
             }
         }
@@ -212,12 +202,13 @@ impl Protocol for Mqtt {
         u64::from(self.config.keep_alive_s) * SECOND_NS / 2
     }
 
-    fn keep_alive(&self, _session: &mut Session, out: &mut Vec<u8>) {
-        codec::ping(out);
+    fn keep_alive(&self, session: &mut Session, out: &mut Vec<u8>) {
+        session.connection.ping(out);
     }
 
-    fn close(&self, _session: &mut Session, out: &mut Vec<u8>) {
-        codec::disconnect(out);
+    fn close(&self, session: &mut Session, out: &mut Vec<u8>) {
+        let disconnected = session.connection.disconnect(&Disconnect::NORMAL, out);
+        disconnected.expect("BUG: a DISCONNECT without properties is always valid");
     }
 }
 
@@ -237,25 +228,4 @@ fn answered(
         session.tally.acked += 1;
         done(Completion { answer, status: AnswerStatus::Good, bytes });
     }
-}
-
-/// The name of a CONNACK refusal in the protocol version of the connection.
-fn refusal(version: Version, connack: &ConnAck<'_>) -> String {
-    let name = match (version, connack.code) {
-        (Version::V5, code) => ReasonCode(code).to_string(),
-        (Version::V311, ConnectReturnCode::UNACCEPTABLE_PROTOCOL_VERSION) => {
-            "1 (unacceptable protocol version)".to_owned()
-        }
-        (Version::V311, ConnectReturnCode::IDENTIFIER_REJECTED) => {
-            "2 (client identifier rejected)".to_owned()
-        }
-        (Version::V311, ConnectReturnCode::SERVER_UNAVAILABLE) => "3 (server unavailable)".to_owned(),
-        (Version::V311, ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD) => {
-            "4 (bad user name or password)".to_owned()
-        }
-        (Version::V311, ConnectReturnCode::NOT_AUTHORIZED) => "5 (not authorized)".to_owned(),
-        (Version::V311, other) => other.to_string(),
-    };
-    let why = connack.properties.reason_string().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("CONNACK {name}{why}")
 }

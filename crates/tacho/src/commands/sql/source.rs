@@ -52,7 +52,7 @@ impl Source {
     fn server(api: &Api) -> anyhow::Result<Self> {
         let authority = api.base().strip_prefix("http://").unwrap_or(api.base());
         ensure!(!authority.contains('/'), "--url {}: leave the path out", api.base());
-        let bearer = api.bearer().ok_or_else(|| anyhow!("BUG: a login without a session"))?.to_owned();
+        let bearer = api.bearer().ok_or_else(|| anyhow!("BUG: a login without a session"))?;
         let authority =
             if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
         Ok(Self::Server { authority, bearer })

@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde_json::Value;
 
-use crate::client::{Api, ApiError, RuntimeFile, ServerArgs};
+use crate::client::{Api, ApiError, RuntimeFile, ServerArgs, client_of};
 use crate::config::Config;
 use crate::data_args::DataArgs;
 use crate::data_directory::{Permission, REGISTRY_FILE, check_permission, holder};
@@ -74,7 +74,7 @@ fn report(args: &StatusArgs) -> anyhow::Result<Report> {
         }
     };
     let data = args.server.url.is_none().then_some(config.data.as_path());
-    asked(&Api::with_timeout(&url, STATUS_TIMEOUT), args, &config, data)
+    asked(&client_of(&url, STATUS_TIMEOUT), args, &config, data)
 }
 
 /// The address of the server on the data directory, or the report if no server answers there.
@@ -132,8 +132,7 @@ fn rate(before: &Value, after: &Value, span: Duration) -> Option<f64> {
 
 /// The tables, if the login may see them.
 fn tables(api: &Api, args: &StatusArgs, config: &Config) -> Option<Vec<report::Table>> {
-    let mut api = api.clone();
-    args.server.log_in(&mut api, config).ok()?;
+    args.server.log_in(api, config).ok()?;
     let answer = api.get("/api/tacho/tables").ok()?;
     answer["tables"].as_array()?.iter().map(report::Table::of).collect()
 }

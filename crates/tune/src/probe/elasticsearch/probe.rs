@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bench::http::{HttpAnswer, HttpClient, HttpError};
 use serde_json::Value as Json;
 
 use super::{indexes, nodes, shards};
@@ -10,7 +11,7 @@ use crate::observation::{Group, Hidden};
 use crate::probe::contract::{Identity, Probe, Sample};
 use crate::probe::error::ProbeError;
 use crate::probe::host::HostRoot;
-use crate::probe::http::{HttpAnswer, HttpClient, HttpError, Wanted};
+use crate::probe::http::{self, Wanted, probe_error};
 use crate::probe::local;
 use crate::value::Value;
 
@@ -45,13 +46,11 @@ struct ElasticsearchProbe {
 
 /// Connects to a server of either variant.
 pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, ProbeError> {
-    let mut http = HttpClient::new(&endpoint.host, endpoint.port);
-    if let Some((user, password)) = &endpoint.login {
-        http = http.with_password(user, password);
-    }
-    let answer = http.get("/").map_err(|error| error.into_probe_error(http.base(), CLUSTER))?;
+    let login = endpoint.login.as_ref().map(|(user, password)| http::basic_login(user, password));
+    let http = http::client(&endpoint.host, endpoint.port).with_header("Authorization", login);
+    let answer = http.get("/").map_err(|error| probe_error(&error, http.base(), CLUSTER))?;
     if let 401 | 403 = answer.status {
-        return Err(HttpError::Status(answer).into_probe_error(http.base(), CLUSTER));
+        return Err(probe_error(&HttpError::Status(Box::new(answer)), http.base(), CLUSTER));
     }
     let identity = identity(&answer)?;
     let (host, index) = (endpoint.host.clone(), endpoint.path.clone());
@@ -60,7 +59,7 @@ pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, P
 
 /// What the server is, by the answer to `GET /`.
 fn identity(answer: &HttpAnswer) -> Result<Identity, ProbeError> {
-    let json: Json = serde_json::from_str(&answer.body).unwrap_or_default();
+    let json: Json = serde_json::from_slice(&answer.body).unwrap_or_default();
     let version = &json["version"];
     let (Some(number), Some(cluster)) = (version["number"].as_str(), json["cluster_name"].as_str()) else {
         return Err(ProbeError::OtherProduct {
@@ -118,12 +117,12 @@ impl Probe for ElasticsearchProbe {
 
 impl ElasticsearchProbe {
     fn json(&self, path: &str) -> Result<Json, ProbeError> {
-        self.http.json(path).map_err(|error| error.into_probe_error(self.http.base(), CLUSTER))
+        self.http.json(path).map_err(|error| probe_error(&error, self.http.base(), CLUSTER))
     }
 
     /// The reason for which a value is hidden.
-    fn why(&self, error: HttpError, wanted: Wanted) -> String {
-        error.into_probe_error(self.http.base(), wanted).to_string()
+    fn why(&self, error: &HttpError, wanted: Wanted) -> String {
+        probe_error(error, self.http.base(), wanted).to_string()
     }
 
     /// The indexes, if the user may see them.
@@ -131,16 +130,16 @@ impl ElasticsearchProbe {
         let index = self.index.as_deref();
         let settings = match self.http.json(&indexes::settings_path(index)) {
             Ok(settings) => settings,
-            Err(HttpError::Status(answer)) if answer.status == 403 => {
-                let why = self.why(HttpError::Status(answer), INDEXES);
+            Err(error) if matches!(&error, HttpError::Status(answer) if answer.status == 403) => {
+                let why = self.why(&error, INDEXES);
                 hidden.extend(indexes::names().map(|name| Hidden::new(name, why.clone())));
                 return Ok(None);
             }
-            Err(error) => return Err(error.into_probe_error(self.http.base(), INDEXES)),
+            Err(error) => return Err(probe_error(&error, self.http.base(), INDEXES)),
         };
         let mappings = self.http.json(&indexes::mapping_path(index));
         let mappings =
-            mappings.map_err(|error| hidden.push(Hidden::new("mapping.dynamic", self.why(error, INDEXES))));
+            mappings.map_err(|error| hidden.push(Hidden::new("mapping.dynamic", self.why(&error, INDEXES))));
         Ok(Some(indexes::read(&settings, mappings.ok().as_ref(), index.is_some())))
     }
 
@@ -149,7 +148,7 @@ impl ElasticsearchProbe {
         match self.http.json(nodes::DEFAULTS_PATH) {
             Ok(json) => nodes::boolean(&json["defaults"]["bootstrap"]["memory_lock"]),
             Err(error) => {
-                hidden.push(Hidden::new("bootstrap.memory_lock", self.why(error, CLUSTER)));
+                hidden.push(Hidden::new("bootstrap.memory_lock", self.why(&error, CLUSTER)));
                 None
             }
         }

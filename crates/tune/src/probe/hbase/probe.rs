@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use bench::http::{HttpAnswer, HttpClient, HttpError};
+
 use super::beans::{self, Bean, TableOfServer};
 use super::configuration::{Configuration, ConfigurationError};
 use super::tables;
@@ -11,7 +13,7 @@ use crate::limits::REGION_SERVERS_MAX;
 use crate::observation::{Group, Hidden};
 use crate::probe::contract::{Identity, Probe, Sample};
 use crate::probe::error::ProbeError;
-use crate::probe::http::{HttpClient, Wanted};
+use crate::probe::http::{self, Wanted, probe_error};
 use crate::value::Value;
 
 /// Settings of region servers that are numbers.
@@ -78,7 +80,7 @@ pub(in crate::probe) fn connect(
     endpoint: &Endpoint,
     client_config: Option<&Path>,
 ) -> Result<Box<dyn Probe>, ProbeError> {
-    let master = HttpClient::new(&endpoint.host, endpoint.port);
+    let master = http::client(&endpoint.host, endpoint.port);
     if endpoint.login.is_some() {
         let reason =
             "the HTTP ports of HBase take no password; leave USER:PASSWORD@ out of the target".to_owned();
@@ -107,15 +109,13 @@ pub(in crate::probe) fn connect(
 }
 
 fn configuration(server: &HttpClient) -> Result<Configuration, ProbeError> {
-    let answer = server.get("/conf").map_err(|error| error.into_probe_error(server.base(), WANTED))?;
-    let is_xml = answer.body.trim_start().starts_with("<?xml");
-    let body = match answer.success() {
-        Err(error) if is_xml || matches!(answer.status, 401 | 403) => {
-            return Err(error.into_probe_error(server.base(), WANTED));
-        }
-        _ => &answer.body,
-    };
-    Configuration::read(body)
+    let failed = |error: &HttpError| probe_error(error, server.base(), WANTED);
+    let answer = server.get("/conf").map_err(|error| failed(&error))?;
+    let is_xml = answer.text().trim_start().starts_with("<?xml");
+    if !answer.is_success() && (is_xml || matches!(answer.status, 401 | 403)) {
+        return Err(failed(&HttpError::Status(Box::new(answer))));
+    }
+    Configuration::read(&answer.text())
         .map_err(|error| other_product(server, format!("/conf is {} ({error})", answer.kind())))
 }
 
@@ -126,7 +126,7 @@ fn other_product(server: &HttpClient, reason: String) -> ProbeError {
 
 fn bean(server: &HttpClient, name: &str) -> Result<Bean, ProbeError> {
     let answer = server.json(&Bean::path(name));
-    answer.map(Bean::read).map_err(|error| error.into_probe_error(server.base(), WANTED))
+    answer.map(Bean::read).map_err(|error| probe_error(&error, server.base(), WANTED))
 }
 
 impl RegionServer {
@@ -180,7 +180,7 @@ impl HbaseProbe {
         let port = self.configuration.number("hbase.regionserver.info.port").unwrap_or(16_030.0);
         hosts
             .take(REGION_SERVERS_MAX)
-            .map(|host| RegionServer::read(&HttpClient::new(host, port as u16)))
+            .map(|host| RegionServer::read(&http::client(host, port as u16)))
             .collect()
     }
 
@@ -200,12 +200,10 @@ impl HbaseProbe {
 
     /// The tables, if the master shows them.
     fn tables(&self, servers: &[RegionServer], hidden: &mut Vec<Hidden>) -> Option<Vec<Group>> {
-        let page =
-            self.master.get(tables::PATH).and_then(|answer| answer.success().map(|it| it.body.clone()));
-        let mut tables = match page {
-            Ok(page) => tables::read(&page),
+        let mut tables = match self.master.get(tables::PATH).and_then(HttpAnswer::success) {
+            Ok(page) => tables::read(&page.text()),
             Err(error) => {
-                let why = error.into_probe_error(self.master.base(), WANTED).to_string();
+                let why = probe_error(&error, self.master.base(), WANTED).to_string();
                 let names = ["durability", "bloomfilter", "compression", "regions"];
                 hidden.extend(names.map(|name| Hidden::new(name, why.clone())));
                 return None;

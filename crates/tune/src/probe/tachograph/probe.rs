@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value as Json, json};
+use bench::http::{HttpAnswer, HttpClient, HttpError, RestClient, RestError};
+use serde_json::Value as Json;
 
 use super::metrics;
 use crate::endpoint::Endpoint;
@@ -10,7 +11,7 @@ use crate::observation::Hidden;
 use crate::probe::contract::{Identity, Probe, Sample};
 use crate::probe::error::ProbeError;
 use crate::probe::host::HostRoot;
-use crate::probe::http::{HttpClient, HttpError, Wanted};
+use crate::probe::http::{self, LIMITS, Wanted, probe_error};
 use crate::probe::local;
 use crate::value::Value;
 
@@ -35,12 +36,13 @@ struct TachographProbe {
 
 /// Connects to the HTTP port. A login is checked if there is one; nothing that the probe reads needs it.
 pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, ProbeError> {
-    let mut http = HttpClient::new(&endpoint.host, endpoint.port);
     if let Some((user, password)) = &endpoint.login {
-        http = log_in(http, user, password)?;
+        let client = RestClient::new(&http::base(&endpoint.host, endpoint.port), LIMITS);
+        client.log_in(user, password).map_err(|error| login_error(&error, client.base()))?;
     }
-    let answer = http.get("/api/status").map_err(|error| error.into_probe_error(http.base(), STATUS))?;
-    let status: Json = serde_json::from_str(&answer.body).unwrap_or_default();
+    let http = http::client(&endpoint.host, endpoint.port);
+    let answer = http.get("/api/status").map_err(|error| probe_error(&error, http.base(), STATUS))?;
+    let status: Json = serde_json::from_slice(&answer.body).unwrap_or_default();
     let (Some(version), true) = (status["version"].as_str(), status["store"].is_object()) else {
         return Err(ProbeError::OtherProduct {
             target: http.base().to_owned(),
@@ -58,16 +60,18 @@ pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, P
     Ok(Box::new(TachographProbe { http, host: endpoint.host.clone(), identity }))
 }
 
-fn log_in(http: HttpClient, user: &str, password: &str) -> Result<HttpClient, ProbeError> {
-    let login = json!({ "username": user, "password": password });
-    let answer = http.post("/api/auth/login", &login);
-    let answer = answer.map_err(|error| error.into_probe_error(http.base(), STATUS))?;
-    let token = answer["token"].as_str().ok_or_else(|| ProbeError::OtherProduct {
-        target: http.base().to_owned(),
-        expected: "a Tachograph server",
-        reason: "the answer to the login has no token".to_owned(),
-    })?;
-    Ok(http.with_header("X-Authorization", format!("Bearer {token}")))
+fn login_error(error: &RestError, target: &str) -> ProbeError {
+    let (target, reason) = (target.to_owned(), error.to_string());
+    match error {
+        RestError::Transport { source, .. } => {
+            ProbeError::Connect { target, reason: format!("{reason}: {source}") }
+        }
+        RestError::Status { status: 401, .. } => ProbeError::Login { target, reason },
+        RestError::Status { .. } => ProbeError::Protocol { target, what: "the answer to the login", reason },
+        RestError::Answer { .. } => {
+            ProbeError::OtherProduct { target, expected: "a Tachograph server", reason }
+        }
+    }
 }
 
 impl Probe for TachographProbe {
@@ -76,10 +80,10 @@ impl Probe for TachographProbe {
     }
 
     fn sample(&mut self) -> Result<Sample, ProbeError> {
-        let failed = |error: HttpError| error.into_probe_error(self.http.base(), STATUS);
+        let failed = |error: HttpError| probe_error(&error, self.http.base(), STATUS);
         let status = self.http.json("/api/status").map_err(failed)?;
-        let text = self.http.get("/metrics").and_then(|answer| answer.success().map(|it| it.body.clone()));
-        let metrics = metrics::read(&text.map_err(failed)?);
+        let page = self.http.get("/metrics").and_then(HttpAnswer::success).map_err(failed)?;
+        let metrics = metrics::read(&page.text());
         let mut facts = machine(&self.host);
         let fact = |name: &str| Some((name.to_owned(), Value::Number(*metrics.get(name)?)));
         facts.extend(FACTS.iter().filter_map(|name| fact(name)));

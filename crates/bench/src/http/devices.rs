@@ -1,27 +1,25 @@
-//! The HTTP client of a run: it logs in, provisions devices and reads back. Blocking, with keep-alive; one client per
-//! thread.
+//! The requests of a run: it creates devices, reads back what they sent, and sends as one of them. One client per thread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
-use crate::limits::{HTTP_BODY_BYTES_MAX, READ_BACK_ROWS};
+use super::client::{Body, HttpLimits, HttpRequest};
+use super::rest::{RestClient, RestError};
+use crate::error::Result;
+use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_QUOTE_CHARS, READ_BACK_ROWS};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+const LIMITS: HttpLimits =
+    HttpLimits { timeout: Duration::from_secs(60), body_bytes_max: HTTP_BODY_BYTES_MAX };
 const PAGE_DEVICES: u32 = 1_000;
 /// The pause before a request to a busy server is repeated.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
-/// The longest part of an error body to quote.
-const QUOTE_CHARS: usize = 300;
 
 /// A logged-in client of a REST interface like ThingsBoard's.
 #[derive(Debug, Clone)]
 pub struct Client {
-    agent: ureq::Agent,
-    base: String,
-    bearer: String,
+    rest: RestClient,
 }
 
 /// One point of one key, with the value that the server gives with `useStrictDataTypes`.
@@ -54,18 +52,9 @@ pub struct Provisioned {
 impl Client {
     /// Logs in. `base` is `http://host:port` without a path.
     pub fn login(base: &str, user: &str, password: &str) -> Result<Self> {
-        let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(TIMEOUT))
-            .http_status_as_error(false)
-            .build()
-            .new_agent();
-        let mut client = Self { agent, base: base.trim_end_matches('/').to_owned(), bearer: String::new() };
-        let answer = client.post("/api/auth/login", &json!({ "username": user, "password": password }))?;
-        let token = answer["token"].as_str().ok_or_else(|| {
-            client.failed("POST", "/api/auth/login", format!("no `token` in the answer {answer}"))
-        })?;
-        client.bearer = format!("Bearer {token}");
-        Ok(client)
+        let rest = RestClient::new(base, LIMITS);
+        rest.log_in(user, password)?;
+        Ok(Self { rest })
     }
 
     /// Creates the devices `<prefix>0` to `<prefix>count-1` with the tokens `<token_prefix>n`, unless they exist.
@@ -73,14 +62,14 @@ impl Client {
         let path = "/api/tacho/devices";
         let body =
             json!({ "count": count, "prefix": prefix, "tokenPrefix": token_prefix, "existingOk": true });
-        let answer = self.post(path, &body)?;
-        serde_json::from_value(answer.clone())
-            .map_err(|e| self.failed("POST", path, format!("{e} in the answer {answer}")))
+        let answer = self.rest.post(path, &body)?;
+        let provisioned = serde_json::from_value(answer.clone());
+        provisioned.map_err(|e| self.unlike("POST", path, &format!("{e}"), &answer).into())
     }
 
     /// The server's status, or null if it has no such resource.
     pub fn status(&self) -> Value {
-        self.get("/api/status").unwrap_or(Value::Null)
+        self.rest.get("/api/status").unwrap_or(Value::Null)
     }
 
     /// The ids of the devices `<prefix>0` to `<prefix>count-1`, by number.
@@ -88,8 +77,9 @@ impl Client {
         let mut by_name = BTreeMap::new();
         for page in 0.. {
             let path = format!("/api/tenant/devices?pageSize={PAGE_DEVICES}&page={page}&textSearch={prefix}");
-            let answer = self.get(&path)?;
-            for device in devices_of(&answer).ok_or_else(|| self.failed("GET", &path, unlike(&answer)))? {
+            let answer = self.rest.get(&path)?;
+            let devices = devices_of(&answer);
+            for device in devices.ok_or_else(|| self.unlike("GET", &path, "no page of devices", &answer))? {
                 by_name.insert(device.name, device.id);
             }
             if answer["hasNext"] != Value::Bool(true) {
@@ -100,7 +90,7 @@ impl Client {
         let ids: Option<Vec<String>> = (0..count).map(id).collect();
         ids.ok_or_else(|| {
             let what = format!("not all of the devices {prefix}0 to {prefix}{} are listed", count - 1);
-            self.failed("GET", "/api/tenant/devices", what)
+            self.rest.unexpected("GET", "/api/tenant/devices", &what).into()
         })
     }
 
@@ -123,7 +113,7 @@ impl Client {
         let mut total = 0;
         for point in self.points(&path, key)? {
             total += number(&point.value)
-                .ok_or_else(|| self.failed("GET", &path, format!("`{}` is no count", point.value)))?
+                .ok_or_else(|| self.unlike("GET", &path, "no count", &point.value))?
                 as u64;
         }
         Ok(total)
@@ -164,11 +154,12 @@ impl Client {
     }
 
     fn points(&self, path: &str, key: &str) -> Result<Vec<Point>> {
-        let mut answer = self.get(path)?;
+        let mut answer = self.rest.get(path)?;
         match answer.get_mut(key).map(Value::take) {
             None => Ok(Vec::new()),
-            Some(points) => serde_json::from_value(points)
-                .map_err(|e| self.failed("GET", path, format!("`{key}` is no list of points: {e}"))),
+            Some(points) => serde_json::from_value(points).map_err(|e| {
+                self.rest.unexpected("GET", path, &format!("`{key}` is no list of points: {e}")).into()
+            }),
         }
     }
 
@@ -176,84 +167,34 @@ impl Client {
     pub(crate) fn report(&self, token: &str, rows: &str) -> Result<u64> {
         let path = format!("/api/v1/{token}/telemetry");
         loop {
-            let request =
-                self.agent.post(format!("{}{path}", self.base)).header("Content-Type", "application/json");
-            let sent = request.send(rows).map_err(|e| self.failed("POST", &path, e.to_string()))?;
-            match sent.status().as_u16() {
-                200 => return Ok(rows.matches("\"ts\":").count() as u64),
-                429 | 503 => std::thread::sleep(BUSY_PAUSE),
-                status => return Err(self.failed("POST", &path, format!("status {status}"))),
+            match self.rest.post_text(&path, rows) {
+                Ok(_) => return Ok(rows.matches("\"ts\":").count() as u64),
+                Err(RestError::Status { status: 429 | 503, .. }) => std::thread::sleep(BUSY_PAUSE),
+                Err(error) => return Err(error.into()),
             }
         }
     }
 
     /// The body of an answer: to a POST with a JSON body, or to a GET.
     pub(crate) fn text(&self, path: &str, body: Option<&Value>) -> Result<String> {
-        let url = format!("{}{path}", self.base);
-        let (method, answer) = match body {
-            Some(body) => {
-                ("POST", self.agent.post(url).header("X-Authorization", &self.bearer).send_json(body))
-            }
-            None => ("GET", self.agent.get(url).header("X-Authorization", &self.bearer).call()),
+        let body = body.map(Value::to_string);
+        let request = match &body {
+            Some(body) => HttpRequest::new("POST", path, Body::Json(body)),
+            None => HttpRequest::get(path),
         };
-        self.body(method, path, answer)
+        Ok(self.rest.text(&request)?)
     }
 
-    fn get(&self, path: &str) -> Result<Value> {
-        let request = self.agent.get(format!("{}{path}", self.base)).header("X-Authorization", &self.bearer);
-        self.answer("GET", path, request.call())
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        let request = self.agent.post(format!("{}{path}", self.base)).header("X-Authorization", &self.bearer);
-        self.answer("POST", path, request.send_json(body))
-    }
-
-    fn answer(
-        &self,
-        method: &'static str,
-        path: &str,
-        answer: std::result::Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-    ) -> Result<Value> {
-        let body = self.body(method, path, answer)?;
-        serde_json::from_str(&body).map_err(|e| self.failed(method, path, format!("no JSON: {e}")))
-    }
-
-    fn body(
-        &self,
-        method: &'static str,
-        path: &str,
-        answer: std::result::Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-    ) -> Result<String> {
-        let mut answer = answer.map_err(|e| self.failed(method, path, e.to_string()))?;
-        let status = answer.status();
-        let body = answer
-            .body_mut()
-            .with_config()
-            .limit(HTTP_BODY_BYTES_MAX)
-            .read_to_string()
-            .map_err(|e| self.failed(method, path, format!("{status}, then {e}")))?;
-        if !status.is_success() {
-            let quote: String = body.chars().take(QUOTE_CHARS).collect();
-            return Err(self.failed(method, path, format!("{status}: {quote}")));
-        }
-        Ok(body)
-    }
-
-    fn failed(&self, method: &'static str, path: &str, what: String) -> Error {
-        Error::Http { method, url: format!("{}{path}", self.base), what }
+    fn unlike(&self, method: &'static str, path: &str, what: &str, answer: &Value) -> RestError {
+        let quote: String = answer.to_string().chars().take(HTTP_QUOTE_CHARS).collect();
+        self.rest.unexpected(method, path, &format!("{what} in the answer {quote}"))
     }
 }
 
-fn devices_of(answer: &Value) -> Option<Vec<Device>> {
+pub(super) fn devices_of(answer: &Value) -> Option<Vec<Device>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let device = |entry: &Value| Some(Device { id: text(&entry["id"]["id"])?, name: text(&entry["name"])? });
     answer["data"].as_array()?.iter().map(device).collect()
-}
-
-fn unlike(answer: &Value) -> String {
-    let quote: String = answer.to_string().chars().take(QUOTE_CHARS).collect();
-    format!("the answer is no page of devices: {quote}")
 }
 
 /// A number, or a text with one: ThingsBoard returns values as text unless strict types are requested.
