@@ -476,9 +476,7 @@ impl Catalog {
         self.dropped_tables += 1;
         let name = known.name.clone();
         self.table_numbers.remove(&name);
-        let mut series = self.series.write();
-        let all = series.all_of(table);
-        series.drop_series(table, &all);
+        self.series.write().drop_table(table);
         Ok(true)
     }
 

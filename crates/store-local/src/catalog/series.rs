@@ -167,6 +167,12 @@ impl SeriesIndex {
         !new.is_empty()
     }
 
+    /// Drops all series of a table.
+    pub(super) fn drop_table(&mut self, table: u32) {
+        let all = self.all_of(table);
+        self.drop_series(table, &all);
+    }
+
     /// All series of a table, the dropped ones included.
     pub(crate) fn all_of(&self, table: u32) -> SeriesSet {
         self.tables.get(table as usize).map(|index| index.all.to_bitmap()).unwrap_or_default()
