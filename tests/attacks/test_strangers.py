@@ -9,11 +9,13 @@ import threading
 import time
 
 from harness import packets, wait
-from harness.packets import PUBACK, Wire
+from harness.packets import CONNACK, PUBACK, Wire
 from honest import HonestDevice
 
 # Every address of 127.0.0.0/8 is this machine, so the attacker and other clients have different addresses.
 ATTACKER, OTHER = "127.0.0.2", "127.0.0.3"
+# Return code of CONNACK.
+UNAVAILABLE = 3
 
 
 def connect(port, source, timeout_s=30):
@@ -124,7 +126,9 @@ def test_silent_connections_make_room_when_the_mqtt_door_is_full(own_server):
         def session():
             try:
                 with Wire(server.mqtt, timeout_s=5) as wire:
-                    return wire.session(device.token).send(packets.publish(b'{"n":1}', 1)).receive()[0] == PUBACK
+                    kind, body = wire.send(packets.connect(device.token)).receive()
+                    assert (kind, body[1]) in [(CONNACK, 0), (CONNACK, UNAVAILABLE)], (kind, body)
+                    return body[1] == 0 and wire.send(packets.publish(b'{"n":1}', 1)).receive()[0] == PUBACK
             except (OSError, packets.Closed):
                 return False
 

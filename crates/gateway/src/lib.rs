@@ -7,6 +7,7 @@
 //! - a session, or one file per group of requests: decodes with `wire`, calls the hub, encodes the answer.
 //!
 //! The doors share the modules beside them:
+//! - `door`: what the binary knows of a running door: its name, its addresses, how to stop it.
 //! - `acceptor`: bounds and counts connections. MQTT has its own accepting thread and event loops, because it keeps many small
 //!   batches in flight.
 //! - `blocking`: runs reads and password checks off the event loop.
@@ -19,6 +20,7 @@ mod acceptor;
 pub mod answer;
 mod blocking;
 mod budget;
+pub mod door;
 mod error;
 pub mod http;
 pub mod mqtt;

@@ -7,6 +7,8 @@ use hub::clock::system_now;
 use hub::registry::Device;
 use hub::{Door, Hub};
 
+use crate::door::LimitExceeded;
+
 /// Counts and logs a refused message of a device. `label` is for the metrics. `peer` is `None` if the connection is gone.
 pub(crate) fn message(
     hub: &Hub,
@@ -46,6 +48,14 @@ pub(crate) fn connection(
     let (door, device) = (door.name(), device.map(|device| &device.name));
     let (refusals, lines_left_out) = (line.refusals, line.left_out);
     tracing::warn!(door, %peer, device, refusals, lines_left_out, cause, "closed a connection");
+}
+
+/// Logs a connection or a request above a limit of its door.
+pub(crate) fn door_limit(hub: &Hub, exceeded: &LimitExceeded, peer: Option<SocketAddr>) {
+    let Some(line) = hub.refusals().note_connection(system_now()) else { return };
+    let (door, peer, lines_left_out) = (exceeded.door.name(), text(peer), line.left_out);
+    let limit = exceeded.limit.name();
+    tracing::warn!(door, %peer, lines_left_out, limit, cause = %exceeded, "refused what exceeds a limit");
 }
 
 /// Logs a refused access token.

@@ -10,3 +10,5 @@ mod mqtt_encode;
 mod mqtt_packets;
 mod mqtt_streams;
 mod mqtt_vectors;
+mod proxy;
+mod websocket;

@@ -1,45 +1,37 @@
-//! The accept loop of a door.
+//! The accept loop of the doors on tokio.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hub::Hub;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::per_address::AddressLimiter;
+use super::gate::Gate;
 use super::permit::ConnectionPermit;
 use super::stop::Stop;
+use crate::door::{LimitExceeded, Networks};
 use crate::tls::{Listeners, Tls};
-
-/// The bound that a rejected connection exceeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rejection {
-    /// The connections of the door.
-    Door,
-    /// The connections of the peer's address.
-    Address,
-}
 
 /// An accepted connection.
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
-    /// The connection begins with a TLS handshake.
+    /// The client; until [`Gate::identify`] has read the header, the load balancer.
+    pub(crate) peer: SocketAddr,
+    /// The peer is a load balancer, and the connection begins with a header of the PROXY protocol.
+    pub(crate) is_proxied: bool,
+    /// The connection begins with a TLS handshake, after that header.
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
 /// A door's listeners and bounds.
 pub(crate) struct Acceptor {
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) door: hub::Door,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) listeners: Listeners<TcpListener>,
-    /// Connections at once.
-    pub(crate) connections_max: usize,
-    /// Connections at once from one address.
-    pub(crate) connections_per_address_max: usize,
+    /// The load balancers that send a header of the PROXY protocol.
+    pub(crate) proxies: Networks,
     /// Pause after the system failed to accept a connection.
     pub(crate) accept_pause: Duration,
     /// How long a stopping door waits for running requests.
@@ -47,45 +39,32 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Passes each accepted connection with its permit to `serve`, and each one above a bound to `reject`, until `shutdown`
-    /// ends. Then it accepts no more, signals `stop`, and waits for all connections to end: at most `drain_timeout`, and as
-    /// long again for those that it cuts off.
+    /// Passes each accepted connection with its permit to `serve`, which identifies the client, and each one above a limit to
+    /// `reject`, which counts it, until `shutdown` ends. Then it accepts no more, signals `stop`, and waits for all connections to end: at most
+    /// `drain_timeout`, and as long again for those that it cuts off.
     pub(crate) async fn run(
         self,
         stop: watch::Sender<Stop>,
         shutdown: impl Future<Output = ()> + Send,
         serve: impl Fn(Accepted, ConnectionPermit),
-        reject: impl Fn(Accepted, Rejection),
+        reject: impl Fn(Accepted, LimitExceeded),
     ) -> io::Result<()> {
-        let Self {
-            hub,
-            door,
-            listeners,
-            connections_max,
-            connections_per_address_max,
-            accept_pause,
-            drain_timeout,
-        } = self;
-        let name = door.name();
-        let permits_max = u32::try_from(connections_max.max(1)).unwrap_or(u32::MAX >> 4);
-        let permits = Arc::new(Semaphore::new(permits_max as usize));
-        let addresses = AddressLimiter::new(connections_per_address_max);
-        let permit = |peer: SocketAddr| {
-            let permit = Arc::clone(&permits).try_acquire_owned().map_err(|_| Rejection::Door)?;
-            let address = addresses.acquire(peer.ip()).ok_or(Rejection::Address)?;
-            Ok(ConnectionPermit::new(Arc::clone(&hub), door, permit, address))
-        };
+        let Self { gate, listeners, proxies, accept_pause, drain_timeout } = self;
+        let name = gate.door().name();
         tokio::pin!(shutdown);
         loop {
             let accepted = tokio::select! {
-                accepted = accept(&listeners) => accepted,
+                accepted = accept(&listeners, &proxies) => accepted,
                 () = &mut shutdown => break,
             };
             match accepted {
-                Ok((accepted, peer)) => match permit(peer) {
-                    Ok(permit) => serve(accepted, permit),
-                    Err(rejection) => reject(accepted, rejection),
-                },
+                Ok(accepted) => {
+                    let address = (!accepted.is_proxied).then(|| accepted.peer.ip());
+                    match gate.admit(address) {
+                        Ok(permit) => serve(accepted, permit),
+                        Err(exceeded) => reject(accepted, exceeded),
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "{name}: cannot accept a connection");
                     tokio::time::sleep(accept_pause).await;
@@ -94,27 +73,26 @@ impl Acceptor {
         }
         drop(listeners);
         stop.send_replace(Stop::Drain);
-        let all_closed = || timeout(drain_timeout, permits.acquire_many(permits_max));
-        if all_closed().await.is_err() {
-            let left = permits_max as usize - permits.available_permits();
-            tracing::warn!(left, "{name}: connections are cut off because they did not end in time");
+        if timeout(drain_timeout, gate.all_closed()).await.is_err() {
+            tracing::warn!(
+                left = gate.open(),
+                "{name}: connections are cut off because they did not end in time"
+            );
             stop.send_replace(Stop::Now);
-            let _ = all_closed().await;
+            let _ = timeout(drain_timeout, gate.all_closed()).await;
         }
         Ok(())
     }
 }
 
-async fn accept(listeners: &Listeners<TcpListener>) -> io::Result<(Accepted, SocketAddr)> {
-    let plain = async {
-        let (stream, peer) = listeners.plain.accept().await?;
-        Ok((Accepted { stream, tls: None }, peer))
+async fn accept(listeners: &Listeners<TcpListener>, proxies: &Networks) -> io::Result<Accepted> {
+    let accepted = |(stream, peer): (TcpStream, SocketAddr), tls| {
+        let is_proxied = proxies.contain(peer.ip());
+        Accepted { stream, peer, is_proxied, tls }
     };
+    let plain = async { Ok(accepted(listeners.plain.accept().await?, None)) };
     let Some((listener, tls)) = &listeners.tls else { return plain.await };
-    let encrypted = async {
-        let (stream, peer) = listener.accept().await?;
-        Ok((Accepted { stream, tls: Some(Arc::clone(tls)) }, peer))
-    };
+    let encrypted = async { Ok(accepted(listener.accept().await?, Some(Arc::clone(tls)))) };
     tokio::select! {
         accepted = plain => accepted,
         accepted = encrypted => accepted,

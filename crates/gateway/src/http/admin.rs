@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hub::registry::DEFAULT_NAME;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::error_response::RefusalLabel;
 use super::json::Json;
@@ -42,9 +42,8 @@ pub(crate) async fn ready(State(state): State<Arc<HttpState>>) -> Response {
 /// A warning before the process runs out of file descriptors for connections.
 fn few_files_left(state: &HttpState) -> Option<String> {
     let metrics = state.hub.metrics();
-    let doors = [hub::Door::Mqtt, hub::Door::Http, hub::Door::Postgres];
     let open: u64 =
-        doors.iter().map(|door| metrics.door(*door).connections.get().max(0).cast_unsigned()).sum();
+        hub::Door::ALL.iter().map(|door| metrics.door(*door).connections.get().max(0).cast_unsigned()).sum();
     let max = state.options.open_files_max;
     (max > 0 && open >= max / 10 * 9).then(|| {
         format!(
@@ -67,7 +66,10 @@ pub(crate) async fn status(State(state): State<Arc<HttpState>>) -> Response {
     let profile = registry.profile(registry.default_tenant(), DEFAULT_NAME);
     let store = state.hub.status();
     let metrics = state.hub.metrics();
-    let connections = |door| metrics.door(door).connections.get();
+    let connections: Map<String, Value> = hub::Door::ALL
+        .iter()
+        .map(|door| (door.name().to_owned(), metrics.door(*door).connections.get().into()))
+        .collect();
     let body = json!({
         "version": state.options.version,
         "durability": profile.map(|profile| profile.durability.name()),
@@ -75,11 +77,7 @@ pub(crate) async fn status(State(state): State<Arc<HttpState>>) -> Response {
         "devices": registry.device_count(),
         // With the number of devices it shows whether a list of devices is out of date.
         "devices_generation": registry.generation(),
-        "connections": {
-            "mqtt": connections(hub::Door::Mqtt),
-            "http": connections(hub::Door::Http),
-            "postgres": connections(hub::Door::Postgres),
-        },
+        "connections": connections,
         "points_total": metrics.points.get(),
         "settings": state.options.settings,
         "store": {

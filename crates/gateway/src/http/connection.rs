@@ -14,7 +14,7 @@ use crate::acceptor::{AddressPermit, ConnectionPermit};
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     _permit: Arc<Permit>,
-    peer: Option<SocketAddr>,
+    peer: SocketAddr,
 }
 
 /// The permit of a connection.
@@ -31,13 +31,18 @@ enum Permit {
 }
 
 impl Connection {
-    pub(super) fn new(permit: ConnectionPermit, peer: Option<SocketAddr>) -> Self {
+    pub(super) fn new(permit: ConnectionPermit, peer: SocketAddr) -> Self {
         Self { _permit: Arc::new(Permit::Regular { _permit: permit }), peer }
+    }
+
+    /// The client.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     /// A connection above the bound that only checks the server's health.
     pub(super) fn probe(permit: OwnedSemaphorePermit, address: AddressPermit, peer: SocketAddr) -> Self {
-        Self { _permit: Arc::new(Permit::Probe { _permit: permit, _address: address }), peer: Some(peer) }
+        Self { _permit: Arc::new(Permit::Probe { _permit: permit, _address: address }), peer }
     }
 }
 
@@ -49,6 +54,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Peer {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.extensions.get::<Connection>().and_then(|connection| connection.peer)))
+        Ok(Self(parts.extensions.get::<Connection>().map(|connection| connection.peer)))
     }
 }

@@ -7,6 +7,7 @@
 //! Not supported: attributes, RPC, alarms, rules, customers, and changing the profile of a device.
 
 mod admin;
+mod admission;
 mod auth;
 mod bodies;
 mod bulk;
@@ -18,6 +19,7 @@ mod dashboard;
 mod device_api;
 mod device_details;
 mod devices;
+mod door_stream;
 mod error_response;
 mod groups;
 mod histories;
@@ -25,6 +27,7 @@ mod history_text;
 mod json;
 pub mod limits;
 mod maintenance;
+mod mqtt_socket;
 mod options;
 mod pieces;
 mod request;

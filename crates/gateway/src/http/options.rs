@@ -6,9 +6,11 @@ use model::limits::Portion;
 use serde_json::{Map, Value};
 
 use super::limits;
+use crate::door::{DoorLimits, Networks};
+use crate::mqtt::MqttEntrance;
 
 /// Options of the HTTP door.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// Address for the listener. The caller of [`serve`](super::serve) binds it.
     pub listen: SocketAddr,
@@ -16,12 +18,14 @@ pub struct HttpOptions {
     pub body_bytes_max: usize,
     /// Whether clients may read devices and values of the default tenant without a login.
     pub public_read: bool,
-    /// Most connections at once, WebSockets included.
-    pub connections_max: usize,
-    /// Most connections at once from one address.
-    pub connections_per_address_max: usize,
+    /// Limits of connections, WebSockets included, and of requests.
+    pub limits: DoorLimits,
+    /// The load balancers that send a header of the PROXY protocol.
+    pub proxies: Networks,
     /// Open-file limit of the process; 0 if it is not known. `/readyz` warns when connections come near it.
     pub open_files_max: u64,
+    /// The MQTT door, for MQTT over WebSocket; `None` if it is closed.
+    pub mqtt: Option<MqttEntrance>,
     /// Scales the fixed bounds in bytes to the memory of this machine.
     pub memory: Portion,
     /// The version in `/api/status`.
@@ -37,9 +41,10 @@ impl Default for HttpOptions {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             body_bytes_max: 4 * 1024 * 1024,
             public_read: false,
-            connections_max: limits::CONNECTIONS_MAX,
-            connections_per_address_max: limits::CONNECTIONS_MAX,
+            limits: DoorLimits::of_connections(limits::CONNECTIONS_MAX),
+            proxies: Networks::default(),
             open_files_max: 0,
+            mqtt: None,
             memory: Portion::ALL,
             version: env!("CARGO_PKG_VERSION"),
             settings: Map::new(),

@@ -12,8 +12,8 @@ use axum::routing::{delete, get, post};
 use super::error_response::RefusalLabel;
 use super::state::HttpState;
 use super::{
-    admin, auth, bulk, compression, counted_answers, dashboard, device_api, device_details, devices,
-    maintenance, sql, telemetry, tenants, users, websocket,
+    admin, admission, auth, bulk, compression, counted_answers, dashboard, device_api, device_details,
+    devices, maintenance, mqtt_socket, sql, telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -52,6 +52,7 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
         .route("/api/ws/plugins/telemetry", get(websocket::open))
+        .route("/mqtt", get(mqtt_socket::open))
         .route("/api/sql", get(sql::get).post(sql::post))
         .route("/api/status", get(admin::status))
         .route("/healthz", get(admin::alive))
@@ -60,6 +61,7 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .fallback(dashboard::file)
         .layer(from_fn_with_state(Arc::clone(&state), counted_answers::count))
+        .layer(from_fn_with_state(Arc::clone(&state), admission::admit))
         .layer(map_response_with_state(Arc::clone(&state), finish))
         .with_state(state)
 }

@@ -1,35 +1,36 @@
 //! Starts and stops the HTTP door, and serves its connections.
 
-use std::io::{self, Read, Write};
-use std::net::IpAddr;
-use std::pin::Pin;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{Request, StatusCode};
+use axum::http::Request;
 use axum::response::IntoResponse;
 use hub::Hub;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
-use tokio_io_timeout::TimeoutStream;
 use tower::Service;
 
+use super::admission::{is_probe, reject, unavailable};
 use super::connection::Connection;
+use super::door_stream::{DoorStream, timed};
 use super::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX, PROBE_TIMEOUT, PROBES_MAX,
-    PROBES_PER_ADDRESS_MAX, WRITE_TIMEOUT,
+    PROBES_PER_ADDRESS_MAX,
 };
 use super::options::HttpOptions;
 use super::routes::router;
 use super::state::HttpState;
-use crate::acceptor::{Accepted, Acceptor, AddressLimiter, Rejection, Stop, StopSignal};
-use crate::error::{ApiError, ErrorCode, RETRY_BUSY_S};
+use crate::acceptor::{
+    Accepted, Acceptor, AddressLimiter, ConnectionPermit, Gate, NotIdentified, Stop, StopSignal,
+};
+use crate::door::{DoorLimit, LimitExceeded};
 use crate::tls::{Listeners, handshake};
 
 /// Serves `listeners` until `shutdown` ends. Then it accepts no more, lets running requests finish, closes WebSockets with code
@@ -41,56 +42,74 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let (stop, stopping) = watch::channel(Stop::Not);
+    let gate = Gate::new(Arc::clone(&hub), hub::Door::Http, options.limits);
     let acceptor = Acceptor {
-        hub: Arc::clone(&hub),
-        door: hub::Door::Http,
+        gate: Arc::clone(&gate),
         listeners: listeners.into(),
-        connections_max: options.connections_max,
-        connections_per_address_max: options.connections_per_address_max,
+        proxies: options.proxies.clone(),
         accept_pause: ACCEPT_PAUSE,
         drain_timeout: DRAIN_TIMEOUT,
     };
-    let state = Arc::new(HttpState::new(hub, options, stopping));
+    let state = Arc::new(HttpState::new(hub, options, gate, stopping));
     let router = router(Arc::clone(&state));
-    let serve = |accepted: Accepted, permit| {
-        let connection = Connection::new(permit, accepted.stream.peer_addr().ok());
-        tokio::spawn(serve_accepted(accepted, Arc::clone(&state), router.clone(), connection));
+    let serve = |accepted, permit| {
+        tokio::spawn(serve_accepted(accepted, Arc::clone(&state), router.clone(), permit));
     };
     let probes = Probes::new();
-    let reject = |Accepted { stream, tls }: Accepted, rejection| {
-        if tls.is_some() {
-            // An answer needs a handshake, which costs more than the connection is worth.
-            let _ = count_rejection(&state, rejection, None);
-            return;
-        }
-        match probes.admit(&stream, rejection) {
+    let reject = |accepted: Accepted, exceeded: LimitExceeded| {
+        // An answer over TLS needs a handshake, which costs more than the connection is worth.
+        let is_plain = accepted.tls.is_none();
+        match probes.admit(accepted.peer, &exceeded).filter(|_| is_plain) {
             Some(connection) => {
-                tokio::spawn(serve_probe(stream, Arc::clone(&state), router.clone(), connection));
+                tokio::spawn(serve_probe(accepted, Arc::clone(&state), router.clone(), connection, exceeded));
             }
-            None => reject(&state, stream, rejection),
+            None => refuse(&state, accepted, &exceeded),
         }
     };
     acceptor.run(stop, shutdown, serve, reject).await
 }
 
-async fn serve_accepted(accepted: Accepted, state: Arc<HttpState>, router: Router, connection: Connection) {
-    let (Accepted { stream, tls }, mut stop) = (accepted, state.stop.clone());
+async fn serve_accepted(
+    mut accepted: Accepted,
+    state: Arc<HttpState>,
+    router: Router,
+    mut permit: ConnectionPermit,
+) {
+    let mut stop = state.stop.clone();
+    let identified = tokio::select! {
+        identified = state.gate.identify(&mut accepted, &mut permit) => identified,
+        () = Stop::Drain.reached(&mut stop) => return,
+    };
+    match identified {
+        Ok(()) => {}
+        Err(NotIdentified::Header) => return,
+        Err(NotIdentified::Exceeded(exceeded)) => return refuse(&state, accepted, &exceeded),
+    }
+    let Accepted { stream, peer, tls, .. } = accepted;
+    let connection = Connection::new(permit, peer);
     // Answers are small and complete; waiting for more bytes only delays them.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return serve_connection(stream, router, connection, stop).await };
+    let Some(tls) = tls else {
+        return serve_connection(DoorStream::Plain(stream), router, connection, stop).await;
+    };
     let stream = tokio::select! {
-        done = handshake(&tls, &state.hub, hub::Door::Http, stream) => done,
+        done = handshake(&tls, &state.hub, hub::Door::Http, stream, peer) => done,
         () = Stop::Drain.reached(&mut stop) => return,
     };
     if let Ok(stream) = stream {
-        serve_connection(stream, router, connection, stop).await;
+        serve_connection(DoorStream::Tls(Box::new(stream)), router, connection, stop).await;
     }
 }
 
-async fn serve_connection<S>(stream: S, router: Router, connection: Connection, stop: StopSignal)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+/// Counts and closes a connection above a limit; a plain one gets an answer.
+fn refuse(state: &HttpState, accepted: Accepted, exceeded: &LimitExceeded) {
+    state.gate.refused(exceeded, Some(accepted.peer));
+    if accepted.tls.is_none() {
+        reject(accepted.stream, exceeded);
+    }
+}
+
+async fn serve_connection(stream: DoorStream, router: Router, connection: Connection, stop: StopSignal) {
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(connection.clone());
         router.clone().call(request)
@@ -119,13 +138,6 @@ where
     }
 }
 
-/// A stream that fails if the peer takes no output for too long.
-fn timed<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutStream<S>>> {
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(WRITE_TIMEOUT));
-    Box::pin(stream)
-}
-
 /// Permits for connections above the bound that only check the server's health.
 struct Probes {
     permits: Arc<Semaphore>,
@@ -139,76 +151,48 @@ impl Probes {
     }
 
     /// Admits a rejected connection as a probe, unless its own address has too many connections.
-    fn admit(&self, stream: &TcpStream, rejection: Rejection) -> Option<Connection> {
-        let peer = stream.peer_addr().ok().filter(|_| rejection == Rejection::Door)?;
+    fn admit(&self, peer: SocketAddr, exceeded: &LimitExceeded) -> Option<Connection> {
+        if exceeded.limit == DoorLimit::ConnectionsPerAddress {
+            return None;
+        }
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let address = self.addresses.acquire(peer.ip())?;
         Some(Connection::probe(permit, address, peer))
     }
 }
 
-/// Answers one request of a probe for the server's health.
-async fn serve_probe(stream: TcpStream, state: Arc<HttpState>, router: Router, connection: Connection) {
-    let _ = stream.set_nodelay(true);
+/// Answers one request of a probe for the server's health, and any other request with the exceeded limit.
+async fn serve_probe(
+    mut accepted: Accepted,
+    state: Arc<HttpState>,
+    router: Router,
+    connection: Connection,
+    exceeded: LimitExceeded,
+) {
+    if state.gate.read_header(&mut accepted).await.is_err() {
+        return;
+    }
+    let peer = accepted.peer;
+    let _ = accepted.stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let is_probe = ["/healthz", "/readyz", "/metrics"].contains(&request.uri().path());
+        let is_probe = is_probe(request.uri().path());
         request.extensions_mut().insert(connection.clone());
         let mut router = router.clone();
-        let refusal = (!is_probe).then(|| count_rejection(&state, Rejection::Door, None).into_response());
+        let state = Arc::clone(&state);
         async move {
-            match refusal {
-                Some(answer) => Ok(answer),
-                None => router.call(request).await,
+            if is_probe {
+                return router.call(request).await;
             }
+            state.gate.refused(&exceeded, Some(peer));
+            Ok(unavailable(&exceeded).into_response())
         }
     });
     let serving = http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(timed(stream)), service);
+        .serve_connection(TokioIo::new(timed(DoorStream::Plain(accepted.stream))), service);
     if let Ok(Err(error)) = timeout(PROBE_TIMEOUT, serving).await {
         tracing::debug!(%error, "http: connection ended");
-    }
-}
-
-/// Counts a rejected connection. Returns the error for its client.
-fn count_rejection(state: &HttpState, rejection: Rejection, address: Option<IpAddr>) -> ApiError {
-    let (label, message) = match rejection {
-        Rejection::Door => {
-            let limit = state.options.connections_max;
-            ("connections", format!("all {limit} connections of this door are in use; try again in a moment"))
-        }
-        Rejection::Address => {
-            let limit = state.options.connections_per_address_max;
-            let address = address.map_or("one address".to_owned(), |address| address.to_string());
-            let message = format!(
-                "{address} has {limit} connections, the limit for one address \
-                 (http.connections_per_address_max); close some or raise it"
-            );
-            ("connections_per_address", message)
-        }
-    };
-    state.refused(label);
-    let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::TooManyRequests, label, message);
-    ApiError { retry_after_s: Some(RETRY_BUSY_S), ..error }
-}
-
-/// Answers a rejected connection and closes it, without waiting for its request.
-fn reject(state: &HttpState, stream: TcpStream, rejection: Rejection) {
-    let body = count_rejection(state, rejection, stream.peer_addr().ok().map(|peer| peer.ip())).body();
-    let mut answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: {RETRY_BUSY_S}\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    )
-    .into_bytes();
-    answer.extend_from_slice(&body);
-    if let Ok(mut stream) = stream.into_std() {
-        // The socket does not block, and a new one has room for the answer. Reading the request keeps the close from
-        // resetting the connection before the peer has read the answer. Errors do not matter: the connection is closed anyway.
-        let _ = stream.write(&answer);
-        let _ = stream.read(&mut [0; 4096]);
-        let _ = stream.shutdown(std::net::Shutdown::Write);
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::bodies::{Bodies, BodyLimits};
 use super::limits;
 use super::options::HttpOptions;
-use crate::acceptor::StopSignal;
+use crate::acceptor::{Gate, StopSignal};
 use crate::blocking::BlockingPool;
 use crate::budget::Budget;
 use crate::error::ApiError;
@@ -19,6 +19,7 @@ use crate::error::ApiError;
 pub(super) struct HttpState {
     pub(super) hub: Arc<Hub>,
     pub(super) options: HttpOptions,
+    pub(super) gate: Arc<Gate>,
     pub(super) started: Instant,
     pub(super) reads: BlockingPool,
     pub(super) logins: BlockingPool,
@@ -34,7 +35,7 @@ pub(super) struct HttpState {
 }
 
 impl HttpState {
-    pub(super) fn new(hub: Arc<Hub>, options: HttpOptions, stop: StopSignal) -> Self {
+    pub(super) fn new(hub: Arc<Hub>, options: HttpOptions, gate: Arc<Gate>, stop: StopSignal) -> Self {
         // A body as large as the operator allows must fit, and so must a piece of an import.
         let memory = options.memory;
         let total =
@@ -56,6 +57,7 @@ impl HttpState {
             subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),
             maintenance: Arc::new(Semaphore::new(limits::MAINTENANCE_AT_ONCE)),
             options,
+            gate,
             stop,
         }
     }

@@ -1,14 +1,17 @@
 //! The accepting thread: accepts connections and dispatches them to the workers.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mio::net::TcpListener;
+use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::ServerConfig;
 
+use super::entry::Entry;
 use super::state::MqttState;
+use super::transport::Layers;
 use super::worker_handle::AcceptedSocket;
 use crate::tls::Listeners;
 
@@ -22,7 +25,6 @@ pub(super) struct AcceptThread {
     state: Arc<MqttState>,
     poll: Poll,
     listeners: Listeners<TcpListener>,
-    next_worker: usize,
     logged_at: Option<Instant>,
 }
 
@@ -43,7 +45,7 @@ impl AcceptThread {
             listeners.tls.map(|(listener, tls)| Ok::<_, io::Error>((watch(listener, TLS_LISTENER)?, tls)));
         let listeners = Listeners { plain, tls: tls.transpose()? };
         let waker = Waker::new(poll.registry(), WAKER)?;
-        Ok((Self { state, poll, listeners, next_worker: 0, logged_at: None }, waker))
+        Ok((Self { state, poll, listeners, logged_at: None }, waker))
     }
 
     pub(super) fn run(mut self) {
@@ -75,7 +77,7 @@ impl AcceptThread {
                 (None, true) => return None,
             };
             match accepted {
-                Ok((socket, peer, tls)) => self.dispatch(AcceptedSocket { socket, peer, tls }),
+                Ok((socket, peer, tls)) => self.dispatch(socket, peer, tls),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(error) if concerns_one_peer(&error) => {}
                 Err(error) => {
@@ -91,23 +93,22 @@ impl AcceptThread {
         }
     }
 
-    fn dispatch(&mut self, accepted: AcceptedSocket) {
-        let peer = accepted.peer;
-        let open = self.state.connections.fetch_add(1, Ordering::AcqRel);
-        let limit = self.state.options.connections_max;
-        if open >= limit {
-            self.state.connections.fetch_sub(1, Ordering::AcqRel);
-            self.state.hub.metrics().refused(hub::Door::Mqtt, "connections_max");
-            self.log_rate_limited(
-                || tracing::warn!(%peer, limit, "refused a connection: mqtt.connections_max is reached"),
-            );
-            return;
-        }
-        let metrics = self.state.hub.metrics().door(hub::Door::Mqtt);
-        metrics.connections.inc();
-        metrics.connections_opened.inc();
-        self.next_worker = (self.next_worker + 1) % self.state.workers.len();
-        self.state.workers[self.next_worker].add(accepted, || self.state.is_stopping());
+    fn dispatch(&mut self, socket: TcpStream, peer: SocketAddr, tls: Option<Arc<ServerConfig>>) {
+        let state = &self.state;
+        let is_proxied = state.options.proxies.contain(peer.ip());
+        let entry = match state.gate.admit((!is_proxied).then(|| peer.ip())) {
+            Ok(permit) => Entry::admitted(permit),
+            Err(exceeded) => {
+                state.gate.refused(&exceeded, Some(peer));
+                // An answer over TLS needs a handshake, which costs more than the connection is worth.
+                let permit = Arc::clone(&state.refusing).try_acquire_owned().ok().filter(|_| tls.is_none());
+                let Some(permit) = permit else { return };
+                Entry::refused(exceeded, permit)
+            }
+        };
+        let layers = tls.map_or(Layers::Plain, Layers::Tls);
+        let accepted = AcceptedSocket { socket, peer, is_proxied, layers, entry };
+        state.next_worker().add(accepted, || state.is_stopping());
     }
 
     /// Logs at most once a second.

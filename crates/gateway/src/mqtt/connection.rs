@@ -2,17 +2,26 @@
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use mio::net::TcpStream;
 use wire::mqtt::decode;
+use wire::proxy::{self, Decoded};
 
+use super::entry::Entry;
 use super::limits;
 use super::session::{Context, PacketError, Session, SessionEnd, answer_malformed_connect};
-use super::transport::{ReadOutcome, Transport};
+use super::stream::ReadOutcome;
+use super::transport::Transport;
 
 /// A connection of a worker.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) transport: Transport,
+pub(super) struct Connection {
+    pub(super) transport: Transport,
+    pub(super) entry: Entry,
+    /// The bytes so far of the header that a load balancer sends first; `None` after it.
+    header: Option<Vec<u8>>,
+    /// The client; until the header is complete, the load balancer.
     pub(crate) peer: SocketAddr,
     pub(crate) generation: u32,
     pub(crate) session: Session,
@@ -45,12 +54,22 @@ pub(crate) enum Handled {
     All,
     /// The packets before a message for which the store has no room now.
     UpToMessage,
+    /// The packets before a message that the door takes after this time.
+    UpToLaterMessage(Duration),
 }
 
 impl Connection {
-    pub(crate) fn new(transport: Transport, peer: SocketAddr, generation: u32, now_s: u32) -> Self {
+    pub(crate) fn new(
+        transport: Transport,
+        entry: Entry,
+        (peer, is_proxied): (SocketAddr, bool),
+        generation: u32,
+        now_s: u32,
+    ) -> Self {
         Self {
             transport,
+            entry,
+            header: is_proxied.then(Vec::new),
             peer,
             generation,
             session: Session::New,
@@ -83,7 +102,16 @@ impl Connection {
 
     /// Reads once into `buffer`; returns the number of bytes.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, ReadOutcome)> {
-        self.transport.read(buffer, self.peer_closed)
+        match &mut self.header {
+            None => self.transport.read(buffer, self.peer_closed),
+            Some(header) => {
+                let outcome = read_header(self.transport.socket(), header)?;
+                if let ReadOutcome::Announced(_) = outcome {
+                    self.header = None;
+                }
+                Ok((0, outcome))
+            }
+        }
     }
 
     /// Whether there is something to send.
@@ -149,6 +177,28 @@ impl Connection {
     }
 }
 
+/// Reads the header of the PROXY protocol and nothing after it.
+fn read_header(socket: &mut TcpStream, header: &mut Vec<u8>) -> io::Result<ReadOutcome> {
+    loop {
+        let needs = match proxy::decode(header) {
+            Ok(Decoded::Header { client, .. }) => return Ok(ReadOutcome::Announced(client)),
+            Ok(Decoded::Incomplete { needs }) => needs,
+            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+        };
+        let had = header.len();
+        header.resize(had + needs, 0);
+        let read = socket.read(&mut header[had..]);
+        header.truncate(had + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => return Ok(ReadOutcome::Closed),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(ReadOutcome::Drained),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 fn consume(
     session: &mut Session,
     input: &[u8],
@@ -166,6 +216,7 @@ fn consume(
         match session.on_packet(decoded.packet, context) {
             Ok(()) => at += decoded.consumed,
             Err(PacketError::StoreBusy) => return Ok((at, Handled::UpToMessage)),
+            Err(PacketError::TooManyRequests(wait)) => return Ok((at, Handled::UpToLaterMessage(wait))),
             Err(PacketError::End(end)) => return Err(end),
         }
     }

@@ -1,5 +1,7 @@
 //! Fixed bounds of the MQTT door. Options for operators are in [`super::MqttOptions`].
 
+use std::time::Duration;
+
 /// Bytes that the worker reads from one connection in one pass of the event loop.
 pub(crate) const READ_BYTES_PER_PASS: usize = 64 * 1024;
 /// Bytes that the worker reads from all connections in one pass before it appends the batch.
@@ -18,6 +20,14 @@ pub const PACKET_BYTES_MIN: usize = 128;
 pub(crate) const CONNECT_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of unfinished packets, over all connections of a worker. Above it the worker closes the connection that holds most.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// Bytes of output in one WebSocket frame: as many as wait for a socket that takes none.
+pub(crate) const WEBSOCKET_FRAME_BYTES: usize = 16 * 1024;
+/// Connections above a limit that the workers keep until CONNECT, to answer it. Further ones are closed without an answer.
+pub(crate) const REFUSING_MAX: usize = 64;
+/// How long such a connection may take to send its CONNECT.
+pub(crate) const REFUSING_TIMEOUT_S: u32 = 2;
+/// Shortest pause when messages come faster than the limit of the door: one pass then serves several messages.
+pub(crate) const THROTTLE_PAUSE: Duration = Duration::from_millis(5);
 /// When connections are scarce, the worker closes connections without CONNECT after this time.
 pub(crate) const SILENT_GRACE_S: u32 = 2;
 /// Connections are scarce when fewer than the maximum divided by this are left.

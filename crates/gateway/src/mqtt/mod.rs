@@ -1,16 +1,18 @@
-//! The MQTT door: MQTT 3.1, 3.1.1 and 5 over TCP, with TLS or without. Devices publish telemetry, and the door acks after durability.
+//! The MQTT door: MQTT 3.1, 3.1.1 and 5 over TCP and WebSocket, with TLS or without. Devices publish telemetry, and the door acks after durability.
 //!
-//! One thread accepts connections and hands them to the workers. A worker is one thread with one event loop (`worker`) for
+//! One thread accepts connections and hands them to the workers; the HTTP door hands over WebSockets. A worker is one thread with one event loop (`worker`) for
 //! its share of the sockets. In each pass of the loop a worker reads from every ready socket, collects all messages in one
 //! batch per durability class, appends each batch once, and sends the acks that the store's progress allows. A message costs
 //! no allocation and wakes no thread. The only lock is that of the clock, which gives rows without a time their receipt time.
 //!
-//! Not supported: messages to devices (the door refuses subscriptions), retained messages, WebSocket.
+//! Not supported: messages to devices (the door refuses subscriptions), retained messages.
 
 mod accept_thread;
 mod acks;
 mod clients;
 mod connection;
+mod entrance;
+mod entry;
 mod ingest_batch;
 pub mod limits;
 mod options;
@@ -18,9 +20,13 @@ mod qos2;
 mod server;
 mod session;
 mod state;
+mod stream;
 mod transport;
+mod websocket_stream;
 mod worker;
 mod worker_handle;
 
+pub use entrance::MqttEntrance;
+pub(crate) use entrance::WebSocket;
 pub use options::MqttOptions;
 pub use server::MqttDoor;

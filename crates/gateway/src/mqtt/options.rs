@@ -5,6 +5,7 @@ use std::io;
 use model::limits::Portion;
 
 use super::limits;
+use crate::door::{DoorLimits, Networks};
 
 /// Options of the MQTT door.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,8 +23,10 @@ pub struct MqttOptions {
     pub packet_timeout_s: u32,
     /// Longest keep-alive of MQTT 5 clients, in seconds; 0 for no bound.
     pub keep_alive_max_s: u16,
-    /// Most connections at once.
-    pub connections_max: usize,
+    /// Limits of connections and messages. Above the limit of messages the door reads later.
+    pub limits: DoorLimits,
+    /// The load balancers that send a header of the PROXY protocol.
+    pub proxies: Networks,
     /// Scales the fixed bounds in bytes to the memory of this machine.
     pub memory: Portion,
 }
@@ -37,7 +40,8 @@ impl Default for MqttOptions {
             connect_timeout_s: 10,
             packet_timeout_s: 30,
             keep_alive_max_s: 0,
-            connections_max: usize::MAX,
+            limits: DoorLimits::of_connections(usize::MAX),
+            proxies: Networks::default(),
             memory: Portion::ALL,
         }
     }

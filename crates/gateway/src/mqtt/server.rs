@@ -9,19 +9,24 @@ use std::time::Instant;
 
 use hub::Hub;
 use model::PanicEndsProcess;
+use tokio::sync::Semaphore;
 
 use super::accept_thread::AcceptThread;
 use super::clients::Clients;
+use super::entrance::MqttEntrance;
+use super::limits;
 use super::options::MqttOptions;
 use super::state::MqttState;
 use super::worker::{Worker, WorkerParts};
+use crate::acceptor::Gate;
+use crate::door::{Door, ListenAddress, Stopping};
 use crate::tls::Listeners;
 
 /// A running MQTT door.
 #[derive(Debug)]
 pub struct MqttDoor {
-    local_address: SocketAddr,
-    tls_address: Option<SocketAddr>,
+    /// The address without TLS, then the one with TLS if there is one.
+    addresses: Vec<ListenAddress>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -50,19 +55,20 @@ impl MqttDoor {
     ) -> io::Result<Self> {
         options.check()?;
         let listeners = listeners.into();
-        let local_address = listeners.plain.local_addr()?;
-        let tls_address = listeners.tls.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
+        let addresses = addresses(&listeners)?;
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
             workers.push(WorkerParts::new()?);
         }
         let handles = workers.iter().map(|parts| Arc::clone(&parts.handle)).collect();
         let state = Arc::new(MqttState {
+            gate: Gate::new(Arc::clone(&hub), hub::Door::Mqtt, options.limits),
+            refusing: Arc::new(Semaphore::new(limits::REFUSING_MAX)),
             hub,
             options,
             clients: Clients::default(),
             workers: handles,
-            connections: AtomicUsize::new(0),
+            given: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             opened: Instant::now(),
         });
@@ -81,31 +87,65 @@ impl MqttDoor {
             let _guard = PanicEndsProcess::begin();
             accept_thread.run();
         })?);
-        Ok(Self { local_address, tls_address, shared: Arc::new(Shared { state, accept_waker }), threads })
+        Ok(Self { addresses, shared: Arc::new(Shared { state, accept_waker }), threads })
     }
 
-    /// The address that the door listens on.
+    /// The address of connections without TLS.
     pub fn local_address(&self) -> SocketAddr {
-        self.local_address
+        self.addresses[0].address
     }
 
-    /// The address of connections with TLS, if it listens for them.
-    pub fn tls_address(&self) -> Option<SocketAddr> {
-        self.tls_address
+    /// The entrance for WebSockets of the HTTP door.
+    pub fn entrance(&self) -> MqttEntrance {
+        MqttEntrance::new(Arc::clone(&self.shared.state))
     }
 
     /// Stops the door: it accepts and reads no more, sends the acks of received messages once they are durable, sends
     /// DISCONNECT with 0x8B (server shutting down) to MQTT 5 clients, and closes all connections.
     pub fn stop(self) {
+        self.begin_stop();
+        self.join();
+    }
+
+    fn begin_stop(&self) {
         self.shared.state.stopping.store(true, Ordering::Release);
         // A failed wake-up only delays the stop: every loop checks at least once a second.
         drop(self.shared.accept_waker.wake());
         for worker in &self.shared.state.workers {
             worker.wake();
         }
+    }
+
+    fn join(self) {
         for thread in self.threads {
             // No thread has panicked: a panic ends the process.
             let _ = thread.join();
         }
     }
+}
+
+impl Door for MqttDoor {
+    fn door(&self) -> hub::Door {
+        hub::Door::Mqtt
+    }
+
+    fn addresses(&self) -> &[ListenAddress] {
+        &self.addresses
+    }
+
+    fn stop(self: Box<Self>) -> Stopping {
+        self.begin_stop();
+        Box::pin(async move {
+            // Blocks the thread that waits for the doors; it has nothing else to do.
+            self.join();
+            Ok(())
+        })
+    }
+}
+
+fn addresses(listeners: &Listeners<TcpListener>) -> io::Result<Vec<ListenAddress>> {
+    let plain = Some(("mqtt", &listeners.plain));
+    let tls = listeners.tls.as_ref().map(|(listener, _)| ("mqtts", listener));
+    let opened = plain.into_iter().chain(tls);
+    opened.map(|(scheme, listener)| Ok(ListenAddress { scheme, address: listener.local_addr()? })).collect()
 }

@@ -1,8 +1,8 @@
 //! The handle through which other threads reach a worker: commands, and progress of the store.
 
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use hub::{Progress, ProgressWatcher};
 use mio::Waker;
 use mio::net::TcpStream;
 use parking_lot::Mutex;
-use rustls::ServerConfig;
 
 use super::acks::ConnectionKey;
+use super::entry::Entry;
 use super::limits;
+use super::transport::Layers;
 
 /// The handle of a worker for other threads.
 pub(super) struct WorkerHandle {
@@ -47,8 +48,11 @@ impl Drop for ParkGuard<'_> {
 pub(super) struct AcceptedSocket {
     pub(super) socket: TcpStream,
     pub(super) peer: SocketAddr,
-    /// The connection begins with a TLS handshake.
-    pub(super) tls: Option<Arc<ServerConfig>>,
+    /// The peer is a load balancer, and the connection begins with a header of the PROXY protocol.
+    pub(super) is_proxied: bool,
+    /// What follows that header.
+    pub(super) layers: Layers,
+    pub(super) entry: Entry,
 }
 
 /// Commands that the worker has not taken yet.
@@ -69,20 +73,28 @@ impl WorkerHandle {
 
     /// Hands a connection over. Waits while too many connections wait for the worker. Drops the connection if the door stops.
     pub(super) fn add(&self, accepted: AcceptedSocket, is_stopping: impl Fn() -> bool) {
-        while !is_stopping() {
-            let mut commands = self.commands.lock();
-            if commands.connections.len() < limits::WORKER_CONNECTIONS_WAITING_MAX {
-                let was_empty = commands.connections.is_empty();
-                commands.connections.push(accepted);
-                drop(commands);
-                if was_empty {
-                    self.wake();
-                }
-                return;
-            }
-            drop(commands);
-            std::thread::sleep(Duration::from_millis(1));
+        let mut waiting = Some(accepted);
+        while let Some(accepted) = waiting.take_if(|_| !is_stopping()) {
+            waiting = self.try_add(accepted).err().map(|accepted| {
+                std::thread::sleep(Duration::from_millis(1));
+                *accepted
+            });
         }
+    }
+
+    /// Hands a connection over, unless too many connections wait for the worker.
+    pub(super) fn try_add(&self, accepted: AcceptedSocket) -> Result<(), Box<AcceptedSocket>> {
+        let mut commands = self.commands.lock();
+        if commands.connections.len() >= limits::WORKER_CONNECTIONS_WAITING_MAX {
+            return Err(Box::new(accepted));
+        }
+        let was_empty = commands.connections.is_empty();
+        commands.connections.push(accepted);
+        drop(commands);
+        if was_empty {
+            self.wake();
+        }
+        Ok(())
     }
 
     /// Closes a connection whose client identifier another connection has taken over.

@@ -53,9 +53,7 @@ pub(super) async fn log_in(state: &Arc<PostgresState>, mut wire: Wire) -> Result
     }
     let cancel = state.cancels.register();
     welcome(&mut wire, &startup, &settings, (cancel.process, cancel.secret)).map_err(Ended::Refused)?;
-    let idle_timeout = state.options.idle_timeout;
-    let held = state.statements.share(reader.caller().user_id().unwrap_or_default());
-    Ok(Some(Session::new(wire, Arc::clone(&state.hub), reader, settings, cancel, idle_timeout, held)))
+    Ok(Some(Session::new(wire, state, reader, settings, cancel)))
 }
 
 async fn ask(state: &Arc<PostgresState>, wire: &mut Wire) -> Result<Option<(Reader, Startup)>, Ended> {
@@ -160,7 +158,7 @@ async fn authenticate(state: &Arc<PostgresState>, wire: &mut Wire, user: &str) -
         return Err(Ended::Refused(PgError::fatal("08P01", "a password is expected")));
     };
     let (hub, login) = (Arc::clone(&state.hub), user.to_owned());
-    let address = wire.peer().map(|peer| peer.ip());
+    let address = Some(wire.peer().ip());
     let attempt = hub.logins().begin(address, &login, Instant::now());
     let attempt = attempt.map_err(|refused| Ended::Refused(refused.into()))?;
     let check = move || hub.registry().authenticate(&login, &password);
@@ -170,7 +168,7 @@ async fn authenticate(state: &Arc<PostgresState>, wire: &mut Wire, user: &str) -
     match known {
         Some(known) => Ok(Caller::user(&known).into()),
         None => {
-            refusals::login(&state.hub, hub::Door::Postgres, wire.peer(), user);
+            refusals::login(&state.hub, hub::Door::Postgres, Some(wire.peer()), user);
             let message = format!("password authentication failed for user {user:?}");
             Err(Ended::Refused(PgError::fatal("28P01", message)))
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::limits::Portion;
 
 use super::limits;
+use crate::door::{DoorLimits, Networks};
 use crate::tls::Tls;
 
 /// Options of the PostgreSQL door.
@@ -13,10 +14,10 @@ use crate::tls::Tls;
 pub struct PostgresOptions {
     /// Whether the user `public` may read values without a password.
     pub public_read: bool,
-    /// Most connections at once.
-    pub connections_max: usize,
-    /// Most connections at once from one address.
-    pub connections_per_address_max: usize,
+    /// Limits of connections and statements.
+    pub limits: DoorLimits,
+    /// The load balancers that send a header of the PROXY protocol.
+    pub proxies: Networks,
     /// The door closes a session that is idle for this long; `None` for never.
     pub idle_timeout: Option<Duration>,
     /// Answers requests for TLS; `None` declines them.
@@ -31,8 +32,8 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             public_read: false,
-            connections_max: limits::CONNECTIONS_MAX,
-            connections_per_address_max: limits::CONNECTIONS_MAX,
+            limits: DoorLimits::of_connections(limits::CONNECTIONS_MAX),
+            proxies: Networks::default(),
             idle_timeout: None,
             tls: None,
             tls_required: false,

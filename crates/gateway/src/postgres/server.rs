@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use hub::Hub;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
@@ -15,7 +15,8 @@ use super::login::log_in;
 use super::options::PostgresOptions;
 use super::state::PostgresState;
 use super::wire::{Ended, Wire};
-use crate::acceptor::{Accepted, Acceptor, ConnectionPermit, Rejection, Stop, StopSignal};
+use crate::acceptor::{Accepted, Acceptor, ConnectionPermit, Gate, NotIdentified, Stop, StopSignal};
+use crate::door::LimitExceeded;
 
 /// Serves `listener` until `shutdown` ends. Then it accepts no more, lets running statements finish, and cuts off the rest
 /// after `DRAIN_TIMEOUT`.
@@ -27,42 +28,57 @@ pub async fn serve(
 ) -> io::Result<()> {
     let reject_permits = Arc::new(Semaphore::new(REJECTING_MAX));
     let (stop, stopping) = watch::channel(Stop::Not);
+    let gate = Gate::new(Arc::clone(&hub), hub::Door::Postgres, options.limits);
     let acceptor = Acceptor {
-        hub: Arc::clone(&hub),
-        door: hub::Door::Postgres,
+        gate: Arc::clone(&gate),
         listeners: listener.into(),
-        connections_max: options.connections_max,
-        connections_per_address_max: options.connections_per_address_max,
+        proxies: options.proxies.clone(),
         accept_pause: ACCEPT_PAUSE,
         drain_timeout: DRAIN_TIMEOUT,
     };
-    let state = Arc::new(PostgresState::new(hub, options));
-    let serve = |Accepted { stream, .. }: Accepted, permit| {
-        tokio::spawn(serve_connection(Arc::clone(&state), stream, permit, stopping.clone()));
-    };
-    let reject = |Accepted { stream, .. }: Accepted, rejection| {
-        state.refused(match rejection {
-            Rejection::Door => "connections",
-            Rejection::Address => "connections_per_address",
-        });
+    let state = Arc::new(PostgresState::new(hub, options, gate));
+    let reject = |accepted, exceeded| {
         // Without a permit the connection is closed without an answer.
-        if let Ok(permit) = Arc::clone(&reject_permits).try_acquire_owned() {
-            tokio::spawn(reject_connection(Arc::clone(&state), stream, rejection, permit));
-        }
+        let permit = Arc::clone(&reject_permits).try_acquire_owned().ok();
+        tokio::spawn(reject_connection(Arc::clone(&state), accepted, exceeded, permit));
+    };
+    let serve = |accepted, permit| {
+        let reject_permits = Arc::clone(&reject_permits);
+        tokio::spawn(serve_connection(
+            Arc::clone(&state),
+            accepted,
+            permit,
+            reject_permits,
+            stopping.clone(),
+        ));
     };
     acceptor.run(stop, shutdown, serve, reject).await
 }
 
 async fn serve_connection(
     state: Arc<PostgresState>,
-    stream: TcpStream,
-    permit: ConnectionPermit,
+    mut accepted: Accepted,
+    mut permit: ConnectionPermit,
+    reject_permits: Arc<Semaphore>,
     stop: StopSignal,
 ) {
-    let _permit = permit;
-    let mut cut = stop.clone();
+    let (mut drain, mut cut) = (stop.clone(), stop.clone());
+    let identified = tokio::select! {
+        identified = state.gate.identify(&mut accepted, &mut permit) => identified,
+        () = Stop::Drain.reached(&mut drain) => return,
+    };
+    match identified {
+        Ok(()) => {}
+        Err(NotIdentified::Header) => return,
+        Err(NotIdentified::Exceeded(exceeded)) => {
+            drop(permit);
+            accepted.is_proxied = false;
+            let permit = reject_permits.try_acquire_owned().ok();
+            return reject_connection(state, accepted, exceeded, permit).await;
+        }
+    }
     let ended = tokio::select! {
-        ended = converse(&state, stream, stop) => ended,
+        ended = converse(&state, accepted, stop) => ended,
         () = Stop::Now.reached(&mut cut) => Ok(()),
     };
     if let Err(error) = ended {
@@ -70,10 +86,10 @@ async fn serve_connection(
     }
 }
 
-async fn converse(state: &Arc<PostgresState>, stream: TcpStream, mut stop: StopSignal) -> Result<(), Ended> {
+async fn converse(state: &Arc<PostgresState>, accepted: Accepted, mut stop: StopSignal) -> Result<(), Ended> {
     // The session collects answers before it sends them; waiting for more only delays them.
-    stream.set_nodelay(true)?;
-    let logging_in = timeout(STARTUP_TIMEOUT, log_in(state, Wire::new(stream)));
+    accepted.stream.set_nodelay(true)?;
+    let logging_in = timeout(STARTUP_TIMEOUT, log_in(state, Wire::new(accepted.stream, accepted.peer)));
     let session = tokio::select! {
         session = logging_in => session.unwrap_or(Ok(None))?,
         () = Stop::Drain.reached(&mut stop) => None,
@@ -84,33 +100,25 @@ async fn converse(state: &Arc<PostgresState>, stream: TcpStream, mut stop: StopS
     }
 }
 
-/// Answers a rejected connection. A client can read the answer after its startup message; most send it at once.
+/// Counts a rejected connection and, with a permit, answers it. A client can read the answer after its startup message; most
+/// send it at once.
 async fn reject_connection(
     state: Arc<PostgresState>,
-    stream: TcpStream,
-    rejection: Rejection,
-    permit: OwnedSemaphorePermit,
+    mut accepted: Accepted,
+    exceeded: LimitExceeded,
+    permit: Option<OwnedSemaphorePermit>,
 ) {
-    let _permit = permit;
-    let message = match rejection {
-        Rejection::Door => {
-            let limit = state.options.connections_max;
-            format!("all {limit} connections of this door are in use; try again in a moment")
-        }
-        Rejection::Address => {
-            let limit = state.options.connections_per_address_max;
-            format!(
-                "this address has {limit} connections, the limit for one (postgres.connections_per_address_max)"
-            )
-        }
-    };
-    let mut wire = Wire::new(stream);
+    state.gate.refused(&exceeded, Some(accepted.peer));
+    if permit.is_none() || state.gate.read_header(&mut accepted).await.is_err() {
+        return;
+    }
+    let mut wire = Wire::new(accepted.stream, accepted.peer);
     let refusing = async {
         // Reading the client's input keeps the close from resetting the connection before the client has read the answer.
         while let First::Tls | First::Kerberos = wire.first().await? {
             wire.decline().await?;
         }
-        Ok::<_, Ended>(wire.refuse(PgError::fatal("53300", message)).await?)
+        Ok::<_, Ended>(wire.refuse(PgError::fatal("53300", exceeded.to_string())).await?)
     };
     // A client without a startup message is closed without an answer.
     drop(timeout(REJECT_TIMEOUT, refusing).await);

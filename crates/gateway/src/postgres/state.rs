@@ -7,6 +7,7 @@ use hub::Hub;
 use super::cancel::Cancels;
 use super::limits;
 use super::options::PostgresOptions;
+use crate::acceptor::Gate;
 use crate::blocking::BlockingPool;
 use crate::budget::Budget;
 
@@ -15,6 +16,7 @@ use crate::budget::Budget;
 pub(super) struct PostgresState {
     pub(super) hub: Arc<Hub>,
     pub(super) options: PostgresOptions,
+    pub(super) gate: Arc<Gate>,
     pub(super) logins: BlockingPool,
     pub(super) cancels: Arc<Cancels>,
     /// Bytes of prepared statements and bound values.
@@ -22,10 +24,10 @@ pub(super) struct PostgresState {
 }
 
 impl PostgresState {
-    pub(super) fn new(hub: Arc<Hub>, options: PostgresOptions) -> Self {
+    pub(super) fn new(hub: Arc<Hub>, options: PostgresOptions, gate: Arc<Gate>) -> Self {
         let logins = BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX);
         let statements = Budget::new(limits::STATEMENT_BUDGET.on(options.memory));
-        Self { hub, options, logins, cancels: Arc::default(), statements }
+        Self { hub, options, gate, logins, cancels: Arc::default(), statements }
     }
 
     /// Counts a refusal.

@@ -23,6 +23,8 @@ const DATA_ROW: u8 = b'D';
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: Stream,
+    /// The client, also behind a load balancer.
+    peer: SocketAddr,
     input: BytesMut,
     output: BytesMut,
 }
@@ -36,14 +38,6 @@ enum Stream {
 }
 
 impl Stream {
-    fn socket(&self) -> Option<&TcpStream> {
-        match self {
-            Self::Plain(socket) => Some(socket),
-            Self::Tls(stream) => Some(stream.get_ref().0),
-            Self::Handshake => None,
-        }
-    }
-
     async fn write(&mut self, bytes: &mut BytesMut) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.write_buf(bytes).await,
@@ -91,13 +85,13 @@ impl From<Malformed> for Ended {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream: Stream::Plain(stream), input: BytesMut::new(), output: BytesMut::new() }
+    pub(super) fn new(stream: TcpStream, peer: SocketAddr) -> Self {
+        Self { stream: Stream::Plain(stream), peer, input: BytesMut::new(), output: BytesMut::new() }
     }
 
-    /// The address of the peer, if it is still connected.
-    pub(super) fn peer(&self) -> Option<SocketAddr> {
-        self.stream.socket()?.peer_addr().ok()
+    /// The address of the client.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     /// Whether the client sends through TLS.
@@ -116,7 +110,7 @@ impl Wire {
             return Err(Ended::Closed);
         };
         socket.write_all(b"S").await?;
-        let stream = handshake(tls, hub, hub::Door::Postgres, socket).await?;
+        let stream = handshake(tls, hub, hub::Door::Postgres, socket, self.peer).await?;
         self.stream = Stream::Tls(Box::new(stream));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The handshake of doors on tokio.
 
 use std::io;
+use std::net::SocketAddr;
 
 use hub::{Door, Hub};
 use tokio::net::TcpStream;
@@ -21,21 +22,21 @@ pub(crate) enum HandshakeError {
     Failed(#[from] io::Error),
 }
 
-/// Does the server's side of a handshake. A failure is counted and logged; the peer gets the alert that fits.
+/// Does the server's side of a handshake with `peer`. A failure is counted and logged; the peer gets the alert that fits.
 pub(crate) async fn handshake(
     tls: &Tls,
     hub: &Hub,
     door: Door,
     stream: TcpStream,
+    peer: SocketAddr,
 ) -> Result<TlsStream<TcpStream>, HandshakeError> {
-    let peer = stream.peer_addr();
     let accepting = TlsAcceptor::from(tls.server_config())
         .accept_with(stream, |session| session.set_buffer_limit(Some(BUFFER_BYTES_MAX)));
     let done = match timeout(HANDSHAKE_TIMEOUT, accepting).await {
         Ok(done) => done.map_err(HandshakeError::Failed),
         Err(_) => Err(HandshakeError::Timeout),
     };
-    if let (Err(error), Ok(peer)) = (&done, peer) {
+    if let Err(error) = &done {
         hub.metrics().refused(door, "tls_handshake");
         refusals::connection(hub, door, peer, None, false, &error.to_string());
     }

@@ -5,6 +5,7 @@ mod device_api;
 mod devices;
 mod errors;
 mod maintenance;
+mod mqtt_socket;
 mod server;
 mod sql;
 mod telemetry;
@@ -49,6 +50,11 @@ impl Server {
     }
 
     async fn start_with(change: impl FnOnce(&mut HttpOptions)) -> Self {
+        Self::start_with_hub(|_, options| change(options)).await
+    }
+
+    /// Starts with options that depend on the hub.
+    async fn start_with_hub(change: impl FnOnce(&Arc<Hub>, &mut HttpOptions)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (registry, admin) = Registry::open(&directory.path().join("registry.db")).unwrap();
         let store = Arc::new(MemoryStore::new());
@@ -57,7 +63,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut options = HttpOptions { listen: address, version: "9.8.7", ..HttpOptions::default() };
-        change(&mut options);
+        change(&hub, &mut options);
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(serve(hub.clone(), listener, options, async {
             let _ = stopped.await;

@@ -1,7 +1,9 @@
 use std::io::Read;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
+use gateway::door::{DoorLimits, Networks};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -91,7 +93,7 @@ async fn one_connection_serves_many_requests() {
 
 #[tokio::test]
 async fn a_connection_over_the_limit_is_refused_and_the_others_go_on() {
-    let server = Server::start_with(|options| options.connections_max = 2).await;
+    let server = Server::start_with(|options| options.limits = DoorLimits::of_connections(2)).await;
     let mut held = Vec::new();
     for _ in 0..2 {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -107,7 +109,7 @@ async fn a_connection_over_the_limit_is_refused_and_the_others_go_on() {
         assert_eq!(answer.status, 200, "{path}: who watches the server gets an answer");
         assert_eq!(answer.headers["connection"], "close");
     }
-    assert!(server.metrics().contains(r#"tacho_refusals_total{door="http",reason="connections"} 1"#));
+    assert!(server.metrics().contains(r#"tacho_refusals_total{door="http",reason="connections_max"} 1"#));
     held.clear();
     while !server.metrics().contains("tacho_connections{door=\"http\"} 0\n") {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -118,7 +120,7 @@ async fn a_connection_over_the_limit_is_refused_and_the_others_go_on() {
 
 #[tokio::test]
 async fn one_address_has_its_share_of_the_connections() {
-    let server = Server::start_with(|options| options.connections_per_address_max = 2).await;
+    let server = Server::start_with(|options| options.limits.connections_per_address_max = 2).await;
     let held = [
         TcpStream::connect(server.address).await.unwrap(),
         TcpStream::connect(server.address).await.unwrap(),
@@ -129,13 +131,100 @@ async fn one_address_has_its_share_of_the_connections() {
     let refused = server.request("GET", "/healthz").send().await;
     assert!(refused.refusal(503, 33).contains("127.0.0.1 has 2 connections"));
     assert!(
-        server.metrics().contains(r#"tacho_refusals_total{door="http",reason="connections_per_address"} 1"#)
+        server
+            .metrics()
+            .contains(r#"tacho_refusals_total{door="http",reason="connections_per_address_max"} 1"#)
     );
     drop(held);
     while !server.metrics().contains("tacho_connections{door=\"http\"} 0\n") {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(server.request("GET", "/healthz").send().await.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn requests_above_the_rate_are_refused_and_those_who_watch_the_server_are_not() {
+    let server =
+        Server::start_with(|options| options.limits.requests_per_second_max = NonZeroU32::new(1)).await;
+    // A slow machine may take longer than a second for a request.
+    let refused = loop {
+        let reply = server.request("GET", "/api/status").send().await;
+        if reply.status != 200 {
+            break reply;
+        }
+    };
+    let message = refused.refusal(429, 33);
+    assert!(message.contains("1 requests a second (http.requests_per_second_max)"), "{message}");
+    assert_eq!(refused.headers["retry-after"], "1");
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(server.request("GET", path).send().await.status, 200, "{path}");
+    }
+    assert!(
+        server.metrics().contains(r#"tacho_refusals_total{door="http",reason="requests_per_second_max"} 1"#)
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn connections_that_come_too_fast_are_refused() {
+    let server =
+        Server::start_with(|options| options.limits.connections_per_second_max = NonZeroU32::new(1)).await;
+    let message = loop {
+        let reply = server.request("GET", "/api/status").send().await;
+        if reply.status != 200 {
+            break reply.refusal(503, 33);
+        }
+    };
+    assert!(message.contains("http.connections_per_second_max"), "{message}");
+    server.stop().await;
+}
+
+/// Sends a header of the PROXY protocol and a request. Returns what comes back.
+async fn through_balancer(server: &Server, header: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let request = format!("{header}GET {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // The server resets a connection whose request it has not read.
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_load_balancer_announces_its_clients() {
+    let server = Server::start_with(|options| {
+        options.proxies = Networks::parse(["127.0.0.1"]).unwrap();
+        options.limits.connections_per_address_max = 1;
+    })
+    .await;
+    let header = |client: &str| format!("PROXY TCP4 {client} 192.0.2.1 50000 80\r\n");
+    // This client keeps its connection.
+    let mut held = TcpStream::connect(server.address).await.unwrap();
+    held.write_all(format!("{}GET /healthz HTTP/1.1\r\nhost: t\r\n\r\n", header("203.0.113.1")).as_bytes())
+        .await
+        .unwrap();
+    assert_eq!(held.read_u8().await.unwrap(), b'H');
+
+    let other = through_balancer(&server, &header("203.0.113.2"), "/api/status").await;
+    assert!(other.starts_with("HTTP/1.1 200"), "{other}");
+    let same = through_balancer(&server, &header("203.0.113.1"), "/api/status").await;
+    assert!(same.starts_with("HTTP/1.1 503") && same.contains("203.0.113.1 has 1 connections"), "{same}");
+    for bad in ["", "PROXY TCP4 nonsense\r\n", "GARBAGE\r\n"] {
+        assert_eq!(through_balancer(&server, bad, "/api/status").await, "", "{bad:?} gets no answer");
+    }
+    assert!(server.metrics().contains(r#"tacho_refusals_total{door="http",reason="proxy_protocol"} 3"#));
+    drop(held);
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_load_balancer_that_sends_no_header_is_closed() {
+    let server =
+        Server::start_with(|options| options.proxies = Networks::parse(["127.0.0.1"]).unwrap()).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+    assert!(server.metrics().contains(r#"tacho_refusals_total{door="http",reason="proxy_protocol"} 1"#));
     server.stop().await;
 }
 

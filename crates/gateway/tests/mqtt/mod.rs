@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod client;
+mod limits;
 mod moody;
+mod proxy;
 mod trouble;
 mod wills;
 
@@ -320,21 +322,6 @@ fn silent_connections_do_not_keep_others_out() {
         assert_eq!(silent.next(), Reply::Closed);
     }
     assert!(client.is_silent());
-}
-
-#[test]
-fn connections_over_the_maximum_are_closed_and_counted() {
-    let fixture = Fixture::with(MqttOptions { connections_max: 2, ..MqttOptions::default() });
-    let _first = fixture.connect(ProtocolVersion::V5, "1", "t-car");
-    let second = fixture.connect(ProtocolVersion::V5, "2", "t-van");
-    assert_eq!(fixture.open(ProtocolVersion::V5).next(), Reply::Closed);
-    assert!(fixture.metrics().contains(r#"tacho_refusals_total{door="mqtt",reason="connections_max"} 1"#));
-    drop(second);
-    // The server may see the close later.
-    while fixture.metrics().contains(r#"tacho_connections{door="mqtt"} 2"#) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    fixture.connect(ProtocolVersion::V5, "3", "t-van");
 }
 
 #[test]

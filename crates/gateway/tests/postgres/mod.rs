@@ -3,9 +3,11 @@
 mod scripts;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway::door::Networks;
 use gateway::postgres::{PostgresOptions, serve};
 use hub::registry::{FirstStart, Registry};
 use hub::{Hub, Metrics};
@@ -320,13 +322,54 @@ async fn an_invalid_message_is_an_error_and_ends_the_connection() {
 
 #[tokio::test]
 async fn a_connection_over_the_limit_is_refused() {
-    let server = Server::start_with(|options| options.connections_max = 1).await;
+    let server = Server::start_with(|options| options.limits.connections_max = 1).await;
     let held = server.client().await;
     let mut second = Client::connect(server.address).await;
     second.send(&startup("public")).await;
     assert_eq!(field(&[second.next().await.unwrap()], 'C'), "53300");
     assert_eq!(second.next().await, None);
     drop(held);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn statements_above_the_rate_are_refused_and_the_session_goes_on() {
+    let server =
+        Server::start_with(|options| options.limits.requests_per_second_max = NonZeroU32::new(1)).await;
+    let mut client = server.client().await;
+    // A slow machine may take longer than a second for a statement.
+    let refused = loop {
+        client.send(&message(b'Q', b"SELECT 1\0")).await;
+        let answers = client.until_ready().await;
+        if answers.iter().any(|(kind, _)| *kind == b'E') {
+            break answers;
+        }
+    };
+    assert_eq!(field(&refused, 'C'), "53400");
+    assert!(field(&refused, 'M').contains("(postgres.requests_per_second_max)"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_load_balancer_announces_its_clients() {
+    let server = Server::start_with(|options| {
+        options.proxies = Networks::parse(["127.0.0.1"]).unwrap();
+        options.limits.connections_per_address_max = 1;
+    })
+    .await;
+    let header = |client: &str| format!("PROXY TCP4 {client} 192.0.2.1 50000 5432\r\n").into_bytes();
+    let mut held = Client::connect(server.address).await;
+    held.send(&[header("203.0.113.1"), startup("public")].concat()).await;
+    held.until_ready().await;
+    let mut same = Client::connect(server.address).await;
+    same.send(&[header("203.0.113.1"), startup("public")].concat()).await;
+    assert_eq!(field(&[same.next().await.unwrap()], 'C'), "53300");
+    let mut other = Client::connect(server.address).await;
+    other.send(&[header("203.0.113.2"), startup("public")].concat()).await;
+    other.until_ready().await;
+    let mut headless = Client::connect(server.address).await;
+    headless.send(&startup("public")).await;
+    assert_eq!(headless.next().await, None);
     server.stop().await;
 }
 

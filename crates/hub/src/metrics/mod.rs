@@ -32,6 +32,9 @@ pub enum Door {
 }
 
 impl Door {
+    /// All doors, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Mqtt, Self::Http, Self::Postgres];
+
     /// The text of the label.
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,6 +56,8 @@ pub struct DoorMetrics {
     pub connections: Gauge,
     /// Connections ever opened.
     pub connections_opened: Counter,
+    /// Requests: of HTTP, statements of PostgreSQL, messages of MQTT.
+    pub requests: Counter,
     /// Latency from the end of reading a message to writing its ack to the socket.
     pub ack_latency: LatencyHistogram,
 }
@@ -60,9 +65,8 @@ pub struct DoorMetrics {
 /// All metrics of the process.
 pub struct Metrics {
     registry: Mutex<Registry>,
-    mqtt: DoorMetrics,
-    http: DoorMetrics,
-    postgres: DoorMetrics,
+    /// In the order of [`Door::ALL`].
+    doors: [DoorMetrics; Door::ALL.len()],
     /// Field values appended.
     pub points: Counter,
     /// Rows appended.
@@ -70,6 +74,7 @@ pub struct Metrics {
     /// Rows appended by durability class.
     rows_by_class: [Counter; 3],
     refusals: Family<ReasonLabel, Counter>,
+    door_limits: Family<LimitLabel, Gauge>,
     sync_latency: LatencyHistogram,
     synced_bytes: Counter,
     flush: PartsMade,
@@ -94,6 +99,12 @@ struct DoorLabel {
 struct ReasonLabel {
     door: &'static str,
     reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabel {
+    door: &'static str,
+    limit: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -178,18 +189,20 @@ impl Metrics {
     /// All metrics at zero.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("tacho");
-        let [mqtt, http, postgres] = register_doors(&mut registry);
+        let doors = register_doors(&mut registry);
         let rows_by_class = register_classes(&mut registry);
         let refusals = Family::default();
         registry.register("refusals", "Requests refused, by door and reason", refusals.clone());
+        let door_limits = Family::default();
+        let help = "Limits of the doors, by the names of their settings";
+        registry.register("door_limit", help, door_limits.clone());
         let metrics = Self {
-            mqtt,
-            http,
-            postgres,
+            doors,
             points: Counter::default(),
             rows: Counter::default(),
             rows_by_class,
             refusals,
+            door_limits,
             sync_latency: LatencyHistogram::default(),
             synced_bytes: Counter::default(),
             flush: PartsMade::default(),
@@ -211,16 +224,18 @@ impl Metrics {
 
     /// The counters of one door.
     pub fn door(&self, door: Door) -> &DoorMetrics {
-        match door {
-            Door::Mqtt => &self.mqtt,
-            Door::Http => &self.http,
-            Door::Postgres => &self.postgres,
-        }
+        &self.doors[door as usize]
     }
 
     /// Counts a refusal under a short, stable reason.
     pub fn refused(&self, door: Door, reason: &'static str) {
         self.refusals.get_or_create(&ReasonLabel { door: door.name(), reason }).inc();
+    }
+
+    /// Shows a limit of a door.
+    pub fn set_door_limit(&self, door: Door, limit: &'static str, value: usize) {
+        let gauge = self.door_limits.get_or_create(&LimitLabel { door: door.name(), limit });
+        gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
     /// Counts appended rows.
@@ -359,11 +374,12 @@ impl SqlGauges {
     }
 }
 
-fn register_doors(registry: &mut Registry) -> [DoorMetrics; 3] {
+fn register_doors(registry: &mut Registry) -> [DoorMetrics; Door::ALL.len()] {
     let messages = Family::<DoorLabel, Counter>::default();
     let bytes = Family::<DoorLabel, Counter>::default();
     let connections = Family::<DoorLabel, Gauge>::default();
     let opened = Family::<DoorLabel, Counter>::default();
+    let requests = Family::<DoorLabel, Counter>::default();
     let latency = Family::<DoorLabel, LatencyHistogram>::default();
     let door = |door: Door| {
         let label = DoorLabel { door: door.name() };
@@ -372,14 +388,16 @@ fn register_doors(registry: &mut Registry) -> [DoorMetrics; 3] {
             bytes: bytes.get_or_create_owned(&label),
             connections: connections.get_or_create_owned(&label),
             connections_opened: opened.get_or_create_owned(&label),
+            requests: requests.get_or_create_owned(&label),
             ack_latency: latency.get_or_create_owned(&label),
         }
     };
-    let doors = [Door::Mqtt, Door::Http, Door::Postgres].map(door);
+    let doors = Door::ALL.map(door);
     registry.register("messages", "Messages taken", messages);
     registry.register("ingest_bytes", "Bytes of message payloads", bytes);
     registry.register("connections", "Open connections", connections);
     registry.register("connections_opened", "Connections ever opened", opened);
+    registry.register("requests", "HTTP requests, PostgreSQL statements, MQTT messages", requests);
     let help = "From the end of reading a message to its ack being handed to the socket";
     registry.register("ack_latency_seconds", help, latency);
     doors

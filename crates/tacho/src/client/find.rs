@@ -1,11 +1,13 @@
 //! Finds the running server of a data directory and logs in.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use gateway::door::ListenAddress;
 use serde::{Deserialize, Serialize};
 
 use super::api::{Api, client_of};
@@ -15,6 +17,8 @@ use crate::program::path_word;
 
 /// A running server writes this file into its data directory and removes it at its end.
 const RUNTIME_FILE: &str = "server.json";
+/// The scheme of the door that commands use.
+const HTTP: &str = "http";
 /// The first start of a server writes this file (see `hub::registry::FirstStart`).
 const PASSWORD_FILE: &str = hub::registry::ADMIN_PASSWORD_FILE;
 
@@ -23,16 +27,16 @@ const PASSWORD_FILE: &str = hub::registry::ADMIN_PASSWORD_FILE;
 pub(crate) struct RuntimeFile {
     /// The server's process id.
     pub pid: u32,
-    /// The address of its HTTP door.
-    pub http: SocketAddr,
-    /// The address of its MQTT door.
-    pub mqtt: SocketAddr,
+    /// The addresses of its doors by their schemes, such as `http` and `mqtts`.
+    #[serde(flatten)]
+    pub addresses: BTreeMap<String, SocketAddr>,
 }
 
 impl RuntimeFile {
     /// The content for a server in this process.
-    pub(crate) fn of(http: SocketAddr, mqtt: SocketAddr) -> Self {
-        Self { pid: std::process::id(), http, mqtt }
+    pub(crate) fn of(addresses: impl Iterator<Item = ListenAddress>) -> Self {
+        let addresses = addresses.map(|listens| (listens.scheme.to_owned(), listens.address)).collect();
+        Self { pid: std::process::id(), addresses }
     }
 
     /// The path of the file in a data directory.
@@ -59,8 +63,11 @@ impl RuntimeFile {
         let path = Self::path(data);
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                let found = serde_json::from_str(&text);
-                found.map(Some).with_context(|| format!("{} is not what a server writes", path.display()))
+                let found: Self = serde_json::from_str(&text)
+                    .with_context(|| format!("{} is not what a server writes", path.display()))?;
+                // Commands speak HTTP, which every server serves.
+                ensure!(found.addresses.contains_key(HTTP), "{} has no address of HTTP", path.display());
+                Ok(Some(found))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -69,7 +76,7 @@ impl RuntimeFile {
 
     /// The URL for clients on this machine: loopback if the server listens on all addresses.
     pub(crate) fn url(&self) -> String {
-        let mut address = self.http;
+        let mut address = self.addresses[HTTP];
         if address.ip().is_unspecified() {
             let loopback =
                 if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
@@ -142,8 +149,9 @@ mod tests {
     fn the_runtime_file_is_found_and_private() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(RuntimeFile::read(directory.path()).unwrap(), None);
-        let (http, mqtt) = ("0.0.0.0:8080".parse().unwrap(), "[::1]:1883".parse().unwrap());
-        let runtime = RuntimeFile { pid: 7, http, mqtt };
+        let listens = |scheme, address: &str| ListenAddress { scheme, address: address.parse().unwrap() };
+        let runtime =
+            RuntimeFile::of([listens("http", "0.0.0.0:8080"), listens("mqtt", "[::1]:1883")].into_iter());
         for _ in 0..2 {
             runtime.write(directory.path()).unwrap();
         }

@@ -129,7 +129,7 @@ fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Resul
     });
     let vehicles = fleet::vehicles(count, args.seed).into_iter().zip(credentials).collect();
     let period = Duration::from_secs_f64(1.0 / args.rate);
-    let plan = Plan { address: server.mqtt_address(), vehicles, period };
+    let plan = Plan { address: address_of(server, "mqtt"), vehicles, period };
     let simulator = Simulator::start(plan).context("cannot start the fleet")?;
     server.announce(&[("devices", args.devices.into()), ("reportsPerSecond", reports(args).into())]);
     describe(args, config, server);
@@ -144,10 +144,15 @@ fn reports(args: &DemoArgs) -> f64 {
     f64::from(args.devices) * args.rate
 }
 
+/// The address of a door that is always open.
+fn address_of(server: &Server, scheme: &str) -> SocketAddr {
+    server.address(scheme).unwrap_or_else(|| panic!("BUG: no door listens for {scheme}"))
+}
+
 fn describe(args: &DemoArgs, config: &Config, server: &Server) {
-    let (url, mqtt) = (format!("http://{}", server.http_address()), server.mqtt_address());
+    let (url, mqtt) = (format!("http://{}", address_of(server, "http")), address_of(server, "mqtt"));
     let (tacho, data) = (program::name(), program::path_word(&config.data));
-    let psql = match server.postgres_address() {
+    let psql = match server.address("postgres") {
         Some(address) => format!("\n  psql -h {} -p {} -U public tacho", address.ip(), address.port()),
         None => String::new(),
     };

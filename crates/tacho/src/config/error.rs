@@ -58,7 +58,7 @@ pub(crate) enum ConfigError {
     #[error("setting {key} is {value}: {reason}")]
     Value {
         /// The key with its section.
-        key: &'static str,
+        key: String,
         /// The value.
         value: String,
         /// The reason, and the allowed values.
@@ -73,8 +73,8 @@ impl ConfigError {
         Self::Syntax { path: path.into(), line, reason: error.message().to_owned() }
     }
 
-    pub(super) fn value(key: &'static str, value: impl ToString, reason: impl Into<String>) -> Self {
-        Self::Value { key, value: value.to_string(), reason: reason.into() }
+    pub(super) fn value(key: impl Into<String>, value: impl ToString, reason: impl Into<String>) -> Self {
+        Self::Value { key: key.into(), value: value.to_string(), reason: reason.into() }
     }
 }
 

@@ -5,6 +5,7 @@
 //! name. On small machines, settings that are left out are derived from the memory (`derive.rs`).
 
 mod derive;
+mod door;
 mod error;
 mod memory;
 mod raw;

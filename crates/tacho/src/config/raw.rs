@@ -50,6 +50,14 @@ pub(crate) struct RawMqtt {
     pub receive_maximum: u16,
     /// Open connections; 0 means as many as the open-file limit allows.
     pub connections_max: usize,
+    /// Open connections of one address; 0 means as many as of all.
+    pub connections_per_address_max: usize,
+    /// New connections in a second; 0 means no limit.
+    pub connections_per_second_max: u32,
+    /// Messages in a second; 0 means no limit.
+    pub requests_per_second_max: u32,
+    /// Load balancers that send a header of the PROXY protocol: addresses or networks.
+    pub proxy_protocol: Vec<String>,
 }
 
 /// `[http]`.
@@ -66,6 +74,12 @@ pub(crate) struct RawHttp {
     pub connections_max: usize,
     /// Open connections of one address; 0 means three quarters of all.
     pub connections_per_address_max: usize,
+    /// New connections in a second; 0 means no limit.
+    pub connections_per_second_max: u32,
+    /// Requests in a second; 0 means no limit.
+    pub requests_per_second_max: u32,
+    /// Load balancers that send a header of the PROXY protocol: addresses or networks.
+    pub proxy_protocol: Vec<String>,
     /// Whether reading needs no login.
     pub public_read: bool,
 }
@@ -80,6 +94,12 @@ pub(crate) struct RawPostgres {
     pub connections_max: usize,
     /// Open connections of one address; 0 means three quarters of all.
     pub connections_per_address_max: usize,
+    /// New connections in a second; 0 means no limit.
+    pub connections_per_second_max: u32,
+    /// Statements in a second; 0 means no limit.
+    pub requests_per_second_max: u32,
+    /// Load balancers that send a header of the PROXY protocol: addresses or networks.
+    pub proxy_protocol: Vec<String>,
     /// Seconds after which a silent connection is closed; 0 means never.
     pub idle_timeout_s: u32,
     /// Whether a login needs TLS.
@@ -199,6 +219,10 @@ impl Default for RawMqtt {
             keep_alive_max_s: 0,
             receive_maximum: 1024,
             connections_max: 0,
+            connections_per_address_max: 0,
+            connections_per_second_max: 0,
+            requests_per_second_max: 0,
+            proxy_protocol: Vec::new(),
         }
     }
 }
@@ -211,6 +235,9 @@ impl Default for RawHttp {
             body_bytes_max: 4 * 1024 * 1024,
             connections_max: 0,
             connections_per_address_max: 0,
+            connections_per_second_max: 0,
+            requests_per_second_max: 0,
+            proxy_protocol: Vec::new(),
             public_read: false,
         }
     }
@@ -222,6 +249,9 @@ impl Default for RawPostgres {
             listen: String::new(),
             connections_max: postgres_limits::CONNECTIONS_MAX,
             connections_per_address_max: 0,
+            connections_per_second_max: 0,
+            requests_per_second_max: 0,
+            proxy_protocol: Vec::new(),
             idle_timeout_s: 3_600,
             tls_required: false,
         }

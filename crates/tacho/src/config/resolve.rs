@@ -12,6 +12,7 @@ use model::limits::{self, IngestLimits, QueryLimits};
 
 use super::ConfigError;
 use super::derive::MemoryLimits;
+use super::door::{self, DoorConfig};
 use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
 use super::tls;
 use crate::limits::{
@@ -46,15 +47,11 @@ pub(crate) struct Config {
 impl Config {
     /// Opens the PostgreSQL door at an address, with its other settings.
     pub(crate) fn open_postgres(&mut self, listen: SocketAddr) {
-        let RawPostgres { connections_max, idle_timeout_s, tls_required, .. } = RawPostgres::default();
-        let postgres = self.postgres.get_or_insert(PostgresConfig {
-            listen,
-            connections_max,
-            connections_per_address_max: None,
-            idle_timeout: Some(Duration::from_secs(idle_timeout_s.into())),
-            tls_required,
-        });
-        postgres.listen = listen;
+        let raw = RawPostgres { listen: listen.to_string(), ..RawPostgres::default() };
+        match &mut self.postgres {
+            Some(door) => door.listen = listen,
+            None => self.postgres = postgres(&raw).expect("BUG: the defaults are valid"),
+        }
     }
 }
 
@@ -69,8 +66,8 @@ pub(crate) struct MqttConfig {
     pub connect_timeout_s: u32,
     pub keep_alive_max_s: u16,
     pub receive_maximum: u16,
-    /// `None` means as many as the open-file limit allows.
-    pub connections_max: Option<usize>,
+    /// Limits and load balancers.
+    pub door: DoorConfig,
 }
 
 /// `[http]`, checked.
@@ -80,10 +77,8 @@ pub(crate) struct HttpConfig {
     /// `None` means no connections with TLS.
     pub tls_listen: Option<SocketAddr>,
     pub body_bytes_max: usize,
-    /// `None` means as many as the open-file limit allows.
-    pub connections_max: Option<usize>,
-    /// `None` means three quarters of all.
-    pub connections_per_address_max: Option<usize>,
+    /// Limits and load balancers.
+    pub door: DoorConfig,
     pub public_read: bool,
 }
 
@@ -91,9 +86,8 @@ pub(crate) struct HttpConfig {
 #[derive(Debug, Clone)]
 pub(crate) struct PostgresConfig {
     pub listen: SocketAddr,
-    pub connections_max: usize,
-    /// `None` means three quarters of all.
-    pub connections_per_address_max: Option<usize>,
+    /// Limits and load balancers.
+    pub door: DoorConfig,
     pub idle_timeout: Option<Duration>,
     pub tls_required: bool,
 }
@@ -177,35 +171,29 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
         connect_timeout_s: raw.connect_timeout_s,
         keep_alive_max_s: raw.keep_alive_max_s,
         receive_maximum: raw.receive_maximum,
-        connections_max: given(raw.connections_max),
+        door: door::resolve(raw, usize::MAX)?,
     })
 }
 
 fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {
     within("http.body_bytes_max", raw.body_bytes_max, 1_024, http_limits::BODY_BYTES_MAX)?;
-    within("http.connections_max", raw.connections_max, 0, HTTP_CONNECTIONS_MAX)?;
-    within("http.connections_per_address_max", raw.connections_per_address_max, 0, HTTP_CONNECTIONS_MAX)?;
     Ok(HttpConfig {
         listen: address("http.listen", &raw.listen)?,
         tls_listen: given_address("http.tls_listen", &raw.tls_listen)?,
         body_bytes_max: raw.body_bytes_max,
-        connections_max: given(raw.connections_max),
-        connections_per_address_max: given(raw.connections_per_address_max),
+        door: door::resolve(raw, HTTP_CONNECTIONS_MAX)?,
         public_read: raw.public_read,
     })
 }
 
 fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
-    within("postgres.connections_max", raw.connections_max, 1, POSTGRES_CONNECTIONS_MAX)?;
+    let door = door::resolve(raw, POSTGRES_CONNECTIONS_MAX)?;
     if raw.listen.is_empty() {
         return Ok(None);
     }
-    let per_address = raw.connections_per_address_max;
-    within("postgres.connections_per_address_max", per_address, 0, POSTGRES_CONNECTIONS_MAX)?;
     Ok(Some(PostgresConfig {
         listen: address("postgres.listen", &raw.listen)?,
-        connections_max: raw.connections_max,
-        connections_per_address_max: given(per_address),
+        door,
         idle_timeout: (raw.idle_timeout_s > 0).then(|| Duration::from_secs(raw.idle_timeout_s.into())),
         tls_required: raw.tls_required,
     }))
@@ -349,11 +337,6 @@ fn address(key: &'static str, text: &str) -> Result<SocketAddr, ConfigError> {
 /// An address; `None` for an empty text.
 fn given_address(key: &'static str, text: &str) -> Result<Option<SocketAddr>, ConfigError> {
     if text.is_empty() { Ok(None) } else { address(key, text).map(Some) }
-}
-
-/// A number; `None` for 0.
-fn given(value: usize) -> Option<usize> {
-    (value > 0).then_some(value)
 }
 
 fn within(key: &'static str, value: usize, least: usize, most: usize) -> Result<(), ConfigError> {

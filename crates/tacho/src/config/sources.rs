@@ -146,6 +146,10 @@ impl Variable {
                 Value::Integer(number.ok_or_else(|| wrong("a whole number"))?)
             }
             Value::Boolean(_) => Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?),
+            Value::Array(_) => {
+                let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+                Value::Array(words.map(|word| Value::String(word.into())).collect())
+            }
             _ => Value::String(text.into()),
         };
         let variable = Self { section: setting.section.clone(), key: setting.key.clone(), value };

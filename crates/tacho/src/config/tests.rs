@@ -125,6 +125,17 @@ fn values_are_checked_and_the_error_names_valid_ones() {
         ("TACHO_STORE_TTL_DEFAULT", "0d", "or 0 to keep rows for good"),
         ("TACHO_INGEST_OLDEST", "yesterday", "a time such as 1971-01-01T00:00:00Z"),
         ("TACHO_INGEST_JSON_DEPTH_MAX", "0", "a number from 1 to 128"),
+        (
+            "TACHO_HTTP_CONNECTIONS_MAX",
+            "70000",
+            "setting http.connections_max is 70000: a number from 0 to 65536",
+        ),
+        (
+            "TACHO_MQTT_PROXY_PROTOCOL",
+            "10.0.0.0/8,10.0.0.1/8",
+            "setting mqtt.proxy_protocol is \"10.0.0.1/8\"",
+        ),
+        ("TACHO_POSTGRES_PROXY_PROTOCOL", "balancer", "an address or a network such as 10.0.0.0/8"),
         ("TACHO_MQTT_TLS_LISTEN", "127.0.0.1:8883", "TLS needs a certificate"),
         ("TACHO_HTTP_TLS_LISTEN", "127.0.0.1:8443", "setting http.tls_listen"),
         ("TACHO_POSTGRES_TLS_REQUIRED", "true", "setting postgres.tls_required"),
@@ -165,4 +176,26 @@ fn doors_with_tls_take_the_files_of_the_section() {
     assert_eq!((files.certificate, files.key, files.client_ca), ("c.pem".into(), "k.pem".into(), None));
     assert_eq!(config.mqtt.tls_listen, Some("127.0.0.1:8883".parse().unwrap()));
     assert_eq!(config.http.tls_listen, None);
+}
+
+#[test]
+fn every_door_has_limits_and_load_balancers() {
+    let config = with_variables(&[
+        ("TACHO_MQTT_CONNECTIONS_PER_SECOND_MAX", "100"),
+        ("TACHO_HTTP_REQUESTS_PER_SECOND_MAX", "2000"),
+        ("TACHO_HTTP_PROXY_PROTOCOL", "10.0.0.0/8, 2001:db8::1"),
+    ]);
+    let config = config.load().unwrap();
+    let mqtt = config.mqtt.door.limits(50, |connections_max| connections_max);
+    assert_eq!((mqtt.connections_max, mqtt.connections_per_address_max), (50, 50));
+    assert_eq!(mqtt.connections_per_second_max.map(u32::from), Some(100));
+    assert_eq!(mqtt.requests_per_second_max, None);
+    let http = &config.http.door;
+    assert_eq!(http.requests_per_second_max.map(u32::from), Some(2_000));
+    assert!(http.proxies.contain("10.1.2.3".parse().unwrap()));
+    assert!(http.proxies.contain("2001:db8::1".parse().unwrap()));
+    assert!(!http.proxies.contain("192.0.2.1".parse().unwrap()));
+
+    let (_directory, sources) = with_file("[mqtt]\nproxy_protocol = ['192.0.2.0/24']\n");
+    assert!(sources.load().unwrap().mqtt.door.proxies.contain("192.0.2.9".parse().unwrap()));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gateway::http::HttpOptions;
-use gateway::mqtt::MqttOptions;
+use gateway::mqtt::{MqttEntrance, MqttOptions};
 use gateway::postgres::PostgresOptions;
 use gateway::tls::Tls;
 use serde_json::{Map, Value, json};
@@ -18,8 +18,8 @@ pub(super) fn postgres_options(
 ) -> PostgresOptions {
     PostgresOptions {
         public_read: config.http.public_read,
-        connections_max: postgres.connections_max,
-        connections_per_address_max: share(postgres.connections_per_address_max, postgres.connections_max),
+        limits: postgres.door.limits(postgres_connections_max(postgres), share),
+        proxies: postgres.door.proxies.clone(),
         idle_timeout: postgres.idle_timeout,
         tls,
         tls_required: postgres.tls_required,
@@ -27,15 +27,15 @@ pub(super) fn postgres_options(
     }
 }
 
-pub(super) fn http_options(config: &Config, files: OpenFiles) -> HttpOptions {
-    let connections_max = http_connections_max(config, files);
+pub(super) fn http_options(config: &Config, files: OpenFiles, mqtt: Option<MqttEntrance>) -> HttpOptions {
     HttpOptions {
         listen: config.http.listen,
         body_bytes_max: config.http.body_bytes_max,
         public_read: config.http.public_read,
-        connections_max,
-        connections_per_address_max: share(config.http.connections_per_address_max, connections_max),
+        limits: config.http.door.limits(files.http_connections_max(), share),
+        proxies: config.http.door.proxies.clone(),
         open_files_max: files.cap,
+        mqtt,
         memory: config.memory.doors,
         version: env!("CARGO_PKG_VERSION"),
         settings: public_settings(config, files),
@@ -60,18 +60,18 @@ fn public_settings(config: &Config, files: OpenFiles) -> Map<String, Value> {
     settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn http_connections_max(config: &Config, files: OpenFiles) -> usize {
-    config.http.connections_max.unwrap_or_else(|| files.http_connections_max())
+/// The connections that one address may have: three quarters of all, so that one peer does not keep all others out.
+fn share(connections_max: usize) -> usize {
+    connections_max - connections_max / 4
 }
 
-/// The connections that one address may have: three quarters of all, unless the operator sets another number.
-fn share(wanted: Option<usize>, connections_max: usize) -> usize {
-    wanted.unwrap_or(connections_max - connections_max / 4)
+fn postgres_connections_max(postgres: &PostgresConfig) -> usize {
+    postgres.door.connections_max.unwrap_or(gateway::postgres::limits::CONNECTIONS_MAX)
 }
 
 pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
-    let postgres = config.postgres.as_ref().map_or(0, |postgres| postgres.connections_max);
-    let others = http_connections_max(config, files) + postgres;
+    let http = config.http.door.connections_max.unwrap_or_else(|| files.http_connections_max());
+    let others = http + config.postgres.as_ref().map_or(0, postgres_connections_max);
     let possible = files.mqtt_connections_max(others);
     if possible < others {
         tracing::warn!(
@@ -83,7 +83,7 @@ pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
         );
     }
     let (memory, config) = (config.memory.doors, &config.mqtt);
-    let wanted = config.connections_max.unwrap_or(possible);
+    let wanted = config.door.connections_max.unwrap_or(possible);
     if wanted > possible {
         tracing::warn!(
             wanted,
@@ -92,13 +92,17 @@ pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
             "mqtt.connections_max is more than the open-file limit allows; raise it (ulimit -Hn, LimitNOFILE=)"
         );
     }
+    // Devices of a mobile network share a few addresses, so one address may have all connections.
+    let mut limits = config.door.limits(possible, |connections_max| connections_max);
+    limits.connections_max = limits.connections_max.min(possible);
     MqttOptions {
         workers: config.workers,
         packet_bytes_max: config.packet_bytes_max,
         receive_maximum: config.receive_maximum,
         connect_timeout_s: config.connect_timeout_s,
         keep_alive_max_s: config.keep_alive_max_s,
-        connections_max: wanted.min(possible),
+        limits,
+        proxies: config.door.proxies.clone(),
         memory,
         ..MqttOptions::default()
     }

@@ -1,10 +1,10 @@
 //! A door that runs as a task of the server's runtime: HTTP and PostgreSQL.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 
 use anyhow::Context;
+use gateway::door::{Door, ListenAddress, Stopping};
 use gateway::tls::Listeners;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -15,13 +15,18 @@ use crate::panics::Essential;
 /// The future that is ready when the door has to stop.
 pub(super) type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The schemes of a door's addresses, such as `http` and `https`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schemes {
+    pub(super) plain: &'static str,
+    pub(super) tls: &'static str,
+}
+
 /// A door and the task that serves it.
 #[derive(Debug)]
 pub(super) struct DoorTask {
-    name: &'static str,
-    pub(super) address: SocketAddr,
-    /// The address of connections with TLS.
-    pub(super) tls_address: Option<SocketAddr>,
+    door: hub::Door,
+    addresses: Vec<ListenAddress>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<io::Result<()>>,
 }
@@ -29,45 +34,49 @@ pub(super) struct DoorTask {
 impl DoorTask {
     /// Serves listeners. `serve` runs until the future that it gets is ready.
     pub(super) fn start<S: Future<Output = io::Result<()>> + Send + 'static>(
-        name: &'static str,
+        door: hub::Door,
+        schemes: Schemes,
         listeners: Listeners<std::net::TcpListener>,
         runtime: &Runtime,
         serve: impl FnOnce(Listeners<tokio::net::TcpListener>, Stopped) -> S,
     ) -> anyhow::Result<Self> {
         let _guard = runtime.enter();
-        let open = |listener: std::net::TcpListener| {
-            let address = listener.local_addr()?;
+        let mut addresses = Vec::new();
+        let mut open = |scheme, listener: std::net::TcpListener| {
+            addresses.push(ListenAddress { scheme, address: listener.local_addr()? });
             listener.set_nonblocking(true)?;
-            Ok::<_, io::Error>((tokio::net::TcpListener::from_std(listener)?, address))
+            tokio::net::TcpListener::from_std(listener)
         };
-        let failed = || format!("cannot start the {name} door");
-        let (plain, address) = open(listeners.plain).with_context(failed)?;
-        let (tls, tls_address) = match listeners.tls {
-            Some((listener, tls)) => {
-                let (listener, address) = open(listener).with_context(failed)?;
-                (Some((listener, tls)), Some(address))
-            }
-            None => (None, None),
-        };
-        let listeners = Listeners { plain, tls };
+        let failed = || format!("cannot start the door {}", door.name());
+        let plain = open(schemes.plain, listeners.plain).with_context(failed)?;
+        let tls =
+            listeners.tls.map(|(listener, tls)| Ok::<_, io::Error>((open(schemes.tls, listener)?, tls)));
+        let listeners = Listeners { plain, tls: tls.transpose().with_context(failed)? };
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown: Stopped = Box::pin(async {
             // A dropped sender means the same.
             drop(stopped.await);
         });
         let task = runtime.spawn(Essential::new(serve(listeners, shutdown)));
-        Ok(Self { name, address, tls_address, stop, task })
+        Ok(Self { door, addresses, stop, task })
+    }
+}
+
+impl Door for DoorTask {
+    fn door(&self) -> hub::Door {
+        self.door
     }
 
-    /// Asks the door to stop. The future waits for its end.
-    pub(super) fn stop(self) -> impl Future<Output = anyhow::Result<()>> {
-        let Self { name, stop, task, .. } = self;
+    fn addresses(&self) -> &[ListenAddress] {
+        &self.addresses
+    }
+
+    fn stop(self: Box<Self>) -> Stopping {
+        let Self { door, stop, task, .. } = *self;
         if stop.send(()).is_err() {
-            tracing::error!("the {name} door had ended by itself");
+            tracing::error!("the door {} had ended by itself", door.name());
         }
-        async move {
-            let served = task.await.with_context(|| format!("BUG: the {name} door was given up"))?;
-            served.with_context(|| format!("the {name} door failed"))
-        }
+        // A task that was given up is an error like any other failure.
+        Box::pin(async move { task.await.map_err(io::Error::other)? })
     }
 }

@@ -1,6 +1,5 @@
 //! The file in the data directory with the addresses of the running server, for other commands.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,10 +13,10 @@ pub(super) struct RuntimeFileGuard {
 }
 
 impl RuntimeFileGuard {
-    /// Writes the file for a server with these addresses.
-    pub(super) fn write(data: &Path, http: SocketAddr, mqtt: SocketAddr) -> anyhow::Result<Self> {
+    /// Writes the file.
+    pub(super) fn write(data: &Path, runtime: &RuntimeFile) -> anyhow::Result<Self> {
         let path = RuntimeFile::path(data);
-        let written = RuntimeFile::of(http, mqtt).write(data);
+        let written = runtime.write(data);
         written.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { path })
     }

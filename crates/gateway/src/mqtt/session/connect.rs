@@ -14,6 +14,7 @@ use super::connected::{Connected, StoredWill};
 use super::context::Context;
 use super::end::SessionEnd;
 use super::peer::{Peer, reason_string};
+use crate::door::{DoorLimit, LimitExceeded};
 use crate::refusals;
 
 /// A refused CONNECT.
@@ -28,6 +29,12 @@ struct Refused {
 impl Connected {
     /// Accepts or refuses a client. Writes the CONNACK in both cases.
     pub(super) fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, SessionEnd> {
+        if let Some(exceeded) = context.exceeded {
+            // The refusal was counted when the connection came.
+            let refused = above_limit(exceeded);
+            write_refusal(connect, &refused, context);
+            return Err(SessionEnd::normal(refused.cause));
+        }
         match admit(connect, context) {
             Ok(connected) => Ok(connected),
             Err(refused) => {
@@ -40,6 +47,20 @@ impl Connected {
                 Err(SessionEnd::normal(refused.cause))
             }
         }
+    }
+}
+
+/// The refusal of a connection above a limit of the door.
+fn above_limit(exceeded: LimitExceeded) -> Refused {
+    let code = match exceeded.limit {
+        DoorLimit::ConnectionsPerSecond => ReasonCode::CONNECTION_RATE_EXCEEDED,
+        _ => ReasonCode::QUOTA_EXCEEDED,
+    };
+    Refused {
+        code,
+        return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
+        label: exceeded.limit.name(),
+        cause: exceeded.to_string(),
     }
 }
 

@@ -8,12 +8,18 @@ use model::Timestamp;
 use super::super::clients::{Clients, ConnectionRef};
 use super::super::ingest_batch::IngestBatch;
 use super::super::options::MqttOptions;
+use crate::acceptor::Gate;
+use crate::door::LimitExceeded;
 
 /// The surroundings of a session while it handles a packet.
 pub(crate) struct Context<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) options: &'a MqttOptions,
     pub(crate) clients: &'a Clients,
+    /// The limit of messages.
+    pub(crate) gate: &'a Gate,
+    /// The limit that the connection exceeds; its CONNECT is refused.
+    pub(crate) exceeded: Option<LimitExceeded>,
     /// The connection of the session.
     pub(crate) connection: ConnectionRef,
     /// Address of the peer.

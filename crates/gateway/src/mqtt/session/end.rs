@@ -1,5 +1,7 @@
 //! The end of a session, and packets that a session cannot handle.
 
+use std::time::Duration;
+
 use wire::mqtt::ReasonCode;
 
 /// Why a session ends.
@@ -38,6 +40,8 @@ pub(crate) enum PacketError {
     End(SessionEnd),
     /// The store has no room. The session has changed nothing; the worker passes the same packet again later.
     StoreBusy,
+    /// The door takes no further message for this time. As above, the session has changed nothing.
+    TooManyRequests(Duration),
 }
 
 impl From<SessionEnd> for PacketError {

@@ -35,6 +35,16 @@ impl Connected {
         if !context.takes_messages {
             return Err(PacketError::StoreBusy);
         }
+        context.gate.take_request().map_err(PacketError::TooManyRequests)?;
+        let taken = self.take_message(publish, context);
+        if let Err(PacketError::StoreBusy) = taken {
+            // The worker passes the message again.
+            context.gate.give_back_request();
+        }
+        taken
+    }
+
+    fn take_message(&mut self, publish: &Publish<'_>, context: &mut Context<'_>) -> Result<(), PacketError> {
         self.check_terms(publish, context)?;
         let aliased = self.resolve_alias(publish)?;
         let topic = aliased.as_deref().unwrap_or(publish.topic);

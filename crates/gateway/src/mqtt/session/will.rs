@@ -14,7 +14,8 @@ impl Connected {
         match self.on_unanswered(&will.topic, &will.payload, context) {
             Ok(()) => {}
             Err(PacketError::End(end)) => self.discard_will(context.hub, &end.cause),
-            Err(PacketError::StoreBusy) => {
+            // A will is not a request, so the limit of messages does not hold for it.
+            Err(PacketError::StoreBusy | PacketError::TooManyRequests(_)) => {
                 self.will = Some(will);
                 return false;
             }

@@ -58,6 +58,7 @@ impl Worker {
         self.pass_messages += batch.messages;
         let metrics = self.state.hub.metrics().door(Door::Mqtt);
         metrics.messages.inc_by(batch.messages);
+        metrics.requests.inc_by(batch.messages);
         metrics.bytes.inc_by(batch.bytes);
         let acks = std::mem::replace(&mut batch.acks, list);
         batch.clear();
@@ -112,6 +113,7 @@ impl Worker {
         }
         let metrics = self.state.hub.metrics().door(Door::Mqtt);
         metrics.messages.inc_by(messages);
+        metrics.requests.inc_by(messages);
         metrics.bytes.inc_by(bytes);
         self.queues.push(class, group);
         failed.into_iter().for_each(|(connection, cause)| self.close_for_store(connection, &cause));

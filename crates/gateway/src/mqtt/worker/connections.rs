@@ -1,18 +1,19 @@
 //! Adds and closes connections of a worker.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::net::SocketAddr;
 
 use mio::{Interest, Token};
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::ConnectionKey;
 use super::super::connection::Connection;
+use super::super::entry::Permit;
 use super::super::session::{Session, SessionEnd};
 use super::super::transport::Transport;
 use super::super::worker_handle::AcceptedSocket;
 use super::event_loop::Worker;
-use super::slots::take;
+use super::slots::{enqueue, find, take};
 use crate::refusals;
 
 impl Worker {
@@ -29,14 +30,14 @@ impl Worker {
     }
 
     fn add_connection(&mut self, accepted: AcceptedSocket) {
-        let AcceptedSocket { socket, peer, tls } = accepted;
+        let AcceptedSocket { socket, peer, is_proxied, layers, entry } = accepted;
         // Acks are small and must not wait for further ones. A failure only costs latency.
         drop(socket.set_nodelay(true));
         drop(socket2::SockRef::from(&socket).set_keepalive(true));
-        let entry = self.connections.vacant_entry();
-        let slot = entry.key();
+        let vacant = self.connections.vacant_entry();
+        let slot = vacant.key();
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let opened = Transport::new(socket, tls).map_err(io::Error::other).and_then(|mut transport| {
+        let opened = Transport::new(socket, layers).map_err(io::Error::other).and_then(|mut transport| {
             self.parts.poll.registry().register(transport.socket(), Token(slot), interest)?;
             Ok(transport)
         });
@@ -44,16 +45,41 @@ impl Worker {
             Ok(transport) => transport,
             Err(error) => {
                 tracing::error!(%peer, %error, "cannot watch a connection");
-                self.state.connections.fetch_sub(1, Ordering::AcqRel);
-                self.state.hub.metrics().door(hub::Door::Mqtt).connections.dec();
                 return;
             }
         };
         self.next_generation = self.next_generation.wrapping_add(1);
-        entry.insert(Connection::new(transport, peer, self.next_generation, self.state.now_s()));
+        let is_refused = entry.exceeded.is_some();
+        let has_unread = matches!(transport, Transport::WebSocket(_));
+        let now_s = self.state.now_s();
+        vacant.insert(Connection::new(transport, entry, (peer, is_proxied), self.next_generation, now_s));
         let key = ConnectionKey { slot: slot as u32, generation: self.next_generation };
-        self.silent.push_back(key);
-        self.close_silent();
+        if has_unread {
+            // No event announces bytes that the HTTP door has read.
+            let connection = &mut self.connections[slot];
+            connection.readable = true;
+            enqueue(&mut self.ready, connection, key);
+        }
+        if !is_refused {
+            self.silent.push_back(key);
+            self.close_silent();
+        }
+    }
+
+    /// Counts a connection for the client that its load balancer has announced.
+    pub(super) fn identify(&mut self, key: ConnectionKey, client: Option<SocketAddr>) {
+        let Some(connection) = find(&mut self.connections, key) else { return };
+        connection.peer = client.unwrap_or(connection.peer);
+        let (gate, peer) = (&self.state.gate, connection.peer);
+        if let Permit::Admitted(permit) = &mut connection.entry.permit
+            && let Err(exceeded) = gate.admit_address(permit, peer.ip())
+        {
+            gate.refused(&exceeded, Some(peer));
+            connection.entry.exceeded = Some(exceeded);
+        }
+        // The bytes after the header may be in the socket already.
+        connection.readable = true;
+        enqueue(&mut self.ready, connection, key);
     }
 
     /// Closes a connection and ends its session.
@@ -78,7 +104,5 @@ impl Worker {
         self.end_session(std::mem::take(&mut connection.session), key, peer);
         connection.close_gracefully(self.state.now_s(), &mut self.read_buffer);
         drop(self.parts.poll.registry().deregister(connection.transport.socket()));
-        self.state.connections.fetch_sub(1, Ordering::AcqRel);
-        self.state.hub.metrics().door(hub::Door::Mqtt).connections.dec();
     }
 }

@@ -45,6 +45,8 @@ pub(in crate::mqtt) struct Worker {
     pub(super) stalled: bool,
     /// In this pass the store had no room for a message of the batch, such as for its series.
     pub(super) store_busy: bool,
+    /// Messages come faster than the limit of the door. The worker accepts none until this time.
+    pub(super) throttled_until: Option<Instant>,
     pub(super) ticked_at_s: u32,
     pub(super) registry_generation: u64,
     pub(super) pass_began: Instant,
@@ -73,6 +75,7 @@ impl Worker {
             queues: AckQueues::default(),
             stalled: false,
             store_busy: false,
+            throttled_until: None,
             ticked_at_s: 0,
             pass_began: Instant::now(),
             last_pass_began: Instant::now(),
@@ -86,6 +89,7 @@ impl Worker {
             let timeout = if self.pace() { Duration::ZERO } else { self.poll_timeout() };
             self.wait(&mut events, timeout);
             self.last_pass_began = std::mem::replace(&mut self.pass_began, Instant::now());
+            self.throttled_until.take_if(|until| *until <= self.pass_began);
             self.take_commands();
             self.resume_paused();
             self.publish_wills();
@@ -124,15 +128,26 @@ impl Worker {
     fn poll_timeout(&self) -> Duration {
         let blocked = self.is_blocked();
         let nothing_waits = self.paused.is_empty() && self.wills.is_empty();
-        match self.ready.is_empty() && (blocked || nothing_waits) {
-            false => Duration::ZERO,
-            true if blocked => Duration::from_millis(limits::STALLED_RETRY_MS),
-            true => Duration::from_secs(1),
+        if !self.ready.is_empty() || !(blocked || nothing_waits) {
+            return Duration::ZERO;
+        }
+        let timeout = match self.waits_for_store() {
+            true => Duration::from_millis(limits::STALLED_RETRY_MS),
+            false => Duration::from_secs(1),
+        };
+        match self.throttled_until {
+            Some(until) => timeout.min(until.saturating_duration_since(Instant::now())),
+            None => timeout,
         }
     }
 
-    /// Whether messages have to wait for the store.
+    /// Whether messages have to wait, for the store or for the limit of messages in a second.
     pub(super) fn is_blocked(&self) -> bool {
+        self.throttled_until.is_some() || self.waits_for_store()
+    }
+
+    /// Whether messages have to wait for the store.
+    pub(super) fn waits_for_store(&self) -> bool {
         self.stalled || self.store_busy || self.queues.groups() >= limits::GROUPS_IN_FLIGHT_MAX
     }
 

@@ -1,7 +1,5 @@
 //! Evicts connections when memory or connections are scarce: the one with most unfinished input, and those without CONNECT.
 
-use std::sync::atomic::Ordering;
-
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::ConnectionKey;
@@ -57,8 +55,8 @@ impl Worker {
     }
 
     fn is_almost_full(&self) -> bool {
-        let limit = self.state.options.connections_max;
+        let limit = self.state.gate.connections_max();
         let spare = (limit / limits::SPARE_CONNECTIONS_RATIO).max(1);
-        self.state.connections.load(Ordering::Acquire) + spare > limit
+        self.state.gate.open() + spare > limit
     }
 }

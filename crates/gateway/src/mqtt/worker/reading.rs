@@ -1,24 +1,28 @@
 //! Reads from connections and handles their packets.
 
 use std::io;
+use std::time::Instant;
 
 use hub::clock::system_now;
 use model::panics::contain_panic;
 use wire::mqtt::ReasonCode;
+use wire::proxy::ProxyError;
+use wire::websocket::Fault;
 
 use super::super::acks::ConnectionKey;
 use super::super::clients::ConnectionRef;
 use super::super::connection::Handled;
 use super::super::limits;
 use super::super::session::{Context, SessionEnd};
-use super::super::transport::ReadOutcome;
+use super::super::stream::ReadOutcome;
 use super::event_loop::Worker;
 use super::slots::{enqueue, find};
+use crate::acceptor::PROXY_PROTOCOL;
 
 impl Worker {
-    /// Handles the messages that waited for the store.
+    /// Handles the messages that waited.
     pub(super) fn resume_paused(&mut self) {
-        let mut bytes = 0;
+        let (mut bytes, mut throttled) = (0, None);
         for key in std::mem::take(&mut self.paused) {
             let no_room = self.is_blocked() || bytes > limits::PASS_BYTES_MAX || self.is_batch_full();
             let Some(connection) = find(&mut self.connections, key) else { continue };
@@ -34,7 +38,12 @@ impl Worker {
             if let Err(end) = self.handle_bytes(key, 0) {
                 self.close(key, end);
             }
+            if self.throttled_until.is_some() && throttled.is_none() {
+                throttled = Some(self.paused.len());
+            }
         }
+        // The next turn begins with the connections after the one that took the last message of this turn.
+        self.paused.rotate_left(throttled.unwrap_or(0));
     }
 
     /// Reads once from every ready connection, as long as the batch has room.
@@ -67,6 +76,10 @@ impl Worker {
                 return 0;
             }
         };
+        if let ReadOutcome::Announced(client) = outcome {
+            self.identify(key, client);
+            return 0;
+        }
         connection.readable = outcome == ReadOutcome::More;
         if connection.transport.wants_write() && !connection.dirty {
             connection.dirty = true;
@@ -101,6 +114,8 @@ impl Worker {
             hub: &self.state.hub,
             options: &self.state.options,
             clients: &self.state.clients,
+            gate: &self.state.gate,
+            exceeded: connection.entry.exceeded,
             connection: ConnectionRef { worker: self.index, key },
             peer: connection.peer,
             now: system_now(),
@@ -135,6 +150,11 @@ impl Worker {
                 self.store_busy |= takes_messages;
                 Ok(())
             }
+            Handled::UpToLaterMessage(wait) => {
+                self.pause(key);
+                self.throttled_until = Some(Instant::now() + wait.max(limits::THROTTLE_PAUSE));
+                Ok(())
+            }
             Handled::All if self.partial_bytes > self.state.options.partial_bytes_max() => {
                 self.close_largest_partial(key)
             }
@@ -142,7 +162,7 @@ impl Worker {
         }
     }
 
-    /// Stops reading from a connection until the store has room.
+    /// Stops reading from a connection until messages are accepted again.
     fn pause(&mut self, key: ConnectionKey) {
         if let Some(connection) = find(&mut self.connections, key) {
             connection.paused = true;
@@ -154,8 +174,12 @@ impl Worker {
 fn broken(error: &io::Error) -> SessionEnd {
     match error.kind() {
         io::ErrorKind::InvalidData => {
-            let cause = error.to_string();
-            SessionEnd::refused(ReasonCode::PROTOCOL_ERROR, "tls_handshake", cause)
+            let label = match error.get_ref() {
+                Some(inner) if inner.is::<ProxyError>() => PROXY_PROTOCOL,
+                Some(inner) if inner.is::<Fault>() => "websocket",
+                _ => "tls_handshake",
+            };
+            SessionEnd::refused(ReasonCode::PROTOCOL_ERROR, label, error.to_string())
         }
         _ => SessionEnd::normal(format!("the connection broke: {error}")),
     }

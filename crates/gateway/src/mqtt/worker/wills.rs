@@ -26,12 +26,14 @@ impl Worker {
 
     /// Publishes wills as long as the store has room.
     pub(super) fn publish_wills(&mut self) {
-        while !self.is_blocked() && !self.is_batch_full() {
+        while !self.waits_for_store() && !self.is_batch_full() {
             let Some(mut will) = self.wills.take_first() else { return };
             let mut context = Context {
                 hub: &self.state.hub,
                 options: &self.state.options,
                 clients: &self.state.clients,
+                gate: &self.state.gate,
+                exceeded: None,
                 connection: ConnectionRef { worker: self.index, key: will.connection },
                 peer: will.peer,
                 now: will.received,

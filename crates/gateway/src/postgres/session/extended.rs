@@ -121,6 +121,7 @@ impl Session {
 
     /// Sends some rows of a portal.
     pub(super) async fn execute(&mut self, name: &str, rows_max: usize) -> Result<(), Failed> {
+        self.admit_statement()?;
         self.cancel.begin();
         let mut portal = self.take_portal(name)?;
         let parsed = Arc::clone(&portal.parsed);

@@ -25,9 +25,10 @@ use super::error::PgError;
 use super::frontend::Message;
 use super::portal::{Parsed, Portal};
 use super::settings::Settings;
+use super::state::PostgresState;
 use super::statement::StatementError;
 use super::wire::{Ended, Wire};
-use crate::acceptor::{Stop, StopSignal};
+use crate::acceptor::{Gate, Stop, StopSignal};
 use crate::budget::{OverBudget, Share};
 
 /// A logged-in client.
@@ -35,6 +36,7 @@ use crate::budget::{OverBudget, Share};
 pub(super) struct Session {
     pub(super) wire: Wire,
     hub: Arc<Hub>,
+    gate: Arc<Gate>,
     reader: Reader,
     settings: Settings,
     cancel: CancelHandle,
@@ -87,22 +89,21 @@ impl From<StatementError> for Failed {
 impl Session {
     pub(super) fn new(
         wire: Wire,
-        hub: Arc<Hub>,
+        state: &PostgresState,
         reader: Reader,
         settings: Settings,
         cancel: CancelHandle,
-        idle_timeout: Option<Duration>,
-        held: Arc<Share>,
     ) -> Self {
         Self {
-            login_changes: hub.registry().session_changes(),
+            login_changes: state.hub.registry().session_changes(),
             wire,
-            hub,
+            hub: Arc::clone(&state.hub),
+            gate: Arc::clone(&state.gate),
+            held: state.statements.share(reader.caller().user_id().unwrap_or_default()),
             reader,
             settings,
             cancel,
-            idle_timeout,
-            held,
+            idle_timeout: state.options.idle_timeout,
             statements: HashMap::new(),
             portals: HashMap::new(),
             transaction: TransactionStatus::Idle,
@@ -191,6 +192,14 @@ impl Session {
             Message::Terminate => {}
         }
         Ok(())
+    }
+
+    /// Admits a statement, unless it is one too many in this second.
+    fn admit_statement(&self) -> Result<(), PgError> {
+        self.gate.admit_request().map_err(|exceeded| {
+            self.gate.refused(&exceeded, Some(self.wire.peer()));
+            PgError::new("53400", exceeded.to_string())
+        })
     }
 
     /// Announces that the session is ready for the next statement.

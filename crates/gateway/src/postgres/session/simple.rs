@@ -37,6 +37,7 @@ impl Session {
     }
 
     async fn statement(&mut self, text: &str) -> Result<(), Failed> {
+        self.admit_statement()?;
         let statement = statement::parse(text)?;
         self.check_transaction(&statement)?;
         match statement {

@@ -77,7 +77,8 @@ fn add_one(args: &AddArgs, name: &str, config: &Config, registrar: &mut dyn Regi
         say("data     rows of an earlier device of this name are there; this one continues them")?;
     }
     say(format_args!("token    {token}"))?;
-    let mqtt = RuntimeFile::read(&config.data)?.map_or(config.mqtt.listen, |runtime| runtime.mqtt);
+    let mqtt = RuntimeFile::read(&config.data)?.and_then(|runtime| runtime.addresses.get("mqtt").copied());
+    let mqtt = mqtt.unwrap_or(config.mqtt.listen);
     let host = if mqtt.ip().is_unspecified() { "127.0.0.1".into() } else { mqtt.ip().to_string() };
     say(format_args!(
         "try      mosquitto_pub -h {host} -p {} -u {} -q 1 -t v1/devices/me/telemetry -m '{{\"speed\":42.5}}'",

@@ -1,0 +1,27 @@
+//! Frames of WebSocket (RFC 6455), for a server that carries a stream of bytes in binary messages, such as MQTT.
+//!
+//! The boundaries of messages and frames mean nothing to the stream, so the reader gives the bytes as they come.
+
+mod reader;
+mod write;
+
+pub use reader::{Fault, FrameReader, Taken};
+pub use write::{write_binary, write_close};
+
+/// Codes of a close frame (section 7.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloseCode(pub u16);
+
+impl CloseCode {
+    /// The purpose of the connection is fulfilled.
+    pub const NORMAL: Self = Self(1000);
+    /// The peer broke the protocol.
+    pub const PROTOCOL_ERROR: Self = Self(1002);
+    /// A message of a kind that is not accepted, such as text.
+    pub const UNSUPPORTED: Self = Self(1003);
+}
+
+/// Longest payload of a control frame (section 5.5).
+pub const CONTROL_BYTES_MAX: usize = 125;
+/// Bytes of answers that may wait for a client. Above it pings get no pong: one pong may answer several pings (section 5.5.3).
+pub const ANSWERS_BYTES_MAX: usize = 1024;
