@@ -1,4 +1,4 @@
-//! The HTTP client of the probes: blocking, with GET and a login only.
+//! The HTTP client of the probes: blocking, with a login.
 
 use std::time::Duration;
 
@@ -125,6 +125,16 @@ impl HttpClient {
     /// The JSON answer to a GET.
     pub(super) fn json(&self, path: &str) -> Result<Json, HttpError> {
         self.get(path)?.json()
+    }
+
+    /// The answer to a PUT of JSON, with any status.
+    pub(super) fn put(&self, path: &str, body: &str) -> Result<HttpAnswer, HttpError> {
+        let url = format!("{}{path}", self.base);
+        let mut request = self.agent.put(&url).header("Content-Type", "application/json");
+        if let Some((name, value)) = &self.login {
+            request = request.header(*name, value);
+        }
+        answer(url, request.send(body))
     }
 
     /// The JSON answer to a POST of JSON.
