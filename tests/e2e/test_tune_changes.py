@@ -1,0 +1,134 @@
+"""`tacho tune --apply`, `--undo` and `--prove` on a Redis: what is refused, what is restored, and what the proof writes."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from harness import wait
+from harness.databases import redis_cli, start_redis
+from harness.server import binary, clean_environment, run
+
+# A load of a second, of three blocks of A against A and a few of A against B.
+SHORT = ["phase.load.requests=2000", "phase.load.connections=4", "phase.run.connections=4", "phase.run.rate=500",
+         "phase.run.warmup=200ms", "phase.run.duration=1s", "dataset.keys=[1,2000]", "phase.run.keys=[1,2000]"]
+
+
+@pytest.fixture
+def redis():
+    server = start_redis()
+    yield server
+    server.stop()
+
+
+def setting(server, name):
+    return redis_cli(server, "CONFIG", "GET", name).split("\n")[1]
+
+
+def refused(*arguments, part):
+    done = run("tune", *arguments, check=False)
+    assert done.returncode == 2 and part in done.stderr, done.stdout + done.stderr
+
+
+def proof_command(server, directory, *more):
+    sets = [word for each in SHORT for word in ("--set", each)]
+    load = ["--scenario", "gemini-str32", *sets, "--scale", "1", "--out", str(directory)]
+    return [binary(), "tune", server.url, "--prove", "redis-appendfsync", "--value", "no", *load, *more]
+
+
+def proof_of(directory):
+    return json.loads((directory / "prove.json").read_text())
+
+
+def test_without_a_terminal_nothing_is_changed_unless_yes_is_given(redis, tmp_path):
+    file = tmp_path / "undo.json"
+    refused(redis.url, "--apply", "redis-maxmemory", "--value", "64mb", "--undo-file", file, part="--yes")
+    assert setting(redis, "maxmemory") == "0" and not file.exists()
+
+
+def test_an_undo_file_is_not_overwritten(redis, tmp_path):
+    file = tmp_path / "undo.json"
+    file.write_text("mine")
+    refused(redis.url, "--apply", "redis-maxmemory", "--value", "64mb", "--undo-file", file, "--yes", part="exists already")
+    assert setting(redis, "maxmemory") == "0" and file.read_text() == "mine"
+
+
+def test_a_value_that_somebody_has_changed_since_is_named_and_restored(redis, tmp_path):
+    file = tmp_path / "undo.json"
+    run("tune", redis.url, "--apply", "redis-maxmemory", "--value", "64mb", "--undo-file", file, "--yes")
+    assert setting(redis, "maxmemory") == str(64 << 20)
+    assert f"maxmemory {64 << 20}" in (redis.directory / "redis.conf").read_text() or "maxmemory 64mb" in (redis.directory / "redis.conf").read_text()
+    redis_cli(redis, "CONFIG", "SET", "maxmemory", "32mb")
+    done = run("tune", redis.url, "--undo", file, "--yes")
+    assert "somebody has changed it" in done.stdout and setting(redis, "maxmemory") == "0", done.stdout
+
+
+def test_a_rule_that_cannot_be_applied_says_why(redis):
+    refused(redis.url, "--apply", "redis-io-threads", "--value", "2", "--yes", part="from its file")
+    refused(redis.url, "--apply", "redis-lazyfree-user-del", "--yes", part="--value")
+    refused(redis.url, "--apply", "redis-nothing", "--yes", part="there is no rule")
+    refused(redis.url, "--yes", part="--apply")
+    refused(redis.url, "--set", "seed=1", part="--prove")
+
+
+def test_a_user_without_the_privilege_is_told_the_grant(redis, tmp_path):
+    redis_cli(redis, "ACL", "SETUSER", "watcher", "on", ">secret", "~*", "+@all", "-config|set")
+    url, file = f"redis://watcher:secret@127.0.0.1:{redis.port}", tmp_path / "undo.json"
+    done = run("tune", url, "--apply", "redis-maxmemory", "--value", "64mb", "--undo-file", file, "--yes", check=False)
+    assert done.returncode == 2 and "+config|set" in done.stdout and "changed: nothing" in done.stdout, done.stdout
+    assert "secret" not in file.read_text()
+    refused(url.replace("secret", "wrong"), "--apply", "all", "--yes", part="password")
+
+
+def test_a_proof_restores_the_target_and_writes_what_it_has_found(redis, tmp_path):
+    before = setting(redis, "appendfsync")
+    directory = tmp_path / "proof"
+    done = subprocess.run(proof_command(redis, directory, "--blocks-max", "6"), env=clean_environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    proof = proof_of(directory)
+    assert (proof["rule"], proof["end"], proof["target_restarted"]) == ("redis-appendfsync", "rolled_back", False)
+    assert proof["verdict"] in ("better", "worse", "equivalent", "cannot_tell") and proof["risks"][0]["kind"] == "durability"
+    assert {run["arm"] for run in proof["runs"]} == {"A", "B"}
+    assert json.loads((directory / "ab.json").read_text())["b"] == ["appendfsync = no"]
+    assert (directory / "run-001-A" / "result.json").exists() and (directory / "undo.json").exists()
+    assert setting(redis, "appendfsync") == before and "rolled back" in done.stdout
+
+
+def start_until_changed(server, directory):
+    """A proof that has made its change."""
+    process = subprocess.Popen(proof_command(server, directory), env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait.until(lambda: process.poll() is not None or setting(server, "appendfsync") == "no", "the change is made", 240)
+    assert process.poll() is None, process.stdout.read()
+    return process
+
+
+def test_a_signal_ends_a_proof_and_the_target_is_restored(redis, tmp_path):
+    before = setting(redis, "appendfsync")
+    process = start_until_changed(redis, tmp_path / "proof")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 2 and "rolled back" in output, output
+    assert setting(redis, "appendfsync") == before
+    proof = proof_of(tmp_path / "proof")
+    assert proof["end"] == "rolled_back" and proof["answer"] is None and proof["stopped"]
+
+
+def test_a_target_that_starts_again_ends_a_proof(redis, tmp_path):
+    process = start_until_changed(redis, tmp_path / "proof")
+    redis.end()
+    redis.start()
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 2, output
+    proof = proof_of(tmp_path / "proof")
+    assert proof["end"] == "rolled_back" and proof["answer"] is None, output
+    assert proof["target_restarted"] or "does not answer" in proof["stopped"], output
+    assert proof["runs"][-1]["invalid"], proof["runs"]
+    assert setting(redis, "appendfsync") == "everysec"
+
+
+def test_a_setting_of_a_file_is_proved_with_the_commands_of_the_user(redis, tmp_path):
+    done = run("tune", redis.url, "--prove", "redis-io-threads", "--value", "2", "--scenario", "gemini-str32", check=False)
+    assert done.returncode == 2 and "--change-command and --undo-command and --restart-command" in done.stderr, done.stderr
+    done = run("tune", redis.url, "--prove", "redis-appendfsync", "--scenario", "gemini-str32", check=False)
+    assert done.returncode == 2 and "--value" in done.stderr, done.stderr
