@@ -41,11 +41,6 @@ impl Outcome {
     pub(crate) fn may_follow(&self) -> bool {
         matches!(self, Self::Unchanged)
     }
-
-    /// Whether the change is in effect, or will be after a restart.
-    pub fn is_success(&self) -> bool {
-        matches!(self, Self::AsWanted | Self::AfterRestart | Self::Other(_))
-    }
 }
 
 /// Whether two values mean the same to a server: texts without regard to case, numbers as far as they are printed.
