@@ -88,7 +88,7 @@ def test_a_proof_restores_the_target_and_writes_what_it_has_found(redis, tmp_pat
     assert done.returncode == 0, done.stdout + done.stderr
     proof = proof_of(directory)
     assert (proof["rule"], proof["end"], proof["target_restarted"]) == ("redis-appendfsync", "rolled_back", False)
-    assert proof["verdict"] in ("better", "worse", "equivalent", "cannot_tell") and proof["risks"][0]["kind"] == "durability"
+    assert proof["verdict"] in ("better", "worse", "equivalent", "cannot_tell") and proof["risks"]
     assert {run["arm"] for run in proof["runs"]} == {"A", "B"}
     assert json.loads((directory / "ab.json").read_text())["b"] == ["appendfsync = no"]
     assert (directory / "run-001-A" / "result.json").exists() and (directory / "undo.json").exists()
