@@ -34,6 +34,7 @@ class Process:
             time.sleep(0.05)
 
     def end(self):
+        """Ends the server. One that has ended stays so."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
 
