@@ -104,7 +104,7 @@ fn set(probe: &mut dyn Probe, change: &ParameterChange, statements: &[Statement]
         probe.carry_out(statement).map_err(|error| ChangeError::Statement {
             name: change.name(),
             statement: statement.to_string(),
-            error,
+            error: Box::new(error),
             grant: change.grant.clone(),
         })?;
     }

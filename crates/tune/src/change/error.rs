@@ -156,7 +156,7 @@ pub enum ChangeError {
         /// The statement.
         statement: String,
         /// The cause.
-        error: StatementError,
+        error: Box<StatementError>,
         /// The grant that allows it.
         grant: Option<String>,
     },
