@@ -11,15 +11,21 @@ use bench::command::Arms;
 use bench::result::Bundle;
 use bench::statistics::paired::Verdict;
 
+use super::command;
+use super::error::ProveError;
+use super::order::Order;
+use super::report::Memory;
 use super::state::{End, Place, Step, after, before, last};
 use super::way::{Makes, Way, shows};
-use super::{Memory, Order, ProveError, UNDO_FILE, command};
 use crate::change::{ParameterChange, UndoFile, carry_out, found_in, undo};
 use crate::limits::{RESTART_PAUSE, RESTART_TIME_MAX};
 use crate::probe::{self, Probe, Start};
 use crate::rules::Product;
 use crate::target::Target;
 use crate::value::Value;
+
+/// The name of the undo file in the directory of the results.
+const UNDO_FILE: &str = "undo.json";
 
 /// The target of a proof.
 pub(super) struct Prover<'a> {

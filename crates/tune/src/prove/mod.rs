@@ -3,11 +3,13 @@
 mod arms;
 mod command;
 mod error;
+mod order;
 mod report;
 mod state;
 mod way;
 
 pub use error::ProveError;
+pub use order::Order;
 pub use report::{Memory, Proof};
 pub use state::End;
 pub use way::{Commands, Way, way};
@@ -18,38 +20,11 @@ use std::path::Path;
 use bench::Context;
 use bench::command::{ChangeOptions, ChangeSides, compare_change};
 
-use crate::probe;
-use crate::rules::{Product, Rule};
-use crate::target::Target;
 use arms::Prover;
 use report::Facts;
 
-/// The names of the files in the directory of the results.
+/// The name of the file in the directory of the results.
 const PROOF_FILE: &str = "prove.json";
-const UNDO_FILE: &str = "undo.json";
-
-/// What a proof needs.
-#[derive(Debug)]
-pub struct Order<'a> {
-    /// The target.
-    pub target: &'a Target,
-    /// The target for people, without its password.
-    pub shown_target: &'a str,
-    /// The circumstances of the probe.
-    pub probe: &'a probe::Context,
-    /// The product of the target.
-    pub product: &'static Product,
-    /// The rule.
-    pub rule: &'a Rule,
-    /// How the change is made.
-    pub way: Way,
-    /// Whether a change that is better stays.
-    pub keep: bool,
-    /// Name or file of the scenario.
-    pub scenario: &'a str,
-    /// The address of the server under load, if it is not that of the scenario.
-    pub load_target: Option<&'a str>,
-}
 
 /// Compares the target with and without the change, and restores it in every case; with `keep` a change that is better stays. The
 /// proof is printed and written before it is returned. An error means that the target is as it was.

@@ -5,8 +5,9 @@ use bench::command::ChangeCompared;
 use bench::statistics::paired::Verdict;
 use serde::Serialize;
 
+use super::order::Order;
+use super::state::End;
 use super::way::Makes;
-use super::{End, Order};
 use crate::change::{ParameterChange, lines_of};
 use crate::report::wrapped;
 use crate::rules::{Effect, Risk, Rule};

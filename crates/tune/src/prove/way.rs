@@ -1,6 +1,6 @@
 //! How a change is made in a proof: by statements of the rule, or by commands of the user. Pure functions.
 
-use super::ProveError;
+use super::error::ProveError;
 use crate::change::{ParameterChange, PlanError, Wanted, plan_rules, wanted};
 use crate::finding::Advice;
 use crate::observation::Observation;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use tune::change::{self, Carried, ParameterChange, UndoFile};
 
-use super::{COULD_NOT, Looked};
+use super::looked::{COULD_NOT, Looked};
 use crate::output::say;
 
 /// The name that stands for all findings.

@@ -9,8 +9,8 @@ use clap::Args;
 use tune::prove::{self, Commands, Order};
 use tune::{Target, advise};
 
-use super::{COULD_NOT, Looked};
-use crate::commands::bench::context;
+use super::looked::{COULD_NOT, Looked};
+use crate::load_context::context;
 
 // No documentation of the type: clap would give it as that of the command.
 #[derive(Debug, Args)]

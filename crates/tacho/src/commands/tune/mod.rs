@@ -2,6 +2,7 @@
 //! rules and the probes.
 
 mod apply;
+mod looked;
 mod prove;
 
 use std::path::PathBuf;
@@ -12,15 +13,12 @@ use std::time::Duration;
 use anyhow::Context;
 use bench::clients::{target_password, without_password};
 use clap::Args;
-use tune::probe::Probe;
-use tune::{Observation, Product, Report, Target, advise, probe};
+use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
 use apply::ApplyArgs;
+use looked::{COULD_NOT, Looked};
 use prove::ProveArgs;
-
-/// The exit code if the command could not do what it was asked for.
-const COULD_NOT: u8 = 2;
 
 /// Looks at a machine or a server and says which settings to change and why; makes a change, undoes it, or measures it
 ///
@@ -93,19 +91,6 @@ pub(crate) struct TuneArgs {
     change: ApplyArgs,
     #[command(flatten)]
     proof: ProveArgs,
-}
-
-/// A target that was looked at.
-struct Looked {
-    target: Target,
-    /// The target as the user has written it.
-    written_target: String,
-    /// The target without its password.
-    shown_target: String,
-    context: probe::Context,
-    probe: Box<dyn Probe>,
-    product: &'static Product,
-    observation: Observation,
 }
 
 /// Runs the command.
