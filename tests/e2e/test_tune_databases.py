@@ -1,13 +1,10 @@
-"""`tacho tune` on real databases: a finding appears when the setting is wrong, disappears after the change that it prints, and
-comes back after the undo that it prints."""
+"""`tacho tune` on real databases: a finding appears when the setting is wrong, disappears when it is applied, and comes back when
+it is undone."""
 
 import json
 import os
 import pwd
-import re
 import shutil
-import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import wait
+from harness.databases import START_S, Process, free_port, redis_cli, start_redis, succeeds
 from harness.postgresql import PostgreSql
 from harness.server import run
 
 RULES = Path(__file__).resolve().parents[2] / "crates" / "tune" / "rules"
-START_S = 60
 
 
 def tune(url, *arguments):
@@ -38,14 +34,14 @@ def found(url):
     return {finding["rule"]: finding["current"] for finding in tune(url)["findings"]}
 
 
-def check_finding(url, rule, carry_out):
-    """Carries out the change of a finding, and then its undo. `carry_out` gets one step."""
-    (finding,) = [finding for finding in tune(url)["findings"] if finding["rule"] == rule]
-    for text, is_left in [(finding["change"], False), (finding["undo"], True)]:
-        # A condition in words may follow the steps.
-        for step in re.split(", then |, and in ", text.split("; ")[0]):
-            carry_out(step)
-        wait.until(lambda expected=is_left: (rule in found(url)) == expected, f"{rule} after {text}")
+def check_finding(url, rule, directory):
+    """Applies a finding: it is gone. Undoes it: it is there again, with the same value."""
+    before, file = found(url)[rule], directory / "undo.json"
+    done = run("tune", url, "--apply", rule, "--undo-file", file, "--yes")
+    assert f"--undo {file}" in done.stdout and rule not in found(url), done.stdout
+    done = run("tune", url, "--undo", file, "--yes")
+    assert found(url)[rule] == before, done.stdout
+    return json.loads(file.read_text())
 
 
 def refused(url, part, **environment):
@@ -57,35 +53,6 @@ def parameters_of_all_versions(product):
     """The parameters that each version of the product has and that belong to the whole server."""
     rules = tomllib.loads((RULES / f"{product}.toml").read_text())
     return {name for name, about in rules["parameters"].items() if "versions" not in about and "." not in name}
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-class Process:
-    """A server with a directory of its own, stopped by its process id."""
-
-    def __init__(self, command, directory, ready, **how):
-        self.directory = directory
-        with open(directory / "log", "wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **how)
-        deadline = time.monotonic() + START_S
-        while not ready():
-            ended = self.process.poll()
-            assert ended is None and time.monotonic() < deadline, f"exit code {ended}: {(directory / 'log').read_text()}"
-            time.sleep(0.05)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
-        shutil.rmtree(self.directory)
-
-
-def succeeds(*command):
-    return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +89,9 @@ def set_postgres(server, name, value):
         ("postgresql-track-io-timing", "track_io_timing", "off"),
     ],
 )
-def test_postgresql(postgres, rule, parameter, wrong):
+def test_postgresql(postgres, tmp_path, rule, parameter, wrong):
     set_postgres(postgres, parameter, wrong)
-    with postgres.connect() as connection:
-        check_finding(postgres.url, rule, connection.execute)
+    check_finding(postgres.url, rule, tmp_path)
 
 
 def test_the_durability_of_postgresql_comes_first(postgres):
@@ -146,22 +112,9 @@ def test_a_user_that_postgresql_does_not_know(postgres):
 
 @pytest.fixture(scope="module")
 def redis():
-    program = shutil.which("redis-server")
-    assert program, "redis-server is missing: run tests/e2e/install-debian-packages"
-    directory, port = Path(tempfile.mkdtemp(prefix="redis-")), free_port()
-    # CONFIG REWRITE needs a file.
-    (directory / "redis.conf").write_text("")
-    command = [program, directory / "redis.conf", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(directory), "--save", "", "--appendonly", "yes"]
-    server = Process(command, directory, succeeds("redis-cli", "-p", str(port), "PING"))
-    server.url, server.port = f"redis://127.0.0.1:{port}", port
+    server = start_redis()
     yield server
     server.stop()
-
-
-def redis_cli(server, *command):
-    done = subprocess.run(["redis-cli", "-p", str(server.port), *command], capture_output=True, text=True, timeout=60, check=True)
-    assert not done.stdout.startswith(("ERR", "NO")), done.stdout
-    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -171,9 +124,9 @@ def redis_cli(server, *command):
         ("redis-appendfsync", "appendfsync", "no"),
     ],
 )
-def test_redis(redis, rule, parameter, wrong):
+def test_redis(redis, tmp_path, rule, parameter, wrong):
     redis_cli(redis, "CONFIG", "SET", parameter, wrong)
-    check_finding(redis.url, rule, lambda step: redis_cli(redis, *step.split()))
+    check_finding(redis.url, rule, tmp_path)
 
 
 def test_fields_of_hashes_are_sampled(redis):
@@ -226,11 +179,19 @@ def mariadb_sql(server, sql):
         ("mysql-query-cache-size", "query_cache_size", "1048576"),
     ],
 )
-def test_mariadb(mariadb, rule, parameter, wrong):
+def test_mariadb(mariadb, tmp_path, rule, parameter, wrong):
     mariadb_sql(mariadb, "CREATE DATABASE IF NOT EXISTS cars; CREATE TABLE IF NOT EXISTS cars.t (a INT)")
     mariadb_sql(mariadb, "INSERT INTO cars.t VALUES (1);" * 200)
     mariadb_sql(mariadb, f"SET GLOBAL {parameter} = {wrong}")
-    check_finding(mariadb.url, rule, lambda step: None if step == "my.cnf" else mariadb_sql(mariadb, step))
+    check_finding(mariadb.url, rule, tmp_path)
+
+
+def test_a_user_of_mariadb_without_the_privilege_is_told_the_grant(mariadb, tmp_path):
+    mariadb_sql(mariadb, "CREATE USER IF NOT EXISTS 'guest'@'%' IDENTIFIED BY 'secret'; SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+    url, file = f"mysql://guest:secret@127.0.0.1:{mariadb.port}", tmp_path / "undo.json"
+    done = run("tune", url, "--apply", "mysql-flush-log-never", "--undo-file", file, "--yes", check=False)
+    assert done.returncode == 2 and "GRANT SUPER" in done.stdout and "changed: nothing" in done.stdout, done.stdout + done.stderr
+    assert "secret" not in file.read_text() + done.stdout
 
 
 def test_mariadb_has_the_parameters_of_the_rules(mariadb):

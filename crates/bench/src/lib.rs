@@ -39,5 +39,5 @@ pub mod target;
 mod target_url;
 
 pub use error::{Error, Result};
-pub use machine::Machine;
+pub use machine::{Machine, utc_now};
 pub use options::Context;

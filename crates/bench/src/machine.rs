@@ -45,7 +45,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 }
 
 /// The current time as `2026-11-21T07:01:37Z`.
-pub(crate) fn utc_now() -> String {
+pub fn utc_now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     utc_at(since.as_secs())
 }

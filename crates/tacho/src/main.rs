@@ -12,6 +12,7 @@ mod data_directory;
 mod fleet;
 mod limits;
 mod listen_args;
+mod load_context;
 mod logging;
 mod new_password;
 mod output;

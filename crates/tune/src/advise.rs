@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::expression::{Increase, Scope};
 use crate::finding::{Advice, Evidence, Finding, Undecided};
 use crate::observation::{Group, Hidden, Observation};
-use crate::rules::{CURRENT, Product, Rule};
+use crate::rules::{CURRENT, Product, Rule, Setting, Values};
 use crate::value::Value;
 use crate::version::{Version, VersionRange};
 
@@ -141,38 +141,32 @@ fn finding(
     let subject = scope.group.map(|group| group.name.clone());
     let evidence: Vec<Evidence> =
         rule.evidence.iter().filter_map(|name| evidence(product, scope, name)).collect();
-    let fill = |text: &str| {
-        let text = fill(text, subject.as_deref(), current.as_ref(), suggested.as_ref());
-        evidence
-            .iter()
-            .fold(text, |text, it| text.replace(&format!("{{{}}}", it.name), &it.value.to_string()))
-    };
+    let unit = product.parameters[&rule.parameter].unit;
+    let restored = rule.change.restores().and_then(|name| scope.value(name));
+    let (change, undo) = rule.change.texts(Values {
+        setting: Setting { parameter: &rule.parameter, unit, subject: subject.as_deref() },
+        current: current.as_ref(),
+        suggested: suggested.as_ref(),
+        restored: restored.as_ref(),
+    });
     Finding {
         rule: rule.id.clone(),
         parameter: rule.parameter.clone(),
-        unit: product.parameters[&rule.parameter].unit,
+        unit,
         advice: rule.advice.clone(),
         why: rule.why.clone(),
         effect: rule.effect.clone(),
         risks: rule.risks.clone(),
         restart: rule.restart,
-        change: fill(&rule.change),
-        undo: fill(&rule.undo),
+        change,
+        undo,
+        manual: rule.change.manual(),
         source: rule.source.clone(),
         evidence,
         subject,
         current,
         suggested,
     }
-}
-
-/// Replaces `{name}`, `{current}` and `{suggested}`.
-fn fill(text: &str, name: Option<&str>, current: Option<&Value>, suggested: Option<&Value>) -> String {
-    let value =
-        |value: Option<&Value>, without: &str| value.map_or_else(|| without.to_owned(), Value::to_string);
-    text.replace("{name}", name.unwrap_or_default())
-        .replace("{current}", &value(current, "<the former value>"))
-        .replace("{suggested}", &value(suggested, "<the new value>"))
 }
 
 fn evidence(product: &Product, scope: &RuleScope<'_>, name: &str) -> Option<Evidence> {
@@ -232,17 +226,19 @@ mod tests {
             size = { unit = 'bytes' }
             old = { unit = 'count', versions = { p = '<5' } }
             depth = { unit = 'count', group = 'disk' }
+            [setters]
+            it = { mysql = ['SET {name}.{parameter} = {value}'] }
             [counters]
             reads = { unit = 'count', meaning = 'reads' }
             ",
         );
         for rule in rules {
-            text.push_str("[[rule]]\nwhy = 'w'\nrestart = 'dynamic'\nsource = 's'\nundo = 'set {current}'\n");
+            text.push_str("[[rule]]\nwhy = 'w'\nrestart = 'dynamic'\nsource = 's'\nset = 'it'\n");
             text.push_str(rule);
             if !rule.contains("effect") {
                 text.push_str("\neffect = { level = 'small', text = 't' }");
             }
-            text.push_str("\nchange = 'set {suggested} {name}'\n");
+            text.push('\n');
         }
         Product::read(&text, FACTS).unwrap()
     }
@@ -264,7 +260,10 @@ mod tests {
     fn a_finding_says_what_to_do_and_how_to_undo_it() {
         let advice = advise(&product(&[SIZE]), &observation(&[("size", 4.0)]));
         let finding = &advice.findings[0];
-        assert_eq!((finding.change.as_str(), finding.undo.as_str()), ("set 10 ", "set 4"));
+        assert_eq!(
+            (finding.change.as_str(), finding.undo.as_str()),
+            ("SET {name}.size = 10", "SET {name}.size = 4")
+        );
         assert_eq!(
             (&finding.current, &finding.suggested),
             (&Some(Value::from(4.0)), &Some(Value::from(10.0)))
@@ -344,7 +343,7 @@ mod tests {
         let advice = advise(&product(&[rule]), &observation);
         let subjects: Vec<_> = advice.findings.iter().map(|finding| finding.subject.as_deref()).collect();
         assert_eq!(subjects, [Some("b"), Some("c")]);
-        assert_eq!(advice.findings[0].change, "set 8 b");
+        assert_eq!(advice.findings[0].change, "SET b.depth = 8");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::observation::Hidden;
-use crate::rules::{Effect, Restart, Risk};
+use crate::rules::{Effect, Manual, Restart, Risk};
 use crate::unit::Unit;
 use crate::value::Value;
 
@@ -38,6 +38,8 @@ pub struct Finding {
     pub change: String,
     /// How to undo it.
     pub undo: String,
+    /// Why `--apply` cannot make the change. `None`: it can.
+    pub manual: Option<Manual>,
     /// The origin of the rule.
     pub source: String,
 }

@@ -5,14 +5,17 @@
 //! `docs/tune/README.md` describes the command, `docs/tune/rules.md` the files.
 
 mod advise;
+pub mod change;
 mod endpoint;
 mod expression;
 mod finding;
 mod limits;
 mod observation;
 pub mod probe;
+pub mod prove;
 mod report;
 mod rules;
+mod statement;
 mod target;
 mod unit;
 mod value;
@@ -25,8 +28,10 @@ pub use finding::{Advice, Evidence, Finding, Undecided};
 pub use observation::{Group, Hidden, Observation};
 pub use report::Report;
 pub use rules::{
-    Effect, FACTS, FILES, Level, Parameter, Product, Ranges, Restart, Risk, RiskKind, Rule, RuleError,
+    Change, Effect, FACTS, FILES, Level, Manual, Parameter, Product, Ranges, Restart, Risk, RiskKind, Rule,
+    RuleError,
 };
+pub use statement::Statement;
 pub use target::{HostRole, Server, Target, TargetError};
 pub use unit::Unit;
 pub use value::{Kind, Value};

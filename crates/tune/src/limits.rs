@@ -20,3 +20,13 @@ pub(crate) const SAMPLED_FIELDS_MAX: f64 = 512.0;
 pub(crate) const BIG_KEY_ELEMENTS: f64 = 10_000.0;
 /// The most tables of a PostgreSQL that are looked at: those with most dead rows.
 pub(crate) const TABLES_MAX: usize = 100;
+/// The size of an undo file, in bytes. A change takes about 500.
+pub(crate) const UNDO_FILE_BYTES_MAX: u64 = 4 << 20;
+/// The longest wait until a target shows a value that it has taken. PostgreSQL reads its file, InnoDB resizes its pool.
+pub(crate) const EFFECT_TIME_MAX: Duration = Duration::from_secs(15);
+/// The pause between two looks at the target.
+pub(crate) const EFFECT_PAUSE: Duration = Duration::from_millis(100);
+/// The longest wait for a target that starts again, or that shall be restored after it has gone.
+pub(crate) const RESTART_TIME_MAX: Duration = Duration::from_secs(120);
+/// The pause between two attempts to connect to it.
+pub(crate) const RESTART_PAUSE: Duration = Duration::from_millis(200);

@@ -1,6 +1,6 @@
 //! The observation of a target: its version, settings, counters and machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -26,6 +26,8 @@ pub struct Observation {
     pub groups: BTreeMap<String, Vec<Group>>,
     /// The values that the target does not show.
     pub hidden: Vec<Hidden>,
+    /// The parameters that have their default, with the thing of a group.
+    pub unset: BTreeSet<(Option<String>, String)>,
 }
 
 /// A value that a target does not show.

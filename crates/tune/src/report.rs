@@ -145,7 +145,7 @@ fn evidence_text(evidence: &Evidence) -> String {
 }
 
 /// A label and a text behind it, broken between words.
-fn wrapped(label: &str, text: &str) -> Vec<String> {
+pub(crate) fn wrapped(label: &str, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = format!("   {label:width$}", width = INDENT - 3);
     let mut length = INDENT;
@@ -209,6 +209,7 @@ mod tests {
             restart: Restart::Restart,
             change: "sysctl -w net.core.somaxconn=4096".into(),
             undo: "sysctl -w net.core.somaxconn=128".into(),
+            manual: None,
             source: "kernel documentation".into(),
         }
     }

@@ -72,6 +72,11 @@ pub enum TargetError {
          cassandra://HOST:9042, and tacho://HOST:8080 (Tachograph)"
     )]
     Unknown(String),
+    /// A load needs one index.
+    #[error(
+        "the load needs an index: write http://HOST:9200/INDEX, or name the address of the load with --load-target"
+    )]
+    NoIndex,
     /// The URL of a database is wrong.
     #[error("the URL of the target: {0}")]
     Url(String),
@@ -113,6 +118,22 @@ impl FromStr for Target {
     }
 }
 
+impl Target {
+    /// The URL at which a load finds the server of the target, which the user has written as `url`. `None`: only the scenario
+    /// knows it.
+    pub fn load_url(&self, url: &str) -> Result<Option<String>, TargetError> {
+        match self {
+            // Without a database in the URL the load has its own.
+            Self::Mysql(_) | Self::Postgresql(_) | Self::Redis(_) => Ok(Some(url.to_owned())),
+            Self::Server(Server::Elasticsearch, endpoint) if endpoint.path.is_none() => {
+                Err(TargetError::NoIndex)
+            }
+            Self::Server(Server::Elasticsearch, _) => Ok(Some(url.replacen("es://", "http://", 1))),
+            Self::Host(_) | Self::Server(..) => Ok(None),
+        }
+    }
+}
+
 fn sql(url: &str) -> Result<SqlAddress, TargetError> {
     // MySQL takes a connection without a database.
     let defaults = |dialect| match dialect {
@@ -147,6 +168,15 @@ mod tests {
         assert_eq!(server("es://db/logs"), expected);
         assert_eq!(server("hbase://[::1]"), (Server::Hbase, "::1".to_owned(), 16010, None));
         assert_eq!(server("tacho://db:81"), (Server::Tachograph, "db".to_owned(), 81, None));
+    }
+
+    #[test]
+    fn a_load_finds_the_server_that_is_changed() {
+        let load = |url: &str| url.parse::<Target>().unwrap().load_url(url);
+        assert_eq!(load("redis://:pw@db:7000"), Ok(Some("redis://:pw@db:7000".to_owned())));
+        assert_eq!(load("es://db/logs"), Ok(Some("http://db/logs".to_owned())));
+        assert_eq!(load("es://db"), Err(TargetError::NoIndex));
+        assert_eq!((load("tacho://db"), load("host:")), (Ok(None), Ok(None)));
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn row(product: &Product, rule: &Rule) -> String {
     )
 }
 
-fn section(rule: &Rule) -> String {
+fn section(product: &Product, rule: &Rule) -> String {
     let mut text = format!("\n### {}\n\n{}\n\n", rule.id, plain(&rule.why));
     let mut line = |label: &str, content: &str| {
         writeln!(text, "- {label}: {}", plain(content)).expect("a string takes all")
@@ -80,8 +80,10 @@ fn section(rule: &Rule) -> String {
     }
     line("Expected effect", &rule.effect.text);
     rule.risks.iter().for_each(|risk| line(&format!("Risk, {}", risk.kind.words()), &risk.text));
-    line("Change", &rule.change);
-    line("Undo", &rule.undo);
+    let (change, undo) = rule.change.templates(&rule.parameter, product.parameters[&rule.parameter].unit);
+    line("Change", &change);
+    line("Undo", &undo);
+    rule.change.manual().iter().for_each(|reason| line("By hand", reason.sentence()));
     line("Source", &rule.source);
     text
 }
@@ -97,7 +99,7 @@ fn part(product: &Product) -> String {
         "|---".repeat(columns),
     );
     product.rules.iter().for_each(|rule| text.push_str(&row(product, rule)));
-    product.rules.iter().for_each(|rule| text.push_str(&section(rule)));
+    product.rules.iter().for_each(|rule| text.push_str(&section(product, rule)));
     text.push_str("\n## Names\n\n| name | unit | meaning |\n|---|---|---|\n");
     for (name, (unit, meaning)) in product.counters.iter().chain(&product.facts) {
         writeln!(text, "| {} | {unit} | {} |", code(name), plain(meaning)).expect("a string takes all");

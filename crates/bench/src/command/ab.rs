@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use serde::Serialize;
 
 use super::ab_slices::sliced;
 use super::output::write_line;
-use super::series::{RunSeries, SeriesArgs};
+use super::series::{RunSeries, SeriesArgs, SeriesOptions};
 use crate::ab::{Answer, Arm, Kind, Metric, Plan, Run, Step, block_seed, next};
 use crate::command_line::setting;
 use crate::error::{Error, Result};
@@ -34,7 +37,7 @@ ledger]";
 
 /// Which figure is the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Primary {
+pub enum Primary {
     /// Completed operations per second.
     Throughput,
     /// The 99th percentile of response time.
@@ -71,6 +74,126 @@ pub struct AbArgs {
     slice_ms: Option<u32>,
 }
 
+// How a change of a running target is compared with the target as it is.
+#[expect(missing_docs, reason = "clap would give it as the documentation of the command")]
+#[derive(Debug, Clone, Args)]
+pub struct ChangeOptions {
+    #[command(flatten)]
+    series: SeriesOptions,
+    /// The figure that decides [default: p99 of an open loop, throughput of a closed one]
+    #[arg(long)]
+    primary: Option<Primary>,
+    /// Most blocks of A and B [default: 40]
+    #[arg(long, value_name = "NUMBER")]
+    blocks_max: Option<usize>,
+}
+
+impl ChangeOptions {
+    /// Whether no option is given.
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty() && self.primary.is_none() && self.blocks_max.is_none()
+    }
+
+    /// Whether the options name the server under test (`--set target.url=URL`).
+    pub fn names_target(&self) -> bool {
+        self.series.names_target()
+    }
+}
+
+/// What is done to a target between whole runs: it is made A or B.
+pub trait Arms {
+    /// Begins after the data is loaded and before the first run. `directory` takes the results, `stop` is set by Ctrl-C and
+    /// SIGTERM.
+    fn begin(&mut self, directory: &Path, stop: Arc<AtomicBool>) -> Result<()>;
+
+    /// Makes the target A or B. An error ends the comparison.
+    fn before(&mut self, arm: Arm) -> Result<()>;
+
+    /// Looks at the target after a run, which has no bundle if it failed. An error is the reason why the run is not valid,
+    /// and ends the comparison.
+    fn after(&mut self, arm: Arm, bundle: Option<&Bundle>) -> std::result::Result<(), String>;
+}
+
+/// The arms of a comparison whose settings are those of the scenario.
+struct OfScenario;
+
+impl Arms for OfScenario {
+    fn begin(&mut self, _: &Path, _: Arc<AtomicBool>) -> Result<()> {
+        Ok(())
+    }
+
+    fn before(&mut self, _: Arm) -> Result<()> {
+        Ok(())
+    }
+
+    fn after(&mut self, _: Arm, _: Option<&Bundle>) -> std::result::Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A finished or broken off comparison of a change.
+#[derive(Debug)]
+pub struct ChangeCompared {
+    /// The answer, or the reason why there is none.
+    pub answer: Result<Answer>,
+    /// All runs in their order.
+    pub runs: Vec<Run>,
+    /// The directory of the results.
+    pub directory: PathBuf,
+    /// The measured phase.
+    pub phase: String,
+}
+
+/// A change of a running target: what is compared.
+#[derive(Debug)]
+pub struct ChangeSides<'a> {
+    /// Name or file of the scenario.
+    pub scenario: &'a str,
+    /// Address of the server under test, if it is not that of the scenario.
+    pub target: Option<&'a str>,
+    /// A and B in words.
+    pub labels: [String; 2],
+}
+
+/// Compares a target as it is (A) with the changed one (B) in whole runs. `arms` makes the changes. The caller undoes the last
+/// one, whatever the result. An error means that `arms` was not used.
+pub fn compare_change(
+    sides: &ChangeSides<'_>,
+    options: &ChangeOptions,
+    context: &Context,
+    arms: &mut dyn Arms,
+    out: &mut dyn Write,
+) -> Result<ChangeCompared> {
+    let args = SeriesArgs::new(sides.scenario, sides.target, options.series.clone());
+    let series = RunSeries::begin(&args, "prove", context)?;
+    let scenario = series.scenario(&[])?;
+    let [a, b] = &sides.labels;
+    write_line(out, &format!("{}: A ({a}) against B ({b})", scenario.head.name))?;
+    let leftovers = series.load_data(&[])?;
+    leftovers.iter().try_for_each(|sentence| write_line(out, sentence))?;
+    let mut runs = Vec::new();
+    let plan = Wanted { sets: [&[], &[]], primary: options.primary, blocks_max: options.blocks_max };
+    // From here on an error is a part of the result, because the caller has to undo what `arms` has done.
+    let mut compare = || {
+        arms.begin(&series.directory, series.stop())?;
+        let answer = whole_runs(&plan, &series, arms, &mut runs, out)?;
+        write_line(out, answer.to_string().trim_end())?;
+        let comparison = Comparison {
+            scenario: &scenario.head.name,
+            phase: &series.phase,
+            a: vec![a.clone()],
+            b: vec![b.clone()],
+            answer: &answer,
+            sentences: answer.to_string(),
+            runs: &runs,
+        };
+        series.write("ab.json", &comparison)?;
+        Ok(answer)
+    };
+    let answer = compare();
+    Ok(ChangeCompared { answer, runs, directory: series.directory.clone(), phase: series.phase.clone() })
+}
+
 /// The content of `ab.json`.
 #[derive(Serialize)]
 struct Comparison<'a> {
@@ -98,7 +221,12 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     leftovers.dedup();
     leftovers.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let ((answer, runs), sides) = match &sliced {
-        None => (whole_runs(args, &series, out)?, None),
+        None => {
+            let plan =
+                Wanted { sets: [&args.a, &args.b], primary: args.primary, blocks_max: args.blocks_max };
+            let mut runs = Vec::new();
+            ((whole_runs(&plan, &series, &mut OfScenario, &mut runs, out)?, runs), None)
+        }
         Some(sliced) => {
             write_line(out, &sliced.plan_line())?;
             let metrics_of = |known: &BTreeMap<String, f64>| metrics(known, sliced.is_open, args.primary);
@@ -126,32 +254,52 @@ pub(super) fn run(args: &AbArgs, context: &Context, out: &mut dyn Write) -> Resu
     write_line(out, &format!("result: {}", path.display()))
 }
 
-/// Compares whole runs: each block is a run of A and one of B.
-fn whole_runs(args: &AbArgs, series: &RunSeries<'_>, out: &mut dyn Write) -> Result<(Answer, Vec<Run>)> {
+/// What a comparison of whole runs shall compare.
+struct Wanted<'a> {
+    /// The settings of A and B.
+    sets: [&'a [String]; 2],
+    primary: Option<Primary>,
+    blocks_max: Option<usize>,
+}
+
+/// Compares whole runs: each block is a run of A and one of B. `history` takes all runs, also those before an error.
+fn whole_runs(
+    wanted: &Wanted<'_>,
+    series: &RunSeries<'_>,
+    arms: &mut dyn Arms,
+    history: &mut Vec<Run>,
+    out: &mut dyn Write,
+) -> Result<Answer> {
     let mut plan: Option<Plan> = None;
-    let mut history: Vec<Run> = Vec::new();
     loop {
         // The figures, and the primary one, are known after the first run.
         let step = match &plan {
-            Some(plan) => next(plan, &history),
+            Some(plan) => next(plan, history),
             None => Step::Run { arm: Arm::A, block: 1, pilot: true, blocks: 0 },
         };
         let (arm, block, pilot, blocks) = match step {
-            Step::Done(answer) => return Ok((answer, history)),
+            Step::Done(answer) => return Ok(answer),
             Step::Run { arm, block, pilot, blocks } => (arm, block, pilot, blocks),
         };
-        let sets = if arm == Arm::A { &args.a } else { &args.b };
+        series.check_stop()?;
+        arms.before(arm)?;
         // Both runs of a block have the same schedule; blocks differ.
-        let mut sets = sets.clone();
+        let mut sets = wanted.sets[arm as usize].to_vec();
         sets.push(format!("seed={}", block_seed(series.seed, block)));
         let label = format!("block {block}, {arm:?}");
         let bundle = series.run(&sets, &format!("run-{:03}-{arm:?}", history.len() + 1), label);
+        if let Err(reason) = arms.after(arm, bundle.as_ref().ok()) {
+            let phase = bundle.as_ref().ok().and_then(Bundle::main_phase);
+            let values = phase.map(values).unwrap_or_default();
+            history.push(Run { arm, values, invalid: Some(reason.clone()) });
+            return Err(series.unfinished(Error::Verdict(reason)));
+        }
         let bundle = bundle.map_err(|error| series.unfinished(error))?;
         let phase = bundle.main_phase().ok_or_else(|| Error::Verdict("a run has no result".to_owned()))?;
         if plan.is_none() {
             let open = matches!(phase.arrival, Arrival::Open { .. });
-            let metrics = metrics(&values(phase), open, args.primary);
-            let blocks_max = args.blocks_max.unwrap_or(BLOCKS_MAX);
+            let metrics = metrics(&values(phase), open, wanted.primary);
+            let blocks_max = wanted.blocks_max.unwrap_or(BLOCKS_MAX);
             plan = Some(Plan { blocks_max, ..Plan::new(metrics, series.seed) });
         }
         let run = Run { arm, values: values(phase), invalid: invalid(&bundle) };

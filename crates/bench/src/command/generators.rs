@@ -10,7 +10,7 @@ use crate::runner;
 use crate::scenario::Scenario;
 
 // The processes that make the load. No documentation of the type: clap would give it as that of the command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Generators {
     /// Generator processes; each has the phase's threads and a part of its connections
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]

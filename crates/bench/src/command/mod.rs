@@ -22,6 +22,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use ab::{Arms, ChangeCompared, ChangeOptions, ChangeSides, Primary, compare_change};
+
 use crate::bundles::{self, BundleCommand};
 use crate::error::{Error, Result};
 use crate::options::Context;

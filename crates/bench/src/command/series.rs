@@ -28,6 +28,13 @@ pub(super) struct SeriesArgs {
     /// Address of the server under test
     #[arg(long, value_name = "URL")]
     target: Option<String>,
+    #[command(flatten)]
+    options: SeriesOptions,
+}
+
+// How the runs of a series are made. No documentation of the type: clap would give it as that of the command.
+#[derive(Debug, Clone, Args)]
+pub(super) struct SeriesOptions {
     /// Changes one key of the scenario in every run
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
@@ -50,6 +57,28 @@ pub(super) struct SeriesArgs {
     out: Option<PathBuf>,
 }
 
+impl SeriesArgs {
+    /// A series of a scenario, at a target if it is not that of the scenario.
+    pub(super) fn new(name: &str, target: Option<&str>, options: SeriesOptions) -> Self {
+        Self { name: name.to_owned(), target: target.map(str::to_owned), options }
+    }
+}
+
+impl SeriesOptions {
+    /// Whether no option is given.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { sets, scale, phase, no_load, server_pid, generators, out } = self;
+        let has_value = scale.is_some() || phase.is_some() || server_pid.is_some() || out.is_some();
+        sets.is_empty() && !has_value && !no_load && !generators.are_several()
+    }
+
+    /// Whether the options name the server under test.
+    pub(super) fn names_target(&self) -> bool {
+        let is_target = |set: &String| set.split_once('=').is_some_and(|(key, _)| key.trim() == "target.url");
+        self.sets.iter().any(is_target)
+    }
+}
+
 /// A series in progress.
 pub(super) struct RunSeries<'a> {
     args: &'a SeriesArgs,
@@ -67,9 +96,9 @@ impl<'a> RunSeries<'a> {
     /// Starts a series. `command` is a part of the default directory's name.
     pub(super) fn begin(args: &'a SeriesArgs, command: &str, context: &'a Context) -> Result<Self> {
         let scenario = load(args, &[])?;
-        let phase = chosen(&scenario, args.phase.as_deref())?.name.clone();
+        let phase = chosen(&scenario, args.options.phase.as_deref())?.name.clone();
         let own = || default_directory(&format!("{command}-{}", scenario.head.name));
-        let directory = args.out.clone().unwrap_or_else(own);
+        let directory = args.options.out.clone().unwrap_or_else(own);
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
         refuse_used(&directory)?;
         // A directory that cannot be written is noticed before the first run.
@@ -78,9 +107,19 @@ impl<'a> RunSeries<'a> {
         Ok(Self { args, context, phase, directory, seed, stop })
     }
 
+    /// A flag that Ctrl-C and SIGTERM set.
+    pub(super) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// An error after Ctrl-C or SIGTERM.
+    pub(super) fn check_stop(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(interrupted()) } else { Ok(()) }
+    }
+
     /// Whether several processes share the load.
     pub(super) fn is_shared(&self) -> bool {
-        self.args.generators.are_several()
+        self.args.options.generators.are_several()
     }
 
     /// The scenario with more settings.
@@ -93,7 +132,7 @@ impl<'a> RunSeries<'a> {
         let scenario = self.scenario(sets)?;
         one_result(&scenario, &self.phase)?;
         let names = loads_before(&scenario, &self.phase);
-        if self.args.no_load || names.is_empty() {
+        if self.args.options.no_load || names.is_empty() {
             return Ok(Vec::new());
         }
         let bundle = self.run_phases(&scenario, names, "data".to_owned())?;
@@ -120,9 +159,7 @@ impl<'a> RunSeries<'a> {
         one_result(&scenario, &self.phase)?;
         let bundle = self.run_phases(&scenario, vec![self.phase.clone()], label)?;
         self.keep(&bundle, name)?;
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(interrupted());
-        }
+        self.check_stop()?;
         Ok(bundle)
     }
 
@@ -173,7 +210,7 @@ impl<'a> RunSeries<'a> {
     fn run_phases(&self, scenario: &Scenario, phases: Vec<String>, label: String) -> Result<Bundle> {
         let (label, stop) = (Some(label), Arc::clone(&self.stop));
         let options = runner::Options { phases, label, stop, ..runner::Options::default() };
-        self.args.generators.run(scenario, &options, self.context)
+        self.args.options.generators.run(scenario, &options, self.context)
     }
 
     /// Writes the answer with its evidence. It was printed before, so that a full disk does not lose it.
@@ -198,10 +235,11 @@ impl<'a> RunSeries<'a> {
 }
 
 fn load(args: &SeriesArgs, more: &[String]) -> Result<Scenario> {
-    let mut sets = args.sets.clone();
+    let options = &args.options;
+    let mut sets = options.sets.clone();
     sets.extend(args.target.as_ref().map(|url| format!("target.url={url}")));
-    sets.extend(args.scale.map(|scale| format!("scale={scale:?}")));
-    sets.extend(args.server_pid.map(|pid| format!("target.pid={pid}")));
+    sets.extend(options.scale.map(|scale| format!("scale={scale:?}")));
+    sets.extend(options.server_pid.map(|pid| format!("target.pid={pid}")));
     sets.extend(more.iter().cloned());
     Scenario::load(&args.name, &sets)
 }

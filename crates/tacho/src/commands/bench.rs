@@ -1,24 +1,10 @@
 //! `tacho bench`: the commands of the load generator, which the crate `bench` implements.
 
-use anyhow::Context as _;
-use bench::Context;
-
-use crate::program;
+use crate::load_context::context;
 
 pub(crate) use bench::command::BenchCommand;
 
 /// Runs a subcommand.
 pub(crate) fn run(command: &BenchCommand) -> anyhow::Result<()> {
     Ok(bench::command::run(command, &context()?, &mut std::io::stdout())?)
-}
-
-/// What a run has to know about this program, which it starts as the server under test and as a load worker.
-fn context() -> anyhow::Result<Context> {
-    let server_binary = std::env::current_exe().context("cannot find the program to start as the server")?;
-    let worker_arguments = ["bench", "worker"].map(str::to_owned).into();
-    // Results are published, so they do not contain the program's path on this machine.
-    let command_line = std::iter::once(program::NAME.to_owned()).chain(std::env::args().skip(1)).collect();
-    let commit = Some(env!("TACHO_COMMIT")).filter(|commit| !commit.is_empty()).map(str::to_owned);
-    let program = program::name().to_owned();
-    Ok(Context { server_binary, worker_arguments, command_line, commit, program })
 }

@@ -4,7 +4,7 @@ use crate::unit::Unit;
 use crate::value::{Kind, Value};
 
 /// The value of a setting in the unit of its parameter. `None` if the text is not of its kind.
-pub(super) fn setting(text: &str, unit: Unit) -> Option<Value> {
+pub(crate) fn setting(text: &str, unit: Unit) -> Option<Value> {
     match unit.kind() {
         Kind::Text => Some(Value::Text(text.to_owned())),
         Kind::Number => number(text).map(Value::Number),

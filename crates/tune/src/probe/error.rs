@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::statement::Statement;
+
 /// A target cannot be looked at. The message says whose fault it is and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
@@ -73,4 +75,34 @@ pub enum ProbeError {
         /// The cause.
         source: io::Error,
     },
+}
+
+/// A statement was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum StatementError {
+    /// The user may not do it.
+    #[error("the user may not do this: {0}")]
+    Permission(String),
+    /// The target refuses the statement.
+    #[error("the target refuses it: {0}")]
+    Refused(String),
+    /// The connection broke. Nobody knows whether the target has carried the statement out.
+    #[error("the target is gone: {0}")]
+    Lost(String),
+    /// The statement changes the machine of the target, and that is another one.
+    #[error("the target is on another machine: run the command there, with a loopback address")]
+    OtherMachine,
+    /// The statement belongs to another kind of target.
+    #[error("`{0}` is not a statement for this target")]
+    Other(Statement),
+}
+
+impl StatementError {
+    /// A file of the kernel could not be written.
+    pub(super) fn of_file(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::Permission(error.to_string()),
+            _ => Self::Refused(error.to_string()),
+        }
+    }
 }

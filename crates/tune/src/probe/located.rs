@@ -1,10 +1,11 @@
 //! Adds what the machine of a server knows about it: memory, processors, settings of the kernel.
 
-use super::contract::{Identity, Probe, Sample};
-use super::error::ProbeError;
+use super::contract::{Identity, Probe, Sample, Start};
+use super::error::{ProbeError, StatementError};
 use super::host::{HostFiles, HostProbe};
 use crate::observation::Hidden;
 use crate::rules::Product;
+use crate::statement::Statement;
 use crate::value::Value;
 
 /// Facts of products with the setting of the host that they are.
@@ -33,15 +34,8 @@ impl<P: Probe, F: HostFiles> Located<P, F> {
         let product = Product::named(id).unwrap_or_else(|| panic!("BUG: there are no rules for {id}"));
         Self { server, host, product, has_window }
     }
-}
 
-impl<P: Probe, F: HostFiles> Probe for Located<P, F> {
-    fn identity(&self) -> &Identity {
-        self.server.identity()
-    }
-
-    fn sample(&mut self) -> Result<Sample, ProbeError> {
-        let mut sample = self.server.sample()?;
+    fn with_host(&mut self, mut sample: Sample) -> Result<Sample, ProbeError> {
         match &mut self.host {
             Some(host) => {
                 let of_host = host.sample_for(self.product)?;
@@ -50,6 +44,34 @@ impl<P: Probe, F: HostFiles> Probe for Located<P, F> {
             None => hide(&mut sample, self.product),
         }
         Ok(sample)
+    }
+}
+
+impl<P: Probe, F: HostFiles> Probe for Located<P, F> {
+    fn identity(&self) -> &Identity {
+        self.server.identity()
+    }
+
+    fn sample(&mut self) -> Result<Sample, ProbeError> {
+        let sample = self.server.sample()?;
+        self.with_host(sample)
+    }
+
+    fn sample_settings(&mut self) -> Result<Sample, ProbeError> {
+        let sample = self.server.sample_settings()?;
+        self.with_host(sample)
+    }
+
+    fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
+        match (statement, &mut self.host) {
+            (Statement::Write { .. }, Some(host)) => host.carry_out(statement),
+            (Statement::Write { .. }, None) => Err(StatementError::OtherMachine),
+            _ => self.server.carry_out(statement),
+        }
+    }
+
+    fn start(&mut self) -> Result<Option<Start>, ProbeError> {
+        self.server.start()
     }
 }
 

@@ -20,7 +20,8 @@ mod sql;
 mod tachograph;
 
 pub use connect::{Context, connect};
-pub use contract::{Identity, Probe, Sample};
-pub use error::ProbeError;
+pub use contract::{Identity, Probe, Sample, Start};
+pub(crate) use convert::setting as parse_value;
+pub use error::{ProbeError, StatementError};
 pub use host::{HostFiles, HostProbe, HostRoot};
 pub use observe::observe;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use bench::clients::SqlAddress;
 
-use super::contract::{Identity, Probe, Sample};
+use super::contract::{Identity, Probe, Sample, Start};
 use super::convert::{number, setting};
-use super::error::ProbeError;
+use super::error::{ProbeError, StatementError};
 use super::sql::{Database, first, pairs};
 use crate::observation::Hidden;
 use crate::rules::Product;
+use crate::statement::Statement;
 use crate::value::Value;
 
 const EXPECTED: &str = "MySQL or MariaDB";
@@ -27,6 +28,7 @@ const MAY_SEE_ALL: &str = "SELECT COUNT(*) FROM information_schema.USER_PRIVILEG
      AND GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')";
 const TOKUDB: &str = "SELECT COUNT(*) FROM information_schema.ENGINES WHERE ENGINE = 'TokuDB' AND SUPPORT IN ('YES', 'DEFAULT')";
 const TOKUDB_TABLES: &str = "SELECT COUNT(*) FROM information_schema.TABLES WHERE ENGINE = 'TokuDB'";
+const UPTIME: &str = "SHOW GLOBAL STATUS LIKE 'Uptime'";
 /// Facts that are lines of the error log, with a part of the line.
 const LOG_LINES: [(&str, &str); 2] = [
     ("tmp_table_full_errors", "The table%#sql%is full"),
@@ -147,6 +149,21 @@ impl Probe for MysqlProbe {
         self.settings(&mut sample)?;
         self.facts(&mut sample)?;
         Ok(sample)
+    }
+
+    fn sample_settings(&mut self) -> Result<Sample, ProbeError> {
+        let mut sample = Sample::default();
+        self.settings(&mut sample)?;
+        Ok(sample)
+    }
+
+    fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
+        self.database.carry_out(statement)
+    }
+
+    fn start(&mut self) -> Result<Option<Start>, ProbeError> {
+        let uptime = pairs(self.database.rows(UPTIME, "the uptime")?).next();
+        Ok(uptime.and_then(|(_, text)| number(&text)).map(Start::before_s))
     }
 }
 

@@ -35,6 +35,7 @@ pub fn observe(
         counters,
         groups: after.groups,
         hidden: after.hidden,
+        unset: after.unset,
     })
 }
 

@@ -1,21 +1,26 @@
 //! The probe of PostgreSQL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench::clients::SqlAddress;
 
-use super::contract::{Identity, Probe, Sample};
+use super::contract::{Identity, Probe, Sample, Start};
 use super::convert::number;
-use super::error::ProbeError;
+use super::error::{ProbeError, StatementError};
 use super::sql::{Database, Rows, first};
 use crate::limits::TABLES_MAX;
 use crate::observation::{Group, Hidden};
 use crate::rules::Product;
+use crate::statement::Statement;
 use crate::unit::Unit;
 use crate::value::{Kind, Value};
 
 const EXPECTED: &str = "PostgreSQL";
-const SETTINGS: &str = "SELECT name, setting, unit FROM pg_settings";
+const SETTINGS: &str = "SELECT name, setting, unit, sourcefile FROM pg_settings";
+/// The end of the path of the file that ALTER SYSTEM writes.
+const OF_ALTER_SYSTEM: &str = "postgresql.auto.conf";
+const STARTED: &str = "SELECT pg_postmaster_start_time()";
+const SCALE_FACTOR: &str = "table.autovacuum_vacuum_scale_factor";
 /// Statistics outlive a restart, so they count since their reset, which is at first the creation of the cluster.
 const STATISTICS_AGE: &str = "SELECT extract(epoch FROM now() - stats_reset) FROM pg_stat_bgwriter";
 /// Version 17 has moved these counters.
@@ -74,10 +79,16 @@ impl PostgresqlProbe {
 
     fn settings(&mut self, sample: &mut Sample) -> Result<BTreeMap<String, String>, ProbeError> {
         let mut texts = BTreeMap::new();
+        let mut unset = BTreeSet::new();
+        let mut shows_files = false;
         for row in self.database.rows(SETTINGS, "the settings")? {
             let mut columns = row.into_iter();
             let (Some(Some(name)), Some(Some(text))) = (columns.next(), columns.next()) else { continue };
-            let unit = columns.next().flatten();
+            let (unit, file) = (columns.next().flatten(), columns.next().flatten());
+            shows_files |= file.is_some();
+            if !file.is_some_and(|file| file.ends_with(OF_ALTER_SYSTEM)) {
+                unset.insert((None, name.clone()));
+            }
             texts.insert(name.clone(), text.clone());
             let Some(parameter) = self.product.parameters.get(&name) else { continue };
             match converted(&text, unit.as_deref(), parameter.unit) {
@@ -89,6 +100,10 @@ impl PostgresqlProbe {
                     sample.hidden.push(Hidden::new(name, reason));
                 }
             }
+        }
+        // Without the grant every file is NULL.
+        if shows_files {
+            sample.unset.extend(unset);
         }
         let known = self.product.parameters_in(&self.identity.variant, self.identity.version.as_deref());
         for (name, _) in known.filter(|(_, parameter)| parameter.group.is_none()) {
@@ -143,7 +158,7 @@ impl PostgresqlProbe {
     }
 
     /// The tables with most dead rows in the database of the URL.
-    fn tables(&mut self, default: Option<&String>) -> Result<Vec<Group>, ProbeError> {
+    fn tables(&mut self, sample: &mut Sample, default: Option<&String>) -> Result<(), ProbeError> {
         let sql = format!(
             "SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), s.n_live_tup, s.n_dead_tup, \
              (SELECT option_value FROM pg_options_to_table(c.reloptions) WHERE option_name = 'autovacuum_vacuum_scale_factor') \
@@ -151,7 +166,17 @@ impl PostgresqlProbe {
              ORDER BY s.n_dead_tup DESC, s.relid LIMIT {TABLES_MAX}"
         );
         let rows = self.database.rows(&sql, "the tables")?;
-        Ok(rows.into_iter().filter_map(|row| table(row, default)).collect())
+        let mut tables = Vec::new();
+        for row in rows {
+            let is_unset = row.get(3).is_some_and(Option::is_none);
+            let Some(table) = table(row, default) else { continue };
+            if is_unset {
+                sample.unset.insert((Some(table.name.clone()), SCALE_FACTOR.to_owned()));
+            }
+            tables.push(table);
+        }
+        sample.groups.insert("table".to_owned(), tables);
+        Ok(())
     }
 }
 
@@ -165,9 +190,23 @@ impl Probe for PostgresqlProbe {
         self.counters(&mut sample)?;
         let texts = self.settings(&mut sample)?;
         self.facts(&mut sample)?;
-        let tables = self.tables(texts.get("autovacuum_vacuum_scale_factor"))?;
-        sample.groups.insert("table".to_owned(), tables);
+        self.tables(&mut sample, texts.get("autovacuum_vacuum_scale_factor"))?;
         Ok(sample)
+    }
+
+    fn sample_settings(&mut self) -> Result<Sample, ProbeError> {
+        let mut sample = Sample::default();
+        let texts = self.settings(&mut sample)?;
+        self.tables(&mut sample, texts.get("autovacuum_vacuum_scale_factor"))?;
+        Ok(sample)
+    }
+
+    fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
+        self.database.carry_out(statement)
+    }
+
+    fn start(&mut self) -> Result<Option<Start>, ProbeError> {
+        Ok(first(self.database.rows(STARTED, "the start")?).map(Start::Id))
     }
 }
 
@@ -179,7 +218,7 @@ fn table(row: Vec<Option<String>>, default: Option<&String>) -> Option<Group> {
     let values = [
         ("table.n_live_tup", number(&live)),
         ("table.n_dead_tup", number(&dead)),
-        ("table.autovacuum_vacuum_scale_factor", factor.and_then(|text| number(&text))),
+        (SCALE_FACTOR, factor.and_then(|text| number(&text))),
     ];
     let settings =
         values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Value::Number(value?))));

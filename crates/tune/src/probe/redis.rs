@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use bench::Error;
 use bench::clients::{RedisAddress, RedisClient};
 
-use super::contract::{Identity, Probe, Sample};
+use super::contract::{Identity, Probe, Sample, Start};
 use super::convert::{number, setting};
-use super::error::ProbeError;
+use super::error::{ProbeError, StatementError};
 use super::redis_keys;
 use crate::observation::Hidden;
 use crate::rules::Product;
+use crate::statement::Statement;
 use crate::value::Value;
 
 const EXPECTED: &str = "Redis or Valkey";
@@ -122,6 +123,32 @@ impl Probe for RedisProbe {
         self.settings(&mut sample)?;
         self.keys(&mut sample)?;
         Ok(sample)
+    }
+
+    fn sample_settings(&mut self) -> Result<Sample, ProbeError> {
+        let mut sample = Sample::default();
+        self.settings(&mut sample)?;
+        Ok(sample)
+    }
+
+    fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
+        let Statement::Command(words) = statement else {
+            return Err(StatementError::Other(statement.clone()));
+        };
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match self.client.text(&words) {
+            Ok(_) => Ok(()),
+            Err(Error::Answer(reason)) if reason.contains("NOPERM") => {
+                Err(StatementError::Permission(reason))
+            }
+            Err(Error::Answer(reason)) => Err(StatementError::Refused(reason)),
+            Err(error) => Err(StatementError::Lost(error.to_string())),
+        }
+    }
+
+    fn start(&mut self) -> Result<Option<Start>, ProbeError> {
+        let mut server = self.client.info("server").map_err(|error| failure(error, &self.target))?;
+        Ok(server.remove("run_id").map(Start::Id))
     }
 }
 

@@ -2,10 +2,15 @@
 
 use bench::clients::{SqlAddress, SqlClient, SqlError};
 
-use super::error::ProbeError;
+use super::error::{ProbeError, StatementError};
+use crate::statement::Statement;
 
 /// Rows as text.
 pub(super) type Rows = Vec<Vec<Option<String>>>;
+
+/// The codes of a missing privilege: of MySQL (access denied, also to one privilege, to a table, to a routine), and of
+/// PostgreSQL.
+const NO_PRIVILEGE: [&str; 5] = ["1044", "1142", "1227", "1370", "42501"];
 
 /// A connection for queries.
 #[derive(Debug)]
@@ -36,6 +41,19 @@ impl Database {
             what,
             reason: error.to_string(),
         })
+    }
+
+    /// Carries out a statement of SQL.
+    pub(super) fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
+        let Statement::Sql(sql) = statement else { return Err(StatementError::Other(statement.clone())) };
+        match self.client.rows(sql) {
+            Ok(_) => Ok(()),
+            Err(SqlError::Refused { code, message }) if NO_PRIVILEGE.contains(&code.as_str()) => {
+                Err(StatementError::Permission(message))
+            }
+            Err(error @ SqlError::Refused { .. }) => Err(StatementError::Refused(error.to_string())),
+            Err(error) => Err(StatementError::Lost(error.to_string())),
+        }
     }
 
     /// The rows of a query that some users may not ask, or the reason of the refusal.

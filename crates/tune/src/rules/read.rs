@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::RuleError;
 use super::raw::{RawFacts, RawFile, RawName, RawParameter, RawRule};
+use super::read_change::{Setters, change};
 use super::rule::{CURRENT, Parameter, Product, Ranges, Risk, RiskKind, Rule, RuleNames};
 use crate::expression::Expression;
 use crate::unit::Unit;
@@ -30,8 +31,9 @@ impl Product {
             product.parameters.insert(name, parameter);
         }
         product.check_names()?;
+        let setters = Setters::read(file.setters, file.product.process)?;
         for raw in file.rules {
-            let rule = rule(&product, raw)?;
+            let rule = rule(&product, &setters, raw)?;
             product.rules.push(rule);
         }
         Ok(product)
@@ -77,7 +79,7 @@ fn parameter(product: &Product, name: &str, raw: RawParameter) -> Result<Paramet
     Ok(Parameter { unit: raw.unit, versions, group: raw.group })
 }
 
-fn rule(product: &Product, raw: RawRule) -> Result<Rule, RuleError> {
+fn rule(product: &Product, setters: &Setters, raw: RawRule) -> Result<Rule, RuleError> {
     let error = |reason: String| RuleError::new(&raw.id, reason);
     let Some(parameter) = product.parameters.get(&raw.parameter) else {
         return Err(error(format!("the parameter `{}` is not declared", raw.parameter)));
@@ -107,8 +109,9 @@ fn rule(product: &Product, raw: RawRule) -> Result<Rule, RuleError> {
     if let Some(role) = roles.iter().find(|role| !product.roles.contains(role)) {
         return Err(error(format!("the product has no role `{role}`")));
     }
-    let texts = [&raw.why, &raw.effect.text, &raw.change, &raw.undo, &raw.source];
-    if texts.into_iter().chain(raw.risk.values()).any(|text| text.trim().is_empty()) {
+    let texts = [&raw.why, &raw.effect.text, &raw.source];
+    let optional = [&raw.change, &raw.undo, &raw.also, &raw.undo_also, &raw.example].into_iter().flatten();
+    if texts.into_iter().chain(optional).chain(raw.risk.values()).any(|text| text.trim().is_empty()) {
         return Err(error("a text is empty".into()));
     }
     let versions = match &raw.versions {
@@ -130,8 +133,7 @@ fn rule(product: &Product, raw: RawRule) -> Result<Rule, RuleError> {
         effect: raw.effect.clone(),
         risks: risks.collect::<Result<_, RuleError>>()?,
         restart: raw.restart,
-        change: raw.change.clone(),
-        undo: raw.undo.clone(),
+        change: change(product, setters, &raw).map_err(error)?,
         source: raw.source.clone(),
     };
     check_versions(product, &rule, parameter)?;
@@ -175,6 +177,9 @@ mod tests {
         size = { unit = 'bytes', versions = { p = '<5', fork = 'all' } }
         mode = { unit = 'text' }
         depth = { unit = 'count', group = 'disk' }
+        [setters]
+        it = { mysql = ['SET {parameter} = {value}'] }
+        other = { manual = '{parameter}', reason = 'file' }
         [counters]
         reads = { unit = 'count', meaning = 'reads' }
     ";
@@ -188,8 +193,7 @@ mod tests {
         effect = { level = 'large', text = 't' }
         risk = { memory = 'm' }
         restart = 'dynamic'
-        change = 'c'
-        undo = 'u'
+        set = 'it'
         source = 's'
     ";
 
@@ -250,6 +254,14 @@ mod tests {
             ("reads = {", "memory = {", "memory: the name is declared twice"),
             ("mode = {", "current = {", "current: the name is declared twice or is reserved"),
             ("why = 'w'", "why = 'w'\nwhere = 'w'", "unknown field `where`"),
+            ("set = 'it'", "set = 'its'", "p-size: there is no setter `its`"),
+            ("set = 'it'", "", "it has neither `set` nor all of `change`, `undo` and `reason`"),
+            ("set = 'it'", "set = 'it'\nchange = 'c'", "`change` does not go with `set`"),
+            ("set = 'it'", "set = 'it'\nrestores = 'no'", "restores: the parameter `no` is not declared"),
+            ("set = 'it'", "change = 'c'\nundo = 'u'\nreason = 'client'\nalso = 'a'", "`also` needs `set`"),
+            ("{value}", "1", "setter it: a template has no {value}"),
+            ("mysql = [", "redis = ['{value}'], mysql = [", "setter it: it has several forms"),
+            (", reason = 'file'", "", "setter other: `manual` and `reason` go together"),
         ];
         for (old, new, expected) in cases {
             let error = error(old, new);

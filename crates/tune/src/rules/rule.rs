@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::change::Change;
 use crate::expression::{Declarations, Expression};
 use crate::unit::Unit;
 use crate::value::Kind;
@@ -34,6 +35,11 @@ pub struct Product {
 }
 
 impl Product {
+    /// The rule of that name.
+    pub fn rule(&self, id: &str) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.id == id)
+    }
+
     /// The parameters that a version of a variant has, by name. Of a version that the rules do not know, those of all versions.
     pub fn parameters_in(
         &self,
@@ -89,10 +95,8 @@ pub struct Rule {
     pub risks: Vec<Risk>,
     /// The moment at which a change takes effect.
     pub restart: Restart,
-    /// How to make the change. `{suggested}`, `{current}`, `{name}` of the thing and names of the evidence are replaced.
-    pub change: String,
-    /// How to undo the change, in the same way.
-    pub undo: String,
+    /// How to make the change, and how to undo it.
+    pub change: Change,
     /// The origin of the rule.
     pub source: String,
 }
@@ -214,6 +218,7 @@ impl Product {
         let expressions = std::iter::once(&rule.when).chain(&rule.suggest);
         let used = expressions.flat_map(Expression::names);
         let used = used.chain(rule.evidence.iter().map(String::as_str)).chain([rule.parameter.as_str()]);
+        let used = used.chain(rule.change.restores());
         used.filter(|name| self.parameters.contains_key(*name)).collect()
     }
 }

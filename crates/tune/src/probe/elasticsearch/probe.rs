@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench::http::{HttpAnswer, HttpClient, HttpError};
+use bench::http::{Body, HttpAnswer, HttpClient, HttpError, HttpRequest};
 use serde_json::Value as Json;
 
 use super::{indexes, nodes, shards};
 use crate::endpoint::Endpoint;
 use crate::observation::{Group, Hidden};
-use crate::probe::contract::{Identity, Probe, Sample};
-use crate::probe::error::ProbeError;
-use crate::probe::host::HostRoot;
+use crate::probe::contract::{Identity, Probe, Sample, Start};
+use crate::probe::error::{ProbeError, StatementError};
+use crate::probe::host::{HostFiles as _, HostRoot};
 use crate::probe::http::{self, Wanted, probe_error};
 use crate::probe::local;
+use crate::statement::Statement;
 use crate::value::Value;
 
 /// Names that only the client or the user knows.
@@ -22,6 +23,9 @@ const NOT_ON_THE_SERVER: [(&str, &str); 4] = [
     ("loading", "only the user knows it"),
     ("is_log", "only the user knows it"),
 ];
+
+/// The moments at which the nodes have started.
+const STARTS: &str = "/_nodes/jvm?filter_path=nodes.*.jvm.start_time_in_millis";
 
 /// Versions, nodes and counters.
 const CLUSTER: Wanted = Wanted {
@@ -111,7 +115,32 @@ impl Probe for ElasticsearchProbe {
             groups,
             uptime_s: shards::uptime_s(&stats),
             hidden,
+            ..Sample::default()
         })
+    }
+
+    fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
+        match statement {
+            Statement::Put { path, body } => {
+                let answer = self.http.send(&HttpRequest::new("PUT", path, Body::Json(body)));
+                let answer = answer.map_err(|error| StatementError::Lost(error.to_string()))?;
+                match (answer.status, answer.success()) {
+                    (_, Ok(_)) => Ok(()),
+                    (401 | 403, Err(error)) => Err(StatementError::Permission(error.to_string())),
+                    (_, Err(error)) => Err(StatementError::Refused(error.to_string())),
+                }
+            }
+            Statement::Write { path, text } if local::is_local(&self.host) => {
+                HostRoot::new("/").write(path, text).map_err(|error| StatementError::of_file(&error))
+            }
+            Statement::Write { .. } => Err(StatementError::OtherMachine),
+            other => Err(StatementError::Other(other.clone())),
+        }
+    }
+
+    /// The starts of all nodes: a node that starts again is a disturbance too.
+    fn start(&mut self) -> Result<Option<Start>, ProbeError> {
+        Ok(Some(Start::Id(self.json(STARTS)?.to_string())))
     }
 }
 

@@ -164,6 +164,7 @@ impl Probe for HbaseProbe {
                 .collect(),
             uptime_s: uptime_s(&servers),
             hidden,
+            ..Sample::default()
         })
     }
 }

@@ -1,16 +1,19 @@
 //! Access to the files of the host.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// Reads the files of a host. The probe sees the host through this trait only, and it only reads.
+/// The files of a host. The probe sees the host through this trait only.
 pub trait HostFiles {
     /// The text of a file with an absolute path such as `/proc/meminfo`.
     fn read(&self, path: &str) -> io::Result<String>;
 
     /// The names in a directory, sorted. A directory that cannot be read has none.
     fn list(&self, path: &str) -> Vec<String>;
+
+    /// Writes a text into a file that exists, such as one of `/proc/sys`.
+    fn write(&self, path: &str, text: &str) -> io::Result<()>;
 }
 
 /// The files below a directory: `/` for this machine, another one in tests.
@@ -40,5 +43,11 @@ impl HostFiles for HostRoot {
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         names
+    }
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let mut file = fs::OpenOptions::new().write(true).truncate(true).open(self.path(path))?;
+        // One write: the kernel takes each as a value of its own.
+        file.write_all(format!("{text}\n").as_bytes())
     }
 }

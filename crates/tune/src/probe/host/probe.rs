@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 
 use super::files::HostFiles;
 use super::{counters, facts, settings};
-use crate::probe::contract::{Identity, Probe, Sample};
-use crate::probe::error::ProbeError;
+use crate::probe::contract::{Identity, Probe, Sample, Start};
+use crate::probe::error::{ProbeError, StatementError};
 use crate::rules::Product;
+use crate::statement::Statement;
 use crate::target::HostRole;
 
 /// The rules of the host.
 const PRODUCT: &str = "linux";
 /// The file without which a host cannot be observed.
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
+/// A text that each start of the machine makes anew.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The probe of a host.
 #[derive(Debug)]
@@ -66,7 +69,18 @@ impl<F: HostFiles> Probe for HostProbe<F> {
             counters,
             groups: BTreeMap::from([("block device".to_owned(), disks)]),
             uptime_s,
-            hidden: Vec::new(),
+            ..Sample::default()
         })
+    }
+
+    fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
+        let Statement::Write { path, text } = statement else {
+            return Err(StatementError::Other(statement.clone()));
+        };
+        self.files.write(path, text).map_err(|error| StatementError::of_file(&error))
+    }
+
+    fn start(&mut self) -> Result<Option<Start>, ProbeError> {
+        Ok(self.files.read(BOOT_ID).ok().map(|id| Start::Id(id.trim().to_owned())))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::metrics;
 use crate::endpoint::Endpoint;
 use crate::observation::Hidden;
-use crate::probe::contract::{Identity, Probe, Sample};
+use crate::probe::contract::{Identity, Probe, Sample, Start};
 use crate::probe::error::ProbeError;
 use crate::probe::host::HostRoot;
 use crate::probe::http::{self, LIMITS, Wanted, probe_error};
@@ -96,7 +96,16 @@ impl Probe for TachographProbe {
             counters: COUNTERS.iter().filter_map(counter).chain([refused]).collect(),
             groups: BTreeMap::new(),
             uptime_s: status["uptime_s"].as_f64(),
+            ..Sample::default()
         })
+    }
+
+    fn start(&mut self) -> Result<Option<Start>, ProbeError> {
+        let status = self
+            .http
+            .json("/api/status")
+            .map_err(|error| probe_error(&error, self.http.base(), STATUS))?;
+        Ok(status["uptime_s"].as_f64().map(Start::before_s))
     }
 }
 

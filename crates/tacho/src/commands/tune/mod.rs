@@ -1,4 +1,9 @@
-//! `tacho tune`: looks at a target and prints what to change. The crate `tune` has the rules and the probe.
+//! `tacho tune`: looks at a target and prints what to change; makes, undoes and measures a change. The crate `tune` has the
+//! rules and the probes.
+
+mod apply;
+mod looked;
+mod prove;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,13 +16,13 @@ use clap::Args;
 use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
+use apply::ApplyArgs;
+use looked::{COULD_NOT, Looked};
+use prove::ProveArgs;
 
-/// The exit code if the command could not look at the target.
-const COULD_NOT_LOOK: u8 = 2;
-
-/// Looks at a machine or a server and says which settings to change, why, and how to undo the change
+/// Looks at a machine or a server and says which settings to change and why; makes a change, undoes it, or measures it
 ///
-/// The command only reads. `host:` looks at this machine as the host of a server, `host:generator` as the host of a load
+/// Without --apply, --undo and --prove the command only reads. `host:` looks at this machine as the host of a server, `host:generator` as the host of a load
 /// generator. A URL looks at a running server: MySQL, MariaDB, Percona Server, PostgreSQL, Redis, Valkey, Elasticsearch or
 /// OpenSearch (an INDEX looks at this index only), the master of HBase with its region servers, a node of Cassandra, or a
 /// Tachograph server. A database at a loopback address is also judged by the memory, the processors and the kernel of this
@@ -31,7 +36,13 @@ const COULD_NOT_LOOK: u8 = 2;
 ///
 /// Counters are taken since the start of the machine or server, or with --window in the next seconds: run it during the load.
 ///
-/// Exit codes: 0 no findings; 1 findings; 2 the target could not be looked at, or the command line is wrong.
+/// --apply shows the change, its undo and its risk, asks, writes an undo file, makes the change, and reads the parameter again.
+/// --undo FILE restores the values. --prove measures a change: the load of a scenario runs on the target as it is (A) and with
+/// the change (B), in random order; the verdict is better, worse, equivalent or cannot tell. The target is then restored, also
+/// after an error, Ctrl-C or SIGTERM. A second Ctrl-C ends the command at once; undo.json in the results then restores the target.
+///
+/// Exit codes: 0 no findings; 1 findings, or the user has said no; 2 the target could not be looked at or changed, the proof has no
+/// answer, or the command line is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Targets:
@@ -53,7 +64,16 @@ Examples:
   tacho tune redis://127.0.0.1:6379
   tacho tune http://127.0.0.1:9200/logs --window 30
   tacho tune hbase://master:16010 --client-config /etc/hbase/conf/hbase-site.xml
-  tacho tune host: --json")]
+  tacho tune host: --json
+  tacho tune redis://127.0.0.1:6379 --apply redis-maxmemory,redis-latency-monitor
+  tacho tune postgres://postgres@db:5432 --apply all --undo-file before.json
+  tacho tune postgres://postgres@db:5432 --undo before.json
+  tacho tune redis://127.0.0.1:6379 --prove redis-appendfsync --value no --scenario gemini-str32 --set phase.run.duration=10s
+  tacho tune mysql://root@127.0.0.1 --prove mysql-flush-log-at-commit --scenario sysbench-oltp-write-only --keep
+  tacho tune redis://127.0.0.1:6379 --prove redis-io-threads --value 2 --scenario gemini-str32 \\
+    --change-command 'sed -i \"s/^io-threads .*/io-threads 2/\" /etc/redis/redis.conf' \\
+    --undo-command 'sed -i \"s/^io-threads .*/io-threads 1/\" /etc/redis/redis.conf' \\
+    --restart-command 'systemctl restart redis'")]
 pub(crate) struct TuneArgs {
     /// The machine or server, see Targets below
     #[arg(value_name = "TARGET")]
@@ -67,24 +87,43 @@ pub(crate) struct TuneArgs {
     /// Prints JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    change: ApplyArgs,
+    #[command(flatten)]
+    proof: ProveArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &TuneArgs) -> ExitCode {
-    let printed = report(args).and_then(|report| {
-        say(if args.json { report.json() } else { report.text() })?;
-        Ok(report.advice.findings.is_empty())
-    });
-    match printed {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    match act(args) {
+        Ok(code) => code,
         // It is a success if the reader of the output has closed the pipe.
         Err(error) if fail(&error) == ExitCode::SUCCESS => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(COULD_NOT_LOOK),
+        Err(_) => ExitCode::from(COULD_NOT),
     }
 }
 
-fn report(args: &TuneArgs) -> anyhow::Result<Report> {
+fn act(args: &TuneArgs) -> anyhow::Result<ExitCode> {
+    args.change.check(args.proof.prove.is_some())?;
+    args.proof.check()?;
+    let mut looked = look(args)?;
+    if let Some(rule) = &args.proof.prove {
+        return prove::run(&args.proof, rule, args.change.value.as_deref(), looked);
+    }
+    if let Some(file) = &args.change.undo {
+        return apply::undo(&args.change, file, &mut looked);
+    }
+    if !args.change.apply.is_empty() {
+        return apply::apply(&args.change, &mut looked);
+    }
+    let Looked { shown_target, probe, product, observation, .. } = &looked;
+    let advice = advise(product, observation);
+    let report = Report::new(shown_target, &probe.identity().title, observation, advice);
+    say(if args.json { report.json() } else { report.text() })?;
+    Ok(if report.advice.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn look(args: &TuneArgs) -> anyhow::Result<Looked> {
     let target: Target = args.target.parse()?;
     let context = probe::Context {
         has_window: args.window.is_some(),
@@ -94,13 +133,15 @@ fn report(args: &TuneArgs) -> anyhow::Result<Report> {
     let mut probe = probe::connect(&target, &context)?;
     let observation =
         probe::observe(probe.as_mut(), args.window.map(Duration::from_secs), &mut |time| sleep(time))?;
-    let identity = probe.identity();
-    let product = Product::named(identity.product)
-        .with_context(|| format!("BUG: there are no rules for {}", identity.product))?;
-    Ok(Report::new(
-        &without_password(&args.target),
-        &identity.title,
-        &observation,
-        advise(product, &observation),
-    ))
+    let id = probe.identity().product;
+    let product = Product::named(id).with_context(|| format!("BUG: there are no rules for {id}"))?;
+    Ok(Looked {
+        target,
+        written_target: args.target.clone(),
+        shown_target: without_password(&args.target),
+        context,
+        probe,
+        product,
+        observation,
+    })
 }
