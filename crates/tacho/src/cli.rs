@@ -86,7 +86,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Backup(args) => maintenance::back_up(&args),
         Command::Restore(args) => maintenance::restore(&args),
         Command::Bench(command) => bench::run(&command),
-        Command::Tune(args) => return tune::run(&args),
+        Command::Tune(args) => return tune::run(&args, bench::context),
         Command::Tls(command) => tls::run(&command),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => shell::complete(&args, Cli::command()),

@@ -5,6 +5,7 @@
 //! `docs/tune/README.md` describes the command, `docs/tune/rules.md` the files.
 
 mod advise;
+pub mod chain;
 mod endpoint;
 mod expression;
 mod finding;

@@ -20,3 +20,7 @@ pub(crate) const SAMPLED_FIELDS_MAX: f64 = 512.0;
 pub(crate) const BIG_KEY_ELEMENTS: f64 = 10_000.0;
 /// The most tables of a PostgreSQL that are looked at: those with most dead rows.
 pub(crate) const TABLES_MAX: usize = 100;
+/// The longest file of a chain, in bytes. A layer takes some 300 bytes.
+pub(crate) const CHAIN_FILE_BYTES_MAX: u64 = 1 << 20;
+/// The most layers of a chain.
+pub(crate) const CHAIN_LAYERS_MAX: usize = 32;

@@ -50,6 +50,20 @@ pub(super) struct SeriesArgs {
     out: Option<PathBuf>,
 }
 
+impl SeriesArgs {
+    /// The scenario and the name of its phase.
+    pub(super) fn load(&self) -> Result<(Scenario, String)> {
+        let scenario = load(self, &[])?;
+        let phase = chosen(&scenario, self.phase.as_deref())?.name.clone();
+        Ok((scenario, phase))
+    }
+
+    /// Refuses a phase with several results under these settings.
+    pub(super) fn check_phase(&self, phase: &str, sets: &[String]) -> Result<()> {
+        one_result(&load(self, sets)?, phase)
+    }
+}
+
 /// A series in progress.
 pub(super) struct RunSeries<'a> {
     args: &'a SeriesArgs,
@@ -66,8 +80,7 @@ pub(super) struct RunSeries<'a> {
 impl<'a> RunSeries<'a> {
     /// Starts a series. `command` is a part of the default directory's name.
     pub(super) fn begin(args: &'a SeriesArgs, command: &str, context: &'a Context) -> Result<Self> {
-        let scenario = load(args, &[])?;
-        let phase = chosen(&scenario, args.phase.as_deref())?.name.clone();
+        let (scenario, phase) = args.load()?;
         let own = || default_directory(&format!("{command}-{}", scenario.head.name));
         let directory = args.out.clone().unwrap_or_else(own);
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;

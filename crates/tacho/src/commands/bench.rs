@@ -13,7 +13,7 @@ pub(crate) fn run(command: &BenchCommand) -> anyhow::Result<()> {
 }
 
 /// What a run has to know about this program, which it starts as the server under test and as a load worker.
-fn context() -> anyhow::Result<Context> {
+pub(crate) fn context() -> anyhow::Result<Context> {
     let server_binary = std::env::current_exe().context("cannot find the program to start as the server")?;
     let worker_arguments = ["bench", "worker"].map(str::to_owned).into();
     // Results are published, so they do not contain the program's path on this machine.

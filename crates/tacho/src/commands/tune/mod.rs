@@ -1,5 +1,7 @@
 //! `tacho tune`: looks at a target and prints what to change. The crate `tune` has the rules and the probe.
 
+mod chain;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bench::clients::{target_password, without_password};
-use clap::Args;
+use clap::{Args, Subcommand};
 use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
@@ -33,6 +35,7 @@ const COULD_NOT_LOOK: u8 = 2;
 ///
 /// Exit codes: 0 no findings; 1 findings; 2 the target could not be looked at, or the command line is wrong.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Targets:
   host:                                          this machine as the host of a server
@@ -53,11 +56,12 @@ Examples:
   tacho tune redis://127.0.0.1:6379
   tacho tune http://127.0.0.1:9200/logs --window 30
   tacho tune hbase://master:16010 --client-config /etc/hbase/conf/hbase-site.xml
-  tacho tune host: --json")]
+  tacho tune host: --json
+  tacho tune chain my-stack.toml")]
 pub(crate) struct TuneArgs {
     /// The machine or server, see Targets below
-    #[arg(value_name = "TARGET")]
-    target: String,
+    #[arg(value_name = "TARGET", required = true)]
+    target: Option<String>,
     /// Counts for this time instead of since the start of the machine or server
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     window: Option<u64>,
@@ -67,10 +71,21 @@ pub(crate) struct TuneArgs {
     /// Prints JSON
     #[arg(long)]
     json: bool,
+    #[command(subcommand)]
+    command: Option<TuneCommand>,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &TuneArgs) -> ExitCode {
+/// The other commands of `tacho tune`.
+#[derive(Debug, Subcommand)]
+enum TuneCommand {
+    Chain(chain::ChainArgs),
+}
+
+/// Runs the command. `bench_context` is called only if a load is run.
+pub(crate) fn run(args: &TuneArgs, bench_context: fn() -> anyhow::Result<bench::Context>) -> ExitCode {
+    if let Some(TuneCommand::Chain(args)) = &args.command {
+        return chain::run(args, bench_context);
+    }
     let printed = report(args).and_then(|report| {
         say(if args.json { report.json() } else { report.text() })?;
         Ok(report.advice.findings.is_empty())
@@ -85,7 +100,8 @@ pub(crate) fn run(args: &TuneArgs) -> ExitCode {
 }
 
 fn report(args: &TuneArgs) -> anyhow::Result<Report> {
-    let target: Target = args.target.parse()?;
+    let text = args.target.as_deref().expect("BUG: clap requires a target without a subcommand");
+    let target: Target = text.parse()?;
     let context = probe::Context {
         has_window: args.window.is_some(),
         client_config: args.client_config.clone(),
@@ -97,10 +113,5 @@ fn report(args: &TuneArgs) -> anyhow::Result<Report> {
     let identity = probe.identity();
     let product = Product::named(identity.product)
         .with_context(|| format!("BUG: there are no rules for {}", identity.product))?;
-    Ok(Report::new(
-        &without_password(&args.target),
-        &identity.title,
-        &observation,
-        advise(product, &observation),
-    ))
+    Ok(Report::new(&without_password(text), &identity.title, &observation, advise(product, &observation)))
 }
