@@ -227,6 +227,12 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_the_documentation_is_valid() {
+        let chain = Chain::parse(include_str!("../../../../docs/tune/chain-example.toml")).unwrap();
+        assert_eq!(chain.layers.len(), 4);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_before_anything_runs() {
         for (old, new, expected) in [
             ("'http-qps'", "'no-such'", "layer `gateway`"),

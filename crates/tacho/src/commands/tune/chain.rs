@@ -20,7 +20,7 @@ const COULD_NOT_MEASURE: u8 = 2;
 /// intervals of two layers overlap, it says that it cannot tell which is the narrowest. A layer that fails does not stop
 /// the others. docs/tune/chain.md has the keys of FILE.
 ///
-/// Exit codes: 0 the narrowest layer is known; 1 it is not; 2 FILE is wrong, or nothing could be measured.
+/// Exit codes: 0 the narrowest layer is known; 1 it is not; 2 FILE is wrong, or the command could not run.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 FILE:
@@ -38,7 +38,7 @@ FILE:
   operations_per_message = 0.01
 
 Examples:
-  tacho tune chain scenarios/chain-example.toml
+  tacho tune chain docs/tune/chain-example.toml
   tacho tune chain my-stack.toml --out results/stack
   tacho tune chain my-stack.toml --json")]
 pub(super) struct ChainArgs {
