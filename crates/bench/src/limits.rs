@@ -130,3 +130,6 @@ pub(crate) const HBASE_WRITE_BUFFER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) const HBASE_ATTEMPTS_MAX: u32 = 16;
 /// The longest time until the master has made or dropped a table.
 pub(crate) const HBASE_PROCEDURE_TIMEOUT_S: u64 = 300;
+
+/// The longest `capacity.json` that is read. A step takes 300 bytes.
+pub(crate) const CAPACITY_FILE_BYTES_MAX: u64 = 1024 * 1024;

@@ -5,6 +5,7 @@
 //! `docs/tune/README.md` describes the command, `docs/tune/rules.md` the files.
 
 mod advise;
+pub mod chain;
 pub mod change;
 mod endpoint;
 mod expression;

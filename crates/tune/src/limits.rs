@@ -30,3 +30,7 @@ pub(crate) const EFFECT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const RESTART_TIME_MAX: Duration = Duration::from_secs(120);
 /// The pause between two attempts to connect to it.
 pub(crate) const RESTART_PAUSE: Duration = Duration::from_millis(200);
+/// The longest file of a chain, in bytes. A layer takes some 300 bytes.
+pub(crate) const CHAIN_FILE_BYTES_MAX: u64 = 1 << 20;
+/// The most layers of a chain.
+pub(crate) const CHAIN_LAYERS_MAX: usize = 32;

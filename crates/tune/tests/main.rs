@@ -1,7 +1,8 @@
-//! The rules against their examples, the pages against the rules, and the probes against recorded answers of servers.
+//! The rules against their examples, the pages against the rules, the probes against recorded answers of servers, and chains of layers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod chain;
 mod pages;
 mod probes;
 mod recorded_server;

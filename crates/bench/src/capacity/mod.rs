@@ -6,6 +6,7 @@
 //! rate at which half of the trials pass, with its interval, and the safe rate at which nine of ten pass.
 
 mod answer;
+mod file;
 mod measured;
 mod objective;
 mod outcome;
@@ -13,6 +14,7 @@ mod plan;
 mod search;
 
 pub use answer::Answer;
+pub use file::{FILE, read_answer};
 pub use objective::{Objective, ParseError};
 pub use outcome::Outcome;
 pub use plan::{Plan, Step};

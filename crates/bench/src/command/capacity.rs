@@ -1,13 +1,13 @@
-//! `tacho bench capacity`: carries out the steps of `crate::capacity`.
+//! `tacho bench capacity`: carries out the steps of `crate::capacity`. `tacho tune chain` does it for each layer.
 
 use std::io::Write;
 
-use clap::Args;
+use clap::{Args, Parser};
 use serde::Serialize;
 
 use super::output::write_line;
 use super::series::{RunSeries, SeriesArgs};
-use crate::capacity::{Answer, Objective, Outcome, Plan, Step, next};
+use crate::capacity::{Answer, FILE, Objective, Outcome, Plan, Step, next};
 use crate::error::{Error, Result};
 use crate::limits::RATE_MAX;
 use crate::options::{Context, parse_duration};
@@ -42,6 +42,14 @@ pub struct CapacityArgs {
     steps_max: usize,
 }
 
+/// The options alone, as words.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Words {
+    #[command(flatten)]
+    args: CapacityArgs,
+}
+
 /// Parses a rate, operations per second.
 fn rate(text: &str) -> std::result::Result<f64, String> {
     let rate = text.parse::<f64>().map_err(|error| error.to_string())?;
@@ -73,39 +81,67 @@ struct Search<'a> {
     steps: &'a [Outcome],
 }
 
-/// Searches, and prints each step.
-pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -> Result<()> {
+/// The beginning of a search.
+struct Begin {
+    plan: Plan,
+    /// Settings of all steps.
+    sets: Vec<String>,
+}
+
+impl CapacityArgs {
+    /// Parses the words of a command line after the name of the command.
+    pub fn parse_words(words: &[String]) -> Result<Self> {
+        let parsed = Words::try_parse_from(words).map_err(|error| Error::Options(error.to_string()))?;
+        Ok(parsed.args)
+    }
+
+    /// Refuses an unknown scenario, wrong options and a phase that has no capacity. Does not connect to the target.
+    pub fn check(&self) -> Result<()> {
+        let (scenario, phase) = self.series.load()?;
+        let begin = self.begin(&scenario, &phase)?;
+        self.series.check_phase(&phase, &begin.sets)
+    }
+
+    fn begin(&self, scenario: &Scenario, name: &str) -> Result<Begin> {
+        let phase = scenario.phases.iter().find(|phase| phase.name == name);
+        let mix = match phase.map(|phase| phase.mixes.as_slice()) {
+            Some([mix]) => mix,
+            _ => {
+                let what = "a capacity is one rate, and this phase has several loads at once; choose another with --phase";
+                return Err(Error::Options(what.to_owned()));
+            }
+        };
+        let missing = || {
+            Error::Options(
+                "say what must hold, such as --slo 'p99<=20ms': this scenario has no [slo]".to_owned(),
+            )
+        };
+        let slo = self.slo.or(scenario.slo).ok_or_else(missing)?;
+        let start = self.start.or(mix.rate.map(|rate| rate * scenario.rate_scale())).unwrap_or(1_000.0);
+        let mut plan = Plan::new(slo, start, scenario.head.seed);
+        plan.rate_per_s_max = self.rate_max;
+        plan.step_s_min = self.step.as_secs_f64();
+        plan.steps_max = self.steps_max;
+        let is_open = matches!(mix.arrival, Arrival::Poisson | Arrival::Fixed);
+        let sets = if is_open { Vec::new() } else { vec![format!("phase.{name}.arrival=poisson")] };
+        Ok(Begin { plan, sets })
+    }
+}
+
+/// Searches, prints each step, and keeps the runs and [`capacity::FILE`](crate::capacity::FILE).
+pub fn search_capacity(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -> Result<Answer> {
     let series = RunSeries::begin(&args.series, "capacity", context)?;
     let scenario = series.scenario(&[])?;
-    let phase = scenario.phases.iter().find(|phase| phase.name == series.phase);
-    let mix = match phase.map(|phase| phase.mixes.as_slice()) {
-        Some([mix]) => mix,
-        _ => {
-            let what = "a capacity is one rate, and this phase has several loads at once; choose another with --phase";
-            return Err(Error::Options(what.to_owned()));
-        }
-    };
-    let missing = || {
-        Error::Options("say what must hold, such as --slo 'p99<=20ms': this scenario has no [slo]".to_owned())
-    };
-    let slo = args.slo.or(scenario.slo).ok_or_else(missing)?;
-    let start = args.start.or(mix.rate.map(|rate| rate * scenario.rate_scale())).unwrap_or(1_000.0);
-    let mut plan = Plan::new(slo, start, series.seed);
-    plan.rate_per_s_max = args.rate_max;
-    plan.step_s_min = args.step.as_secs_f64();
-    plan.steps_max = args.steps_max;
-    let mut sets = Vec::new();
-    if !matches!(mix.arrival, Arrival::Poisson | Arrival::Fixed) {
-        sets.push(format!("phase.{}.arrival=poisson", series.phase));
-    }
+    let Begin { plan, sets } = args.begin(&scenario, &series.phase)?;
+    let slo = plan.objective;
     write_line(out, &format!("{}: how much with {}", scenario.head.name, slo))?;
     series.load_data(&sets)?.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let mut history: Vec<Outcome> = Vec::new();
-    let searched = search(&series, plan, &scenario, &sets, &mut history, out);
+    let searched = run_steps(&series, plan, &scenario, &sets, &mut history, out);
     let sentences = match &searched {
         Ok(answer) => answer.to_string(),
         // Nothing was run: the user can correct the error and use the directory again.
-        Err(_) if history.is_empty() && !series.has_run() => return searched.map(drop),
+        Err(_) if history.is_empty() && !series.has_run() => return searched,
         Err(error) => format!("{error}; {}", known(&history, &slo)),
     };
     // The answer is printed before it is written, so that a full disk does not lose it.
@@ -121,16 +157,19 @@ pub(super) fn run(args: &CapacityArgs, context: &Context, out: &mut dyn Write) -
         sentences,
         steps: &history,
     };
-    let written = series.write("capacity.json", &search);
+    let written = series.write(FILE, &search);
     match (searched, written) {
-        (Ok(_), written) => write_line(out, &format!("result: {}", written?.display())),
+        (Ok(answer), written) => {
+            write_line(out, &format!("result: {}", written?.display()))?;
+            Ok(answer)
+        }
         (Err(error), Ok(_)) => Err(series.unfinished(error)),
         (Err(error), Err(lost)) => Err(Error::Verdict(format!("{error}; {lost}"))),
     }
 }
 
 /// Runs steps until there is an answer. `history` contains the finished ones in any case.
-fn search(
+fn run_steps(
     series: &RunSeries<'_>,
     mut plan: Plan,
     scenario: &Scenario,

@@ -32,6 +32,10 @@ use options_file::OptionsFile;
 use output::write_line;
 use scenario_options::ScenarioOptions;
 
+pub use capacity::{CapacityArgs, search_capacity};
+pub use options_file::arguments;
+pub use signals::stop_on_signals;
+
 /// Load tests, and the ledger of what was acknowledged
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
@@ -42,7 +46,7 @@ pub enum BenchCommand {
     /// Lists the scenarios, a line each, and the runs of files of options; words choose among them
     List(list::ListArgs),
     /// Finds the rate up to which an objective is met, with its interval
-    Capacity(Box<capacity::CapacityArgs>),
+    Capacity(Box<CapacityArgs>),
     /// Compares two settings, interleaved in random order: better, worse, equivalent or cannot tell
     Ab(Box<ab::AbArgs>),
     /// `compare`, `report`, `import`
@@ -102,7 +106,7 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
         BenchCommand::Run(args) => run_words(&args.words, context, out),
         BenchCommand::Scenario(args) => run_file(args, context, out),
         BenchCommand::List(args) => list::run(args, context, out),
-        BenchCommand::Capacity(args) => capacity::run(args, context, out),
+        BenchCommand::Capacity(args) => search_capacity(args, context, out).map(drop),
         BenchCommand::Ab(args) => ab::run(args, context, out),
         BenchCommand::Bundles(command) => bundles::run(command, out),
         BenchCommand::Worker => worker::serve(context),

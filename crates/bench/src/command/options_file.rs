@@ -63,29 +63,44 @@ impl OptionsFile {
 }
 
 impl Run {
-    /// The options as arguments: `devices = 200` is `--devices 200`, `closed = true` is `--closed`.
+    /// The options as arguments.
     pub(super) fn arguments(&self) -> std::result::Result<Vec<String>, String> {
-        let mut arguments = Vec::new();
-        for (name, value) in &self.options {
-            let flag = format!("--{}", name.replace('_', "-"));
-            let value = match value {
-                toml::Value::Boolean(true) => None,
-                toml::Value::Boolean(false) => continue,
-                toml::Value::String(text) => Some(text.clone()),
-                toml::Value::Integer(number) => Some(number.to_string()),
-                toml::Value::Float(number) => Some(number.to_string()),
-                other => {
-                    return Err(format!(
-                        "run `{}`: `{name}` is a {}; options are text, numbers or true",
-                        self.name,
-                        other.type_str()
-                    ));
-                }
-            };
-            arguments.push(flag);
-            arguments.extend(value);
+        arguments(&self.options).map_err(|what| format!("run `{}`: {what}", self.name))
+    }
+}
+
+/// The keys of a table as options of a command: `devices = 200` is `--devices 200`, `closed = true` is `--closed`, and a
+/// list of texts is the option several times. The error names the key.
+pub fn arguments(options: &toml::Table) -> std::result::Result<Vec<String>, String> {
+    let mut arguments = Vec::new();
+    for (name, value) in options {
+        let flag = format!("--{}", name.replace('_', "-"));
+        let values = match value {
+            toml::Value::Boolean(true) => {
+                arguments.push(flag);
+                continue;
+            }
+            toml::Value::Boolean(false) => continue,
+            toml::Value::Array(values) => values.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        for value in values {
+            // One word, so that a value that begins with `-` is no option.
+            arguments.push(format!("{flag}={}", text(name, value)?));
         }
-        Ok(arguments)
+    }
+    Ok(arguments)
+}
+
+fn text(name: &str, value: &toml::Value) -> std::result::Result<String, String> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        other => Err(format!(
+            "`{name}` has a value of type {}; options are text, numbers, true or lists of them",
+            other.type_str()
+        )),
     }
 }
 
@@ -146,7 +161,7 @@ mod tests {
     fn options_become_arguments() {
         let scenario = load("thingsboard-runs.toml");
         let run = scenario.run("saturation").unwrap();
-        assert_eq!(run.arguments().unwrap().join(" "), "--closed --devices 200 --duration 60s --window 64");
+        assert_eq!(run.arguments().unwrap().join(" "), "--closed --devices=200 --duration=60s --window=64");
         let error = scenario.run("satiation").unwrap_err();
         assert!(error.contains("there are article, saturation"), "{error}");
     }
@@ -158,8 +173,8 @@ mod tests {
         for (text, expected) in [
             ("scenario = 'ledger'\nruns = 3", "runs"),
             (
-                "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [1] }",
-                "`kills` is a array",
+                "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [[1]] }",
+                "`kills` has a value of type array",
             ),
         ] {
             fs::write(&path, text).unwrap();

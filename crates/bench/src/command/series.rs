@@ -62,6 +62,18 @@ impl SeriesArgs {
     pub(super) fn new(name: &str, target: Option<&str>, options: SeriesOptions) -> Self {
         Self { name: name.to_owned(), target: target.map(str::to_owned), options }
     }
+
+    /// The scenario and the name of its phase.
+    pub(super) fn load(&self) -> Result<(Scenario, String)> {
+        let scenario = load(self, &[])?;
+        let phase = chosen(&scenario, self.options.phase.as_deref())?.name.clone();
+        Ok((scenario, phase))
+    }
+
+    /// Refuses a phase with several results under these settings.
+    pub(super) fn check_phase(&self, phase: &str, sets: &[String]) -> Result<()> {
+        one_result(&load(self, sets)?, phase)
+    }
 }
 
 impl SeriesOptions {
@@ -95,8 +107,7 @@ pub(super) struct RunSeries<'a> {
 impl<'a> RunSeries<'a> {
     /// Starts a series. `command` is a part of the default directory's name.
     pub(super) fn begin(args: &'a SeriesArgs, command: &str, context: &'a Context) -> Result<Self> {
-        let scenario = load(args, &[])?;
-        let phase = chosen(&scenario, args.options.phase.as_deref())?.name.clone();
+        let (scenario, phase) = args.load()?;
         let own = || default_directory(&format!("{command}-{}", scenario.head.name));
         let directory = args.options.out.clone().unwrap_or_else(own);
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::error::{Error, Result};
 
 /// Returns a flag that the first Ctrl-C sets, so that the run ends in order. The second one ends the process at once.
-pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     // A separate flag: the caller may set the other one before the first signal.
     let (stop, signalled) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {

@@ -35,7 +35,7 @@ pub use run::{
 pub use series::{SecondLine, Telemetry};
 pub use summary::{QUANTILES, Quantile, Summary};
 pub use validity::Validity;
-pub(crate) use write::write_whole;
+pub use write::write_whole;
 
 /// The name of the sum over all classes of operation.
 pub const ALL: &str = "all";

@@ -116,7 +116,7 @@ fn place(
 }
 
 /// Writes a file beside its place and renames it, so that the name always stands for a complete file.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let parent = parent_of(path);
     let mut temporary = tempfile::Builder::new().prefix(".file-").tempfile_in(parent)?;
     temporary.write_all(bytes)?;

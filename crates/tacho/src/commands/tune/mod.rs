@@ -5,6 +5,8 @@ mod apply;
 mod looked;
 mod prove;
 
+mod chain;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bench::clients::{target_password, without_password};
-use clap::Args;
+use clap::{Args, Subcommand};
 use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
@@ -44,6 +46,7 @@ use prove::ProveArgs;
 /// Exit codes: 0 no findings; 1 findings, or the user has said no; 2 the target could not be looked at or changed, the proof has no
 /// answer, or the command line is wrong.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Targets:
   host:                                          this machine as the host of a server
@@ -73,11 +76,12 @@ Examples:
   tacho tune redis://127.0.0.1:6379 --prove redis-io-threads --value 2 --scenario gemini-str32 \\
     --change-command 'sed -i \"s/^io-threads .*/io-threads 2/\" /etc/redis/redis.conf' \\
     --undo-command 'sed -i \"s/^io-threads .*/io-threads 1/\" /etc/redis/redis.conf' \\
-    --restart-command 'systemctl restart redis'")]
+    --restart-command 'systemctl restart redis'
+  tacho tune chain my-stack.toml")]
 pub(crate) struct TuneArgs {
     /// The machine or server, see Targets below
-    #[arg(value_name = "TARGET")]
-    target: String,
+    #[arg(value_name = "TARGET", required = true)]
+    target: Option<String>,
     /// Counts for this time instead of since the start of the machine or server
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     window: Option<u64>,
@@ -91,10 +95,21 @@ pub(crate) struct TuneArgs {
     change: ApplyArgs,
     #[command(flatten)]
     proof: ProveArgs,
+    #[command(subcommand)]
+    command: Option<TuneCommand>,
+}
+
+/// The other commands of `tacho tune`.
+#[derive(Debug, Subcommand)]
+enum TuneCommand {
+    Chain(chain::ChainArgs),
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &TuneArgs) -> ExitCode {
+    if let Some(TuneCommand::Chain(args)) = &args.command {
+        return chain::run(args);
+    }
     match act(args) {
         Ok(code) => code,
         // It is a success if the reader of the output has closed the pipe.
@@ -124,7 +139,8 @@ fn act(args: &TuneArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn look(args: &TuneArgs) -> anyhow::Result<Looked> {
-    let target: Target = args.target.parse()?;
+    let text = args.target.as_deref().expect("BUG: clap requires a target without a subcommand");
+    let target: Target = text.parse()?;
     let context = probe::Context {
         has_window: args.window.is_some(),
         client_config: args.client_config.clone(),
@@ -137,8 +153,8 @@ fn look(args: &TuneArgs) -> anyhow::Result<Looked> {
     let product = Product::named(id).with_context(|| format!("BUG: there are no rules for {id}"))?;
     Ok(Looked {
         target,
-        written_target: args.target.clone(),
-        shown_target: without_password(&args.target),
+        written_target: text.to_owned(),
+        shown_target: without_password(text),
         context,
         probe,
         product,

@@ -101,10 +101,8 @@ impl Probe for TachographProbe {
     }
 
     fn start(&mut self) -> Result<Option<Start>, ProbeError> {
-        let status = self
-            .http
-            .json("/api/status")
-            .map_err(|error| probe_error(&error, self.http.base(), STATUS))?;
+        let status =
+            self.http.json("/api/status").map_err(|error| probe_error(&error, self.http.base(), STATUS))?;
         Ok(status["uptime_s"].as_f64().map(Start::before_s))
     }
 }
