@@ -11,6 +11,7 @@
 
 mod gaps;
 mod ids;
+mod limit;
 mod numbers;
 mod select;
 mod series;
@@ -25,6 +26,7 @@ use model::{FieldType, SeriesKey, TableName, limits};
 use parking_lot::RwLock;
 use store::{FieldColumn, StoreError, TableColumns, TagColumn};
 
+pub(crate) use limit::check;
 pub(crate) use select::{Condition, select};
 pub(crate) use series::{SeriesIndex, tags};
 pub(crate) use slot::Slot;
@@ -586,14 +588,6 @@ impl Table {
         self.tags.push(Tag { name: name.into(), physical });
         self.view = OnceLock::new();
         Ok(true)
-    }
-}
-
-/// Refuses one more item when `present` has reached the limit.
-pub(crate) fn check(what: &'static str, present: usize, limit: usize) -> Result<(), StoreError> {
-    match present < limit {
-        true => Ok(()),
-        false => Err(StoreError::OverLimit { what, actual: present as u64 + 1, limit: limit as u64 }),
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) const CHECKS: [fn(&dyn Store); 4] = [
 
 /// Name, key and type of each field column.
 fn columns(store: &dyn Store) -> Vec<(String, String, FieldType)> {
-    let snapshot = store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table");
+    let snapshot = store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table");
     let fields = &snapshot.columns().fields;
     fields.iter().map(|of| (of.column.to_string(), of.key.to_string(), of.field_type)).collect()
 }
@@ -24,10 +24,10 @@ fn a_dropped_key_is_gone_for_later_readers(store: &dyn Store) {
     let series = device(store, "d");
     append(store, series, &[(1, &[("a", Value::I64(1)), ("b", Value::I64(10))])]);
     append(store, series, &[(2, &[("a", Value::String("x".into()))]), (3, &[("b", Value::I64(30))])]);
-    let before = store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table");
-    assert!(store.drop_key(&super::table("telemetry"), "a").expect("room for a drop"));
+    let before = store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table");
+    assert!(store.drop_key(&super::rows::table("telemetry"), "a").expect("room for a drop"));
     assert!(
-        !store.drop_key(&super::table("telemetry"), "a").expect("nothing to drop"),
+        !store.drop_key(&super::rows::table("telemetry"), "a").expect("nothing to drop"),
         "it is dropped already"
     );
 
@@ -38,7 +38,7 @@ fn a_dropped_key_is_gone_for_later_readers(store: &dyn Store) {
     assert_eq!(store.latest(series, Some(&["a".to_owned()])).expect("latest values"), []);
     assert_eq!(columns(store), [("b".to_owned(), "b".to_owned(), FieldType::I64)]);
 
-    let after = store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table");
+    let after = store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table");
     let rows = collect_table(after.as_ref(), &read_all(after.as_ref())).expect("a read").concat();
     let row = |ts: i64, b: Option<i64>| {
         vec![Some(Value::String("d".into())), Some(Value::I64(ts)), b.map(Value::I64)]
@@ -62,7 +62,7 @@ fn a_key_that_comes_again_has_a_type_of_its_own(store: &dyn Store) {
         assert_eq!(read(store, series, &["speed"]), [(round, vec![Some(value.clone())])]);
         assert_eq!(store.latest(series, None).expect("latest values")[0].value, value);
         if round < 2 {
-            assert!(store.drop_key(&super::table("telemetry"), "speed").expect("room for a drop"));
+            assert!(store.drop_key(&super::rows::table("telemetry"), "speed").expect("room for a drop"));
         }
     }
     append(store, series, &[(9, &[("speed", Value::Bool(true))])]);
@@ -76,12 +76,12 @@ fn other_tables_and_keys_keep_their_values(store: &dyn Store) {
     for series in [series, other] {
         append(store, series, &[(1, &[("a", Value::F64(1.0))])]);
     }
-    assert!(!store.drop_key(&super::table("no such table"), "a").expect("nothing to drop"));
+    assert!(!store.drop_key(&super::rows::table("no such table"), "a").expect("nothing to drop"));
     assert!(
-        !store.drop_key(&super::table("telemetry"), "device").expect("nothing to drop"),
+        !store.drop_key(&super::rows::table("telemetry"), "device").expect("nothing to drop"),
         "a tag is no key"
     );
-    assert!(store.drop_key(&super::table("telemetry"), "a").expect("room for a drop"));
+    assert!(store.drop_key(&super::rows::table("telemetry"), "a").expect("room for a drop"));
     assert_eq!(read(store, series, &["a"]), []);
     assert_eq!(read(store, other, &["a"]), [(1, vec![Some(Value::F64(1.0))])]);
 }
@@ -90,5 +90,5 @@ fn a_drop_needs_a_store_that_writes(store: &dyn Store) {
     let series = device(store, "d");
     append(store, series, &[(1, &[("a", Value::F64(1.0))])]);
     store.close().expect("a healthy store closes");
-    assert!(matches!(store.drop_key(&super::table("telemetry"), "a"), Err(StoreError::Closed)));
+    assert!(matches!(store.drop_key(&super::rows::table("telemetry"), "a"), Err(StoreError::Closed)));
 }

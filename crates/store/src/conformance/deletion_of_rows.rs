@@ -47,7 +47,7 @@ fn count(snapshot: &dyn TableSnapshot, read: &TableRead) -> usize {
 }
 
 fn table(store: &dyn Store) -> std::sync::Arc<dyn TableSnapshot> {
-    store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table")
+    store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table")
 }
 
 fn deleted_rows_are_gone_for_later_readers(store: &dyn Store) {

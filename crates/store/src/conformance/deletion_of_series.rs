@@ -40,7 +40,7 @@ fn statuses(store: &dyn Store) -> Vec<TableStatus> {
 }
 
 fn rows(store: &dyn Store, table: &str) -> usize {
-    let snapshot = store.snapshot(&super::table(table)).expect("a snapshot").expect("the table");
+    let snapshot = store.snapshot(&super::rows::table(table)).expect("a snapshot").expect("the table");
     collect_table(snapshot.as_ref(), &read_all(snapshot.as_ref())).expect("a read").concat().len()
 }
 
@@ -63,7 +63,7 @@ fn a_deleted_series_is_unknown(store: &dyn Store) {
     assert!(is_unknown(store.delete_rows(&again, Durability::Memory).map(drop)));
     assert!(is_unknown(store.delete_series(&set(&[gone]), Durability::Memory).map(drop)));
     assert_eq!((rows(store, "telemetry"), read(store, kept, &["n"]).len()), (2, 2));
-    let snapshot = store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table");
+    let snapshot = store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table");
     assert_eq!(snapshot.select(&[]).expect("all series"), set(&[kept]));
     assert_eq!((statuses(store)[0].series, store.status().series), (1, 1));
     delete(store, &[kept]);
@@ -90,9 +90,9 @@ fn a_series_that_comes_again_inherits_nothing(store: &dyn Store) {
 fn a_snapshot_keeps_deleted_series_and_tables(store: &dyn Store) {
     let series = device(store, "d");
     put(store, series, &[1, 2]);
-    let before = store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table");
+    let before = store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table");
     delete(store, &[series]);
-    assert!(store.drop_table(&super::table("telemetry")).expect("room for a drop"));
+    assert!(store.drop_table(&super::rows::table("telemetry")).expect("room for a drop"));
     assert_eq!(before.select(&[]).expect("all series"), set(&[series]));
     let found = collect_table(before.as_ref(), &read_all(before.as_ref())).expect("a read").concat();
     assert_eq!(found.len(), 2);
@@ -104,17 +104,20 @@ fn a_dropped_table_leaves_nothing_to_the_next_one(store: &dyn Store) {
     append(store, series, &[(1, &[("n", Value::String("text".into())), ("old", Value::Bool(true))])]);
     let other = store.series(&key("other", "d")).expect("a series");
     put(store, other, &[1]);
-    store.set_ttl(&super::table("telemetry"), Some(Duration::from_secs(86_400))).expect("a ttl");
-    assert!(!store.drop_table(&super::table("no such table")).expect("nothing to drop"));
-    assert!(store.drop_table(&super::table("telemetry")).expect("room for a drop"));
-    assert!(!store.drop_table(&super::table("telemetry")).expect("nothing to drop"), "it is dropped already");
+    store.set_ttl(&super::rows::table("telemetry"), Some(Duration::from_secs(86_400))).expect("a ttl");
+    assert!(!store.drop_table(&super::rows::table("no such table")).expect("nothing to drop"));
+    assert!(store.drop_table(&super::rows::table("telemetry")).expect("room for a drop"));
+    assert!(
+        !store.drop_table(&super::rows::table("telemetry")).expect("nothing to drop"),
+        "it is dropped already"
+    );
 
-    assert!(store.snapshot(&super::table("telemetry")).expect("an answer").is_none());
+    assert!(store.snapshot(&super::rows::table("telemetry")).expect("an answer").is_none());
     assert_eq!(store.find_series(&key("telemetry", "d")), None);
     assert!(matches!(store.latest(series, None), Err(StoreError::UnknownSeries(_))));
     let names: Vec<String> = statuses(store).into_iter().map(|of| of.table.name().to_owned()).collect();
     assert_eq!(
-        (names, store.status().tables, store.ttl(&super::table("telemetry"))),
+        (names, store.status().tables, store.ttl(&super::rows::table("telemetry"))),
         (vec!["other".to_owned()], 1, None)
     );
     assert_eq!(read(store, other, &["n"]).len(), 1);
@@ -123,7 +126,7 @@ fn a_dropped_table_leaves_nothing_to_the_next_one(store: &dyn Store) {
     assert_ne!(again, series);
     assert_eq!(rows(store, "telemetry"), 0);
     put(store, again, &[5]);
-    let snapshot = store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table");
+    let snapshot = store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table");
     let columns: Vec<_> = snapshot.columns().fields.iter().map(|field| field.column.to_string()).collect();
     assert_eq!((columns, rows(store, "telemetry")), (vec!["n".to_owned()], 1));
     assert_eq!(store.latest(again, None).expect("latest")[0].value, Value::I64(5));
@@ -137,6 +140,6 @@ fn deletions_of_series_need_a_store_that_writes(store: &dyn Store) {
     assert!(matches!(refused, Err(StoreError::OverLimit { .. })), "{refused:?}");
     store.close().expect("a healthy store closes");
     assert!(matches!(store.delete_series(&set(&[series]), Durability::Memory), Err(StoreError::Closed)));
-    assert!(matches!(store.drop_table(&super::table("telemetry")), Err(StoreError::Closed)));
+    assert!(matches!(store.drop_table(&super::rows::table("telemetry")), Err(StoreError::Closed)));
     assert_eq!(read(store, series, &["n"]).len(), 1);
 }

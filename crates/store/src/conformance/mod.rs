@@ -15,10 +15,10 @@ mod tables;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-pub use rows::{RowFound, RowSpec, batch_of, collect, scan_all, wait};
+pub use rows::{RowFound, RowSpec, batch_of, collect, scan_all, table, wait};
 pub use tables::{TableRow, collect_table, read_all};
 
-use model::{FieldType, SeriesId, SeriesKey, TableName, TimeRange, Timestamp, Value, ValueRef};
+use model::{FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 
 use crate::{Durability, Order, Scan, Store, StoreError};
 use rows::{append, device, read};
@@ -56,14 +56,6 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         // Closing twice is allowed; threads of the store end here.
         store.close().expect("a healthy store closes");
     }
-}
-
-/// The table with this name in the default namespace.
-///
-/// # Panics
-/// When the name breaks the rules.
-pub fn table(name: &str) -> TableName {
-    name.try_into().expect("a valid name")
 }
 
 fn series_ids_are_stable(store: &dyn Store) {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use model::{Namespace, SeriesId, SeriesKey, TableName, Value};
 
-use super::{collect_table, read_all, rows, table};
+use super::rows::table;
+use super::{collect_table, read_all, rows};
 use crate::Store;
 
 pub(super) const CHECKS: [fn(&dyn Store); 2] =

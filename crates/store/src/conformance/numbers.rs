@@ -22,7 +22,7 @@ const LARGE: i64 = 9_007_199_254_740_993;
 const NEAREST: f64 = 9_007_199_254_740_992.0;
 
 fn snapshot(store: &dyn Store) -> std::sync::Arc<dyn TableSnapshot> {
-    store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table")
+    store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table")
 }
 
 /// Names and types of the field columns.

@@ -15,14 +15,14 @@ pub(super) const CHECKS: [fn(&dyn Store); 3] =
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn a_ttl_is_kept_by_table(store: &dyn Store) {
-    assert_eq!(store.ttl(&super::table("telemetry")), None);
+    assert_eq!(store.ttl(&super::rows::table("telemetry")), None);
     device(store, "d");
-    store.set_ttl(&super::table("telemetry"), Some(2 * DAY)).expect("a ttl");
-    store.set_ttl(&super::table("not there yet"), Some(DAY)).expect("a ttl");
-    assert_eq!(store.ttl(&super::table("telemetry")), Some(2 * DAY));
-    assert_eq!(store.ttl(&super::table("not there yet")), Some(DAY));
-    store.set_ttl(&super::table("telemetry"), None).expect("a ttl");
-    assert_eq!(store.ttl(&super::table("telemetry")), None);
+    store.set_ttl(&super::rows::table("telemetry"), Some(2 * DAY)).expect("a ttl");
+    store.set_ttl(&super::rows::table("not there yet"), Some(DAY)).expect("a ttl");
+    assert_eq!(store.ttl(&super::rows::table("telemetry")), Some(2 * DAY));
+    assert_eq!(store.ttl(&super::rows::table("not there yet")), Some(DAY));
+    store.set_ttl(&super::rows::table("telemetry"), None).expect("a ttl");
+    assert_eq!(store.ttl(&super::rows::table("telemetry")), None);
     let tables = store.tables().expect("tables");
     let ttls: Vec<_> = tables.iter().map(|table| (table.table.name(), table.ttl)).collect();
     assert_eq!(ttls, [("not there yet", Some(DAY)), ("telemetry", None)]);
@@ -38,7 +38,7 @@ fn young_rows_are_never_dropped(store: &dyn Store) {
         append(store, series, &[(ts, &[("n", Value::I64(ts))])]);
         append(store, other, &[(ts, &[("n", Value::I64(ts))])]);
     }
-    store.set_ttl(&super::table("telemetry"), Some(2 * DAY)).expect("a ttl");
+    store.set_ttl(&super::rows::table("telemetry"), Some(2 * DAY)).expect("a ttl");
     for _ in 0..2 {
         store.drop_expired(Timestamp::from_micros(now)).expect("nothing to do, or done");
         let found: Vec<i64> = read(store, series, &["n"]).iter().map(|(ts, _)| *ts).collect();
@@ -50,6 +50,6 @@ fn young_rows_are_never_dropped(store: &dyn Store) {
 
 fn a_ttl_needs_a_store_that_writes(store: &dyn Store) {
     store.close().expect("a healthy store closes");
-    assert!(matches!(store.set_ttl(&super::table("t"), Some(DAY)), Err(StoreError::Closed)));
+    assert!(matches!(store.set_ttl(&super::rows::table("t"), Some(DAY)), Err(StoreError::Closed)));
     assert!(matches!(store.drop_expired(Timestamp::MAX), Err(StoreError::Closed)));
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value};
+use model::{Batch, SeriesId, SeriesKey, TableName, TimeRange, Timestamp, Value};
 use parking_lot::{Condvar, Mutex};
 
 use crate::{Durability, Order, Progress, ProgressWatcher, Scan, Sequence, Store, StoreError};
@@ -81,6 +81,14 @@ pub fn scan_all(series: SeriesId, keys: &[&str]) -> Scan {
 pub(super) fn device(store: &dyn Store, name: &str) -> SeriesId {
     let key = SeriesKey::device("telemetry", name).expect("a valid name");
     store.series(&key).expect("a series")
+}
+
+/// The table with this name in the default namespace.
+///
+/// # Panics
+/// When the name breaks the rules.
+pub fn table(name: &str) -> TableName {
+    name.try_into().expect("a valid name")
 }
 
 /// Appends rows of one series.

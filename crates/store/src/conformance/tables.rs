@@ -109,7 +109,7 @@ fn rows(snapshot: &dyn TableSnapshot, read: &TableRead) -> Vec<TableRow> {
 }
 
 fn snapshot(store: &dyn Store) -> std::sync::Arc<dyn TableSnapshot> {
-    store.snapshot(&super::table("telemetry")).expect("a snapshot").expect("the table")
+    store.snapshot(&super::rows::table("telemetry")).expect("a snapshot").expect("the table")
 }
 
 fn series(store: &dyn Store, tags: &[(&str, &str)]) -> SeriesId {
@@ -130,7 +130,7 @@ fn range(start: i64, end: i64) -> TimeRange {
 
 fn tables_have_names_columns_and_counts(store: &dyn Store) {
     assert_eq!(store.tables().expect("tables"), []);
-    assert!(store.snapshot(&super::table("telemetry")).expect("no table").is_none());
+    assert!(store.snapshot(&super::rows::table("telemetry")).expect("no table").is_none());
     let one = series(store, &[("device", "a"), ("speed", "fast")]);
     let empty = snapshot(store);
     assert_eq!((empty.rows_max(), empty.time_range()), (0, None));
