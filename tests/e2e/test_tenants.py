@@ -7,6 +7,7 @@ import paho.mqtt.publish as publish
 import psycopg
 import pytest
 import requests
+from paho.mqtt import MQTTException
 
 from harness.rest import Api
 
@@ -44,7 +45,7 @@ def send(server, token, payload):
 
 def select(api, sql):
     """The rows of a statement over HTTP."""
-    return api.post("/api/sql", {"sql": sql})["rows"]
+    return api.post("/api/sql", {"query": sql})["rows"]
 
 
 def test_neither_tenant_sees_the_other_through_any_door(both):
@@ -89,7 +90,7 @@ def test_a_deleted_tenant_is_gone_and_a_new_one_of_its_name_starts_empty(both):
     deleted = both.command("tenant", "delete", "acme", "--yes").stdout
     assert "acme" in deleted
     assert both.acme.session.get(f"{both.url}/api/auth/user", timeout=60).status_code == 401
-    with pytest.raises(mqtt.MQTTException):
+    with pytest.raises(MQTTException):
         send(both, "acme-7", '{"speed": 30}')
     listed = json.loads(both.command("tenant", "list", "--json").stdout)
     assert [tenant["name"] for tenant in listed] == ["default"]

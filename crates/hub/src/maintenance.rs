@@ -113,8 +113,9 @@ impl Hub {
         Ok(BackupStream::new(files, data, registry.path(), copy, have)?)
     }
 
-    /// Checks a permission on the whole installation, which belongs to the default tenant.
-    pub(crate) fn check_installation(&self, caller: &Caller, action: Action) -> Result<(), Forbidden> {
+    /// Checks a permission on the whole installation, which belongs to the default tenant. Every operation on the installation
+    /// checks it; a door that begins its answer before the operation checks it first.
+    pub fn check_installation(&self, caller: &Caller, action: Action) -> Result<(), Forbidden> {
         caller.check(action)?;
         caller.check_tenant(self.registry.default_tenant(), action)
     }

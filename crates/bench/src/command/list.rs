@@ -336,7 +336,7 @@ mod tests {
         write("mine.toml", &builtin.replace("name = \"http-qps\"", "name = \"mine\""));
         write("wrong.toml", &builtin.replace("rate = 2_000", "rote = 2_000\nrate = 0"));
         write("broken.toml", "[scenario");
-        write("runs.toml", "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [1] }");
+        write("runs.toml", "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [[1]] }");
         write("notes.txt", "none");
         let entries = everything(directory.path()).unwrap();
         let of = |name: &str| {
@@ -349,7 +349,7 @@ mod tests {
         for (name, what) in [
             ("wrong.toml", "phase `connection-each`: an open loop needs a `rate` above zero"),
             ("broken.toml", "TOML parse error"),
-            ("runs.toml", "`kills` is a array"),
+            ("runs.toml", "`kills` has a value of type array"),
         ] {
             assert!(of(name).unwrap().error.as_ref().unwrap().contains(what), "{name}");
         }

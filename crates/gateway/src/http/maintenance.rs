@@ -31,7 +31,7 @@ pub(crate) async fn check(
     State(state): State<Arc<HttpState>>,
     session: Session,
 ) -> Result<Response, ApiError> {
-    session.check(Action::Maintain)?;
+    state.hub.check_installation(session.caller(), Action::Maintain)?;
     let permit = state.maintenance_permit()?;
     let (writer, body) = streamed();
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
@@ -102,7 +102,7 @@ pub(crate) async fn backup(
     session: Session,
     request: Request,
 ) -> Result<Response, ApiError> {
-    session.check(Action::Maintain)?;
+    state.hub.check_installation(session.caller(), Action::Maintain)?;
     let body = read_body(request, MAINTENANCE_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
     let have = match body.bytes.is_empty() {
         true => BackupList::default(),
