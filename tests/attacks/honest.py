@@ -15,11 +15,14 @@ class HonestDevice:
         self.device = server.device()
         self.waits_s = []
         self._stop = threading.Event()
+        self._begun = threading.Event()
         self._fault = None
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self):
+        """Returns after the first ack, so that an attack of milliseconds does not end before it."""
         self._thread.start()
+        self._begun.wait(60)
         return self
 
     def __exit__(self, kind, error, trace):
@@ -41,6 +44,8 @@ class HonestDevice:
                     kind, _ = wire.send(packets.publish(b'{"n":1}', identifier)).receive()
                     assert kind == PUBACK
                     self.waits_s.append(time.monotonic() - began)
+                    self._begun.set()
                     time.sleep(0.02)
         except Exception as fault:
             self._fault = fault
+            self._begun.set()

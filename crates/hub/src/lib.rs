@@ -3,6 +3,7 @@
 //! Every door calls this crate and no crate below it. This crate knows devices, rows and durability. It knows no socket, no
 //! packet and no HTTP type.
 
+mod api_keys;
 mod audit;
 mod blocking_append;
 pub mod bulk;

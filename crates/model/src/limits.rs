@@ -198,6 +198,8 @@ pub const BULK_DEVICES_MAX: usize = 1_000_000;
 pub const PAGE_DEVICES_MAX: usize = 100_000;
 /// Most tenants of an installation.
 pub const TENANTS_MAX: usize = 10_000;
+/// Most API keys of a user.
+pub const API_KEYS_PER_USER_MAX: usize = 100;
 /// Longest login name of a user in bytes.
 pub const LOGIN_BYTES_MAX: usize = 255;
 /// Shortest password in characters.

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    bench, config, demo, device, export, import, maintenance, serve, shell, sql, status, table, tenant, tls,
-    tune, user,
+    bench, config, demo, device, export, import, key, maintenance, serve, shell, sql, status, table, tenant,
+    tls, tune, user,
 };
 use crate::{output, program};
 
@@ -47,6 +47,9 @@ enum Command {
     /// Manages users with their roles and passwords, and the key of session tokens
     #[command(subcommand)]
     User(user::UserCommand),
+    /// Adds, lists and deletes API keys, with which programs log in
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Adds, lists and deletes tenants, each with devices, users and tables of its own
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
@@ -81,6 +84,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Status(args) => return status::run(&args),
         Command::Device(command) => device::run(&command),
         Command::User(command) => user::run(&command),
+        Command::Key(command) => key::run(&command),
         Command::Tenant(command) => tenant::run(&command),
         Command::Sql(args) => sql::run(&args),
         Command::Import(args) => import::run(&args),

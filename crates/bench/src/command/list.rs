@@ -336,7 +336,10 @@ mod tests {
         write("mine.toml", &builtin.replace("name = \"http-qps\"", "name = \"mine\""));
         write("wrong.toml", &builtin.replace("rate = 2_000", "rote = 2_000\nrate = 0"));
         write("broken.toml", "[scenario");
-        write("runs.toml", "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [[1]] }");
+        write(
+            "runs.toml",
+            "scenario = 'ledger'\n[[run]]\nname = 'a'\nabout = ''\noptions = { kills = [[1]] }",
+        );
         write("notes.txt", "none");
         let entries = everything(directory.path()).unwrap();
         let of = |name: &str| {

@@ -161,6 +161,10 @@ impl HttpClient {
             head = head.header(name, value);
         }
         let sent = match request.body {
+            // An empty body of a known length. Otherwise the library sends one in chunks, which simple servers do not read.
+            Body::Empty if matches!(request.method, "POST" | "PUT") => {
+                self.run(head.body([].as_slice()), timeout)
+            }
             Body::Empty => self.run(head.body(()), timeout),
             Body::Json(text) => {
                 self.run(head.header("Content-Type", "application/json").body(text.as_bytes()), timeout)

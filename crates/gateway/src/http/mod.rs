@@ -8,6 +8,7 @@
 
 mod admin;
 mod admission;
+mod api_keys;
 mod auth;
 mod bodies;
 mod bulk;

@@ -12,8 +12,8 @@ use axum::routing::{delete, get, post};
 use super::error_response::RefusalLabel;
 use super::state::HttpState;
 use super::{
-    admin, admission, auth, bulk, compression, counted_answers, dashboard, device_api, device_details,
-    devices, maintenance, mqtt_socket, sql, telemetry, tenants, users, websocket,
+    admin, admission, api_keys, auth, bulk, compression, counted_answers, dashboard, device_api,
+    device_details, devices, maintenance, mqtt_socket, sql, telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -46,6 +46,8 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .route("/api/tacho/users/{login}", delete(users::delete))
         .route("/api/tacho/users/{login}/password", post(users::set_password))
         .route("/api/tacho/users/{login}/role", post(users::set_role))
+        .route("/api/tacho/api-keys", get(api_keys::list).post(api_keys::add))
+        .route("/api/tacho/api-keys/{id}", delete(api_keys::delete))
         .route("/api/tacho/tenants", get(tenants::list).post(tenants::add))
         .route("/api/tacho/tenants/{name}", delete(tenants::delete))
         .route("/api/tacho/session-key", post(users::rotate_key))

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use hub::Hub;
 use hub::caller::{Action, Caller, Role};
 use hub::clock::system_now;
-use hub::registry::{Device, RegistryError};
+use hub::registry::{API_KEY_PREFIX, Device, RegistryError};
 use hub::sql::Reader;
 use uuid::Uuid;
 
@@ -21,9 +21,13 @@ use crate::error::ApiError;
 pub(crate) struct Session(Caller);
 
 impl Session {
-    /// The session of a token.
+    /// The session of a session token or an API key.
     pub(crate) fn open(state: &HttpState, token: &str) -> Result<Self, ApiError> {
-        let caller = state.hub.registry().check_session(token, system_now())?;
+        let (registry, now) = (state.hub.registry(), system_now());
+        let caller = match token.starts_with(API_KEY_PREFIX) {
+            true => registry.check_api_key(token, now)?,
+            false => registry.check_session(token, now)?,
+        };
         if caller.role() == Role::Public && !state.options.public_read {
             // The token was issued while public reading was on.
             return Err(no_public_reading());
@@ -76,17 +80,19 @@ impl FromRequestParts<Arc<HttpState>> for Session {
     }
 }
 
-/// The token of `X-Authorization: Bearer <token>` or `Authorization: Bearer <token>`.
+/// The token of `X-Authorization: Bearer <token>` or the key of `X-Authorization: ApiKey <key>`; also in `Authorization`.
 fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
-    const HOW: &str =
-        "send the header `X-Authorization: Bearer <token>`, the token from POST /api/auth/login";
+    const HOW: &str = "send the header `X-Authorization: Bearer <token>`, the token from POST /api/auth/login, \
+                       or `X-Authorization: ApiKey <key>`";
     let header = headers.get("x-authorization").or_else(|| headers.get("authorization"));
     let Some(header) = header else {
         return Err(ApiError::unauthenticated("session", format!("this needs a session; {HOW}")));
     };
     let token = header.to_str().ok().and_then(|text| {
         let (scheme, token) = text.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+        let token = token.trim();
+        let is_key = scheme.eq_ignore_ascii_case("apikey") && token.starts_with(API_KEY_PREFIX);
+        (is_key || scheme.eq_ignore_ascii_case("bearer")).then_some(token)
     });
     let wrong = || ApiError::unauthenticated("session", format!("the header holds no session token; {HOW}"));
     token.ok_or_else(wrong)
@@ -110,6 +116,7 @@ mod tests {
     fn both_headers_carry_a_token() {
         assert_eq!(bearer(&headers("x-authorization", "Bearer abc")).unwrap(), "abc");
         assert_eq!(bearer(&headers("authorization", "bearer  abc")).unwrap(), "abc");
+        assert_eq!(bearer(&headers("x-authorization", "ApiKey tacho_1")).unwrap(), "tacho_1");
     }
 
     #[test]

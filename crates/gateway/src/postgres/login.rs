@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hub::caller::Caller;
+use hub::clock::system_now;
+use hub::registry::API_KEY_PREFIX;
 use hub::sql::Reader;
 use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::startup::{
@@ -157,6 +159,9 @@ async fn authenticate(state: &Arc<PostgresState>, wire: &mut Wire, user: &str) -
     let Message::Password(password) = wire.message().await? else {
         return Err(Ended::Refused(PgError::fatal("08P01", "a password is expected")));
     };
+    if password.starts_with(API_KEY_PREFIX) {
+        return key_reader(state, wire, user, &password);
+    }
     let (hub, login) = (Arc::clone(&state.hub), user.to_owned());
     let address = Some(wire.peer().ip());
     let attempt = hub.logins().begin(address, &login, Instant::now());
@@ -172,6 +177,19 @@ async fn authenticate(state: &Arc<PostgresState>, wire: &mut Wire, user: &str) -
             let message = format!("password authentication failed for user {user:?}");
             Err(Ended::Refused(PgError::fatal("28P01", message)))
         }
+    }
+}
+
+/// The reader of an API key, which a client sends as the password. A key is random and long, so guesses need no slowing down.
+fn key_reader(state: &PostgresState, wire: &Wire, user: &str, key: &str) -> Result<Reader, Ended> {
+    let refused = |message: String| {
+        refusals::login(&state.hub, hub::Door::Postgres, Some(wire.peer()), user);
+        Ended::Refused(PgError::fatal("28P01", message))
+    };
+    match state.hub.registry().check_api_key(key, system_now()) {
+        Ok(caller) if caller.login() == user.to_lowercase() => Ok(caller.into()),
+        Ok(_) => Err(refused(format!("the API key is not one of user {user:?}"))),
+        Err(error) => Err(refused(error.to_string())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::permission::{Action, Forbidden, Refused, Role};
-use crate::registry::User;
+use crate::registry::{ApiKey, User};
 
 /// The party on whose behalf a door calls the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,19 +16,28 @@ pub struct Caller {
     session: Option<UserSession>,
 }
 
-/// A user and the epoch of the user's sessions. A session ends when the user's epoch passes its own.
+/// A user and the epoch of the user's sessions. A session ends when the user's epoch passes its own, and when its API key is
+/// deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UserSession {
     user: Uuid,
     epoch: i64,
+    api_key: Option<Uuid>,
 }
 
 impl Caller {
     /// A user whose credentials were checked.
     pub fn user(user: &User) -> Self {
-        let session = UserSession { user: user.id, epoch: user.session_epoch };
+        let session = UserSession { user: user.id, epoch: user.session_epoch, api_key: None };
         let (tenant, login, role) = (user.tenant, user.login.as_str().into(), user.authority.role());
         Self { tenant, login, role, session: Some(session) }
+    }
+
+    /// A program with an API key of a user. It has the lower of both roles.
+    pub(crate) fn api_key(user: &User, key: &ApiKey) -> Self {
+        let session = UserSession { user: user.id, epoch: user.session_epoch, api_key: Some(key.id) };
+        let role = key.role.min(user.authority.role());
+        Self { role, session: Some(session), ..Self::user(user) }
     }
 
     /// A caller without a login.
@@ -61,9 +70,14 @@ impl Caller {
         self.session.map(|session| session.user)
     }
 
-    /// Whether the caller is a current session of the user.
+    /// The id of the API key that the caller has used.
+    pub(crate) fn api_key_id(&self) -> Option<Uuid> {
+        self.session.and_then(|session| session.api_key)
+    }
+
+    /// Whether the caller is a session of the user in the user's present epoch.
     pub(crate) fn is_of(&self, user: &User) -> bool {
-        self.session == Some(UserSession { user: user.id, epoch: user.session_epoch })
+        self.session.is_some_and(|session| session.user == user.id && session.epoch == user.session_epoch)
     }
 
     /// Whether the caller has the permission.

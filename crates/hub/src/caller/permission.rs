@@ -1,6 +1,7 @@
 //! Roles, and the operations that each role may do.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The role of a caller within a tenant. Each role includes the permissions of the roles before it.
@@ -22,6 +23,16 @@ impl Role {
             Self::Viewer => "viewer",
             Self::Administrator => "administrator",
         }
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let roles = [Self::Viewer, Self::Administrator];
+        let found = roles.into_iter().find(|role| role.name() == name);
+        found.ok_or_else(|| format!("unknown role {name:?}; use viewer or administrator"))
     }
 }
 

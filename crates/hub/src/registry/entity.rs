@@ -96,6 +96,23 @@ pub struct User {
     pub session_epoch: i64,
 }
 
+/// A key with which a program logs in as a user. The secret itself is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// Identity.
+    pub id: Uuid,
+    /// Its user.
+    pub user: Uuid,
+    /// Name, unique for the user.
+    pub name: String,
+    /// The highest role of its sessions. A lower role of the user counts.
+    pub role: Role,
+    /// When it was added; whole milliseconds.
+    pub created_at: Timestamp,
+    /// When it expires; never when it is `None`.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// The type of a device: the table of its rows and the durability of its acks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {

@@ -14,7 +14,7 @@ use store::Durability;
 use uuid::Uuid;
 
 use super::defaults::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE};
-use super::entity::{Authority, Device, Profile, Tenant, User};
+use super::entity::{ApiKey, Authority, Device, Profile, Tenant, User};
 use super::error::RegistryError;
 use super::index::{Account, Index};
 use super::{password, random};
@@ -24,7 +24,8 @@ use crate::namespace::namespace_of;
 const APPLICATION_ID: i32 = 0x5441_4348;
 
 /// `MIGRATIONS[n]` turns version n into n + 1. Released entries never change.
-const MIGRATIONS: &[&str] = &[include_str!("schema_v1.sql"), include_str!("schema_v2.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("schema_v1.sql"), include_str!("schema_v2.sql"), include_str!("schema_v3.sql")];
 
 /// How long to wait for another process that has the file open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -62,6 +63,10 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
         let sql = "SELECT id, tenant, login, authority, password_hash, password_changed_at, session_epoch FROM user";
         for account in rows(connection, sql, account)? {
             index.put_account(account);
+        }
+        let sql = "SELECT id, user, name, role, created_at, expires_at, hash FROM api_key";
+        for (hash, key) in rows(connection, sql, api_key)? {
+            index.put_api_key(hash, key);
         }
         Ok(index)
     };
@@ -199,6 +204,20 @@ pub(super) fn insert_user(
     Ok(())
 }
 
+/// Inserts an API key with the hash of its secret.
+pub(super) fn insert_api_key(
+    transaction: &Transaction<'_>,
+    key: &ApiKey,
+    hash: [u8; 32],
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO api_key (id, user, name, role, created_at, expires_at, hash) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let ApiKey { id, user, name, role, created_at, expires_at } = key;
+    let expires_at = expires_at.map(Timestamp::millis);
+    transaction.execute(sql, (id, user, name, role.name(), created_at.millis(), expires_at, hash))?;
+    Ok(())
+}
+
 /// A new key for session tokens.
 pub(super) fn new_session_secret() -> [u8; 32] {
     random::bytes()
@@ -248,6 +267,16 @@ fn account(row: &Row<'_>) -> rusqlite::Result<Account> {
         session_epoch: row.get(6)?,
     };
     Ok(Account { user: Arc::new(user), password_hash: row.get(4)? })
+}
+
+fn api_key(row: &Row<'_>) -> rusqlite::Result<([u8; 32], Arc<ApiKey>)> {
+    let expires_at = match row.get::<_, Option<i64>>(5)? {
+        Some(_) => Some(time(row, 5)?),
+        None => None,
+    };
+    let (id, user, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let key = ApiKey { id, user, name, role: parsed(row, 3)?, created_at: time(row, 4)?, expires_at };
+    Ok((row.get(6)?, Arc::new(key)))
 }
 
 fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {

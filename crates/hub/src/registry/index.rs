@@ -10,7 +10,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::defaults::DEFAULT_NAME;
-use super::entity::{Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
+use super::entity::{ApiKey, Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
 
 /// A user with the hash of the password.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(super) struct Index {
     /// By login.
     accounts: BTreeMap<String, Arc<Account>>,
     users: HashMap<Uuid, Arc<User>>,
+    /// By the hash of the secret.
+    api_keys: HashMap<[u8; 32], Arc<ApiKey>>,
 }
 
 impl Index {
@@ -46,6 +48,7 @@ impl Index {
         self.profiles.retain(|_, profile| profile.tenant != tenant);
         self.accounts.retain(|_, account| account.user.tenant != tenant);
         self.users.retain(|_, user| user.tenant != tenant);
+        self.api_keys.retain(|_, key| self.users.contains_key(&key.user));
         self.tenants.retain(|known| known.id != tenant);
     }
 
@@ -137,9 +140,26 @@ impl Index {
         self.accounts.values().map(|account| &account.user)
     }
 
+    pub(super) fn api_key(&self, hash: &[u8; 32]) -> Option<&Arc<ApiKey>> {
+        self.api_keys.get(hash)
+    }
+
+    pub(super) fn api_keys(&self) -> impl Iterator<Item = &Arc<ApiKey>> {
+        self.api_keys.values()
+    }
+
+    pub(super) fn put_api_key(&mut self, hash: [u8; 32], key: Arc<ApiKey>) {
+        self.api_keys.insert(hash, key);
+    }
+
+    pub(super) fn remove_api_key(&mut self, id: Uuid) {
+        self.api_keys.retain(|_, key| key.id != id);
+    }
+
     pub(super) fn remove_account(&mut self, login: &str) {
         if let Some(account) = self.accounts.remove(login) {
             self.users.remove(&account.user.id);
+            self.api_keys.retain(|_, key| key.user != account.user.id);
         }
     }
 

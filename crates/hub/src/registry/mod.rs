@@ -11,6 +11,7 @@
 //! Every change waits for the disk, and every operation with a password takes tens of milliseconds of a core. Call both on a
 //! thread that may block.
 
+mod api_keys;
 mod defaults;
 mod devices;
 mod entity;
@@ -30,9 +31,10 @@ mod tenants;
 mod tests;
 mod users;
 
+pub use api_keys::{API_KEY_PREFIX, NewApiKey};
 pub use defaults::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE};
 pub use entity::{
-    Authority, BulkDevices, Device, NewDevice, Page, PageRequest, Profile, Provisioned, Tenant, User,
+    ApiKey, Authority, BulkDevices, Device, NewDevice, Page, PageRequest, Profile, Provisioned, Tenant, User,
 };
 pub use error::RegistryError;
 pub use first_start::{ADMIN_PASSWORD_FILE, FirstStart};

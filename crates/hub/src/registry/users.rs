@@ -188,7 +188,9 @@ impl Registry {
     /// Refuses a caller whose session has ended. Reads only memory.
     pub fn check_caller(&self, caller: &Caller) -> Result<(), TokenError> {
         let Some(id) = caller.user_id() else { return Ok(()) };
-        match self.index.read().user(id).is_some_and(|user| caller.is_of(user)) {
+        let index = self.index.read();
+        let has_key = caller.api_key_id().is_none_or(|id| index.api_keys().any(|key| key.id == id));
+        match has_key && index.user(id).is_some_and(|user| caller.is_of(user)) {
             true => Ok(()),
             false => Err(TokenError::Ended),
         }

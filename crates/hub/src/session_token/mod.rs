@@ -87,7 +87,13 @@ pub enum TokenError {
         "this is the wrong one of the session's two tokens: `token` opens the API, `refreshToken` a new session"
     )]
     WrongKind,
-    /// The user was removed, or has a new password or role.
+    /// No user has the API key.
+    #[error("the API key is unknown; it was deleted, or is not one of this installation")]
+    UnknownKey,
+    /// The API key has expired.
+    #[error("the API key has expired; ask an administrator for another one")]
+    ExpiredKey,
+    /// The user was removed, or has a new password or role; or the API key was deleted.
     #[error("the session has ended because its user was changed; log in again")]
     Ended,
 }

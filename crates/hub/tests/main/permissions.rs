@@ -2,9 +2,9 @@
 
 use hub::Hub;
 use hub::bulk::{BulkError, ExportFormat, ExportRequest, ParquetBounds};
-use hub::caller::{Caller, Forbidden};
+use hub::caller::{Caller, Forbidden, Role};
 use hub::history::TextHeld;
-use hub::registry::{BulkDevices, Device, PageRequest, RegistryError, User};
+use hub::registry::{BulkDevices, Device, NewApiKey, PageRequest, RegistryError, User};
 use hub::{BackupList, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use uuid::Uuid;
@@ -119,6 +119,16 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         }),
         operation("set_authority", Administrator, Unknown, |hub, caller| {
             Ok(hub.set_authority(caller, "eve@example.org", Authority::CustomerUser).map(|_| true)?)
+        }),
+        operation("add_api_key", Administrator, Unknown, |hub, caller| {
+            let (login, role) = ("eve@example.org", Role::Viewer);
+            let new = NewApiKey { login, name: "reports", role, expires_at: None };
+            Ok(hub.add_api_key(caller, new).map(|_| true)?)
+        }),
+        operation("delete_api_key", Administrator, Unknown, |hub, caller| {
+            let eve = hub.registry().user_by_login("eve@example.org").unwrap();
+            let id = hub.registry().api_keys(eve.id)[0].id;
+            Ok(hub.delete_api_key(caller, id).map(|_| true)?)
         }),
         operation("delete_user", Administrator, Unknown, |hub, caller| {
             Ok(hub.delete_user(caller, "eve@example.org").map(|_| true)?)

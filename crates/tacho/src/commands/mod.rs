@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod device;
 pub(crate) mod export;
 pub(crate) mod import;
+pub(crate) mod key;
 pub(crate) mod maintenance;
 pub(crate) mod serve;
 pub(crate) mod shell;

@@ -147,8 +147,13 @@ impl Probe for RedisProbe {
     }
 
     fn start(&mut self) -> Result<Option<Start>, ProbeError> {
-        let mut server = self.client.info("server").map_err(|error| failure(error, &self.target))?;
-        Ok(server.remove("run_id").map(Start::Id))
+        let mut fields = self.client.info("all").map_err(|error| failure(error, &self.target))?;
+        // A server that has started answers INFO at once, and everything else when its data is in memory.
+        if fields.get("loading").is_some_and(|loading| loading == "1") {
+            let reason = "it is loading its data into memory".to_owned();
+            return Err(ProbeError::Connect { target: self.target.clone(), reason });
+        }
+        Ok(fields.remove("run_id").map(Start::Id))
     }
 }
 

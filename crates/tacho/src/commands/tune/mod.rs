@@ -73,10 +73,7 @@ Examples:
   tacho tune postgres://postgres@db:5432 --undo before.json
   tacho tune redis://127.0.0.1:6379 --prove redis-appendfsync --value no --scenario gemini-str32 --set phase.run.duration=10s
   tacho tune mysql://root@127.0.0.1 --prove mysql-flush-log-at-commit --scenario sysbench-oltp-write-only --keep
-  tacho tune redis://127.0.0.1:6379 --prove redis-io-threads --value 2 --scenario gemini-str32 \\
-    --change-command 'sed -i \"s/^io-threads .*/io-threads 2/\" /etc/redis/redis.conf' \\
-    --undo-command 'sed -i \"s/^io-threads .*/io-threads 1/\" /etc/redis/redis.conf' \\
-    --restart-command 'systemctl restart redis'
+  tacho tune redis://127.0.0.1:6379 --prove redis-io-threads --value 2 --scenario gemini-str32 --change-command ./two-threads.sh --undo-command ./one-thread.sh --restart-command 'systemctl restart redis'
   tacho tune chain my-stack.toml")]
 pub(crate) struct TuneArgs {
     /// The machine or server, see Targets below
