@@ -22,9 +22,10 @@ def layer(name, ratio=1.0, **keys):
 
 
 def http(url, name="gateway", **keys):
-    phase = "phase.keep-alive."
+    """The phase is a closed loop without a rate; the search turns it into an open one."""
+    phase = "phase.closed."
     sets = [*GATES, f"{phase}connections=4", f"{phase}warmup=0s", "operation.get.request=GET /healthz"]
-    return layer(name, scenario="http-qps", phase="keep-alive", target=url, set=sets, **QUICK, **keys)
+    return layer(name, scenario="http-qps", phase="closed", target=url, set=sets, **QUICK, **keys)
 
 
 def redis(port):

@@ -28,7 +28,7 @@ pub struct CapacityArgs {
     /// `[slo]`]
     #[arg(long, value_name = "OBJECTIVE")]
     slo: Option<Objective>,
-    /// First rate, operations per second [default: the phase's own rate]
+    /// First rate, operations per second [default: the phase's own rate, or 1000 if it has none]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     start: Option<f64>,
     /// Largest rate to try
@@ -123,7 +123,12 @@ impl CapacityArgs {
         plan.step_s_min = self.step.as_secs_f64();
         plan.steps_max = self.steps_max;
         let is_open = matches!(mix.arrival, Arrival::Poisson | Arrival::Fixed);
-        let sets = if is_open { Vec::new() } else { vec![format!("phase.{name}.arrival=poisson")] };
+        // A closed loop may have no rate, and an open loop needs one. Each step sets its own later.
+        let open = || {
+            let rate = start / scenario.rate_scale();
+            vec![format!("phase.{name}.arrival=poisson"), format!("phase.{name}.rate={rate:?}")]
+        };
+        let sets = if is_open { Vec::new() } else { open() };
         Ok(Begin { plan, sets })
     }
 }
@@ -261,4 +266,41 @@ fn line(number: usize, outcome: &Outcome, slo: &Objective, why: &str) -> String 
         outcome.rate_per_s,
         outcome.quantile_us / 1e3
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> CapacityArgs {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        CapacityArgs::parse_words(&words).unwrap()
+    }
+
+    #[test]
+    fn a_closed_loop_gets_the_first_rate() {
+        for (options, rate) in [("", 1_000.0), ("--start 250", 250.0), ("--set phase.run.rate=40", 40.0)] {
+            let args = args(&format!("sysbench-oltp-insert --slo p99<=50ms {options}"));
+            let (scenario, name) = args.series.load().unwrap();
+            assert_eq!(scenario.phases[1].mixes[0].arrival, Arrival::Closed);
+            let begin = args.begin(&scenario, &name).unwrap();
+            assert_eq!(begin.plan.start_per_s, rate, "{options}");
+            args.check().unwrap();
+            let stepped = Scenario::load("sysbench-oltp-insert", &begin.sets).unwrap();
+            let mix = &stepped.phases[1].mixes[0];
+            assert_eq!((mix.arrival, mix.rate), (Arrival::Poisson, Some(rate)), "{options}");
+        }
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_arrivals() {
+        let args = args(
+            "http-qps --phase keep-alive --slo p99<=50ms --set phase.keep-alive.arrival=fixed --set phase.keep-alive.rate=70",
+        );
+        let (scenario, name) = args.series.load().unwrap();
+        let begin = args.begin(&scenario, &name).unwrap();
+        assert!(begin.sets.is_empty(), "{:?}", begin.sets);
+        assert_eq!(begin.plan.start_per_s, 70.0);
+        args.check().unwrap();
+    }
 }
