@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use wire::http2::{self, Kind, flag, setting, write};
 
 use super::*;
-use crate::protocol::{Answer, AnswerStatus};
 use crate::target::http::{Expect, Request};
 
 const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
@@ -24,6 +23,8 @@ fn driver(operation: Operation, version: Version, close: bool) -> Http {
     let group = GroupConfig {
         connections: 2,
         operations: vec![(0, 1)],
+        order: Order::Random,
+        setup: Vec::new(),
         version,
         window: if close { 1 } else { 8 },
         close,
@@ -211,6 +212,8 @@ fn headers_of_the_connection_are_refused() {
     let group = GroupConfig {
         connections: 1,
         operations: vec![(0, 1)],
+        order: Order::Random,
+        setup: Vec::new(),
         version: Version::One,
         window: 1,
         close: false,
