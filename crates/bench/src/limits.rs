@@ -73,6 +73,14 @@ pub(crate) const HTTP_DATA_BYTES_MAX: usize = 1024 * 1024;
 /// The largest size of the bodies of all requests that a group of connections may have in flight. They stay in memory
 /// until the server accepts them.
 pub(crate) const HTTP_BODIES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// The longest answer whose JSON the HTTP driver reads. Each connection keeps one at a time.
+pub(crate) const HTTP_JSON_BYTES_MAX: usize = 1024 * 1024;
+/// The largest number of variables that the operations of an HTTP scenario extract.
+pub(crate) const HTTP_VARIABLES_MAX: usize = 32;
+/// The longest value of a variable: a token, an identifier. Each connection keeps all variables.
+pub(crate) const HTTP_VARIABLE_BYTES_MAX: usize = 4_096;
+/// The largest number of set-up steps of a connection, which share the time of a handshake.
+pub(crate) const HTTP_SETUP_STEPS_MAX: usize = 32;
 /// The largest number of shards of an index: that of the servers themselves (`es.index.max_number_of_shards`).
 pub(crate) const ES_SHARDS_MAX: u32 = 1_024;
 /// The longest answer of Elasticsearch, in bytes. A bulk request of 100 MiB, the most that a server takes by default, has an

@@ -46,6 +46,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "hbase-scan" = "hbase-scan.toml",
     "http-qps" = "http-qps.toml",
     "http-steps" = "http-steps.toml",
+    "rest-session" = "rest-session.toml",
     "http2-qps" = "http2-qps.toml",
     "es-geonames-bulk" = "es-geonames-bulk.toml",
     "es-geonames-search" = "es-geonames-search.toml",

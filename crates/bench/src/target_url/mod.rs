@@ -95,9 +95,14 @@ impl TargetUrl {
         }
     }
 
+    /// The password of the URL, or that of the environment.
+    pub(crate) fn password(&self) -> Option<String> {
+        self.password.clone().or_else(passwords::target)
+    }
+
     /// User and password as the value of the header `Authorization`; `None` without a user.
     pub(crate) fn basic_login(&self) -> Option<String> {
-        let password = self.password.clone().or_else(passwords::target);
+        let password = self.password();
         let user = self.user.as_deref()?;
         Some(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.unwrap_or_default()))))
     }

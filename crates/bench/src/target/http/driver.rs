@@ -1,9 +1,10 @@
 //! Scenarios of driver `http`.
 //!
 //! `[dataset]`, phases and mixes: `protocol` (`h1`, `h2`), `connection` (`keep-alive`, `close`), `keys`, `distribution`,
-//! `requests`.
+//! `requests`, `order`, `setup`.
 //! `[dataset]` only: `data_bytes`, `data_compressed` and `data_seed` of `__data__`; `nginx_status`, the address of nginx' stub_status, and
-//! `elasticsearch_stats`, that of a node of Elasticsearch or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`.
+//! `elasticsearch_stats`, that of a node of Elasticsearch or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`,
+//! `expect_json`, `expect_present`, `extract`.
 //! `target.url` is http://user:password@host:port/path; the path stands before those of requests.
 
 use std::net::SocketAddr;
@@ -105,7 +106,8 @@ impl HttpDriver {
         }
         let operations = self.scenario.operations.iter().map(|operation| self.operation(operation, close));
         let operations = operations.collect::<std::result::Result<Vec<_>, _>>()?;
-        Http::new(&operations, groups, self.scenario.head.seed)
+        let http = Http::new(&operations, groups, self.scenario.head.seed)?;
+        http.with_login([self.url.user.clone(), self.url.password()])
     }
 
     fn group(&self, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
@@ -113,12 +115,19 @@ impl HttpDriver {
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
         }
+        let class = |name: &String| match self.scenario.operation(name) {
+            Some(_) => Ok(self.scenario.class_of(name)),
+            None => Err(format!("`setup`: there is no operation `{name}`")),
+        };
+        let setup = own.setup.iter().map(class).collect::<std::result::Result<Vec<_>, _>>()?;
         Ok(GroupConfig {
             connections: mix.connections,
             operations: self.scenario.weights(mix),
             version: own.protocol,
             window: mix.window,
             close: own.connection == ConnectionOption::Close,
+            order: own.order,
+            setup,
             requests: own.requests.map(|requests| self.scenario.scaled(requests)),
             keys: (own.keys[0], own.keys[1]),
             distribution: own.distribution,
@@ -134,11 +143,13 @@ impl HttpDriver {
         let own: OperationOptions = operation.options()?;
         let data = self.data;
         own.check_data(data).map_err(|error| format!("{place}: {error}"))?;
+        let json = own.json().map_err(|error| format!("{place}: {error}"))?;
         let (method, path) = own.request.split_once(' ').unwrap_or(("GET", &own.request));
         let mut headers: Vec<(String, String)> = own.headers.into_iter().collect();
         let named = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
         if let Some(login) = self.url.basic_login()
             && !headers.iter().any(named)
+            && !self.logs_in()
         {
             headers.push(("Authorization".to_owned(), login));
         }
@@ -158,8 +169,15 @@ impl HttpDriver {
             StatusOption::One(status) => vec![status],
             StatusOption::Several(statuses) => statuses,
         };
-        let expect = Expect { statuses, bytes: own.expect_bytes, body: own.expect_body, data };
+        let expect = Expect { statuses, bytes: own.expect_bytes, body: own.expect_body, json, data };
         Ok(Operation { request, expect })
+    }
+
+    /// Whether a request logs in with the password of `target.url`. Then no request has it in `Authorization`.
+    fn logs_in(&self) -> bool {
+        let own = |operation: &crate::scenario::Operation| operation.options::<OperationOptions>().ok();
+        let mut bodies = self.scenario.operations.iter().filter_map(own).filter_map(|own| own.body);
+        bodies.any(|body| body.contains("__password__"))
     }
 
     fn nginx(&self) -> Option<Nginx> {

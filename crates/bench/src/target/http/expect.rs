@@ -1,9 +1,12 @@
 //! The expected answer of a request, and its comparison with the actual one.
 
+use super::json::{JsonOptions, JsonRules};
 use super::template::{Data, Text};
+use super::variables::Fill;
+use crate::limits::HTTP_JSON_BYTES_MAX;
 
 /// The expected answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expect {
     /// The accepted statuses.
     pub statuses: Vec<u16>,
@@ -11,18 +14,22 @@ pub struct Expect {
     pub bytes: Option<u64>,
     /// The body; `__key__` in it stands for the key of the request and `__data__` for its data.
     pub body: Option<String>,
+    /// What the JSON of the answer must have, and what the client keeps of it.
+    pub json: JsonOptions,
     /// The data of keys.
     pub data: Data,
 }
 
 /// The expected answer, prepared for comparison.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expected {
     statuses: Vec<u16>,
     bytes: Option<u64>,
     body: Option<Text>,
     /// The body if it is the same for every key.
     fixed: Option<Vec<u8>>,
+    /// `None` if nobody needs the JSON: then no answer is kept or parsed.
+    pub(super) json: Option<JsonRules>,
 }
 
 /// The part of an answer that has arrived.
@@ -32,31 +39,41 @@ pub(crate) struct Seen {
     /// The bytes of the body so far.
     pub(crate) bytes: u64,
     differs: bool,
-    /// The expected body if it depends on the key.
+    /// The expected body if it depends on key or variables.
     keyed: Option<Vec<u8>>,
+    /// The body if its JSON is needed, at most [`HTTP_JSON_BYTES_MAX`].
+    kept: Vec<u8>,
 }
 
 impl Expected {
-    pub(crate) fn new(expect: &Expect) -> Self {
-        let body = expect.body.as_deref().map(|body| Text::parse(body, expect.data));
+    pub(crate) fn new(expect: &Expect, names: &[String]) -> Result<Self, String> {
+        let body = expect.body.as_deref().map(|body| Text::parse(body, expect.data, names));
         let fixed = expect.body.as_ref().filter(|_| body.as_ref().is_some_and(|text| !text.is_keyed()));
-        Self {
+        let json = (!expect.json.is_empty()).then(|| JsonRules::new(&expect.json, expect.data, names));
+        Ok(Self {
             statuses: expect.statuses.clone(),
             bytes: expect.bytes,
             fixed: fixed.map(|text| text.as_bytes().to_vec()),
             body: body.filter(Text::is_keyed),
-        }
+            json: json.transpose()?,
+        })
     }
 
-    /// Starts an answer to a request with this key.
+    /// The variables in the expected body and JSON.
+    pub(super) fn variables(&self) -> Vec<usize> {
+        let body = self.body.iter().flat_map(Text::variables);
+        body.chain(self.json.iter().flat_map(JsonRules::variables)).collect()
+    }
+
+    /// Starts an answer to a request with these values.
     #[inline]
-    pub(crate) fn begin(&self, status: u16, key: u64) -> Seen {
+    pub(crate) fn begin(&self, status: u16, fill: Fill<'_>) -> Seen {
         let keyed = self.body.as_ref().map(|text| {
             let mut body = Vec::new();
-            text.append(&mut body, key);
+            text.append(&mut body, fill);
             body
         });
-        Seen { status, bytes: 0, differs: false, keyed }
+        Seen { status, bytes: 0, differs: false, keyed, kept: Vec::new() }
     }
 
     /// Compares a part of the body.
@@ -66,7 +83,25 @@ impl Expected {
             let from = usize::try_from(seen.bytes).unwrap_or(usize::MAX);
             seen.differs |= body.get(from..from.saturating_add(part.len())) != Some(part);
         }
+        if self.json.is_some() && seen.kept.len() + part.len() <= HTTP_JSON_BYTES_MAX {
+            seen.kept.extend_from_slice(part);
+        }
         seen.bytes += part.len() as u64;
+    }
+
+    /// Checks a complete answer and keeps the values that it extracts; without them their variables have no value.
+    #[inline]
+    pub(super) fn judge(&self, seen: &Seen, key: u64, variables: &mut [String]) -> Result<(), String> {
+        let wrong = self.wrong(seen);
+        let Some(json) = &self.json else { return wrong.map_or(Ok(()), Err) };
+        json.clear(variables);
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        if seen.bytes != seen.kept.len() as u64 {
+            return Err(format!("an answer longer than the {HTTP_JSON_BYTES_MAX} bytes whose JSON is read"));
+        }
+        json.apply(&seen.kept, key, variables)
     }
 
     /// The difference of a complete answer from the expected one; `None` if they agree.
@@ -93,8 +128,8 @@ mod tests {
     use super::*;
 
     fn status(expect: &Expect, status: u16, parts: &[&[u8]]) -> Option<String> {
-        let expected = Expected::new(expect);
-        let mut seen = expected.begin(status, 12);
+        let expected = Expected::new(expect, &[]).unwrap();
+        let mut seen = expected.begin(status, Fill { key: 12, variables: &[] });
         parts.iter().for_each(|part| expected.take(&mut seen, part));
         expected.wrong(&seen)
     }
@@ -122,7 +157,7 @@ mod tests {
         let data = Data { seed: 3, bytes: 300, ..Data::default() };
         let stored = |key| {
             let mut out = Vec::new();
-            Text::parse("<__data__>", data).append(&mut out, key);
+            Text::parse("<__data__>", data, &[]).append(&mut out, Fill { key, variables: &[] });
             out
         };
         let expect =

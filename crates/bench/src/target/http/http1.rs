@@ -54,9 +54,10 @@ impl Http1Connection {
         &mut self,
         prepared: &PreparedRequest,
         request: SentRequest,
+        variables: &[String],
         out: &mut Vec<u8>,
     ) -> Answer {
-        prepared.http1.append(out, request.key);
+        prepared.http1.append(out, request.fill(variables));
         self.in_flight.push_back(request);
         Answer::InOrder
     }
@@ -66,6 +67,7 @@ impl Http1Connection {
         &mut self,
         operations: &[PreparedRequest],
         bytes: &[u8],
+        variables: &mut [String],
         again: &mut VecDeque<SentRequest>,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
@@ -80,7 +82,7 @@ impl Http1Connection {
             received.used += used;
             match piece {
                 Piece::Head(head) => {
-                    let seen = prepared.expected.begin(head.status, request.key);
+                    let seen = prepared.expected.begin(head.status, request.fill(variables));
                     self.current = Some(Current { seen, head, bytes: used as u64 });
                 }
                 Piece::Body(part) => {
@@ -90,7 +92,7 @@ impl Http1Connection {
                     }
                 }
                 Piece::End => {
-                    received.over = self.end(prepared, used, done);
+                    received.over = self.end(prepared, used, variables, done);
                     if received.over {
                         again.extend(self.in_flight.drain(..));
                         break;
@@ -107,25 +109,27 @@ impl Http1Connection {
         &mut self,
         prepared: &PreparedRequest,
         used: usize,
+        variables: &mut [String],
         done: &mut impl FnMut(Completion<'_>),
     ) -> bool {
         let Some(current) = self.current.take() else { return false };
-        self.in_flight.pop_front();
+        let Some(request) = self.in_flight.pop_front() else { return false };
         self.answered += 1;
-        prepared.judge(&current.seen, Answer::InOrder, current.bytes + used as u64, done);
+        prepared.judge(&current.seen, request, variables, Answer::InOrder, current.bytes + used as u64, done);
         self.close || !current.head.keeps_open
     }
 
     pub(super) fn closed(
         &mut self,
         operations: &[PreparedRequest],
+        variables: &mut [String],
         again: &mut VecDeque<SentRequest>,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<(), String> {
         if self.answers.closed().map_err(|error| error.to_string())?
             && let Some(request) = self.in_flight.front()
         {
-            self.end(&operations[usize::from(request.class)], 0, done);
+            self.end(&operations[usize::from(request.class)], 0, variables, done);
         }
         // A server may close an idle connection while a request is on its way, and a client then repeats the request
         // (RFC 9112, 9.3.1). A server that answered nothing on this connection gets no repetition, because that would

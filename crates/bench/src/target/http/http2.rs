@@ -113,12 +113,12 @@ impl Http2Connection {
         let header_at = out.len();
         write::header(out, 0, Kind::Headers, flags, number);
         let block_at = out.len();
-        prepared.http2.append_head(out, request.key);
+        prepared.http2.append_head(out, request.fill(&[]));
         let length = ((out.len() - block_at) as u32).to_be_bytes();
         out[header_at..header_at + 3].copy_from_slice(&length[1..]);
         let mut unsent = Vec::new();
         if let Some(body) = body {
-            Text::append(body, &mut unsent, request.key);
+            Text::append(body, &mut unsent, request.fill(&[]));
         }
         self.streams.push_back(Stream {
             number,
@@ -225,7 +225,7 @@ impl Http2Connection {
                     let status = hpack::status(frame.content().map_err(said)?).map_err(said)?;
                     let expected = &operations[usize::from(stream.request.class)].expected;
                     // An interim answer does not count.
-                    stream.seen = (status >= 200).then(|| expected.begin(status, stream.request.key));
+                    stream.seen = (status >= 200).then(|| expected.begin(status, stream.request.fill(&[])));
                 }
                 if !frame.has(flag::END_HEADERS) {
                     self.continued = Some((frame.stream, frame.has(flag::END_STREAM)));
@@ -308,7 +308,7 @@ impl Http2Connection {
             return Err("no HTTP/2: a stream ends without a status".to_owned());
         };
         let prepared = &operations[usize::from(stream.request.class)];
-        prepared.judge(seen, Answer::Key(stream.number), stream.bytes, done);
+        prepared.judge(seen, stream.request, &mut [], Answer::Key(stream.number), stream.bytes, done);
         Ok(true)
     }
 

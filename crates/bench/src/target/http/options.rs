@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Table;
 
-use super::{Data, Version, has_data, has_key};
+use super::{Data, JsonExpect, JsonOptions, Order, Version, has_data, has_key};
 use crate::dataset::{Alphabet, Content, Distribution};
 use crate::limits::HTTP_DATA_BYTES_MAX;
 use crate::scenario::{Mix, typed};
@@ -22,13 +22,57 @@ pub(super) struct OperationOptions {
     pub(super) status: StatusOption,
     pub(super) expect_bytes: Option<u64>,
     pub(super) expect_body: Option<String>,
+    #[serde(default)]
+    expect_json: BTreeMap<String, JsonValueOption>,
+    #[serde(default)]
+    expect_present: Vec<String>,
+    #[serde(default)]
+    extract: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "a value of `expect_json` is a text, a number, true or false")]
+enum JsonValueOption {
+    Boolean(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl JsonValueOption {
+    fn expected(&self) -> std::result::Result<JsonExpect, String> {
+        Ok(match self {
+            Self::Boolean(value) => JsonExpect::Boolean(*value),
+            Self::Integer(value) => JsonExpect::Number((*value).into()),
+            Self::Float(value) => JsonExpect::Number(
+                serde_json::Number::from_f64(*value)
+                    .ok_or_else(|| format!("`expect_json`: JSON has no {value}"))?,
+            ),
+            Self::Text(text) => JsonExpect::Text(text.clone()),
+        })
+    }
 }
 
 impl OperationOptions {
+    /// The keys about JSON.
+    pub(super) fn json(&self) -> std::result::Result<JsonOptions, String> {
+        let mut expect: Vec<(String, JsonExpect)> =
+            self.expect_present.iter().map(|pointer| (pointer.clone(), JsonExpect::Present)).collect();
+        for (pointer, value) in &self.expect_json {
+            expect.push((pointer.clone(), value.expected()?));
+        }
+        let extract = self.extract.iter().map(|(name, pointer)| (name.clone(), pointer.clone())).collect();
+        Ok(JsonOptions { expect, extract })
+    }
+
     /// Refuses a combination for which a reader could not know the data.
     pub(super) fn check_data(&self, data: Data) -> std::result::Result<(), String> {
-        let texts = [self.body.as_deref(), self.expect_body.as_deref()];
-        if !texts.into_iter().flatten().any(has_data) {
+        let json = self.expect_json.values().filter_map(|value| match value {
+            JsonValueOption::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let mut texts = [self.body.as_deref(), self.expect_body.as_deref()].into_iter().flatten().chain(json);
+        if !texts.any(has_data) {
             return Ok(());
         }
         if data.bytes == 0 {
@@ -105,6 +149,10 @@ pub(super) struct GroupOptions {
     #[serde(default = "uniform")]
     pub(super) distribution: Distribution,
     pub(super) requests: Option<u64>,
+    #[serde(default = "at_random")]
+    pub(super) order: Order,
+    #[serde(default)]
+    pub(super) setup: Vec<String>,
 }
 
 /// Keys that only `[dataset]` may have, with the reason.
@@ -145,6 +193,10 @@ fn of_all_phases(dataset: &Table) -> Table {
 pub(super) enum ConnectionOption {
     KeepAlive,
     Close,
+}
+
+fn at_random() -> Order {
+    Order::Random
 }
 
 fn h1() -> Version {

@@ -5,7 +5,9 @@ use wire::http2::hpack::{self, entry};
 use wire::http2::limits::FRAME_BYTES_MAX;
 use wire::resp::write::{decimal, decimal_digits};
 
+use super::variables::Fill;
 use crate::dataset::{Alphabet, Content, Random};
+use crate::limits::HTTP_VARIABLE_BYTES_MAX;
 
 /// The place of a key.
 const KEY: &str = "__key__";
@@ -44,9 +46,11 @@ enum Part {
     Fixed(Vec<u8>),
     Key,
     Data,
+    /// The variable of this index.
+    Variable(usize),
 }
 
-/// A text with places for a key and its data.
+/// A text with places for a key, its data and variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Text {
     parts: Vec<Part>,
@@ -54,44 +58,67 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    pub(crate) fn parse(text: &str, data: Data) -> Self {
+    /// Finds the places of the key, its data and the named variables.
+    pub(crate) fn parse(text: &str, data: Data, names: &[String]) -> Self {
+        let variables =
+            names.iter().enumerate().map(|(index, name)| (format!("__{name}__"), Part::Variable(index)));
+        let known = [(KEY.to_owned(), Part::Key), (DATA.to_owned(), Part::Data)];
+        let places: Vec<(String, Part)> = known.into_iter().chain(variables).collect();
         let mut parts = Vec::new();
-        for (number, between) in text.split(KEY).enumerate() {
-            if number > 0 {
-                parts.push(Part::Key);
-            }
-            for (number, fixed) in between.split(DATA).enumerate() {
-                if number > 0 {
-                    parts.push(Part::Data);
-                }
-                parts.push(Part::Fixed(fixed.as_bytes().to_vec()));
-            }
+        let mut rest = text;
+        loop {
+            let found = places.iter().filter_map(|(place, part)| Some((rest.find(place)?, place, part)));
+            let Some((at, place, part)) = found.min_by_key(|(at, ..)| *at) else { break };
+            parts.extend([Part::Fixed(rest.as_bytes()[..at].to_vec()), part.clone()]);
+            rest = &rest[at + place.len()..];
         }
+        parts.push(Part::Fixed(rest.as_bytes().to_vec()));
         Self { parts, data }
     }
 
-    /// Whether the text depends on the key.
+    /// The indexes of the variables in it.
+    pub(crate) fn variables(&self) -> Vec<usize> {
+        let index = |part: &Part| match part {
+            Part::Variable(index) => Some(*index),
+            _ => None,
+        };
+        self.parts.iter().filter_map(index).collect()
+    }
+
+    /// Whether it has a place for the key or its data.
+    pub(crate) fn has_key(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Key | Part::Data))
+    }
+
+    /// An upper bound of its length.
+    pub(crate) fn len_max(&self) -> usize {
+        self.len(Fill { key: u64::MAX, variables: &[] }) + self.variables().len() * HTTP_VARIABLE_BYTES_MAX
+    }
+
+    /// Whether the text depends on the key or on variables.
     pub(crate) fn is_keyed(&self) -> bool {
         self.parts.iter().any(|part| !matches!(part, Part::Fixed(_)))
     }
 
-    /// The length with this key.
-    pub(crate) fn len(&self, key: u64) -> usize {
+    /// The length with these values.
+    pub(crate) fn len(&self, fill: Fill<'_>) -> usize {
         let of_part = |part: &Part| match part {
             Part::Fixed(fixed) => fixed.len(),
-            Part::Key => decimal_digits(key),
+            Part::Key => decimal_digits(fill.key),
             Part::Data => self.data.bytes,
+            Part::Variable(index) => fill.variable(*index).len(),
         };
         self.parts.iter().map(of_part).sum()
     }
 
     #[inline]
-    pub(crate) fn append(&self, out: &mut Vec<u8>, key: u64) {
+    pub(crate) fn append(&self, out: &mut Vec<u8>, fill: Fill<'_>) {
         for part in &self.parts {
             match part {
                 Part::Fixed(fixed) => out.extend_from_slice(fixed),
-                Part::Key => decimal(out, key),
-                Part::Data => self.data.append(out, key),
+                Part::Key => decimal(out, fill.key),
+                Part::Data => self.data.append(out, fill.key),
+                Part::Variable(index) => out.extend_from_slice(fill.variable(*index).as_bytes()),
             }
         }
     }
@@ -177,7 +204,7 @@ pub(crate) struct Http1Template {
 }
 
 impl Http1Template {
-    pub(crate) fn new(request: &Request) -> Self {
+    pub(crate) fn new(request: &Request, names: &[String]) -> Self {
         let mut head = Vec::new();
         http1::write::start(&mut head, &request.method, &request.target);
         if !request.has("host") {
@@ -189,11 +216,11 @@ impl Http1Template {
         if request.close {
             http1::write::header(&mut head, "Connection", "close");
         }
-        let body = request.body.as_deref().map(|body| Text::parse(body, request.data));
+        let body = request.body.as_deref().map(|body| Text::parse(body, request.data, names));
         let behind = match &body {
             None => String::new(),
             Some(text) if text.is_keyed() => "Content-Length: ".to_owned(),
-            Some(text) => format!("Content-Length: {}\r\n", text.len(0)),
+            Some(text) => format!("Content-Length: {}\r\n", text.len(Fill { key: 0, variables: &[] })),
         };
         head.extend_from_slice(behind.as_bytes());
         let keyed = body.filter(Text::is_keyed);
@@ -201,16 +228,16 @@ impl Http1Template {
             http1::write::end(&mut head);
             head.extend_from_slice(request.body.as_deref().unwrap_or_default().as_bytes());
         }
-        Self { head: Text::parse(&String::from_utf8_lossy(&head), request.data), body: keyed }
+        Self { head: Text::parse(&String::from_utf8_lossy(&head), request.data, names), body: keyed }
     }
 
     #[inline]
-    pub(crate) fn append(&self, out: &mut Vec<u8>, key: u64) {
-        self.head.append(out, key);
+    pub(crate) fn append(&self, out: &mut Vec<u8>, fill: Fill<'_>) {
+        self.head.append(out, fill);
         if let Some(body) = &self.body {
-            decimal(out, body.len(key) as u64);
+            decimal(out, body.len(fill) as u64);
             out.extend_from_slice(b"\r\n\r\n");
-            body.append(out, key);
+            body.append(out, fill);
         }
     }
 }
@@ -225,7 +252,7 @@ pub(crate) struct Http2Template {
 }
 
 impl Http2Template {
-    pub(crate) fn new(request: &Request) -> Result<Self, String> {
+    pub(crate) fn new(request: &Request, names: &[String]) -> Result<Self, String> {
         let mut before = Vec::new();
         match request.method.as_str() {
             "GET" => hpack::indexed(&mut before, entry::GET),
@@ -243,9 +270,9 @@ impl Http2Template {
                 hpack::literal(&mut behind, name.as_bytes(), value.as_bytes());
             }
         }
-        let body = request.body.as_deref().map(|body| Text::parse(body, request.data));
-        let two = Self { before, path: Text::parse(&request.target, request.data), behind, body };
-        if two.head_len(u64::MAX) > FRAME_BYTES_MAX {
+        let body = request.body.as_deref().map(|body| Text::parse(body, request.data, names));
+        let two = Self { before, path: Text::parse(&request.target, request.data, names), behind, body };
+        if two.head_len() > FRAME_BYTES_MAX {
             return Err(format!(
                 "path and headers of a request are more than the {FRAME_BYTES_MAX} bytes of a frame"
             ));
@@ -254,20 +281,20 @@ impl Http2Template {
     }
 
     /// An upper bound for the length of [`Self::append_head`].
-    fn head_len(&self, key: u64) -> usize {
+    fn head_len(&self) -> usize {
         const INTEGERS: usize = 32;
-        self.before.len() + self.path.len(key) + self.behind.len() + INTEGERS
+        self.before.len() + self.path.len_max() + self.behind.len() + INTEGERS
     }
 
     /// Appends the block of headers.
-    pub(crate) fn append_head(&self, out: &mut Vec<u8>, key: u64) {
+    pub(crate) fn append_head(&self, out: &mut Vec<u8>, fill: Fill<'_>) {
         out.extend_from_slice(&self.before);
-        hpack::named_start(out, entry::PATH, self.path.len(key));
-        self.path.append(out, key);
+        hpack::named_start(out, entry::PATH, self.path.len(fill));
+        self.path.append(out, fill);
         out.extend_from_slice(&self.behind);
         if let Some(body) = &self.body {
             let mut digits = Vec::new();
-            decimal(&mut digits, body.len(key) as u64);
+            decimal(&mut digits, body.len(fill) as u64);
             hpack::named(out, entry::CONTENT_LENGTH, &digits);
         }
     }
@@ -292,7 +319,7 @@ mod tests {
 
     fn one(request: &Request, key: u64) -> String {
         let mut out = Vec::new();
-        Http1Template::new(request).append(&mut out, key);
+        Http1Template::new(request, &[]).append(&mut out, Fill { key, variables: &[] });
         String::from_utf8(out).unwrap()
     }
 
@@ -354,15 +381,15 @@ mod tests {
 
     #[test]
     fn heads_of_http2_have_the_fields_of_the_request() {
-        let two = Http2Template::new(&request("GET /a__key__", None)).unwrap();
+        let two = Http2Template::new(&request("GET /a__key__", None), &[]).unwrap();
         let mut out = Vec::new();
-        two.append_head(&mut out, 7);
+        two.append_head(&mut out, Fill { key: 7, variables: &[] });
         assert_eq!(out, b"\x82\x86\x01\x03h:1\x04\x03/a7\x00\x06accept\x03*/*");
-        let two = Http2Template::new(&request("DELETE /", Some("__key__"))).unwrap();
+        let two = Http2Template::new(&request("DELETE /", Some("__key__")), &[]).unwrap();
         out.clear();
-        two.append_head(&mut out, 10);
+        two.append_head(&mut out, Fill { key: 10, variables: &[] });
         assert_eq!(out, b"\x02\x06DELETE\x86\x01\x03h:1\x04\x01/\x00\x06accept\x03*/*\x0f\x0d\x012");
         let long = Request { target: format!("/{}", "a".repeat(20_000)), ..request("GET /", None) };
-        assert!(Http2Template::new(&long).unwrap_err().contains("16384"));
+        assert!(Http2Template::new(&long, &[]).unwrap_err().contains("16384"));
     }
 }

@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use wire::http2::{self, Kind, flag, setting, write};
 
 use super::*;
-use crate::protocol::{Answer, AnswerStatus};
-use crate::target::http::{Expect, Request};
+use crate::target::http::{Expect, JsonExpect, JsonOptions, Request};
 
 const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
 
@@ -24,6 +23,8 @@ fn driver(operation: Operation, version: Version, close: bool) -> Http {
     let group = GroupConfig {
         connections: 2,
         operations: vec![(0, 1)],
+        order: Order::Random,
+        setup: Vec::new(),
         version,
         window: if close { 1 } else { 8 },
         close,
@@ -211,6 +212,8 @@ fn headers_of_the_connection_are_refused() {
     let group = GroupConfig {
         connections: 1,
         operations: vec![(0, 1)],
+        order: Order::Random,
+        setup: Vec::new(),
         version: Version::One,
         window: 1,
         close: false,
@@ -357,4 +360,91 @@ proptest! {
         let _ = client.receive(&bytes);
         let _ = client.closed();
     }
+}
+
+/// A client that logs in, then creates and reads in turns.
+fn rest(window: usize) -> Result<Http, String> {
+    let json = |extract: &[(&str, &str)], expect: &[(&str, &str)]| Expect {
+        json: JsonOptions {
+            extract: extract.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect(),
+            expect: expect
+                .iter()
+                .map(|(a, b)| ((*a).to_owned(), JsonExpect::Text((*b).to_owned())))
+                .collect(),
+        },
+        ..ok()
+    };
+    let mut create = operation("POST /items", json(&[("id", "/id")], &[]));
+    create.request.headers = vec![("Token".to_owned(), "__token__".to_owned())];
+    create.request.body = Some("[__key__,__client__]".to_owned());
+    let login = operation("GET /login", json(&[("token", "/t")], &[]));
+    let read = operation("GET /items/__id__", json(&[], &[("/id", "__id__"), ("/n", "__key__")]));
+    let group = GroupConfig {
+        connections: 1,
+        operations: vec![(1, 1), (2, 1)],
+        order: Order::Listed,
+        setup: vec![0],
+        version: Version::One,
+        window,
+        close: false,
+        requests: Some(4),
+        keys: (7, 7),
+        distribution: Distribution::Uniform,
+    };
+    Http::new(&[login, create, read], vec![group], 1)
+}
+
+fn answer(body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+#[test]
+fn a_session_logs_in_once_and_uses_the_values_of_its_answers() {
+    let driver = rest(1).unwrap();
+    let mut client = Client::new(&driver);
+    assert!(!client.ready && client.out.starts_with(b"GET /login HTTP/1.1\r\n"));
+    client.receive_cut(&answer(r#"{"t":"secret"}"#), &[5]);
+    assert!(client.ready && client.ended.is_empty(), "set-up is no load");
+    client.out.clear();
+    client.start(1);
+    let sent = String::from_utf8(client.out.clone()).unwrap();
+    assert!(sent.contains("Token: secret\r\nContent-Length: 5\r\n\r\n[7,0]"), "{sent}");
+    client.receive(&answer(r#"{"id":12}"#)).unwrap();
+    client.reopen();
+    assert!(client.ready && client.out.is_empty(), "a new connection of a client keeps its variables");
+    client.start(1);
+    assert!(client.out.starts_with(b"GET /items/12 HTTP/1.1\r\n"));
+    client.receive(&answer(r#"{"id":"12","n":7}"#)).unwrap();
+    assert_eq!(client.ended, [(Answer::InOrder, None), (Answer::InOrder, None)]);
+}
+
+#[test]
+fn a_wrong_answer_takes_the_value_away_and_fails_what_needs_it() {
+    let driver = rest(1).unwrap();
+    let long = format!(r#"{{"id":1,"x":"{}"}}"#, "x".repeat(crate::limits::HTTP_JSON_BYTES_MAX));
+    for (body, error) in
+        [("{", "no JSON"), ("{}", "no value at `/id`"), (&long, "longer than the 1048576 bytes")]
+    {
+        let mut client = Client::new(&driver);
+        client.receive(&answer(r#"{"t":"secret"}"#)).unwrap();
+        client.start(1);
+        client.receive(&answer(body)).unwrap();
+        client.start(1);
+        client.receive(&answer(r#"{"id":"","n":7}"#)).unwrap();
+        let failures: Vec<&str> = client.ended.iter().filter_map(|(_, failure)| failure.as_deref()).collect();
+        assert!(failures[0].contains(error), "{failures:?}");
+        assert!(failures[1].contains("without the value"), "{failures:?}");
+    }
+}
+
+#[test]
+fn a_set_up_step_that_fails_fails_its_connection() {
+    let driver = rest(1).unwrap();
+    let mut client = Client::new(&driver);
+    let error = client.receive(&answer("{}")).unwrap_err();
+    assert_eq!(error, "set-up step `GET /login`: JSON: no value at `/t`");
+    client.reopen();
+    assert!(!client.ready && client.out.starts_with(b"GET /login"), "the next connection begins again");
+    assert!(client.closed().unwrap_err().contains("set-up step"));
+    assert!(rest(2).unwrap_err().contains("`window` is 2"));
 }

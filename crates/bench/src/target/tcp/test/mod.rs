@@ -9,7 +9,7 @@ use crate::engine::{AfterReopen, Close, Connect, FailureRule, Load, ReopenTrigge
 use crate::limits::{HANDSHAKE_TIMEOUT_S, PROBES_PER_S_MAX, SUSTAINED_FAILURES, SUSTAINED_LAST};
 use crate::scenario::{Arrival, Phase, Scenario, duration, typed};
 use crate::schedule::Arrivals;
-use crate::target::http::{Expect, GroupConfig, Http, Operation, Request, Version};
+use crate::target::http::{Expect, GroupConfig, Http, Operation, Order, Request, Version};
 use crate::target::tcp::addresses::Sources;
 use crate::target::tcp::ports::PortDemand;
 use crate::target::tcp::{Application, Config};
@@ -302,6 +302,8 @@ impl Test {
         let group = GroupConfig {
             connections: self.connections,
             operations: vec![(scenario.class_of(REQUEST), 1)],
+            order: Order::Random,
+            setup: Vec::new(),
             version: Version::One,
             window: 1,
             close: false,
