@@ -159,8 +159,7 @@ fn columns_of(columns: &TableColumns, table: &TableName, keys: &[String]) -> Res
     let width = columns.schema().fields().len();
     let mut found = Vec::new();
     for key in keys {
-        let is_of_key =
-            |index: &usize| matches!(columns.column(*index), Some(Column::Field(field)) if *field.key == **key);
+        let is_of_key = |index: &usize| matches!(columns.column(*index), Some(Column::Field(field)) if *field.key == **key);
         let before = found.len();
         found.extend((0..width).filter(is_of_key));
         if found.len() == before {
