@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    bench, config, demo, device, export, import, maintenance, serve, shell, sql, status, table, tenant, tls,
-    tune, user,
+    bench, config, delete, demo, device, export, import, maintenance, serve, shell, sql, status, table,
+    tenant, tls, tune, user,
 };
 use crate::{output, program};
 
