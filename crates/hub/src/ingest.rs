@@ -74,8 +74,7 @@ impl Hub {
         letter: DeadLetter<'_>,
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
-        let table = own_table(&device.profile.table.namespace(), DEAD_LETTER_TABLE);
-        let series = self.store.series(&SeriesKey::device(&table, &device.name)?)?;
+        let series = self.letters_of(device)?;
         let mut row = batch.builder();
         row.field("door", ValueRef::String(letter.door));
         row.field("topic", ValueRef::String(letter.topic));
@@ -88,6 +87,12 @@ impl Hub {
         row.row(series, self.clock.next());
         row.finish();
         Ok(())
+    }
+
+    /// The series of the dead letters of a device.
+    pub(crate) fn letters_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
+        let table = own_table(&device.profile.table.namespace(), DEAD_LETTER_TABLE);
+        self.store.series(&SeriesKey::device(&table, &device.name)?)
     }
 
     /// The bounds on payloads of one device: the general bounds and the retention of its table.

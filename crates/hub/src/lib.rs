@@ -11,6 +11,7 @@ pub mod caller;
 pub mod clock;
 pub mod csv;
 mod dead_letter;
+mod deletion;
 mod devices;
 mod error;
 mod fan_out;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use model::{Batch, FieldType, Timestamp, ValueRef};
+use model::{Batch, FieldType, SeriesId, Timestamp, ValueRef};
 use store::{Blame, Durability, Sequence, StoreError};
 
 use crate::dead_letter::DeadLetter;
@@ -56,14 +56,34 @@ impl Hub {
         batch: &Batch,
         durability: Durability,
     ) -> Result<Kept, StoreError> {
+        match self.ingest_resolved(message, batch, durability) {
+            Err(StoreError::UnknownSeries(_)) => {
+                // The series was deleted after the door looked it up.
+                let moved = moved_to(batch, self.series_of(message.device)?);
+                self.ingest_resolved(message, &moved, durability)
+            }
+            done => done,
+        }
+    }
+
+    /// Like [`ingest_message`](Self::ingest_message), but returns the error if a series is unknown.
+    fn ingest_resolved(
+        &self,
+        message: &Message<'_>,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<Kept, StoreError> {
+        let is_final = |error: &StoreError| {
+            error.blame() != Blame::Caller || matches!(error, StoreError::UnknownSeries(_))
+        };
         let error = match self.ingest(batch, durability) {
             Ok(sequence) => return Ok(Kept { sequence, refusal: None }),
-            Err(error) if error.blame() == Blame::Caller => error,
-            Err(error) => return Err(error),
+            Err(error) if is_final(&error) => return Err(error),
+            Err(error) => error,
         };
         match self.ingest_allowed(message, batch, durability) {
             Ok(Some(kept)) => return Ok(kept),
-            Err(other) if other.blame() != Blame::Caller => return Err(other),
+            Err(other) if is_final(&other) => return Err(other),
             // The columns are not the reason, or the store refuses the other keys too.
             Ok(None) | Err(_) => {}
         }
@@ -84,7 +104,26 @@ impl Hub {
     ) -> Result<Sequence, StoreError> {
         let mut batch = Batch::new();
         self.add_dead_letter(message.device, message.letter(reason, message.payload), &mut batch)?;
-        self.ingest(&batch, durability)
+        self.ingest_letters(message.device, &batch, durability)
+    }
+
+    /// Appends dead letters of one device ([`add_dead_letter`](Self::add_dead_letter)), also if the series of its dead letters was
+    /// deleted meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`ingest`](Self::ingest).
+    pub fn ingest_letters(
+        &self,
+        device: &Device,
+        batch: &Batch,
+        durability: Durability,
+    ) -> Result<Sequence, StoreError> {
+        match self.ingest(batch, durability) {
+            Err(StoreError::UnknownSeries(_)) => {
+                self.ingest(&moved_to(batch, self.letters_of(device)?), durability)
+            }
+            done => done,
+        }
     }
 
     /// Like [`ingest_message`](Self::ingest_message), and waits for durability. Waits for a busy store for at most
@@ -142,6 +181,18 @@ impl<'a> Message<'a> {
     }
 }
 
+/// The rows of a batch in another series.
+fn moved_to(batch: &Batch, series: SeriesId) -> Batch {
+    let mut moved = Batch::new();
+    let mut builder = moved.builder();
+    for row in batch.rows() {
+        row.fields().for_each(|field| builder.field(field.key, field.value));
+        builder.row(series, row.ts());
+    }
+    builder.finish();
+    moved
+}
+
 /// Splits a batch: the rows without the refused keys, and the refused keys as a payload that a device could send. A row
 /// without allowed keys is left out.
 fn split(batch: &Batch, refused: &HashSet<(&str, FieldType)>) -> (Batch, String) {
@@ -193,8 +244,6 @@ fn milliseconds(ts: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::SeriesId;
-
     use super::*;
 
     #[test]

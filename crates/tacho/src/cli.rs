@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    bench, config, demo, device, export, import, key, maintenance, serve, shell, sql, status, table, tenant,
-    tls, tune, user,
+    bench, config, delete, demo, device, export, import, key, maintenance, serve, shell, sql, status, table,
+    tenant, tls, tune, user,
 };
 use crate::{output, program};
 
@@ -56,7 +56,8 @@ enum Command {
     Sql(sql::SqlArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
-    /// Lists tables and their columns, and sets how long a table keeps its rows
+    Delete(delete::DeleteArgs),
+    /// Lists tables and their columns, sets how long a table keeps its rows, and drops tables
     #[command(subcommand)]
     Table(table::TableCommand),
     Check(maintenance::CheckArgs),
@@ -89,6 +90,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Sql(args) => sql::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Delete(args) => delete::run(&args),
         Command::Table(command) => table::run(&command),
         Command::Check(args) => maintenance::check(&args),
         Command::Backup(args) => maintenance::back_up(&args),

@@ -17,6 +17,7 @@ mod compression;
 mod connection;
 mod counted_answers;
 mod dashboard;
+mod deletion;
 mod device_api;
 mod device_details;
 mod devices;

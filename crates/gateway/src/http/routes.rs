@@ -12,7 +12,7 @@ use axum::routing::{delete, get, post};
 use super::error_response::RefusalLabel;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, auth, bulk, compression, counted_answers, dashboard, device_api,
+    admin, admission, api_keys, auth, bulk, compression, counted_answers, dashboard, deletion, device_api,
     device_details, devices, maintenance, mqtt_socket, sql, telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
@@ -35,7 +35,8 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .route("/api/tacho/devices/{id}", get(device_details::details))
         .route("/api/tacho/refusals", get(device_details::refusals))
         .route("/api/tacho/values", post(telemetry::values_of_many))
-        .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table))
+        .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table).delete(deletion::table))
+        .route("/api/tacho/delete", post(deletion::rows))
         .route("/api/tacho/tables/columns", get(bulk::table_columns).delete(bulk::drop_key))
         .route("/api/tacho/export", post(bulk::export))
         .route("/api/tacho/import", post(bulk::import))
@@ -53,6 +54,7 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .route("/api/tacho/session-key", post(users::rotate_key))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
+        .route("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", delete(deletion::values))
         .route("/api/ws/plugins/telemetry", get(websocket::open))
         .route("/mqtt", get(mqtt_socket::open))
         .route("/api/sql", get(sql::get).post(sql::post))

@@ -136,7 +136,7 @@ impl Export {
 }
 
 /// Refuses a condition on an unknown tag: no row or every row would meet it.
-fn check_tag(matcher: &TagMatcher, table: &str, tags: &[TagColumn]) -> Result<(), BulkError> {
+pub(super) fn check_tag(matcher: &TagMatcher, table: &str, tags: &[TagColumn]) -> Result<(), BulkError> {
     if tags.iter().any(|tag| *tag.tag == *matcher.tag) {
         return Ok(());
     }

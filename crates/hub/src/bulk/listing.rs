@@ -6,6 +6,7 @@ use store::table::{COLUMN_KIND, COLUMN_NAME};
 use store::{Column, Store};
 
 use super::BulkError;
+use super::deletion::check_table;
 use crate::retention::is_there;
 
 /// A column of a table.
@@ -45,13 +46,14 @@ pub fn table_columns(store: &dyn Store, table: &TableName) -> Result<Vec<TableCo
 /// Drops a key of a table, and returns its columns; only returns them when `dry_run`.
 ///
 /// # Errors
-/// The table or the key does not exist; or the store fails.
+/// The table or the key does not exist; the table is the audit table; or the store fails.
 pub fn drop_key(
     store: &dyn Store,
     table: &TableName,
     key: &str,
     dry_run: bool,
 ) -> Result<Vec<TableColumn>, BulkError> {
+    check_table(table)?;
     let all = table_columns(store, table)?;
     let is_field = |column: &&TableColumn| !matches!(column.kind.as_str(), "tag" | "ts");
     let columns: Vec<TableColumn> =

@@ -1,12 +1,13 @@
-//! Exports whole tables as CSV or Parquet, and imports Arrow batches.
+//! Exports whole tables as CSV or Parquet, imports Arrow batches, and deletes.
 //!
-//! Both work on any store: a command uses them on a stopped data directory, and a door on a running server.
+//! All work on any store: a command uses them on a stopped data directory, and a door on a running server.
 
 mod cells;
 mod columns;
 mod count;
 mod counts;
 mod csv;
+mod deletion;
 mod export;
 mod import;
 mod listing;
@@ -17,6 +18,7 @@ mod zone;
 pub use columns::Columns;
 pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
+pub use deletion::{DeleteRequest, Deleted, delete_rows, drop_table};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
 pub use listing::{TableColumn, drop_key, table_columns};
@@ -28,7 +30,7 @@ use std::io;
 use model::TableName;
 use store::{Store, StoreError};
 
-/// An export or import that failed.
+/// An export, import or deletion that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
     /// The store failed.

@@ -57,6 +57,8 @@ pub enum Action {
     SeeCredentials,
     /// Set how long tables keep rows.
     ManageTables,
+    /// Delete values, rows, series and tables.
+    DeleteData,
     /// Import and export whole tables.
     MoveData,
     /// Check and back up the store.
@@ -77,6 +79,7 @@ impl Action {
             | Self::ManageDevices
             | Self::SeeCredentials
             | Self::ManageTables
+            | Self::DeleteData
             | Self::MoveData
             | Self::Maintain
             | Self::ManageUsers
@@ -93,6 +96,7 @@ impl Action {
             Self::ManageDevices => "change devices",
             Self::SeeCredentials => "see or change credentials of devices",
             Self::ManageTables => "look after tables",
+            Self::DeleteData => "delete data",
             Self::MoveData => "import or export tables",
             Self::Maintain => "check or back up the store",
             Self::ManageUsers => "manage users",

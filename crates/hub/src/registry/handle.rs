@@ -80,9 +80,9 @@ impl Registry {
         run(writer).map_err(RegistryError::sqlite(what, &self.path))
     }
 
-    /// Invalidates devices that the doors have cached. Call it after the index shows the change; otherwise a door could
+    /// Invalidates devices and series that the doors have cached. Call it after the index or the store shows the change; otherwise a door could
     /// cache the old value under the new number.
-    pub(super) fn forget_cached(&self) {
+    pub(crate) fn forget_cached(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 }

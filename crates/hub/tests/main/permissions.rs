@@ -1,7 +1,7 @@
 //! Every operation of the hub with every kind of caller. A new operation belongs into [`operations`].
 
 use hub::Hub;
-use hub::bulk::{BulkError, ExportFormat, ExportRequest, ParquetBounds};
+use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden, Role};
 use hub::history::TextHeld;
 use hub::registry::{BulkDevices, Device, NewApiKey, PageRequest, RegistryError, User};
@@ -68,7 +68,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
     use Needs::Administrator;
     let mut all = reads(device, series);
-    let id = device.id;
+    let (id, of_values) = (device.id, Arc::clone(device));
     all.extend([
         operation("users", Administrator, Hidden, |hub, caller| {
             Ok(hub.users(caller)?.iter().any(|user| user.login == "eve@example.org"))
@@ -108,6 +108,15 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("drop_key", Administrator, NoTable, |hub, caller| {
             hub.drop_key(caller, "telemetry", "speed", true).map(|_| true)
         }),
+        operation("delete_values", Administrator, Refused, move |hub, caller| {
+            let keys = ["speed".to_owned()];
+            Ok(hub.delete_values(caller, &of_values, Some(&keys), TimeRange::ALL)? == 1)
+        }),
+        operation("delete_rows", Administrator, NoTable, |hub, caller| {
+            let what = Deleted::Rows { keys: None, range: TimeRange::ALL };
+            let request = DeleteRequest { matchers: Vec::new(), what };
+            Ok(hub.delete_rows(caller, "telemetry", &request, false)? == 1)
+        }),
         operation("rename_device", Administrator, Unknown, move |hub, caller| {
             Ok(hub.rename_device(caller, id, "car").map(|_| true)?)
         }),
@@ -135,6 +144,9 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         }),
         operation("delete_device", Administrator, Unknown, move |hub, caller| {
             Ok(hub.delete_device(caller, id).map(|_| true)?)
+        }),
+        operation("drop_table", Administrator, NoTable, |hub, caller| {
+            hub.drop_table(caller, "telemetry", false).map(|()| true)
         }),
         operation("rotate_session_key", Administrator, Refused, |hub, caller| {
             Ok(hub.rotate_session_key(caller).map(|()| true)?)

@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::Args;
-use hub::bulk::{Export, ExportFormat, ExportRequest, parse_matcher};
+use hub::bulk::{Export, ExportFormat, ExportRequest};
 use indicatif::HumanCount;
-use model::{TableName, TimeRange, Timestamp};
+use model::TableName;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::json;
-use store::TagMatcher;
 
 use crate::client::{Api, ServerArgs};
 use crate::config::Config;
@@ -19,6 +18,7 @@ use crate::data_args::DataArgs;
 use crate::data_directory::{Access, directory_or_server, open_store};
 use crate::output::say;
 use crate::progress::Progress;
+use crate::row_args::RowArgs;
 
 /// Writes a table as CSV or Parquet
 ///
@@ -36,15 +36,8 @@ pub(crate) struct ExportArgs {
     /// The table (`tacho table list`)
     #[arg(long, value_name = "NAME")]
     table: String,
-    /// Only series with this tag: TAG=VALUE, TAG!=VALUE, TAG~PATTERN, TAG!~PATTERN. If repeated, all conditions must hold
-    #[arg(long = "where", value_name = "CONDITION", value_parser = condition)]
-    conditions: Vec<(String, TagMatcher)>,
-    /// Only rows at or after this time, such as 2024-05-01T00:00:00Z
-    #[arg(long, value_name = "TIME")]
-    from: Option<jiff::Timestamp>,
-    /// Only rows before this time
-    #[arg(long, value_name = "TIME")]
-    to: Option<jiff::Timestamp>,
+    #[command(flatten)]
+    rows: RowArgs,
     /// csv or parquet [default: the format that the extension of --out names; csv without --out]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ExportFormat>,
@@ -58,10 +51,6 @@ pub(crate) struct ExportArgs {
     server: ServerArgs,
     #[command(flatten)]
     data: DataArgs,
-}
-
-fn condition(text: &str) -> Result<(String, TagMatcher), String> {
-    Ok((text.to_owned(), parse_matcher(text)?))
 }
 
 /// The format of the file: that of `--format`, or that of the file name's extension.
@@ -89,9 +78,7 @@ fn name(format: ExportFormat) -> &'static str {
 /// Runs the command.
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let format = format(args)?;
-    if let (Some(from), Some(to)) = (args.from, args.to) {
-        ensure!(from < to, "no time lies between --from {from} and --to {to}");
-    }
+    args.rows.check()?;
     let config = args.data.load()?;
     let Some(path) = &args.out else {
         let mut out = io::stdout();
@@ -160,14 +147,7 @@ fn stopped(
     out: &mut (dyn Write + Send),
 ) -> anyhow::Result<u64> {
     let store = open_store(config)?;
-    let bound = |time: Option<jiff::Timestamp>, default| {
-        time.map_or(default, |time| Timestamp::from_micros(time.as_microsecond()))
-    };
-    let request = ExportRequest {
-        matchers: args.conditions.iter().map(|(_, matcher)| matcher.clone()).collect(),
-        range: TimeRange::new(bound(args.from, TimeRange::ALL.start), bound(args.to, TimeRange::ALL.end)),
-        format,
-    };
+    let request = ExportRequest { matchers: args.rows.matchers(), range: args.rows.range(), format };
     let export = Export::begin(store.as_ref(), &TableName::try_from(args.table.as_str())?, &request)?;
     let total = export.rows_max();
     let mut progress = Progress::rows("exporting");
@@ -186,9 +166,9 @@ fn running(
 ) -> anyhow::Result<Option<u64>> {
     let body = json!({
         "table": args.table,
-        "where": args.conditions.iter().map(|(text, _)| text).collect::<Vec<_>>(),
-        "fromUs": args.from.map(jiff::Timestamp::as_microsecond),
-        "toUs": args.to.map(jiff::Timestamp::as_microsecond),
+        "where": args.rows.conditions(),
+        "fromUs": args.rows.from_us(),
+        "toUs": args.rows.to_us(),
         "format": name(format),
     });
     let mut answer = api.post_for_stream("/api/tacho/export", body.to_string().as_bytes())?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod config;
+pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod device;
 pub(crate) mod export;

@@ -66,11 +66,9 @@ impl Connected {
             let cause = "the access token of the device was replaced";
             return Err(SessionEnd::refused(ReasonCode::NOT_AUTHORIZED, "token_replaced", cause));
         }
-        if device != self.device {
-            // Another name or another table means another series.
-            self.series = None;
-            self.device = device;
-        }
+        // Another name or another table means another series, and a caller can have deleted the series.
+        self.series = None;
+        self.device = device;
         Ok(())
     }
 }

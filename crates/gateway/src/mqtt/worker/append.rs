@@ -136,7 +136,7 @@ impl Worker {
         let (device, payload) = (whole.device(message), whole.payload(message));
         let kept = match payload.is_empty() {
             // A dead letter has no other form.
-            true => hub.ingest(batch, class).map(|sequence| Kept { sequence, refusal: None }),
+            true => hub.ingest_letters(device, batch, class).map(|sequence| Kept { sequence, refusal: None }),
             false => {
                 let message = Message { device, door: Door::Mqtt, topic: TELEMETRY_TOPIC, payload };
                 hub.ingest_message(&message, batch, class)

@@ -6,9 +6,9 @@ use model::TableName;
 use serde_json::{Value, json};
 
 use super::columns::{column_of, json_of};
-use super::confirm::{DropArgs, confirm};
 use crate::client::{Api, ServerArgs, escaped};
 use crate::config::Config;
+use crate::confirm::{DropArgs, confirm};
 use crate::data_args::DataArgs;
 use crate::data_directory::{Access, directory_or_server, open_store};
 use crate::output::say;

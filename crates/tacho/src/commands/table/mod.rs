@@ -1,7 +1,7 @@
 //! `tacho table`: the tables of a running server or of a data directory.
 
 mod columns;
-mod confirm;
+mod drop;
 mod drop_column;
 mod list;
 mod set;
@@ -10,6 +10,7 @@ mod ttl;
 use clap::Subcommand;
 
 use columns::ColumnsArgs;
+use drop::DropTableArgs;
 use drop_column::DropColumnArgs;
 use list::ListArgs;
 use set::SetArgs;
@@ -19,6 +20,7 @@ use set::SetArgs;
 pub(crate) enum TableCommand {
     List(ListArgs),
     Columns(ColumnsArgs),
+    Drop(DropTableArgs),
     DropColumn(DropColumnArgs),
     Set(SetArgs),
 }
@@ -28,6 +30,7 @@ pub(crate) fn run(command: &TableCommand) -> anyhow::Result<()> {
     match command {
         TableCommand::List(args) => list::run(args),
         TableCommand::Columns(args) => columns::run(args),
+        TableCommand::Drop(args) => drop::run(args),
         TableCommand::DropColumn(args) => drop_column::run(args),
         TableCommand::Set(args) => set::run(args),
     }

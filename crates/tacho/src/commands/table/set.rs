@@ -6,10 +6,10 @@ use indicatif::HumanCount;
 use model::TableName;
 use serde_json::{Value, json};
 
-use super::confirm::{DropArgs, confirm};
 use super::ttl::{Ttl, kept};
 use crate::client::ServerArgs;
 use crate::config::Config;
+use crate::confirm::{DropArgs, confirm};
 use crate::data_args::DataArgs;
 use crate::data_directory::{Access, directory_or_server, open_store};
 use crate::output::say;

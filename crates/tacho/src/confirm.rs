@@ -7,7 +7,7 @@ use clap::Args;
 
 /// How a command drops data.
 #[derive(Debug, Args)]
-pub(super) struct DropArgs {
+pub(crate) struct DropArgs {
     /// Only shows what would be dropped
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
@@ -20,7 +20,7 @@ pub(super) struct DropArgs {
 }
 
 /// Shows what would be dropped and asks on the terminal; an error unless the answer is yes.
-pub(super) fn confirm(loss: &str) -> anyhow::Result<()> {
+pub(crate) fn confirm(loss: &str) -> anyhow::Result<()> {
     // The result on standard output does not include the question.
     writeln!(io::stderr(), "{loss}").context("cannot write to standard error")?;
     if !io::stdin().is_terminal() {

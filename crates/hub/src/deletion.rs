@@ -1,0 +1,85 @@
+//! Deletions of values, rows, series and tables, for callers with the permission.
+//!
+//! All of them wait for the disk: call them on a thread that may block.
+
+use model::TimeRange;
+use model::series::DEVICE_TAG;
+use store::{TagMatcher, TagPredicate};
+
+use crate::bulk::{DeleteRequest, Deleted, delete_rows, drop_table};
+use crate::caller::{Action, Caller};
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::registry::Device;
+
+impl Hub {
+    /// Deletes values of a device in a time range: of some keys, or whole rows when `keys` is `None`. Returns the number of rows
+    /// that lost values.
+    ///
+    /// # Errors
+    /// The caller lacks the permission; the device's table does not have a key; or the store fails.
+    pub fn delete_values(
+        &self,
+        caller: &Caller,
+        device: &Device,
+        keys: Option<&[String]>,
+        range: TimeRange,
+    ) -> Result<u64, Error> {
+        caller.check(Action::DeleteData)?;
+        caller.check_tenant(device.tenant, Action::DeleteData)?;
+        if self.store().find_series(&Self::series_key(device)?).is_none() {
+            return Ok(0);
+        }
+        let predicate = TagPredicate::Is(device.name.clone());
+        let request = DeleteRequest {
+            matchers: vec![TagMatcher { tag: DEVICE_TAG.to_owned(), predicate }],
+            what: Deleted::Rows { keys: keys.map(<[String]>::to_vec), range },
+        };
+        let rows = delete_rows(self.store(), &device.profile.table, &request, false)?;
+        self.audit(caller, "delete values", &format!("{rows} rows of the device {}", device.name));
+        Ok(rows)
+    }
+
+    /// Deletes from a table ([`delete_rows`]). Returns the number of rows that lose values.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`delete_rows`] fails.
+    pub fn delete_rows(
+        &self,
+        caller: &Caller,
+        table: &str,
+        request: &DeleteRequest,
+        dry_run: bool,
+    ) -> Result<u64, Error> {
+        caller.check(Action::DeleteData)?;
+        let rows = delete_rows(self.store(), &self.table(caller, table)?, request, dry_run)?;
+        if dry_run {
+            return Ok(rows);
+        }
+        let act = match request.what {
+            Deleted::Rows { .. } => "delete rows",
+            Deleted::Series => {
+                self.registry.forget_cached();
+                "delete series"
+            }
+        };
+        self.audit(caller, act, &format!("{rows} rows of {table}"));
+        Ok(rows)
+    }
+
+    /// Drops a table of the caller's tenant. With `dry_run` only checks that it may. Devices that report again make a new table.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`drop_table`] fails.
+    pub fn drop_table(&self, caller: &Caller, table: &str, dry_run: bool) -> Result<(), Error> {
+        caller.check(Action::DeleteData)?;
+        let name = self.table(caller, table)?;
+        drop_table(self.store(), &name, dry_run)?;
+        if !dry_run {
+            self.ttls.forget(&name);
+            self.registry.forget_cached();
+            self.audit(caller, "drop table", table);
+        }
+        Ok(())
+    }
+}
