@@ -57,7 +57,7 @@ def assert_a_of_car_is_gone_from(server, first, last):
     for name, key in (("car", "b"), ("van", "a"), ("van", "b")):
         assert server.api.history(name, key) == [(T + n, n) for n in range(10)], (name, key)
     statement = "SELECT device, count(a), count(b) FROM telemetry GROUP BY device ORDER BY device"
-    assert server.api.post("/api/sql", {"sql": statement})["rows"] == [["car", len(left), 10], ["van", 10, 10]]
+    assert server.api.post("/api/sql", {"query": statement})["rows"] == [["car", len(left), 10], ["van", 10, 10]]
     assert sql_over_postgres(server, statement) == [("car", len(left), 10), ("van", 10, 10)]
     rows = exported(server)
     assert sorted(int(a) for device, a, _ in rows if device == "car" and a) == left
@@ -77,7 +77,7 @@ def test_deleted_values_are_gone_everywhere_also_after_a_kill(two):
     assert_a_of_car_is_gone_from(two, 0, 10)
     two.api.send("token-car", {"ts": T, "values": {"a": 77}})
     assert two.api.history("car", "a") == [(T, 77)], "a value that comes later stays"
-    acts = two.api.post("/api/sql", {"sql": "SELECT act, count(*) FROM audit WHERE act LIKE 'delete%' GROUP BY act"})["rows"]
+    acts = two.api.post("/api/sql", {"query": "SELECT act, count(*) FROM audit WHERE act LIKE 'delete%' GROUP BY act"})["rows"]
     assert acts == [["delete values", 2]]
 
 
