@@ -44,18 +44,18 @@ impl RowArgs {
     }
 
     /// The time of `--from` in microseconds.
-    pub(crate) fn from_us(&self) -> Option<i64> {
+    pub(crate) fn start_us(&self) -> Option<i64> {
         self.from.map(jiff::Timestamp::as_microsecond)
     }
 
     /// The time of `--to` in microseconds.
-    pub(crate) fn to_us(&self) -> Option<i64> {
+    pub(crate) fn end_us(&self) -> Option<i64> {
         self.to.map(jiff::Timestamp::as_microsecond)
     }
 
     /// The range of time.
     pub(crate) fn range(&self) -> TimeRange {
         let bound = |micros: Option<i64>, default| micros.map_or(default, Timestamp::from_micros);
-        TimeRange::new(bound(self.from_us(), TimeRange::ALL.start), bound(self.to_us(), TimeRange::ALL.end))
+        TimeRange::new(bound(self.start_us(), TimeRange::ALL.start), bound(self.end_us(), TimeRange::ALL.end))
     }
 }

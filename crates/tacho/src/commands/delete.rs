@@ -104,8 +104,8 @@ fn running(api: &Api, args: &DeleteArgs, dry_run: bool) -> anyhow::Result<u64> {
         "table": args.table,
         "where": args.rows.conditions(),
         "keys": keys(args),
-        "fromUs": args.rows.from_us(),
-        "toUs": args.rows.to_us(),
+        "fromUs": args.rows.start_us(),
+        "toUs": args.rows.end_us(),
         "series": args.series,
         "dryRun": dry_run,
     });

@@ -167,8 +167,8 @@ fn running(
     let body = json!({
         "table": args.table,
         "where": args.rows.conditions(),
-        "fromUs": args.rows.from_us(),
-        "toUs": args.rows.to_us(),
+        "fromUs": args.rows.start_us(),
+        "toUs": args.rows.end_us(),
         "format": name(format),
     });
     let mut answer = api.post_for_stream("/api/tacho/export", body.to_string().as_bytes())?;

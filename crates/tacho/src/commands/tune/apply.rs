@@ -24,7 +24,7 @@ pub(super) struct ApplyArgs {
     /// Restores the values that an undo file holds
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prove", "json", "window"])]
     pub(super) undo: Option<PathBuf>,
-    /// The undo file, which is written before anything is changed [default: tacho-tune-undo-<UTC>.json]
+    /// The undo file, which is written before anything is changed [default: tacho-tune-undo-UTC.json]
     #[arg(long, value_name = "FILE", requires = "apply")]
     undo_file: Option<PathBuf>,
     /// The new value, instead of the suggested one; needed by a rule that has no finding

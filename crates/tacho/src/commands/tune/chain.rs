@@ -46,7 +46,7 @@ pub(super) struct ChainArgs {
     /// File of the layers
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Directory of the results [default: bench-runs/<UTC>-chain]
+    /// Directory of the results [default: bench-runs/UTC-chain]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Prints JSON; the steps go to standard error
