@@ -32,25 +32,26 @@ impl Hub {
     }
 
     /// Deletes a tenant with its devices, users and tables. Waits for the disk. If the store drops no tables now,
-    /// [`drop_orphans`](Self::drop_orphans) drops them later.
+    /// [`drop_deleted_tenants`](Self::drop_deleted_tenants) drops them later.
     pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Tenant, Error> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.delete_tenant(name)?;
         self.audit(caller, "delete tenant", name);
-        self.drop_orphans()?;
+        self.drop_deleted_tenants()?;
         Ok(tenant)
     }
 
-    /// Drops the tables of deleted tenants, and returns their number. Waits for the disk. The server calls it when it starts.
+    /// Drops the tables of deleted tenants, and returns their number. Waits for the disk. The server calls it when it starts. Tables
+    /// of a tenant that the registry does not know at all stay: the registry may be one of an older backup.
     ///
     /// # Errors
     /// Those of [`store::Store::drop_table`].
-    pub fn drop_orphans(&self) -> Result<usize, StoreError> {
-        let kept: HashSet<Namespace> =
-            self.registry.tenants().into_iter().map(|tenant| self.registry.namespace(tenant.id)).collect();
+    pub fn drop_deleted_tenants(&self) -> Result<usize, StoreError> {
+        let deleted = self.registry.deleted_tenants();
+        let deleted: HashSet<Namespace> = deleted.into_iter().map(|id| self.registry.namespace(id)).collect();
         let mut dropped = 0;
         for status in self.store.tables()? {
-            if !kept.contains(&status.table.namespace()) {
+            if deleted.contains(&status.table.namespace()) {
                 dropped += usize::from(self.store.drop_table(&status.table)?);
                 self.ttls.forget(&status.table);
             }

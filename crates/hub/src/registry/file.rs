@@ -64,6 +64,7 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
         for account in rows(connection, sql, account)? {
             index.put_account(account);
         }
+        index.deleted_tenants = rows(connection, "SELECT id FROM deleted_tenant", |row| row.get(0))?;
         let sql = "SELECT id, user, name, role, created_at, expires_at, hash FROM api_key";
         for (hash, key) in rows(connection, sql, api_key)? {
             index.put_api_key(hash, key);

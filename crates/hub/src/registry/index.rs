@@ -22,6 +22,7 @@ pub(super) struct Account {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) tenants: Vec<Tenant>,
+    pub(super) deleted_tenants: Vec<Uuid>,
     /// By tenant and name.
     pub(super) profiles: BTreeMap<(Uuid, String), Arc<Profile>>,
     devices: HashMap<Uuid, (Arc<Device>, Arc<str>)>,
@@ -50,6 +51,7 @@ impl Index {
         self.users.retain(|_, user| user.tenant != tenant);
         self.api_keys.retain(|_, key| self.users.contains_key(&key.user));
         self.tenants.retain(|known| known.id != tenant);
+        self.deleted_tenants.push(tenant);
     }
 
     pub(super) fn device(&self, id: Uuid) -> Option<&(Arc<Device>, Arc<str>)> {

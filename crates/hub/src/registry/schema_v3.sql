@@ -10,3 +10,9 @@ CREATE TABLE api_key (
     expires_at INTEGER,
     UNIQUE (user, name)
 ) STRICT, WITHOUT ROWID;
+
+-- Tenants that were deleted. The server drops their tables, also those that it could not drop at once. A tenant that is unknown without being
+-- listed here keeps its tables: the registry may be one of an older backup.
+CREATE TABLE deleted_tenant (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16)
+) STRICT, WITHOUT ROWID;

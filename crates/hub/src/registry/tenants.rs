@@ -31,6 +31,11 @@ impl Registry {
         found.ok_or_else(|| RegistryError::unknown("tenant", name))
     }
 
+    /// The tenants that were deleted.
+    pub(crate) fn deleted_tenants(&self) -> Vec<Uuid> {
+        self.index.read().deleted_tenants.clone()
+    }
+
     /// Adds a tenant with its default profile and its first administrator. Slow like
     /// [`authenticate`](Self::authenticate), and waits for the disk.
     pub fn add_tenant(&self, name: &str, login: &str, password: &str) -> Result<Tenant, RegistryError> {
@@ -63,7 +68,7 @@ impl Registry {
     }
 
     /// Deletes a tenant with its devices, profiles and users, and ends the sessions of its users. Refuses the default tenant.
-    /// Its rows stay in the store until [`crate::Hub::delete_tenant`] drops them. Waits for the disk.
+    /// Its tables stay in the store until [`crate::Hub::drop_deleted_tenants`] drops them. Waits for the disk.
     pub fn delete_tenant(&self, name: &str) -> Result<Tenant, RegistryError> {
         let mut writer = self.writer.lock();
         let tenant = self.tenant_by_name(name)?;
@@ -77,6 +82,7 @@ impl Registry {
                 transaction.execute(&format!("DELETE FROM {table} WHERE tenant = ?1"), [tenant.id])?;
             }
             transaction.execute("DELETE FROM tenant WHERE id = ?1", [tenant.id])?;
+            transaction.execute("INSERT INTO deleted_tenant (id) VALUES (?1)", [tenant.id])?;
             Ok(())
         })?;
         self.index.write().remove_tenant(tenant.id);

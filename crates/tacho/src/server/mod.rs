@@ -68,7 +68,7 @@ impl Server {
         let hub = Hub::start_on(config.memory.doors, store, registry, config.ingest.clone(), metrics);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
-        drop_orphans(&hub);
+        drop_deleted_tenants(&hub);
         match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
             Ok(doors) => {
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
@@ -152,8 +152,8 @@ impl Server {
 }
 
 /// Drops the tables of deleted tenants. A failure only leaves them on the disk until the next start.
-fn drop_orphans(hub: &Hub) {
-    match hub.drop_orphans() {
+fn drop_deleted_tenants(hub: &Hub) {
+    match hub.drop_deleted_tenants() {
         Ok(0) => {}
         Ok(tables) => tracing::info!(tables, "dropped the tables of deleted tenants"),
         Err(error) => tracing::warn!(%error, "the tables of deleted tenants are still on the disk"),

@@ -125,7 +125,7 @@ fn a_registry_of_version_1_opens_with_its_users_and_their_sessions() {
     let pair =
         registry.open_session(&User { session_epoch: 0, ..User::clone(&admin) }, Timestamp::from_micros(0));
     drop(registry);
-    let sql = "DROP TABLE api_key; ALTER TABLE user DROP COLUMN session_epoch; PRAGMA user_version = 1";
+    let sql = "DROP TABLE api_key; DROP TABLE deleted_tenant; ALTER TABLE user DROP COLUMN session_epoch; PRAGMA user_version = 1";
     Connection::open(fixture.path()).unwrap().execute_batch(sql).unwrap();
     let registry = fixture.open();
     assert!(registry.authenticate(ADMIN_LOGIN, "a password").unwrap().is_some());
