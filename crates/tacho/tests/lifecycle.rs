@@ -34,7 +34,9 @@ fn sigterm_ends_a_server_cleanly_and_the_next_start_is_silent_about_the_password
 fn the_server_prints_its_addresses_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    for (arguments, devices) in [(&["serve"][..], Value::Null), (&["demo", "--devices", "2"], json!(2))] {
+    for (arguments, devices) in
+        [(&["serve"][..], Value::Null), (&["demo", "--devices", "2", "--postgres", "127.0.0.1:0"], json!(2))]
+    {
         let doors = ["--mqtt", "127.0.0.1:0", "--http", "0.0.0.0:0", "--json", "--data", text(&data)];
         let mut command = command(&[arguments, &doors].concat(), &[("TACHO_LOG", "warn")]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -85,7 +87,17 @@ fn a_taken_port_is_named_with_the_flag_for_another() {
 fn a_demo_removes_its_files() {
     let temporary = tempfile::tempdir().unwrap();
     let demo = Server::launch(
-        &["demo", "--devices", "3", "--rate", "20", "--data", text(temporary.path())],
+        &[
+            "demo",
+            "--devices",
+            "3",
+            "--rate",
+            "20",
+            "--postgres",
+            "127.0.0.1:0",
+            "--data",
+            text(temporary.path()),
+        ],
         temporary.path(),
     );
     let api = demo.api();
@@ -104,7 +116,17 @@ fn a_demo_removes_its_files() {
 fn the_temporary_directory_of_a_demo_is_removed() {
     let parent = tempfile::tempdir().unwrap();
     let mut command = crate::tacho::command(
-        &["demo", "--devices", "1", "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0"],
+        &[
+            "demo",
+            "--devices",
+            "1",
+            "--mqtt",
+            "127.0.0.1:0",
+            "--http",
+            "127.0.0.1:0",
+            "--postgres",
+            "127.0.0.1:0",
+        ],
         &[("TMPDIR", text(parent.path())), ("TACHO_LOG", "warn")],
     );
     let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();

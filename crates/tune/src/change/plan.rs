@@ -87,10 +87,20 @@ fn plan_rule(
         let change = finding.map_or_else(template, |finding| finding.change.clone());
         return Err(PlanError::Manual { rule: name.to_owned(), reason, change });
     }
-    wanted(product, observation, advice, rule, value)?
-        .into_iter()
-        .map(|wanted| change_of(product, observation, rule, wanted))
-        .collect()
+    let wanted = wanted(product, observation, advice, rule, value)?.into_iter();
+    let changes = wanted.map(|wanted| change_of(product, observation, rule, wanted));
+    let mut changes = changes.collect::<Result<Vec<_>, _>>()?;
+    if value.is_some() {
+        changes.iter_mut().for_each(note_given_value);
+    }
+    Ok(changes)
+}
+
+/// The rule knows the risk of its own suggestion only.
+fn note_given_value(change: &mut ParameterChange) {
+    const NOTE: &str =
+        "the value is given, not suggested: the risk is that of the value which the rule suggests";
+    change.also = Some(change.also.take().map_or_else(|| NOTE.to_owned(), |also| format!("{also}; {NOTE}")));
 }
 
 /// The rule of that name, if it holds for the version and the role of the target.
@@ -277,6 +287,7 @@ mod tests {
         assert_eq!(texts(&changes[0].undo), ["SET GLOBAL innodb_flush_log_at_trx_commit = 0"]);
         assert_eq!((&changes[0].old, &changes[0].new), (&0.0.into(), &1.0.into()));
         assert!(changes[0].grant.as_ref().unwrap().contains("SYSTEM_VARIABLES_ADMIN"));
+        assert!(changes[0].also.as_ref().is_none_or(|also| !also.contains("is given")));
     }
 
     #[test]
@@ -311,6 +322,7 @@ mod tests {
         let changes = plan("redis", &observation, "redis-appendfsync", Some("always")).unwrap();
         assert_eq!(texts(&changes[0].change), ["CONFIG SET appendfsync always"]);
         assert_eq!(texts(&changes[0].keep), ["CONFIG REWRITE"]);
+        assert!(changes[0].also.as_ref().unwrap().contains("the value which the rule suggests"));
         let same = plan("redis", &observation, "redis-appendfsync", Some("EVERYSEC")).unwrap_err();
         assert!(matches!(same, PlanError::NoChange { .. }), "{same}");
     }
