@@ -8,6 +8,8 @@ import pytest
 import requests
 import websocket
 
+from harness.rest import Api
+
 VIEWER = "bi@example.org"
 ADMIN = "admin@tachograph.local"
 
@@ -106,7 +108,11 @@ def test_keys_survive_a_restart_and_bad_requests_are_refused(one):
     ):
         refused = one.command("key", "add", *arguments, check=False)
         assert refused.returncode == 1 and what in refused.stderr, refused.stderr
-    own = ask(one, key, "POST", "/api/tacho/api-keys", {"login": ADMIN, "name": "x", "role": "viewer"})
-    assert own.status_code == 403, own.text
+    for login in (ADMIN, VIEWER):
+        made = ask(one, key, "POST", "/api/tacho/api-keys", {"login": login, "name": "x", "role": "viewer"})
+        assert made.status_code == 403, "a key that expires makes no other key"
+    session = Api(one.url).login(VIEWER, "a long password")
+    assert session.post("/api/tacho/api-keys", {"login": VIEWER, "name": "own", "role": "viewer"})["key"].startswith("tacho_")
+    session.session.close()
     for wrong in ("tacho_00", "abc", "tacho_"):
         assert ask(one, wrong).status_code == 401

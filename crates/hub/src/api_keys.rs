@@ -1,4 +1,5 @@
-//! Management of API keys. Users manage their own; administrators manage those of all users of their tenant.
+//! Management of API keys. Users manage their own, with a session and not with a key: a key that expires cannot make one that
+//! does not. Administrators manage those of all users of their tenant.
 
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ impl Hub {
         caller: &Caller,
         user: Result<Arc<User>, RegistryError>,
     ) -> Result<Arc<User>, RegistryError> {
-        let is_own = user.as_ref().is_ok_and(|user| caller.user_id() == Some(user.id));
+        let own = caller.user_id().filter(|_| caller.api_key_id().is_none());
+        let is_own = user.as_ref().is_ok_and(|user| own == Some(user.id));
         if !is_own {
             caller.check(Action::ManageUsers)?;
         }

@@ -13,6 +13,7 @@ pub mod csv;
 mod dead_letter;
 mod deletion;
 mod devices;
+mod each_batch;
 mod error;
 mod fan_out;
 pub mod history;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
-use model::limits::EXPORT_BATCH_ROWS;
 use model::{Date, TableName, TimeRange, Timestamp};
 use store::table::{DAY_US, oldest_kept};
-use store::{ReadOrder, Store, StoreError, TableRead};
+use store::{Store, StoreError};
 
 use crate::bulk::BulkError;
 use crate::clock::system_now;
+use crate::each_batch::each_batch;
 use crate::hub::Hub;
 
 impl Hub {
@@ -48,24 +48,13 @@ pub fn expiring(
     };
     let Some(ttl) = ttl else { return Ok(Vec::new()) };
     let today = oldest_kept(now, ttl).micros().div_euclid(DAY_US).saturating_mul(DAY_US);
-    let readers = snapshot.read(&TableRead {
-        columns: vec![snapshot.columns().ts_index()],
-        series: None,
-        range: TimeRange::new(Timestamp::MIN, Timestamp::from_micros(today)),
-        order: ReadOrder::Any,
-        limit: None,
-        batch_rows: EXPORT_BATCH_ROWS,
-        readers_max: 1,
-        tag_runs: false,
-    })?;
+    let range = TimeRange::new(Timestamp::MIN, Timestamp::from_micros(today));
     let mut days = BTreeMap::new();
-    for mut reader in readers {
-        while let Some(batch) = reader.next()? {
-            for ts in batch.column(0).as_primitive::<TimestampMicrosecondType>().values() {
-                *days.entry(ts.div_euclid(DAY_US)).or_insert(0) += 1;
-            }
+    each_batch(&*snapshot, vec![snapshot.columns().ts_index()], None, range, |batch| {
+        for ts in batch.column(0).as_primitive::<TimestampMicrosecondType>().values() {
+            *days.entry(ts.div_euclid(DAY_US)).or_insert(0) += 1;
         }
-    }
+    })?;
     let date = |day: i64| Timestamp::from_micros(day.saturating_mul(DAY_US)).date();
     Ok(days.into_iter().map(|(day, rows)| (date(day), rows)).collect())
 }

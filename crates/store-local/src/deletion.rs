@@ -92,7 +92,7 @@ impl Core {
         Ok(tombstone.sequence)
     }
 
-    /// Drops a table; `false` if there is none of this name.
+    /// Drops a table. Returns `false` if no table has the name.
     pub(crate) fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {
         {
             let mut guard = self.state.lock();

@@ -348,8 +348,8 @@ mod tests {
     use crate::part::PartLayout;
     use crate::tombstone::Tombstone;
 
-    /// Opens a store whose manifest names this part, with correct checksums.
-    fn open_with(info: PartInfo) -> Option<StoreError> {
+    /// Opens a store whose manifest has this edit and a table, with correct checksums.
+    fn open_with_edit(edit: Edit) -> Option<StoreError> {
         let dir = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let options = Options { preallocate: false, ..Options::default() };
@@ -358,25 +358,21 @@ mod tests {
         Entry::Table { id: 0, name: "t" }.put(&mut definitions);
         let mut manifest = Manifest::open(disk.as_ref(), &Layout::new(dir.path())).unwrap().unwrap();
         let series_bytes = manifest.state.series_bytes;
-        manifest.append(Edit { definitions, series_bytes, added: vec![info], ..Edit::default() }).unwrap();
+        manifest.append(Edit { definitions, series_bytes, ..edit }).unwrap();
         open(disk, dir.path(), options).err()
+    }
+
+    /// Opens a store whose manifest names this part.
+    fn open_with(info: PartInfo) -> Option<StoreError> {
+        open_with_edit(Edit { added: vec![info], ..Edit::default() })
     }
 
     #[test]
     fn a_deletion_of_an_unknown_table_or_key_is_refused() {
         for (table, keys) in [(1, None), (0, Some(vec![0]))] {
-            let dir = tempfile::tempdir().unwrap();
-            let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-            let options = Options { preallocate: false, ..Options::default() };
-            drop(open(disk.clone(), dir.path(), options.clone()).unwrap());
-            let mut definitions = Vec::new();
-            Entry::Table { id: 0, name: "t" }.put(&mut definitions);
-            let mut manifest = Manifest::open(disk.as_ref(), &Layout::new(dir.path())).unwrap().unwrap();
             let one = Tombstone { table, keys, ..Tombstone::of_series(1, 0, [0].into_iter().collect()) };
-            let series_bytes = manifest.state.series_bytes;
             let deletions = vec![Arc::new(one)];
-            manifest.append(Edit { definitions, series_bytes, deletions, ..Edit::default() }).unwrap();
-            let refused = open(disk, dir.path(), options).err().unwrap().to_string();
+            let refused = open_with_edit(Edit { deletions, ..Edit::default() }).unwrap().to_string();
             assert!(refused.contains("manifest") && refused.contains("not defined"), "{refused}");
         }
     }

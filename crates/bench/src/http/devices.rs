@@ -201,23 +201,3 @@ pub(super) fn devices_of(answer: &Value) -> Option<Vec<Device>> {
 pub(crate) fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn devices_are_read_from_a_page() {
-        let page = json!({"data": [{"id": {"entityType": "DEVICE", "id": "u-1"}, "name": "dev-0"}], "hasNext": false});
-        let expected = Device { id: "u-1".to_owned(), name: "dev-0".to_owned() };
-        assert_eq!(devices_of(&page), Some(vec![expected]));
-        assert_eq!(devices_of(&json!({"data": [{"name": "dev-0"}]})), None);
-    }
-
-    #[test]
-    fn numbers_come_as_numbers_or_as_text() {
-        assert_eq!(number(&json!(12)), Some(12.0));
-        assert_eq!(number(&json!("12.5")), Some(12.5));
-        assert_eq!(number(&json!("red")), None);
-    }
-}

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use arrow_array::Array;
-use model::limits::EXPORT_BATCH_ROWS;
 use model::series::DEVICE_TAG;
 use model::{TableName, TimeRange};
-use store::{Column, ReadOrder, Store, TableRead, TagMatcher, TagPredicate};
+use store::{Column, Store, TagMatcher, TagPredicate};
 
 use super::BulkError;
+use crate::each_batch::each_batch;
 
 /// The number of values of each key of a device in a time range.
 ///
@@ -35,27 +35,16 @@ pub fn count_values(
     }
     let predicate = TagPredicate::Is(device.to_owned());
     let matcher = TagMatcher { tag: DEVICE_TAG.to_owned(), predicate };
-    let readers = snapshot.read(&TableRead {
-        columns: indices,
-        series: Some(snapshot.select(&[matcher])?),
-        range,
-        order: ReadOrder::Any,
-        limit: None,
-        batch_rows: EXPORT_BATCH_ROWS,
-        readers_max: 1,
-        tag_runs: false,
-    })?;
+    let series = snapshot.select(&[matcher])?;
     let mut counts = BTreeMap::new();
-    for mut reader in readers {
-        while let Some(batch) = reader.next()? {
-            for (key, of_key) in &by_key {
-                // A key may have columns of several types, and the column of floats repeats the integers.
-                let has_value = |row: &usize| of_key.iter().any(|at| batch.column(*at).is_valid(*row));
-                let values = (0..batch.num_rows()).filter(has_value).count() as u64;
-                *counts.entry(key.clone()).or_insert(0) += values;
-            }
+    each_batch(&*snapshot, indices, Some(series), range, |batch| {
+        for (key, of_key) in &by_key {
+            // A key may have columns of several types, and the column of floats repeats the integers.
+            let has_value = |row: &usize| of_key.iter().any(|at| batch.column(*at).is_valid(*row));
+            let values = (0..batch.num_rows()).filter(has_value).count() as u64;
+            *counts.entry(key.clone()).or_insert(0) += values;
         }
-    }
+    })?;
     Ok(counts)
 }
 

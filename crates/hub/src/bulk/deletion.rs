@@ -5,17 +5,14 @@
 use std::time::{Duration, Instant};
 
 use arrow_array::{Array, RecordBatch};
-use model::limits::EXPORT_BATCH_ROWS;
 use model::{TableName, TimeRange};
-use store::{
-    Column, Deletion, Durability, ReadOrder, SeriesSet, Store, TableColumns, TableRead, TableSnapshot,
-    TagMatcher,
-};
+use store::{Column, Deletion, Durability, SeriesSet, Store, TableColumns, TableSnapshot, TagMatcher};
 
 use super::BulkError;
 use super::export::check_tag;
 use crate::audit::AUDIT_TABLE;
 use crate::blocking_append::{retry, wait_durable};
+use crate::each_batch::each_batch;
 use crate::retention::is_there;
 
 /// How long a deletion waits for a busy store.
@@ -121,37 +118,17 @@ fn count(
     range: TimeRange,
 ) -> Result<u64, BulkError> {
     let columns = match keys {
-        None => vec![ts_column(snapshot.columns())],
+        None => vec![snapshot.columns().ts_index()],
         Some(keys) => columns_of(snapshot.columns(), table, keys)?,
     };
-    let readers = snapshot.read(&TableRead {
-        columns,
-        series: Some(series.clone()),
-        range,
-        order: ReadOrder::Any,
-        limit: None,
-        batch_rows: EXPORT_BATCH_ROWS,
-        readers_max: 1,
-        tag_runs: false,
-    })?;
     let mut rows = 0;
-    for mut reader in readers {
-        while let Some(batch) = reader.next()? {
-            rows += rows_with_value(&batch);
-        }
-    }
+    each_batch(snapshot, columns, Some(series.clone()), range, |batch| rows += rows_with_value(batch))?;
     Ok(rows)
 }
 
 fn rows_with_value(batch: &RecordBatch) -> u64 {
     let has_value = |row: &usize| batch.columns().iter().any(|column| column.is_valid(*row));
     (0..batch.num_rows()).filter(has_value).count() as u64
-}
-
-fn ts_column(columns: &TableColumns) -> usize {
-    let width = columns.schema().fields().len();
-    let is_ts = |index: &usize| matches!(columns.column(*index), Some(Column::Ts));
-    (0..width).find(is_ts).expect("BUG: each table has a column of times")
 }
 
 /// The columns of all types of the keys.

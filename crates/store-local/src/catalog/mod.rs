@@ -301,7 +301,7 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Drops a table; `false` if there is none of this name. Calls `log` with the new definition.
+    /// Drops a table and returns its number; `None` if no table has the name. Calls `log` with the new definition.
     pub(crate) fn drop_table(
         &mut self,
         name: &TableName,

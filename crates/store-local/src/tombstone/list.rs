@@ -30,17 +30,17 @@ impl Tombstones {
         self.tables.iter().flatten().flat_map(|of_table| of_table.iter())
     }
 
-    /// The number of those of a table.
+    /// The number of tombstones of a table.
     pub(crate) fn count(&self, table: u32) -> usize {
         self.of(table).as_ref().map_or(0, |of_table| of_table.len())
     }
 
-    /// Whether a table has so many that the compactor rewrites parts for them.
+    /// Whether the tombstones of a table reach the number from which on the compactor rewrites parts for them.
     pub(crate) fn are_pressing(&self, table: u32) -> bool {
         self.count(table) >= PRESSING
     }
 
-    /// The number of tables with so many.
+    /// The number of tables whose tombstones reach that number ([`are_pressing`](Self::are_pressing)).
     pub(crate) fn pressing(&self) -> usize {
         (0..self.tables.len() as u32).filter(|table| self.are_pressing(*table)).count()
     }

@@ -243,10 +243,7 @@ impl Http {
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
         let Session { tally, again, connection, variables, .. } = session;
-        let mut counted = |completion: Completion<'_>| {
-            tally.answered += 1;
-            done(completion);
-        };
+        let mut counted = counted(tally, done);
         match connection {
             Connection::One(connection) => {
                 connection.receive(&self.operations, bytes, variables, again, &mut counted)
@@ -291,6 +288,17 @@ impl Http {
         session.set_up += 1;
         received.ready = !self.next_setup(session, out);
         Ok(received)
+    }
+}
+
+/// Counts the answers, and hands them on.
+fn counted<'a>(
+    tally: &'a mut Tally,
+    done: &'a mut impl FnMut(Completion<'_>),
+) -> impl FnMut(Completion<'_>) + 'a {
+    |completion| {
+        tally.answered += 1;
+        done(completion);
     }
 }
 
@@ -440,10 +448,7 @@ impl Protocol for Http {
             return Err(format!("set-up step `{line}`: the server ended the connection"));
         }
         let Session { tally, again, connection, variables, .. } = session;
-        let mut counted = |completion: Completion<'_>| {
-            tally.answered += 1;
-            done(completion);
-        };
+        let mut counted = counted(tally, done);
         match connection {
             Connection::One(connection) => {
                 connection.closed(&self.operations, variables, again, &mut counted)
