@@ -5,11 +5,13 @@
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use kv::KeyValueStore;
 use model::PanicEndsProcess;
 use model::limits::{IngestLimits, Portion};
 use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreError, StoreStatus};
 
+use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
 use crate::fan_out::FanOut;
 use crate::live::Live;
@@ -23,6 +25,7 @@ use crate::ttls::Ttls;
 /// The application. All doors share it.
 pub struct Hub {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) broker: Broker,
     pub(crate) registry: Registry,
     pub(crate) limits: IngestLimits,
     pub(crate) metrics: Arc<Metrics>,
@@ -44,24 +47,31 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Starts the application on an open store and registry.
+    /// Starts the application on an open store, key-value engine and registry.
+    ///
+    /// # Errors
+    /// The engine has records that cannot be read.
     pub fn start(
         store: Arc<dyn Store>,
+        kv: Arc<dyn KeyValueStore>,
         registry: Registry,
         limits: IngestLimits,
         metrics: Arc<Metrics>,
-    ) -> Arc<Self> {
-        Self::start_on(Portion::ALL, store, registry, limits, metrics)
+    ) -> Result<Arc<Self>, BrokerError> {
+        Self::start_on(Portion::ALL, store, kv, registry, limits, metrics)
     }
 
     /// Like [`start`](Self::start), with bounds that fit the memory of this machine.
     pub fn start_on(
         memory: Portion,
         store: Arc<dyn Store>,
+        kv: Arc<dyn KeyValueStore>,
         registry: Registry,
         limits: IngestLimits,
         metrics: Arc<Metrics>,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, BrokerError> {
+        let now_ms = clock::system_now().micros() / 1_000;
+        let broker = Broker::open(kv, Arc::clone(&metrics.broker), now_ms)?;
         let live = Arc::new(Live::on(memory, Arc::clone(&metrics)));
         let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
         store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);
@@ -77,8 +87,9 @@ impl Hub {
         };
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
-        Arc::new(Self {
+        Ok(Arc::new(Self {
             store,
+            broker,
             registry,
             new_columns: NewColumns::new(&limits),
             limits,
@@ -91,7 +102,7 @@ impl Hub {
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
             sql: OnceLock::new(),
-        })
+        }))
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -106,6 +117,19 @@ impl Hub {
     /// The registry of tenants, users and devices.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The broker of messages between clients.
+    pub fn broker(&self) -> &Broker {
+        &self.broker
+    }
+
+    /// Ends sessions of the broker that have expired, or whose device is gone.
+    pub fn sweep_broker(&self) {
+        let now_ms = clock::system_now().micros() / 1_000;
+        let device_exists = |device| self.registry.device_by_id(device).is_some();
+        let tenant_exists = |tenant| self.registry.tenant_name(tenant).is_some();
+        self.broker.sweep(now_ms, &device_exists, &tenant_exists);
     }
 
     /// Limits the rate of login attempts.
@@ -130,6 +154,7 @@ impl Hub {
 
     /// The metrics as text for Prometheus.
     pub fn metrics_text(&self) -> String {
+        self.broker.measure();
         self.metrics.render(&self.status(), self.sql_status())
     }
 

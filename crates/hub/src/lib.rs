@@ -6,6 +6,7 @@
 mod api_keys;
 mod audit;
 mod blocking_append;
+pub mod broker;
 pub mod bulk;
 pub mod caller;
 pub mod clock;
@@ -36,6 +37,7 @@ mod tables;
 mod tenants;
 mod ttls;
 mod users;
+pub mod wake;
 
 pub use audit::AUDIT_TABLE;
 pub use dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
@@ -50,6 +52,8 @@ pub use store::{
     Blame, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Sequence,
     Severity, ValueColumn,
 };
+
+pub use kv::{Progress as KvProgress, ProgressWatcher as KvProgressWatcher};
 
 /// An error of the store, as the doors see it.
 pub type IngestError = store::StoreError;

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use hub::{Durability, Progress, Sequence};
+use hub::{Durability, KvProgress, Progress, Sequence};
 
 use super::qos2::SharedQos2;
 
@@ -76,8 +76,16 @@ pub(crate) struct Refusal {
 #[derive(Debug)]
 pub(crate) struct AckGroup {
     pub(crate) sequence: Sequence,
+    /// What the key-value engine has to make durable too; 0 for nothing.
+    pub(crate) kv_sequence: u64,
     pub(crate) received: Instant,
     pub(crate) acks: Vec<PendingAck>,
+}
+
+impl AckGroup {
+    fn is_reached(&self, progress: Progress, class: Durability, kv: KvProgress) -> bool {
+        self.sequence <= progress.reached(class) && self.kv_sequence <= kv.durable
+    }
 }
 
 /// The waiting acks of one worker: a queue for each durability class.
@@ -107,19 +115,18 @@ impl AckQueues {
     }
 
     /// Takes the next group whose sequence the store has reached.
-    pub(crate) fn pop_reached(&mut self, progress: Progress) -> Option<AckGroup> {
+    pub(crate) fn pop_reached(&mut self, progress: Progress, kv: KvProgress) -> Option<AckGroup> {
         Durability::ALL.into_iter().find_map(|class| {
             let queue = &mut self.by_class[class as usize];
-            queue.pop_front_if(|group| group.sequence <= progress.reached(class))
+            queue.pop_front_if(|group| group.is_reached(progress, class, kv))
         })
     }
 
     /// Whether the store has reached the sequence of a group.
-    pub(crate) fn is_reached(&self, progress: Progress) -> bool {
+    pub(crate) fn is_reached(&self, progress: Progress, kv: KvProgress) -> bool {
         Durability::ALL.into_iter().any(|class| {
-            self.by_class[class as usize]
-                .front()
-                .is_some_and(|group| group.sequence <= progress.reached(class))
+            let first = self.by_class[class as usize].front();
+            first.is_some_and(|group| group.is_reached(progress, class, kv))
         })
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct ConnectionRef {
 
 #[derive(Debug)]
 enum Client {
-    Present { connection: ConnectionRef, qos2: SharedQos2 },
+    Present { connection: ConnectionRef, qos2: SharedQos2, clean_start: bool },
     Absent { qos2: SharedQos2, ids: usize, forget_at_s: u32 },
 }
 
@@ -77,7 +77,7 @@ impl Clients {
         let former = registrations.clients.remove(&key);
         let (taken_over, qos2) = match former {
             None => (None, None),
-            Some(Client::Present { connection, qos2 }) => (Some(connection), Some(qos2)),
+            Some(Client::Present { connection, qos2, .. }) => (Some(connection), Some(qos2)),
             Some(Client::Absent { qos2, ids, forget_at_s }) => {
                 registrations.absent_ids -= ids;
                 (None, Some(qos2).filter(|_| now_s < forget_at_s))
@@ -86,8 +86,15 @@ impl Clients {
         let qos2 = qos2.filter(|_| !clean_start);
         let session_present = qos2.is_some();
         let qos2 = qos2.unwrap_or_default();
-        registrations.clients.insert(key, Client::Present { connection, qos2: Arc::clone(&qos2) });
+        let present = Client::Present { connection, qos2: Arc::clone(&qos2), clean_start };
+        registrations.clients.insert(key, present);
         Registered { taken_over, session_present, qos2 }
+    }
+
+    /// Whether a client has come back and continues its session.
+    pub(crate) fn is_continued(&self, key: &ClientKey) -> bool {
+        let registrations = self.registrations.lock();
+        matches!(registrations.clients.get(key), Some(Client::Present { clean_start: false, .. }))
     }
 
     /// Unregisters a connection, unless another one has taken its identifier over. Keeps unfinished QoS 2 exchanges for
@@ -95,7 +102,9 @@ impl Clients {
     pub(crate) fn unregister(&self, key: &ClientKey, connection: ConnectionRef, keep_s: u32, now_s: u32) {
         let mut registrations = self.registrations.lock();
         let qos2 = match registrations.clients.get(key) {
-            Some(Client::Present { connection: present, qos2 }) if *present == connection => Arc::clone(qos2),
+            Some(Client::Present { connection: present, qos2, .. }) if *present == connection => {
+                Arc::clone(qos2)
+            }
             _ => return,
         };
         let keep_s = keep_s.min(limits::ABSENT_SESSION_S);

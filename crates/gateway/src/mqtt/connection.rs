@@ -45,6 +45,8 @@ pub(super) struct Connection {
     pub(crate) queued: bool,
     /// In the worker's list of connections to write to.
     pub(crate) dirty: bool,
+    /// Messages wait until the peer has taken the output.
+    pub(crate) starved: bool,
 }
 
 /// How many packets of the input were handled.
@@ -83,6 +85,7 @@ impl Connection {
             paused: false,
             queued: false,
             dirty: false,
+            starved: false,
         }
     }
 

@@ -32,13 +32,13 @@ pub(crate) const THROTTLE_PAUSE: Duration = Duration::from_millis(5);
 pub(crate) const SILENT_GRACE_S: u32 = 2;
 /// Connections are scarce when fewer than the maximum divided by this are left.
 pub(crate) const SPARE_CONNECTIONS_RATIO: usize = 16;
-/// Smallest Maximum Packet Size of an MQTT 5 client: the longest CONNACK fits.
-pub(crate) const CLIENT_PACKET_BYTES_MIN: u32 = 128;
 /// Bytes of acks that wait for a peer that does not read. Above it the worker stops reading from the peer, and acks have no
 /// reason strings.
 pub(crate) const UNSENT_BYTES_MAX: usize = 32 * 1024;
 /// Reads of [`READ_BYTES_PER_PASS`] that the worker discards when it closes a connection.
 pub(crate) const CLOSE_READS_MAX: usize = 16;
+/// Seconds between two looks for sessions of the broker that have expired.
+pub(crate) const SWEEP_INTERVAL_S: u32 = 10;
 /// Seconds after which the worker closes a peer that takes none of its acks.
 pub(crate) const UNSENT_TIMEOUT_S: u32 = 60;
 /// Shortest time between two passes while messages come faster than that, so one pass serves several messages: a wake-up

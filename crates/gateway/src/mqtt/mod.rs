@@ -11,6 +11,7 @@ mod accept_thread;
 mod acks;
 mod clients;
 mod connection;
+mod deferred;
 mod entrance;
 mod entry;
 mod ingest_batch;
@@ -28,5 +29,5 @@ mod worker_handle;
 
 pub use entrance::MqttEntrance;
 pub(crate) use entrance::WebSocket;
-pub use options::MqttOptions;
+pub use options::{MqttOptions, OWN_TOPICS, check_topic_pattern};
 pub use server::MqttDoor;

@@ -3,9 +3,13 @@
 use std::io;
 
 use model::limits::Portion;
+use wire::mqtt::is_valid_filter;
 
 use super::limits;
 use crate::door::{DoorLimits, Networks};
+
+/// The topics that belong to a device.
+pub const OWN_TOPICS: &str = "devices/${device}/#";
 
 /// Options of the MQTT door.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +27,32 @@ pub struct MqttOptions {
     pub packet_timeout_s: u32,
     /// Longest keep-alive of MQTT 5 clients, in seconds; 0 for no bound.
     pub keep_alive_max_s: u16,
+    /// Patterns of the topics that a device may publish to, beside those of the device API ([`hub::broker::permits`]).
+    pub publish_topics: Vec<String>,
+    /// Patterns of the topic filters that a device may subscribe to.
+    pub subscribe_topics: Vec<String>,
     /// Limits of connections and messages. Above the limit of messages the door reads later.
     pub limits: DoorLimits,
     /// The load balancers that send a header of the PROXY protocol.
     pub proxies: Networks,
     /// Scales the fixed bounds in bytes to the memory of this machine.
     pub memory: Portion,
+}
+
+/// Checks a pattern of topics: a topic filter whose names in `${}` are known.
+///
+/// # Errors
+/// The reason, for the operator.
+pub fn check_topic_pattern(pattern: &str) -> Result<(), String> {
+    if !is_valid_filter(pattern) || pattern.starts_with("$share/") {
+        return Err("it is no topic filter: + and # stand alone between slashes, # only at the end".into());
+    }
+    let unknown = pattern
+        .split('/')
+        .find(|level| level.contains("${") && !["${device}", "${tenant}", "${client}"].contains(level));
+    unknown.map_or(Ok(()), |level| {
+        Err(format!("{level:?} is none of the levels ${{device}}, ${{tenant}} and ${{client}}"))
+    })
 }
 
 impl Default for MqttOptions {
@@ -39,7 +63,9 @@ impl Default for MqttOptions {
             receive_maximum: 1_024,
             connect_timeout_s: 10,
             packet_timeout_s: 30,
-            keep_alive_max_s: 0,
+            keep_alive_max_s: 600,
+            publish_topics: vec![OWN_TOPICS.into()],
+            subscribe_topics: vec![OWN_TOPICS.into()],
             limits: DoorLimits::of_connections(usize::MAX),
             proxies: Networks::default(),
             memory: Portion::ALL,

@@ -75,6 +75,7 @@ impl MqttDoor {
         let mut threads = Vec::new();
         for (index, parts) in workers.into_iter().enumerate() {
             state.hub.watch(Arc::clone(&parts.handle) as Arc<dyn hub::ProgressWatcher>);
+            state.hub.broker().watch(Arc::clone(&parts.handle) as Arc<dyn hub::KvProgressWatcher>);
             let state = Arc::clone(&state);
             let thread = std::thread::Builder::new().name(format!("mqtt-{index}"));
             threads.push(thread.spawn(move || {

@@ -1,12 +1,13 @@
 //! The handle through which other threads reach a worker: commands, and progress of the store.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
-use hub::{Progress, ProgressWatcher};
+use hub::wake::Wake;
+use hub::{KvProgress, KvProgressWatcher, Progress, ProgressWatcher};
 use mio::Waker;
 use mio::net::TcpStream;
 use parking_lot::Mutex;
@@ -25,6 +26,27 @@ pub(super) struct WorkerHandle {
     parked: AtomicBool,
     thread: OnceLock<Thread>,
     commands: Mutex<Commands>,
+    /// The worker looks for deliveries before it waits, so they need not wake it.
+    awake: AtomicBool,
+    deliveries: Mutex<Vec<ConnectionKey>>,
+}
+
+/// Wakes the worker of a connection for messages that wait for it.
+pub(super) struct ConnectionWake {
+    handle: Arc<WorkerHandle>,
+    key: ConnectionKey,
+}
+
+impl ConnectionWake {
+    pub(super) fn new(handle: Arc<WorkerHandle>, key: ConnectionKey) -> Self {
+        Self { handle, key }
+    }
+}
+
+impl Wake for ConnectionWake {
+    fn wake(&self) {
+        self.handle.deliver(self.key);
+    }
 }
 
 /// While it lives, progress unparks the worker's thread instead of waking its poll.
@@ -107,6 +129,46 @@ impl WorkerHandle {
         std::mem::take(&mut *self.commands.lock())
     }
 
+    /// Messages wait for a connection.
+    fn deliver(&self, key: ConnectionKey) {
+        self.deliveries.lock().push(key);
+        // The other half of the fence in `sleeps`.
+        fence(Ordering::SeqCst);
+        if !self.awake.load(Ordering::Relaxed) {
+            self.rouse();
+        }
+    }
+
+    /// Takes the connections for which messages wait.
+    pub(super) fn take_deliveries(&self) -> Vec<ConnectionKey> {
+        std::mem::take(&mut *self.deliveries.lock())
+    }
+
+    /// Whether messages wait for a connection.
+    pub(super) fn has_deliveries(&self) -> bool {
+        !self.deliveries.lock().is_empty()
+    }
+
+    /// From now on deliveries wake the worker. It looks for those that came before, and then waits.
+    pub(super) fn sleeps(&self) {
+        self.awake.store(false, Ordering::Relaxed);
+        // As in `await_progress`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The worker has ended its wait. It takes all deliveries before the next one.
+    pub(super) fn is_awake(&self) {
+        self.awake.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the wait of the worker, in its poll or parked.
+    fn rouse(&self) {
+        match self.thread.get() {
+            Some(thread) if self.parked.load(Ordering::Relaxed) => thread.unpark(),
+            _ => self.wake(),
+        }
+    }
+
     /// Sets whether progress of the store wakes the worker.
     pub(super) fn await_progress(&self, awaits: bool) {
         self.awaits_progress.store(awaits, Ordering::Relaxed);
@@ -135,20 +197,30 @@ impl WorkerHandle {
             parked: AtomicBool::new(false),
             thread: OnceLock::new(),
             commands: Mutex::default(),
+            awake: AtomicBool::new(true),
+            deliveries: Mutex::default(),
+        }
+    }
+}
+
+impl WorkerHandle {
+    fn on_progress(&self) {
+        // The other half of the fence in `await_progress`.
+        fence(Ordering::SeqCst);
+        if self.awaits_progress.load(Ordering::Relaxed) {
+            self.rouse();
         }
     }
 }
 
 impl ProgressWatcher for WorkerHandle {
     fn progress(&self, _: Progress) {
-        // The other half of the fence in `await_progress`.
-        fence(Ordering::SeqCst);
-        if !self.awaits_progress.load(Ordering::Relaxed) {
-            return;
-        }
-        match self.thread.get() {
-            Some(thread) if self.parked.load(Ordering::Relaxed) => thread.unpark(),
-            _ => self.wake(),
-        }
+        self.on_progress();
+    }
+}
+
+impl KvProgressWatcher for WorkerHandle {
+    fn progress(&self, _: KvProgress) {
+        self.on_progress();
     }
 }

@@ -5,6 +5,7 @@
 mod histogram;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use query::EngineStatus;
 use store::{Durability, StoreStatus};
+
+use crate::broker::BrokerMetrics;
 
 pub use histogram::LatencyHistogram;
 
@@ -86,6 +89,8 @@ pub struct Metrics {
     pub live_values: Counter,
     /// Values that a slow live subscriber did not get, because newer ones replaced them.
     pub live_coalesced: Counter,
+    /// Counters of the broker.
+    pub broker: Arc<BrokerMetrics>,
     store: StoreGauges,
     sql: SqlGauges,
 }
@@ -212,12 +217,14 @@ impl Metrics {
             merge_panics: Counter::default(),
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
+            broker: Arc::default(),
             store: StoreGauges::default(),
             sql: SqlGauges::default(),
             registry: Mutex::new(Registry::default()),
         };
         metrics.register_store(&mut registry);
         metrics.sql.register(&mut registry);
+        metrics.broker.register(&mut registry);
         *metrics.registry.lock() = registry;
         metrics
     }

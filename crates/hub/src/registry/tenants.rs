@@ -24,6 +24,12 @@ impl Registry {
         tenants
     }
 
+    /// The name of a tenant.
+    pub fn tenant_name(&self, id: Uuid) -> Option<String> {
+        let index = self.index.read();
+        index.tenants.iter().find(|tenant| tenant.id == id).map(|tenant| tenant.name.clone())
+    }
+
     /// The tenant with that name.
     pub fn tenant_by_name(&self, name: &str) -> Result<Tenant, RegistryError> {
         let index = self.index.read();

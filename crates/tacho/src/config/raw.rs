@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gateway::mqtt::OWN_TOPICS;
 use gateway::postgres::limits as postgres_limits;
 use model::limits::{self, IngestLimits, QueryLimits};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,10 @@ pub(crate) struct RawMqtt {
     pub connect_timeout_s: u32,
     /// Longest keep-alive; 0 means no limit.
     pub keep_alive_max_s: u16,
+    /// Patterns of topics that devices may publish to.
+    pub publish_topics: Vec<String>,
+    /// Patterns of topic filters that devices may subscribe to.
+    pub subscribe_topics: Vec<String>,
     /// Messages of one MQTT 5 client that may wait for their ack.
     pub receive_maximum: u16,
     /// Open connections; 0 means as many as the open-file limit allows.
@@ -216,7 +221,9 @@ impl Default for RawMqtt {
             workers: 0,
             packet_bytes_max: 1024 * 1024,
             connect_timeout_s: 10,
-            keep_alive_max_s: 0,
+            keep_alive_max_s: 600,
+            publish_topics: vec![OWN_TOPICS.into()],
+            subscribe_topics: vec![OWN_TOPICS.into()],
             receive_maximum: 1024,
             connections_max: 0,
             connections_per_address_max: 0,

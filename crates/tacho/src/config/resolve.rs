@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway::http::limits as http_limits;
-use gateway::mqtt::limits as mqtt_limits;
+use gateway::mqtt::{check_topic_pattern, limits as mqtt_limits};
 use gateway::tls::TlsFiles;
 use model::Timestamp;
 use model::limits::{self, IngestLimits, QueryLimits};
@@ -65,6 +65,8 @@ pub(crate) struct MqttConfig {
     pub packet_bytes_max: usize,
     pub connect_timeout_s: u32,
     pub keep_alive_max_s: u16,
+    pub publish_topics: Vec<String>,
+    pub subscribe_topics: Vec<String>,
     pub receive_maximum: u16,
     /// Limits and load balancers.
     pub door: DoorConfig,
@@ -170,9 +172,19 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
         packet_bytes_max: packet,
         connect_timeout_s: raw.connect_timeout_s,
         keep_alive_max_s: raw.keep_alive_max_s,
+        publish_topics: topics("mqtt.publish_topics", &raw.publish_topics)?,
+        subscribe_topics: topics("mqtt.subscribe_topics", &raw.subscribe_topics)?,
         receive_maximum: raw.receive_maximum,
         door: door::resolve(raw, usize::MAX)?,
     })
+}
+
+fn topics(key: &'static str, patterns: &[String]) -> Result<Vec<String>, ConfigError> {
+    for pattern in patterns {
+        check_topic_pattern(pattern)
+            .map_err(|reason| ConfigError::value(key, format!("\"{pattern}\""), reason))?;
+    }
+    Ok(patterns.to_vec())
 }
 
 fn http(raw: &RawHttp) -> Result<HttpConfig, ConfigError> {

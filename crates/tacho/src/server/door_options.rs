@@ -101,6 +101,8 @@ pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
         receive_maximum: config.receive_maximum,
         connect_timeout_s: config.connect_timeout_s,
         keep_alive_max_s: config.keep_alive_max_s,
+        publish_topics: config.publish_topics.clone(),
+        subscribe_topics: config.subscribe_topics.clone(),
         limits,
         proxies: config.door.proxies.clone(),
         memory,

@@ -1,7 +1,8 @@
 //! The properties of a packet, as they arrive and as they leave [MQTT5 2.2.2].
 
 use super::error::{DecodeError, EncodeError};
-use super::property::{Property, PropertyId};
+use super::packet_type::PacketType;
+use super::property::{Property, PropertyId, scope_of};
 use super::reader::Reader;
 use super::{limits, writer};
 
@@ -48,6 +49,15 @@ impl<'a> Properties<'a> {
     /// Bytes that [`super::PropertiesBuilder`] wrote.
     pub(super) const fn built(raw: &'a [u8]) -> Self {
         Self { raw }
+    }
+
+    pub(super) fn check_publish(raw: &[u8]) -> Result<()> {
+        check(Reader::new(raw, 0), scope_of(PacketType::Publish))
+    }
+
+    /// The properties in the layout of a packet, without their length.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.raw
     }
 
     /// Whether the packet has no properties.

@@ -1,6 +1,6 @@
 //! Properties to send.
 
-use super::error::EncodeError;
+use super::error::{DecodeError, EncodeError};
 use super::properties::Properties;
 use super::property::Property;
 use super::{limits, writer};
@@ -15,6 +15,15 @@ impl PropertiesBuilder {
     /// No properties yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Begins with properties that [`Properties::as_bytes`] gave.
+    ///
+    /// # Errors
+    /// The bytes are not properties that a PUBLISH may have.
+    pub fn of_publish(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Properties::check_publish(bytes)?;
+        Ok(Self { raw: bytes.to_vec() })
     }
 
     /// Adds a property. `encode` checks that the packet allows it and that it stands there once.

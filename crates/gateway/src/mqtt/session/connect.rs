@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hub::Door;
+use hub::broker::Attach;
 use hub::registry::Device;
 use wire::mqtt::{
     ConnAck, Connect, ConnectReturnCode, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
@@ -13,6 +14,7 @@ use super::super::{clients, limits};
 use super::connected::{Connected, StoredWill};
 use super::context::Context;
 use super::end::SessionEnd;
+use super::outgoing::forwarded;
 use super::peer::{Peer, reason_string};
 use crate::door::{DoorLimit, LimitExceeded};
 use crate::refusals;
@@ -27,6 +29,25 @@ struct Refused {
 }
 
 impl Connected {
+    /// The request for the session of this client at the broker.
+    pub(super) fn attach_request<'a>(
+        &'a self,
+        expiry_s: u32,
+        clean_start: bool,
+        context: &Context<'_>,
+    ) -> Attach<'a> {
+        Attach {
+            tenant: self.device.tenant,
+            device: self.device.id,
+            client_id: &self.client.client_id,
+            clean_start,
+            expiry_s,
+            inflight_max: self.inflight_max,
+            wake: (context.wake)(),
+            now_ms: context.now_ms(),
+        }
+    }
+
     /// Accepts or refuses a client. Writes the CONNACK in both cases.
     pub(super) fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, SessionEnd> {
         if let Some(exceeded) = context.exceeded {
@@ -74,7 +95,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         context.clients.register(client.clone(), context.connection, connect.clean_start, context.now_s);
     *context.taken_over = registered.taken_over;
     let keep_alive_s = granted_keep_alive_s(connect, context);
-    let connected = Connected {
+    let mut connected = Connected {
         peer: Peer::of(connect),
         device,
         token,
@@ -85,14 +106,36 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         series: None,
         in_flight: 0,
         qos2: registered.qos2,
-        keep_qos2_s: session_expiry_s(connect),
+        expiry_s: session_expiry_s(connect).min(hub::broker::limits::SESSION_EXPIRY_MAX_S),
+        inflight_max: connect.properties.receive_maximum().min(hub::broker::limits::INFLIGHT_MAX),
+        attached: None,
         aliases: Vec::new(),
-        will: connect
-            .will
-            .map(|will| Box::new(StoredWill { topic: will.topic.into(), payload: will.payload.into() })),
+        will: connect.will.map(|will| Box::new(stored_will(&will))),
     };
-    write_acceptance(connect, registered.session_present, keep_alive_s, assigned.as_deref(), context);
+    let request = connected.attach_request(connected.expiry_s, connect.clean_start, context);
+    let (attached, is_present) = context.hub.broker().attach(&request).map_err(|error| Refused {
+        code: ReasonCode::QUOTA_EXCEEDED,
+        return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
+        label: "sessions",
+        cause: error.to_string(),
+    })?;
+    *context.deliver = attached.is_some();
+    connected.attached = attached;
+    let session_present = is_present || registered.session_present;
+    write_acceptance(connect, session_present, keep_alive_s, assigned.as_deref(), context);
     Ok(connected)
+}
+
+fn stored_will(will: &wire::mqtt::Will<'_>) -> StoredWill {
+    StoredWill {
+        topic: will.topic.into(),
+        payload: will.payload.into(),
+        qos: will.qos,
+        retain: will.retain,
+        properties: forwarded(will.properties).as_properties().as_bytes().into(),
+        expiry_s: will.properties.message_expiry_interval(),
+        delay_s: will.properties.will_delay_interval(),
+    }
 }
 
 fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
@@ -124,18 +167,6 @@ fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
             return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
             label: "client_id",
             cause: cause.into(),
-        });
-    }
-    let packet_bytes_max = connect.properties.maximum_packet_size().unwrap_or(u32::MAX);
-    if packet_bytes_max < limits::CLIENT_PACKET_BYTES_MIN {
-        return Err(Refused {
-            code: ReasonCode::PACKET_TOO_LARGE,
-            return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
-            label: "client_packet_bytes",
-            cause: format!(
-                "the client's Maximum Packet Size is {packet_bytes_max}, it must be at least {}",
-                limits::CLIENT_PACKET_BYTES_MIN
-            ),
         });
     }
     if connect.properties.text(PropertyId::AuthenticationMethod).is_some() {
@@ -183,7 +214,7 @@ fn granted_keep_alive_s(connect: &Connect<'_>, context: &Context<'_>) -> u16 {
 fn session_expiry_s(connect: &Connect<'_>) -> u32 {
     match connect.version {
         ProtocolVersion::V31 | ProtocolVersion::V311 if connect.clean_start => 0,
-        ProtocolVersion::V31 | ProtocolVersion::V311 => limits::ABSENT_SESSION_S,
+        ProtocolVersion::V31 | ProtocolVersion::V311 => hub::broker::limits::SESSION_EXPIRY_MAX_S,
         ProtocolVersion::V5 => connect.properties.number(PropertyId::SessionExpiryInterval).unwrap_or(0),
     }
 }
@@ -218,12 +249,9 @@ fn terms(
     let packet_bytes_max = u32::try_from(options.packet_bytes_max).unwrap_or(u32::MAX);
     properties.push(Property::FourBytes(PropertyId::MaximumPacketSize, packet_bytes_max))?;
     properties.push(Property::TwoBytes(PropertyId::TopicAliasMaximum, limits::TOPIC_ALIAS_MAX))?;
-    // The door does not support subscriptions yet.
-    properties.push(Property::Byte(PropertyId::WildcardSubscriptionAvailable, 0))?;
-    properties.push(Property::Byte(PropertyId::SubscriptionIdentifierAvailable, 0))?;
-    properties.push(Property::Byte(PropertyId::SharedSubscriptionAvailable, 0))?;
-    if session_expiry_s(connect) > limits::ABSENT_SESSION_S {
-        properties.push(Property::FourBytes(PropertyId::SessionExpiryInterval, limits::ABSENT_SESSION_S))?;
+    let expiry_max_s = hub::broker::limits::SESSION_EXPIRY_MAX_S;
+    if session_expiry_s(connect) > expiry_max_s {
+        properties.push(Property::FourBytes(PropertyId::SessionExpiryInterval, expiry_max_s))?;
     }
     if keep_alive_s != connect.keep_alive_s {
         properties.push(Property::TwoBytes(PropertyId::ServerKeepAlive, keep_alive_s))?;

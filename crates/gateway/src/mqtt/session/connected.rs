@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hub::broker::Attached;
 use hub::registry::{Device, Registry};
 use model::SeriesId;
-use wire::mqtt::ReasonCode;
+use wire::mqtt::{QoS, ReasonCode};
 
 use super::super::clients::{ClientKey, ConnectionRef};
 use super::super::qos2::SharedQos2;
@@ -29,8 +30,12 @@ pub(crate) struct Connected {
     pub(crate) in_flight: u32,
     /// Unreleased QoS 2 messages.
     pub(super) qos2: SharedQos2,
-    /// How long they outlive the connection.
-    pub(super) keep_qos2_s: u32,
+    /// Seconds that the session outlives the connection.
+    pub(super) expiry_s: u32,
+    /// The most messages that the client takes without an ack.
+    pub(super) inflight_max: u16,
+    /// The session at the broker, if the client has one.
+    pub(crate) attached: Option<Attached>,
     /// Topics of the topic aliases, by alias.
     pub(super) aliases: Vec<Option<Arc<str>>>,
     pub(super) will: Option<Box<StoredWill>>,
@@ -47,6 +52,13 @@ impl fmt::Debug for Connected {
 pub(super) struct StoredWill {
     pub(super) topic: Box<str>,
     pub(super) payload: Box<[u8]>,
+    pub(super) qos: QoS,
+    pub(super) retain: bool,
+    /// Properties that subscribers get.
+    pub(super) properties: Box<[u8]>,
+    pub(super) expiry_s: Option<u32>,
+    /// Seconds between the end of the connection and the will.
+    pub(super) delay_s: u32,
 }
 
 impl Connected {

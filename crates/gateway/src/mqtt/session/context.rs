@@ -1,11 +1,15 @@
 //! The surroundings in which a session handles a packet.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hub::Hub;
+use hub::broker::{Acknowledged, Publication};
+use hub::wake::Wake;
 use model::Timestamp;
 
 use super::super::clients::{Clients, ConnectionRef};
+use super::super::deferred::{Deferred, DeferredQueue};
 use super::super::ingest_batch::IngestBatch;
 use super::super::options::MqttOptions;
 use crate::acceptor::Gate;
@@ -36,6 +40,34 @@ pub(crate) struct Context<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     /// The batches of the worker, by durability class.
     pub(crate) batches: &'a mut [IngestBatch; 3],
+    /// Messages for subscribers, which the worker publishes at the end of the pass.
+    pub(crate) publications: &'a mut Vec<Publication>,
+    /// Deletions of acknowledged messages.
+    pub(crate) acknowledged: &'a mut Acknowledged,
+    /// Answers that wait for the key-value engine.
+    pub(crate) deferred: &'a mut DeferredQueue,
+    /// Whether messages may wait for the client now.
+    pub(crate) deliver: &'a mut bool,
+    /// Makes what wakes the connection.
+    pub(crate) wake: &'a dyn Fn() -> Arc<dyn Wake>,
     /// A connection to close because this one took over its client identifier.
     pub(crate) taken_over: &'a mut Option<ConnectionRef>,
+}
+
+impl Context<'_> {
+    /// Milliseconds since the epoch.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now.micros() / 1_000
+    }
+
+    /// Sends an answer when the key-value engine has made `sequence` durable; at once if there is none.
+    pub(crate) fn answer_when_durable(&mut self, sequence: Option<u64>, bytes: Vec<u8>) {
+        match sequence {
+            None => self.out.extend_from_slice(&bytes),
+            Some(sequence) => {
+                let connection = self.connection.key;
+                self.deferred.push_back(Deferred { sequence, connection, bytes });
+            }
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The state machine of a session: before CONNECT and after it.
 
+use hub::broker::Broker;
 use wire::mqtt::{Packet, Properties, ProtocolVersion, ReasonCode, encode};
 
 use super::super::clients::Clients;
@@ -40,14 +41,23 @@ impl Session {
             }
             (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into()),
             (Self::Connected(connected), Packet::Publish(publish)) => connected.on_publish(&publish, context),
-            (Self::Connected(connected), packet) => Ok(connected.on_packet(packet, context)?),
+            (Self::Connected(connected), packet) => connected.on_packet(packet, context),
         }
     }
 
     /// Unregisters the connection. Returns the session if it has a will to publish; a DISCONNECT has removed the will.
-    pub(crate) fn end(self, clients: &Clients, now_s: u32) -> Option<Box<Connected>> {
+    pub(crate) fn end(
+        self,
+        clients: &Clients,
+        broker: &Broker,
+        now_s: u32,
+        now_ms: i64,
+    ) -> Option<Box<Connected>> {
         let Self::Connected(mut connected) = self else { return None };
-        clients.unregister(&connected.client, connected.connection, connected.keep_qos2_s, now_s);
+        clients.unregister(&connected.client, connected.connection, connected.expiry_s, now_s);
+        if let Some(attached) = connected.attached.take() {
+            broker.detach(&attached, connected.expiry_s, now_ms);
+        }
         // The will needs neither topic aliases nor QoS 2 identifiers.
         connected.aliases = Vec::new();
         connected.qos2 = SharedQos2::default();

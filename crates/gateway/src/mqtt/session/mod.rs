@@ -9,13 +9,17 @@ mod connected;
 mod context;
 mod end;
 mod machine;
+mod outgoing;
 mod packets;
 mod peer;
 mod publish;
+mod receiving;
+mod subscribing;
+mod topics;
 mod will;
 
 pub(crate) use connected::Connected;
 pub(crate) use context::Context;
 pub(crate) use end::{PacketError, SessionEnd};
 pub(crate) use machine::{Session, answer_malformed_connect};
-pub(crate) use publish::TELEMETRY_TOPIC;
+pub(crate) use topics::TELEMETRY_TOPIC;

@@ -15,7 +15,7 @@ pub(crate) struct Peer {
     /// Whether acks may carry reason strings [MQTT-3.1.2-29].
     explain: bool,
     /// Its Maximum Packet Size.
-    packet_bytes_max: usize,
+    pub(super) packet_bytes_max: usize,
 }
 
 impl Peer {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use hub::broker::{Content, Publication, is_too_deep};
 use hub::{Blame, DeadLetter, Door};
 use model::SeriesId;
 use wire::mqtt::{PropertyId, ProtocolVersion, Publish, QoS, ReasonCode};
@@ -14,10 +15,22 @@ use super::super::qos2::{BatchRef, Phase};
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
+use super::outgoing::forwarded;
+use super::subscribing::quality;
+use super::topics::TELEMETRY_TOPIC;
 use crate::refusals;
 
-/// The topic of telemetry (ThingsBoard's device API).
-pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
+/// A message that came, or a will.
+#[derive(Clone, Copy)]
+pub(super) struct Incoming<'a> {
+    pub(super) topic: &'a str,
+    pub(super) payload: &'a [u8],
+    pub(super) qos: QoS,
+    pub(super) retain: bool,
+    /// Properties that subscribers get, in the layout of a packet.
+    pub(super) properties: &'a [u8],
+    pub(super) expiry_s: Option<u32>,
+}
 
 /// A message that cannot become rows.
 struct Unfit {
@@ -47,29 +60,34 @@ impl Connected {
     fn take_message(&mut self, publish: &Publish<'_>, context: &mut Context<'_>) -> Result<(), PacketError> {
         self.check_terms(publish, context)?;
         let aliased = self.resolve_alias(publish)?;
-        let topic = aliased.as_deref().unwrap_or(publish.topic);
+        let properties = forwarded(publish.properties);
+        let incoming = Incoming {
+            topic: aliased.as_deref().unwrap_or(publish.topic),
+            payload: publish.payload,
+            qos: publish.qos,
+            retain: publish.retain,
+            properties: properties.as_properties().as_bytes(),
+            expiry_s: publish.properties.message_expiry_interval(),
+        };
         match (publish.qos, publish.packet_id) {
-            (QoS::ExactlyOnce, Some(packet_id)) => {
-                self.on_exactly_once(topic, packet_id, publish.payload, context)
-            }
+            (QoS::ExactlyOnce, Some(packet_id)) => self.on_exactly_once(packet_id, incoming, context),
             (QoS::AtLeastOnce, Some(packet_id)) => {
-                let unfit = self.add_message(topic, publish.payload, context)?;
+                let unfit = self.add_message(incoming, context)?;
                 self.submit((packet_id, AckKind::PubAck), unfit, None, publish.payload, context);
                 Ok(())
             }
-            _ => self.on_unanswered(topic, publish.payload, context),
+            _ => self.on_unanswered(incoming, context),
         }
     }
 
     /// A message without an ack: QoS 0, or a will.
     pub(super) fn on_unanswered(
         &mut self,
-        topic: &str,
-        payload: &[u8],
+        incoming: Incoming<'_>,
         context: &mut Context<'_>,
     ) -> Result<(), PacketError> {
-        let refusal = self.add_message(topic, payload, context)?;
-        self.submit((0, AckKind::None), refusal, None, payload, context);
+        let refusal = self.add_message(incoming, context)?;
+        self.submit((0, AckKind::None), refusal, None, incoming.payload, context);
         Ok(())
     }
 
@@ -89,9 +107,8 @@ impl Connected {
 
     fn on_exactly_once(
         &mut self,
-        topic: &str,
         packet_id: u16,
-        payload: &[u8],
+        incoming: Incoming<'_>,
         context: &mut Context<'_>,
     ) -> Result<(), PacketError> {
         let batch = self.batch_ref(context);
@@ -108,8 +125,8 @@ impl Connected {
             Some(Phase::Submitted(_)) => return Err(PacketError::StoreBusy),
             None => {
                 self.check_unreleased(unreleased, context)?;
-                let unfit = self.add_message(topic, payload, context)?;
-                self.submit((packet_id, AckKind::PubRec), unfit, Some(batch), payload, context);
+                let unfit = self.add_message(incoming, context)?;
+                self.submit((packet_id, AckKind::PubRec), unfit, Some(batch), incoming.payload, context);
             }
         }
         Ok(())
@@ -180,10 +197,14 @@ impl Connected {
     /// session ends without an ack, and the client still has the message.
     fn add_message(
         &mut self,
-        topic: &str,
-        payload: &[u8],
+        incoming: Incoming<'_>,
         context: &mut Context<'_>,
     ) -> Result<Option<Refusal>, PacketError> {
+        let Incoming { topic, payload, .. } = incoming;
+        if topic != TELEMETRY_TOPIC && self.may_publish(topic, context) && !is_too_deep(topic) {
+            self.add_publication(incoming, context);
+            return Ok(None);
+        }
         let Some(Unfit { refusal, label }) = self.decode_message(topic, payload, context)? else {
             return Ok(None);
         };
@@ -195,6 +216,20 @@ impl Connected {
         Ok(Some(refusal))
     }
 
+    /// Adds a message for subscribers. The worker publishes it at the end of the pass.
+    fn add_publication(&self, incoming: Incoming<'_>, context: &mut Context<'_>) {
+        let Incoming { topic, payload, qos, retain, properties, expiry_s } = incoming;
+        let expires_at_ms = expiry_s.map(|seconds| context.now_ms() + 1_000 * i64::from(seconds));
+        let content = Content { topic, payload, properties, expires_at_ms };
+        context.publications.push(Publication {
+            message: context.hub.broker().message(content),
+            qos: quality(qos),
+            retain,
+            tenant: self.device.tenant,
+            publisher: self.attached.as_ref().map(|attached| attached.session.id()),
+        });
+    }
+
     fn decode_message(
         &mut self,
         topic: &str,
@@ -202,7 +237,9 @@ impl Connected {
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
         if topic != TELEMETRY_TOPIC {
-            let text = format!("nothing is served under this topic; publish to {TELEMETRY_TOPIC}");
+            let text = format!(
+                "the device may not publish to this topic; it may to {TELEMETRY_TOPIC} and to those of mqtt.publish_topics"
+            );
             let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text };
             return Ok(Some(Unfit { refusal, label: "topic" }));
         }

@@ -2,16 +2,26 @@
 
 use hub::Hub;
 
+use super::super::clients::Clients;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
+use super::publish::Incoming;
 
 impl Connected {
     /// Publishes the will of a session that has ended. Returns `false` if the store has no room now. Discards a will that the
     /// store accepts in no form.
     pub(crate) fn publish_will(&mut self, context: &mut Context<'_>) -> bool {
         let Some(will) = self.will.take() else { return true };
-        match self.on_unanswered(&will.topic, &will.payload, context) {
+        let incoming = Incoming {
+            topic: &will.topic,
+            payload: &will.payload,
+            qos: will.qos,
+            retain: will.retain,
+            properties: &will.properties,
+            expiry_s: will.expiry_s,
+        };
+        match self.on_unanswered(incoming, context) {
             Ok(()) => {}
             Err(PacketError::End(end)) => self.discard_will(context.hub, &end.cause),
             // A will is not a request, so the limit of messages does not hold for it.
@@ -27,6 +37,16 @@ impl Connected {
     pub(crate) fn discard_will(&self, hub: &Hub, cause: &str) {
         hub.metrics().refused(hub::Door::Mqtt, "will");
         tracing::warn!(device = %self.device.name, cause, "a will could not be stored");
+    }
+
+    /// Seconds between the end of the connection and the will: it does not wait longer than the session lives [MQTT5 3.1.3.2.2].
+    pub(crate) fn will_delay_s(&self) -> u32 {
+        self.will.as_ref().map_or(0, |will| will.delay_s.min(self.expiry_s))
+    }
+
+    /// Whether the client has come back, so that the will is not published [MQTT-3.1.3-9].
+    pub(crate) fn is_continued(&self, clients: &Clients) -> bool {
+        clients.is_continued(&self.client)
     }
 
     /// Bytes of the will and of the client identifier.

@@ -30,6 +30,11 @@ impl Worker {
     /// Appends the batches of this pass. Keeps a batch for which the store has no room.
     pub(super) fn append_batches(&mut self) {
         self.stalled = std::mem::take(&mut self.store_busy);
+        self.publish_messages();
+        if self.stalled && !self.publications.is_empty() {
+            // The acks of these messages are in the batches.
+            return;
+        }
         for class in Durability::ALL {
             let batch = &self.batches[class as usize];
             if batch.is_empty() {
@@ -63,7 +68,8 @@ impl Worker {
         let acks = std::mem::replace(&mut batch.acks, list);
         batch.clear();
         acks.iter().for_each(PendingAck::stored);
-        self.queues.push(class, AckGroup { sequence, received: Instant::now(), acks });
+        let kv_sequence = self.kv_sequence;
+        self.queues.push(class, AckGroup { sequence, kv_sequence, received: Instant::now(), acks });
     }
 
     /// Appends every message by itself, because the store refused the batch for its content, such as one column too many. So
@@ -71,7 +77,12 @@ impl Worker {
     fn append_one_by_one(&mut self, class: Durability) {
         let mut whole = std::mem::take(&mut self.batches[class as usize]);
         let mut acks = std::mem::take(&mut whole.acks).into_iter();
-        let mut group = AckGroup { sequence: 0, received: Instant::now(), acks: self.queues.new_list() };
+        let mut group = AckGroup {
+            sequence: 0,
+            kv_sequence: self.kv_sequence,
+            received: Instant::now(),
+            acks: self.queues.new_list(),
+        };
         let mut failed = Vec::new();
         let mut batch = Batch::new();
         let (mut messages, mut bytes) = (0, 0);
@@ -177,13 +188,18 @@ impl Worker {
 
     /// The store accepts no more rows. The worker closes the connections without acks, so the peers keep their messages.
     fn refuse_batch(&mut self, class: Durability, error: &IngestError) {
+        let messages = self.batches[class as usize].acks.len();
+        tracing::error!(%error, messages, "messages refused: the store cannot take them");
+        self.refuse_acks(class, &error.to_string());
+    }
+
+    /// Discards a batch and closes the connections of its messages.
+    pub(super) fn refuse_acks(&mut self, class: Durability, cause: &str) {
         let batch = &mut self.batches[class as usize];
         let acks = std::mem::take(&mut batch.acks);
         batch.clear();
-        tracing::error!(%error, messages = acks.len(), "messages refused: the store cannot take them");
         acks.iter().for_each(PendingAck::not_stored);
-        let cause = error.to_string();
-        acks.iter().for_each(|ack| self.close_for_store(ack.connection, &cause));
+        acks.iter().for_each(|ack| self.close_for_store(ack.connection, cause));
     }
 
     pub(super) fn close_for_store(&mut self, connection: ConnectionKey, cause: &str) {

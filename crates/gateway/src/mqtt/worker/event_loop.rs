@@ -5,12 +5,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hub::broker::{Acknowledged, Publication};
 use mio::{Events, Token};
 use slab::Slab;
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::{AckQueues, ConnectionKey};
 use super::super::connection::Connection;
+use super::super::deferred::DeferredQueue;
 use super::super::ingest_batch::IngestBatch;
 use super::super::limits;
 use super::super::session::SessionEnd;
@@ -41,6 +43,20 @@ pub(in crate::mqtt) struct Worker {
     /// The batches of this pass, by durability class.
     pub(super) batches: [IngestBatch; 3],
     pub(super) queues: AckQueues,
+    /// Messages of this pass for subscribers.
+    pub(super) publications: Vec<Publication>,
+    /// Deletions of messages that clients have acknowledged.
+    pub(super) acknowledged: Acknowledged,
+    /// Answers that wait for the key-value engine.
+    pub(super) deferred: DeferredQueue,
+    /// Connections for which messages may wait.
+    pub(super) deliveries: Vec<ConnectionKey>,
+    /// Connections whose next message is not durable yet.
+    pub(super) undurable: Vec<ConnectionKey>,
+    /// The last sequence of the key-value engine that an ack of this worker waits for.
+    pub(super) kv_sequence: u64,
+    /// What the key-value engine had made durable in the last pass.
+    pub(super) kv_durable: u64,
     /// The store had no room for a batch. The worker accepts no message until it has.
     pub(super) stalled: bool,
     /// In this pass the store had no room for a message of the batch, such as for its series.
@@ -73,6 +89,13 @@ impl Worker {
             partial_bytes: 0,
             batches: Default::default(),
             queues: AckQueues::default(),
+            publications: Vec::new(),
+            acknowledged: Acknowledged::default(),
+            deferred: DeferredQueue::new(),
+            deliveries: Vec::new(),
+            undurable: Vec::new(),
+            kv_sequence: 0,
+            kv_durable: 0,
             stalled: false,
             store_busy: false,
             throttled_until: None,
@@ -86,8 +109,10 @@ impl Worker {
     pub(in crate::mqtt) fn run(mut self) {
         let mut events = Events::with_capacity(limits::EVENTS_PER_POLL);
         while !self.state.is_stopping() {
+            self.parts.handle.sleeps();
             let timeout = if self.pace() { Duration::ZERO } else { self.poll_timeout() };
             self.wait(&mut events, timeout);
+            self.parts.handle.is_awake();
             self.last_pass_began = std::mem::replace(&mut self.pass_began, Instant::now());
             self.throttled_until.take_if(|until| *until <= self.pass_began);
             self.take_commands();
@@ -96,6 +121,8 @@ impl Worker {
             self.read_ready();
             self.append_batches();
             self.release_acks();
+            self.send_deferred();
+            self.deliver_messages();
             self.flush_dirty();
             self.tick();
         }
@@ -118,7 +145,8 @@ impl Worker {
         }
         let guard = self.parts.handle.prepare_park();
         // Progress from before `prepare_park` does not unpark the thread.
-        if !self.queues.is_reached(self.state.hub.progress()) {
+        let waits = self.parts.handle.has_deliveries() || !self.deliveries.is_empty();
+        if !waits && !self.queues.is_reached(self.state.hub.progress(), self.state.hub.broker().progress()) {
             guard.park(rest);
         }
         true
@@ -128,7 +156,8 @@ impl Worker {
     fn poll_timeout(&self) -> Duration {
         let blocked = self.is_blocked();
         let nothing_waits = self.paused.is_empty() && self.wills.is_empty();
-        if !self.ready.is_empty() || !(blocked || nothing_waits) {
+        let delivers = !self.deliveries.is_empty() || self.parts.handle.has_deliveries();
+        if !self.ready.is_empty() || delivers || !(blocked || nothing_waits) {
             return Duration::ZERO;
         }
         let timeout = match self.waits_for_store() {
@@ -185,8 +214,10 @@ impl Worker {
             self.publish_wills();
             self.append_batches();
             self.release_acks();
+            self.send_deferred();
             self.flush_dirty();
-            if self.queues.is_empty() && !self.stalled && self.wills.is_empty() {
+            let is_done = self.queues.is_empty() && self.deferred.is_empty();
+            if is_done && !self.stalled && self.wills.is_empty() {
                 break;
             }
             if Instant::now() >= deadline {

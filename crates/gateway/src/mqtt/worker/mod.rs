@@ -6,6 +6,7 @@
 
 mod append;
 mod connections;
+mod deliver;
 mod event_loop;
 mod evict;
 mod overdue;

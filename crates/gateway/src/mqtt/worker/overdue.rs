@@ -17,6 +17,10 @@ impl Worker {
             return;
         }
         self.ticked_at_s = now_s;
+        self.take_due_wills();
+        if self.index == 0 && now_s % limits::SWEEP_INTERVAL_S == 0 {
+            self.state.hub.sweep_broker();
+        }
         let registry_generation = self.state.hub.registry().generation();
         let registry_changed =
             std::mem::replace(&mut self.registry_generation, registry_generation) != registry_generation;

@@ -1,9 +1,11 @@
 //! Reads from connections and handles their packets.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use hub::clock::system_now;
+use hub::wake::Wake;
 use model::panics::contain_panic;
 use wire::mqtt::ReasonCode;
 use wire::proxy::ProxyError;
@@ -15,6 +17,7 @@ use super::super::connection::Handled;
 use super::super::limits;
 use super::super::session::{Context, SessionEnd};
 use super::super::stream::ReadOutcome;
+use super::super::worker_handle::ConnectionWake;
 use super::event_loop::Worker;
 use super::slots::{enqueue, find};
 use crate::acceptor::PROXY_PROTOCOL;
@@ -104,7 +107,9 @@ impl Worker {
 
     /// Passes the paused input and the first `bytes` of the read buffer to the session.
     fn handle_bytes(&mut self, key: ConnectionKey, bytes: usize) -> Result<(), SessionEnd> {
-        let mut taken_over = None;
+        let (mut taken_over, mut deliver) = (None, false);
+        let handle = &self.parts.handle;
+        let wake = || Arc::new(ConnectionWake::new(Arc::clone(handle), key)) as Arc<dyn Wake>;
         let takes_messages = !self.is_blocked();
         let Some(connection) = find(&mut self.connections, key) else { return Ok(()) };
         let partial_before = connection.partial_bytes();
@@ -124,6 +129,11 @@ impl Worker {
             takes_messages,
             out: &mut out,
             batches: &mut self.batches,
+            publications: &mut self.publications,
+            acknowledged: &mut self.acknowledged,
+            deferred: &mut self.deferred,
+            deliver: &mut deliver,
+            wake: &wake,
             taken_over: &mut taken_over,
         };
         // A client that triggers a bug repeatedly must not end the server each time. An unfinished message is not in the
@@ -140,6 +150,9 @@ impl Worker {
         if !connection.out.is_empty() && !connection.dirty {
             connection.dirty = true;
             self.dirty.push(key);
+        }
+        if deliver {
+            self.deliveries.push(key);
         }
         if let Some(other) = taken_over {
             self.state.workers[other.worker].take_over(other.key);

@@ -8,12 +8,13 @@ use super::slots::{enqueue, find};
 impl Worker {
     /// Sends the acks that the store's progress allows. If the store is sealed, closes the connections of all others.
     pub(super) fn release_acks(&mut self) {
-        self.parts.handle.await_progress(!self.queues.is_empty() || self.stalled);
-        let progress = self.state.hub.progress();
-        while let Some(group) = self.queues.pop_reached(progress) {
+        let waits = !self.queues.is_empty() || !self.deferred.is_empty() || !self.undurable.is_empty();
+        self.parts.handle.await_progress(waits || self.stalled);
+        let (progress, kv) = (self.state.hub.progress(), self.state.hub.broker().progress());
+        while let Some(group) = self.queues.pop_reached(progress, kv) {
             self.send_acks(group);
         }
-        if progress.sealed {
+        if progress.sealed || kv.sealed {
             let cause = "the store was sealed by a failed write before this was durable";
             while let Some(group) = self.queues.pop_any() {
                 group.acks.iter().for_each(|ack| self.close_for_store(ack.connection, cause));
@@ -53,10 +54,14 @@ impl Worker {
             let Some(connection) = find(&mut self.connections, key) else { continue };
             connection.dirty = false;
             match connection.flush(now_s) {
-                Ok(_) if connection.readable && connection.may_read(in_flight_max) => {
-                    enqueue(&mut self.ready, connection, key);
+                Ok(is_empty) => {
+                    if is_empty && std::mem::take(&mut connection.starved) {
+                        self.deliveries.push(key);
+                    }
+                    if connection.readable && connection.may_read(in_flight_max) {
+                        enqueue(&mut self.ready, connection, key);
+                    }
                 }
-                Ok(_) => {}
                 Err(error) => self.close(key, SessionEnd::normal(format!("the connection broke: {error}"))),
             }
         }

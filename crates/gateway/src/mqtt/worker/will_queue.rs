@@ -13,6 +13,8 @@ use super::super::session::Connected;
 #[derive(Debug, Default)]
 pub(super) struct WillQueue {
     wills: VecDeque<Will>,
+    /// Wills with a delay, and the second at which each is due.
+    delayed: Vec<(u32, Will)>,
     bytes: usize,
 }
 
@@ -47,6 +49,26 @@ impl WillQueue {
     pub(super) fn put_first(&mut self, will: Will) {
         self.bytes += will.bytes();
         self.wills.push_front(will);
+    }
+
+    /// Adds a will that is due at a second of the door's clock. Returns it if the queue has no room.
+    pub(super) fn add_delayed(&mut self, will: Will, due_s: u32, bytes_max: usize) -> Result<(), Will> {
+        if self.bytes + will.bytes() > bytes_max {
+            return Err(will);
+        }
+        self.bytes += will.bytes();
+        self.delayed.push((due_s, will));
+        Ok(())
+    }
+
+    /// Moves the wills that are due to those that wait, except those of clients that have come back.
+    pub(super) fn take_due(&mut self, now_s: u32, has_come_back: impl Fn(&Will) -> bool) {
+        for (_, will) in self.delayed.extract_if(.., |(due_s, _)| *due_s <= now_s) {
+            match has_come_back(&will) {
+                true => self.bytes -= will.bytes(),
+                false => self.wills.push_back(will),
+            }
+        }
     }
 
     /// Adds a will. Returns it if the queue has no room.

@@ -2,7 +2,10 @@
 //! store has room. Its first row without a time gets the time at which the session ended.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use hub::clock::system_now;
+use hub::wake::Wake;
 use model::panics::contain_panic;
 
 use super::super::acks::ConnectionKey;
@@ -14,18 +17,26 @@ use super::will_queue::Will;
 impl Worker {
     /// Ends the session of a closed connection. The next pass publishes its will.
     pub(super) fn end_session(&mut self, session: Session, connection: ConnectionKey, peer: SocketAddr) {
-        let with_will = session.end(&self.state.clients, self.state.now_s());
+        let now_ms = system_now().micros() / 1_000;
+        let with_will = session.end(&self.state.clients, self.state.hub.broker(), self.state.now_s(), now_ms);
         // A will announces that the device is gone, which is not the case when the server stops [MQTT5 3.1.2.5].
         let Some(session) = with_will.filter(|_| !self.state.is_stopping()) else { return };
         let received = self.state.hub.receipt_time();
         let bytes_max = self.state.options.late_wills_bytes_max();
-        if let Err(will) = self.wills.add(Will { session, connection, peer, received }, bytes_max) {
+        let delay_s = session.will_delay_s();
+        let will = Will { session, connection, peer, received };
+        let added = match delay_s {
+            0 => self.wills.add(will, bytes_max),
+            _ => self.wills.add_delayed(will, self.state.now_s().saturating_add(delay_s), bytes_max),
+        };
+        if let Err(will) = added {
             will.session.discard_will(&self.state.hub, "too many wills wait");
         }
     }
 
     /// Publishes wills as long as the store has room.
     pub(super) fn publish_wills(&mut self) {
+        let no_wake = || -> Arc<dyn Wake> { unreachable!("BUG: a will begins no session") };
         while !self.waits_for_store() && !self.is_batch_full() {
             let Some(mut will) = self.wills.take_first() else { return };
             let mut context = Context {
@@ -42,6 +53,11 @@ impl Worker {
                 takes_messages: true,
                 out: &mut Vec::new(),
                 batches: &mut self.batches,
+                publications: &mut self.publications,
+                acknowledged: &mut self.acknowledged,
+                deferred: &mut self.deferred,
+                deliver: &mut false,
+                wake: &no_wake,
                 taken_over: &mut None,
             };
             // As in `handle_bytes`: a bug that a will triggers must not end the server.
@@ -54,6 +70,12 @@ impl Worker {
                 Err(panic) => will.session.discard_will(&self.state.hub, &panic),
             }
         }
+    }
+
+    /// Takes the wills whose delay is over.
+    pub(super) fn take_due_wills(&mut self) {
+        let clients = &self.state.clients;
+        self.wills.take_due(self.state.now_s(), |will| will.session.is_continued(clients));
     }
 
     /// Discards the waiting wills; the door stops.

@@ -1,0 +1,41 @@
+//! Where a message goes by its topic, and which topics a device may use.
+
+use hub::broker::{Names, permits};
+
+use super::connected::Connected;
+use super::context::Context;
+
+/// The topic of telemetry (ThingsBoard's device API).
+pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
+
+/// Whether the topic belongs to ThingsBoard's device API. The server answers these topics itself; a subscription to one of
+/// them gets only what the server sends to this device.
+pub(super) fn is_of_device_api(topic: &str) -> bool {
+    ["v1/", "v2/", "/provision/"].iter().any(|prefix| topic.starts_with(prefix))
+}
+
+impl Connected {
+    /// Whether the device may publish to a topic of the broker.
+    pub(super) fn may_publish(&self, topic: &str, context: &Context<'_>) -> bool {
+        !is_of_device_api(topic)
+            && !topic.starts_with('$')
+            && self.is_permitted(&context.options.publish_topics, topic, context)
+    }
+
+    /// Whether the device may subscribe to a filter.
+    pub(super) fn may_subscribe(&self, filter: &str, context: &Context<'_>) -> bool {
+        self.is_permitted(&context.options.subscribe_topics, filter, context)
+    }
+
+    fn is_permitted(&self, patterns: &[String], topic: &str, context: &Context<'_>) -> bool {
+        let needs_tenant = patterns.iter().any(|pattern| pattern.contains("${tenant}"));
+        let tenant = needs_tenant.then(|| context.hub.registry().tenant_name(self.device.tenant)).flatten();
+        let names = Names {
+            device: &self.device.name,
+            // No topic has an empty name of a tenant, so the pattern permits nothing.
+            tenant: tenant.as_deref().unwrap_or("/"),
+            client: &self.client.client_id,
+        };
+        patterns.iter().any(|pattern| permits(pattern, topic, names))
+    }
+}

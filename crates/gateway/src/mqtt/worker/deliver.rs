@@ -1,0 +1,126 @@
+//! Publishes the messages of a pass, and passes waiting messages to the connections of their receivers.
+
+use std::net::SocketAddr;
+
+use hub::broker::{BrokerError, Delivered, Dropped, Published};
+use hub::clock::system_now;
+use hub::{DeadLetter, Door, Durability};
+
+use super::super::acks::ConnectionKey;
+use super::super::limits;
+use super::super::session::{Session, SessionEnd};
+use super::event_loop::Worker;
+use super::slots::find;
+use crate::refusals;
+use wire::mqtt::ReasonCode;
+
+impl Worker {
+    /// Publishes the messages of this pass. Keeps those for which the key-value engine has no room.
+    pub(super) fn publish_messages(&mut self) {
+        if self.publications.is_empty() {
+            return;
+        }
+        let mut published = Published::default();
+        let result = self.state.hub.broker().publish(&mut self.publications, &mut published);
+        self.kv_sequence = published.sequence.unwrap_or(self.kv_sequence);
+        published.dropped.iter().for_each(|dropped| self.keep_dropped(dropped));
+        match result {
+            Ok(()) => {}
+            Err(error) if error.is_busy() => self.stalled = true,
+            Err(error) => self.refuse_publications(&error),
+        }
+    }
+
+    /// The engine takes no messages. The worker closes the connections without acks, so the publishers keep their messages.
+    fn refuse_publications(&mut self, error: &BrokerError) {
+        tracing::error!(%error, messages = self.publications.len(), "messages refused: they cannot be kept");
+        self.publications.clear();
+        for class in Durability::ALL {
+            self.refuse_acks(class, &error.to_string());
+        }
+    }
+
+    /// Stores a message that a receiver did not get as a dead letter of the receiver.
+    fn keep_dropped(&mut self, dropped: &Dropped) {
+        let Dropped { device, message, reason } = dropped;
+        let hub = &self.state.hub;
+        let Some(device) = device.and_then(|device| hub.registry().device_by_id(device)) else {
+            hub.metrics().refused(Door::Mqtt, "retained");
+            tracing::warn!(reason, "a message was not retained");
+            return;
+        };
+        let batch = &mut self.batches[device.profile.durability as usize].batch;
+        let letter =
+            DeadLetter { door: Door::Mqtt.name(), topic: &message.topic, reason, payload: &message.payload };
+        if let Err(error) = hub.add_dead_letter(&device, letter, batch) {
+            tracing::error!(%error, device = %device.name, "a message that did not fit into a queue is lost");
+        }
+        refusals::message(hub, Door::Mqtt, None::<SocketAddr>, &device, "queue_full", reason);
+    }
+
+    /// Passes waiting messages to connections, as far as the clients take them.
+    pub(super) fn deliver_messages(&mut self) {
+        self.deliveries.extend(self.parts.handle.take_deliveries());
+        let durable = self.state.hub.broker().progress().durable;
+        if durable != self.kv_durable {
+            self.kv_durable = durable;
+            self.deliveries.append(&mut self.undurable);
+        }
+        let now_ms = system_now().micros() / 1_000;
+        let mut again = Vec::new();
+        for key in std::mem::take(&mut self.deliveries) {
+            match self.deliver(key, now_ms) {
+                Ok(Delivered::All) => {}
+                Ok(Delivered::Undurable) => self.undurable.push(key),
+                Ok(Delivered::Again) => again.push(key),
+                Err(end) => self.close(key, end),
+            }
+        }
+        self.deliveries = again;
+        self.state.hub.broker().commit(&mut self.acknowledged);
+    }
+
+    fn deliver(&mut self, key: ConnectionKey, now_ms: i64) -> Result<Delivered, SessionEnd> {
+        let Some(connection) = find(&mut self.connections, key) else { return Ok(Delivered::All) };
+        let Session::Connected(connected) = &connection.session else { return Ok(Delivered::All) };
+        let Some(attached) = &connected.attached else { return Ok(Delivered::All) };
+        let (peer, out) = (connected.peer, &mut connection.out);
+        let delivered =
+            self.state.hub.broker().deliver(attached, now_ms, &mut self.acknowledged, &mut |packet| {
+                peer.write_outgoing(packet, now_ms, out)
+            });
+        connection.starved = connection.out.len() >= limits::UNSENT_BYTES_MAX;
+        if !connection.out.is_empty() && !connection.dirty {
+            connection.dirty = true;
+            self.dirty.push(key);
+        }
+        match delivered {
+            // The engine announces that it has room like progress.
+            Err(error) if error.is_busy() => Ok(Delivered::Undurable),
+            Err(error) => {
+                let reason = ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR;
+                Err(SessionEnd::refused(reason, "broker", error.to_string()))
+            }
+            Ok(delivered) => Ok(delivered),
+        }
+    }
+
+    /// Sends the answers whose change is durable.
+    pub(super) fn send_deferred(&mut self) {
+        let progress = self.state.hub.broker().progress();
+        while let Some(answer) = self.deferred.pop_front_if(|answer| answer.sequence <= progress.durable) {
+            let Some(connection) = find(&mut self.connections, answer.connection) else { continue };
+            connection.out.extend_from_slice(&answer.bytes);
+            if !connection.dirty {
+                connection.dirty = true;
+                self.dirty.push(answer.connection);
+            }
+        }
+        if progress.sealed {
+            let cause = "the key-value engine was sealed by a failed write before this was durable";
+            for answer in std::mem::take(&mut self.deferred) {
+                self.close_for_store(answer.connection, cause);
+            }
+        }
+    }
+}

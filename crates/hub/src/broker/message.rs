@@ -1,0 +1,122 @@
+//! Messages of the broker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::subscription::Quality;
+
+/// A message as all its receivers share it.
+#[derive(Debug)]
+pub struct Message {
+    /// The topic name.
+    pub topic: Box<str>,
+    /// The payload.
+    pub payload: Box<[u8]>,
+    /// Properties that receivers get unchanged, in the layout of MQTT 5: payload format, content type, response topic,
+    /// correlation data and user properties. The broker does not read them.
+    pub properties: Box<[u8]>,
+    /// Milliseconds since the epoch after which the message is not delivered.
+    pub expires_at_ms: Option<i64>,
+    held: Held,
+}
+
+/// The parts of a message that comes from a client or from the disk.
+#[derive(Debug, Clone, Copy)]
+pub struct Content<'a> {
+    /// The topic name.
+    pub topic: &'a str,
+    /// The payload.
+    pub payload: &'a [u8],
+    /// See [`Message::properties`].
+    pub properties: &'a [u8],
+    /// See [`Message::expires_at_ms`].
+    pub expires_at_ms: Option<i64>,
+}
+
+/// A message that a client publishes.
+#[derive(Debug)]
+pub struct Publication {
+    /// The message.
+    pub message: Arc<Message>,
+    /// Quality of service between the publisher and the server.
+    pub qos: Quality,
+    /// The server keeps the message for later subscribers.
+    pub retain: bool,
+    /// The tenant of the publisher.
+    pub tenant: uuid::Uuid,
+    /// The session of the publisher, if it has one: a subscription with No Local does not get the message.
+    pub publisher: Option<u64>,
+}
+
+/// A message for one subscriber.
+#[derive(Debug, Clone)]
+pub(super) struct Delivery {
+    pub(super) message: Arc<Message>,
+    pub(super) qos: Quality,
+    pub(super) retain: bool,
+    /// Subscription identifiers.
+    pub(super) identifiers: Vec<u32>,
+}
+
+/// Counts the bytes of all messages in memory.
+#[derive(Debug, Default)]
+pub(super) struct MemoryAccount {
+    bytes: Arc<AtomicUsize>,
+}
+
+/// Bytes that count until they are dropped.
+#[derive(Debug)]
+struct Held {
+    account: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl MemoryAccount {
+    /// Makes a message from its parts.
+    pub(super) fn message(&self, content: Content<'_>) -> Arc<Message> {
+        let Content { topic, payload, properties, expires_at_ms } = content;
+        let bytes = size_of::<Message>() + topic.len() + payload.len() + properties.len();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let held = Held { account: Arc::clone(&self.bytes), bytes };
+        Arc::new(Message {
+            topic: topic.into(),
+            payload: payload.into(),
+            properties: properties.into(),
+            expires_at_ms,
+            held,
+        })
+    }
+
+    /// Bytes of all messages in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.account.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Message {
+    /// Bytes that the message takes in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.held.bytes as u64
+    }
+
+    /// Whether the message must not be delivered any more [MQTT-3.3.2-5].
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|expires_at_ms| now_ms >= expires_at_ms)
+    }
+
+    /// The parts of the message.
+    pub fn content(&self) -> Content<'_> {
+        Content {
+            topic: &self.topic,
+            payload: &self.payload,
+            properties: &self.properties,
+            expires_at_ms: self.expires_at_ms,
+        }
+    }
+}

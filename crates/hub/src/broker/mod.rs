@@ -1,0 +1,41 @@
+//! The broker: messages between clients by topic, for the MQTT door.
+//!
+//! A client subscribes to topic filters. A published message enters the queue of each session with a matching filter and
+//! leaves it for the connection of the session. Sessions that outlive their connections, their messages of QoS 1 and 2, and
+//! retained messages are in the key-value engine.
+
+mod core;
+mod delivering;
+mod error;
+mod index;
+#[cfg(test)]
+mod index_tests;
+pub mod limits;
+mod message;
+mod metrics;
+mod publishing;
+mod queue;
+mod record;
+mod retained;
+mod session;
+mod sessions;
+mod shared;
+mod subscribing;
+mod subscription;
+#[cfg(test)]
+mod tests;
+mod topic;
+
+pub use core::Broker;
+pub use delivering::{Acknowledged, Delivered, Received};
+pub use error::BrokerError;
+pub use message::{Content, Message, Publication};
+pub use metrics::BrokerMetrics;
+pub use publishing::{Dropped, Published};
+pub use queue::{Outgoing, Sent};
+pub use retained::BrokerReadError;
+pub use session::{Session, SessionKey};
+pub use sessions::{Attach, Attached};
+pub use subscribing::Request;
+pub use subscription::{Quality, RetainHandling, SubscriptionOptions};
+pub use topic::{Names, is_too_deep, permits};
