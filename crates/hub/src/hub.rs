@@ -9,11 +9,13 @@ use kv::KeyValueStore;
 use model::PanicEndsProcess;
 use model::limits::{IngestLimits, Portion};
 use parking_lot::Mutex;
-use store::{ProgressWatcher, Store, StoreError, StoreStatus};
+use store::{ProgressWatcher, Store, StoreStatus};
 
+use crate::Error;
 use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
 use crate::fan_out::FanOut;
+use crate::key_values::KvProgress;
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::metrics::Metrics;
@@ -25,6 +27,8 @@ use crate::ttls::Ttls;
 /// The application. All doors share it.
 pub struct Hub {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) kv: Arc<dyn KeyValueStore>,
+    pub(crate) kv_progress: Arc<KvProgress>,
     pub(crate) broker: Broker,
     pub(crate) registry: Registry,
     pub(crate) limits: IngestLimits,
@@ -71,10 +75,12 @@ impl Hub {
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, BrokerError> {
         let now_ms = clock::system_now().micros() / 1_000;
-        let broker = Broker::open(kv, Arc::clone(&metrics.broker), now_ms)?;
+        let broker = Broker::open(Arc::clone(&kv), Arc::clone(&metrics.broker), now_ms)?;
         let live = Arc::new(Live::on(memory, Arc::clone(&metrics)));
         let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
         store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);
+        let kv_progress = Arc::new(KvProgress::default());
+        kv.watch(Arc::clone(&kv_progress) as Arc<dyn kv::ProgressWatcher>);
         let thread = {
             let (fan_out, store) = (Arc::clone(&fan_out), Arc::clone(&store));
             std::thread::Builder::new()
@@ -89,6 +95,8 @@ impl Hub {
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         Ok(Arc::new(Self {
             store,
+            kv,
+            kv_progress,
             broker,
             registry,
             new_columns: NewColumns::new(&limits),
@@ -158,9 +166,9 @@ impl Hub {
         self.metrics.render(&self.status(), self.sql_status())
     }
 
-    /// Makes all appended rows durable, and stops. The doors must have stopped before.
-    pub fn close(&self) -> Result<(), StoreError> {
-        let closed = self.store.close();
+    /// Makes all rows and keys durable, and stops. The doors must have stopped before.
+    pub fn close(&self) -> Result<(), Error> {
+        let closed = self.kv.close().map_err(Error::from).and(self.store.close().map_err(Error::from));
         if let Some(last) = self.clock.last() {
             // A failure only loses the last receipt time; see `start`.
             drop(self.registry.keep_last_receipt(last));

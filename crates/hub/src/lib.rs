@@ -20,6 +20,7 @@ mod fan_out;
 pub mod history;
 mod hub;
 mod ingest;
+mod key_values;
 pub mod live;
 pub mod logins;
 pub mod maintenance;
@@ -53,7 +54,7 @@ pub use store::{
     Severity, ValueColumn,
 };
 
-pub use kv::{Progress as KvProgress, ProgressWatcher as KvProgressWatcher};
+pub use kv::{KvError, Progress as KvProgress, ProgressWatcher as KvProgressWatcher};
 
 /// An error of the store, as the doors see it.
 pub type IngestError = store::StoreError;
