@@ -138,7 +138,9 @@ impl From<KvError> for ApiError {
         match (error.blame(), error) {
             (Blame::Caller, _) => Self::argument(message),
             (Blame::Busy, _) => Self::busy(message),
-            (Blame::Operator, KvError::Sealed { .. } | KvError::Closed) => Self::unavailable("sealed", message),
+            (Blame::Operator, KvError::Sealed { .. } | KvError::Closed) => {
+                Self::unavailable("sealed", message)
+            }
             (Blame::Operator, _) => {
                 Self::internal(format!("{message}; the server's log has more, its operator has to act"))
             }

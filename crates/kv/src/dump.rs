@@ -8,7 +8,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::limits::{KEY_BYTES_MAX, SPACE_NAME_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{
-    Direction, Key, KeyRange, KeyValueStore, KvError, Progress, ProgressWatcher, Snapshot, Space, Value, WriteBatch,
+    Direction, Key, KeyRange, KeyValueStore, KvError, Progress, ProgressWatcher, Snapshot, Space, Value,
+    WriteBatch,
 };
 
 /// The first bytes of a dump.

@@ -6,6 +6,7 @@
 mod batch;
 mod check;
 pub mod dump;
+mod engine;
 mod error;
 pub mod limits;
 pub mod memory;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 pub use batch::{Operation, WriteBatch};
 pub use check::{CheckReport, RecordProgress};
+pub use engine::{EngineOptions, EngineStore};
 pub use error::KvError;
 pub use memory::MemoryStore;
 pub use model::Blame;

@@ -131,7 +131,8 @@ fn apply(spaces: &mut Spaces, batch: &WriteBatch) -> Result<(), KvError> {
             }
             Operation::DeleteRange(range) if range.is_empty() => {}
             Operation::DeleteRange(range) => {
-                let keys: Vec<Key> = records.range::<[u8], _>(range.bounds()).map(|(key, _)| key.clone()).collect();
+                let keys: Vec<Key> =
+                    records.range::<[u8], _>(range.bounds()).map(|(key, _)| key.clone()).collect();
                 deleted += keys.len();
                 KvError::check_limit("keys of deleted ranges", deleted, RANGE_KEYS_MAX)?;
                 keys.iter().for_each(|key| drop(records.remove(key)));

@@ -136,7 +136,10 @@ fn a_client_gets_what_it_has_not_acknowledged_again_after_a_crash_with_the_same_
     assert!(is_present);
     let again = take(&broker, &attached);
     assert_eq!(texts(&again), ["4!", "5!", "6!", "7!", "8!", "9!", "10!", "11!", "12!", "13!"]);
-    assert_eq!(again[..6].iter().map(|p| p.0).collect::<Vec<_>>(), first[4..].iter().map(|p| p.0).collect::<Vec<_>>());
+    assert_eq!(
+        again[..6].iter().map(|p| p.0).collect::<Vec<_>>(),
+        first[4..].iter().map(|p| p.0).collect::<Vec<_>>()
+    );
     puback(&broker, &attached, &again);
     assert_eq!(texts(&take(&broker, &attached)), ["14!"]);
     publish(&broker, "t", "new", Quality::AtLeastOnce);
@@ -208,7 +211,8 @@ fn queues_share_a_large_content_until_the_last_one_has_delivered_it() {
     let payload = "p".repeat(10_000);
     publish(&broker, "t", &payload, Quality::AtLeastOnce);
     let contents = || {
-        let all = kv::KeyValueStore::scan(&*kv, shared::CONTENTS, &kv::KeyRange::all(), kv::Direction::Ascending);
+        let all =
+            kv::KeyValueStore::scan(&*kv, shared::CONTENTS, &kv::KeyRange::all(), kv::Direction::Ascending);
         all.unwrap().count()
     };
     assert_eq!(contents(), 1);

@@ -10,6 +10,11 @@ use super::permission::{self, Permission};
 /// The registry's file in a data directory.
 pub(crate) const REGISTRY_FILE: &str = "registry.sqlite";
 
+/// The directory of the key-value engine.
+pub(crate) fn keys_directory(data: &Path) -> PathBuf {
+    data.join("keys")
+}
+
 /// The store's directory in a data directory.
 pub(crate) fn store_directory(data: &Path) -> PathBuf {
     data.join(store::backup::STORE_DIRECTORY)

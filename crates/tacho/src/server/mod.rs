@@ -26,7 +26,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::client::RuntimeFile;
 use crate::config::Config;
-use crate::data_directory::{create_directory, open_registry, open_store_with, report_when_sealed};
+use crate::data_directory::{
+    create_directory, open_keys, open_registry, open_store_with, report_when_sealed,
+};
 use crate::limits::HTTP_WORKERS;
 use crate::output::{Audience, tell};
 use crate::panics::Essential;
@@ -65,7 +67,7 @@ impl Server {
         // The store comes first: its lock fails if another server has the directory.
         let store = open_store_with(config, &metrics)?;
         let registry = open_registry(&config.data, audience)?;
-        let kv = Arc::new(kv::MemoryStore::new());
+        let kv = Arc::new(open_keys(&config.data)?);
         let hub = Hub::start_on(config.memory.doors, store, kv, registry, config.ingest.clone(), metrics)
             .context("cannot open the broker")?;
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;

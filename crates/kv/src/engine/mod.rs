@@ -1,0 +1,285 @@
+//! The engine on disk: fjall's log-structured trees under one journal.
+//!
+//! Invariant 1: a batch is in the journal as one record with a checksum, across spaces. After a crash it is whole or absent.
+//! Invariant 2: a sequence is published as durable only after the journal up to its batch is synced to the disk.
+//! Invariant 3: batches are in the journal in the order of their sequences, because one lock orders the commits. So what a
+//! crash loses is a tail.
+//! Invariant 4: after a failed write or sync the store refuses batches; reads go on.
+
+mod committer;
+mod journal;
+mod resolve;
+mod snapshot;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::memory::check_undurable;
+use crate::{
+    KeyValueStore, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Snapshot, Space, Value, WriteBatch,
+};
+
+use journal::JournalFiles;
+use snapshot::EngineSnapshot;
+
+/// Bytes of a space in memory before the engine writes them to a file.
+const MEMTABLE_BYTES: u64 = 8 << 20;
+/// Bytes of the journal on disk before the engine writes the oldest spaces to files.
+const JOURNAL_BYTES: u64 = 128 << 20;
+
+/// The options of the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Bytes of the cache of blocks.
+    pub cache_bytes: u64,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 32 << 20 }
+    }
+}
+
+/// A [`KeyValueStore`] in a directory.
+pub struct EngineStore {
+    core: Arc<Core>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Core {
+    database: Database,
+    directory: PathBuf,
+    /// The spaces that were ever written.
+    spaces: RwLock<BTreeMap<Space, Keyspace>>,
+    /// Orders the commits.
+    order: Mutex<()>,
+    state: Mutex<State>,
+    /// The committer waits for batches.
+    work: Condvar,
+    watchers: Mutex<Vec<Arc<dyn ProgressWatcher>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    progress: Progress,
+    undurable_bytes: usize,
+    syncs: u64,
+    sealed: Option<String>,
+    /// A commit was refused since the last sync: the watchers hear of the room after the next one.
+    is_busy: bool,
+    closed: bool,
+}
+
+impl std::fmt::Debug for EngineStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineStore").field("directory", &self.core.directory).finish_non_exhaustive()
+    }
+}
+
+impl EngineStore {
+    /// Opens the store of a directory; makes an empty one if there is none. Recovers what a crash has left.
+    ///
+    /// # Errors
+    /// [`KvError::InUse`], [`KvError::Io`] and [`KvError::Corrupt`].
+    pub fn open(directory: &Path, options: &EngineOptions) -> Result<Self, KvError> {
+        let database = Database::builder(directory)
+            .cache_size(options.cache_bytes)
+            .max_journaling_size(JOURNAL_BYTES)
+            .manual_journal_persist(true)
+            .worker_threads(1)
+            .open()
+            .map_err(|error| failure(directory, "open", error))?;
+        let mut spaces = BTreeMap::new();
+        for name in database.list_keyspace_names() {
+            let keyspace = open_keyspace(&database, &name, directory)?;
+            spaces.insert(Space::named(&name)?, keyspace);
+        }
+        let journal = JournalFiles::new(directory);
+        let core = Arc::new(Core {
+            database,
+            directory: directory.to_owned(),
+            spaces: RwLock::new(spaces),
+            order: Mutex::new(()),
+            state: Mutex::default(),
+            work: Condvar::new(),
+            watchers: Mutex::default(),
+        });
+        let committer = {
+            let core = Arc::clone(&core);
+            std::thread::Builder::new()
+                .name("kv-commit".into())
+                .spawn(move || {
+                    let _guard = model::PanicEndsProcess::begin();
+                    committer::run(&core, journal);
+                })
+                .map_err(|error| KvError::io("start a thread for", directory, error))?
+        };
+        Ok(Self { core, committer: Mutex::new(Some(committer)) })
+    }
+
+    fn end_committer(&self) {
+        self.core.state.lock().closed = true;
+        self.core.work.notify_all();
+        if let Some(thread) = self.committer.lock().take() {
+            // The thread cannot have panicked: a panic ends the process.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for EngineStore {
+    fn drop(&mut self) {
+        self.end_committer();
+    }
+}
+
+impl KeyValueStore for EngineStore {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Value>, KvError> {
+        self.core.check_open()?;
+        let Some(keyspace) = self.core.spaces.read().get(&space).cloned() else { return Ok(None) };
+        let value = keyspace.get(key).map_err(|error| self.core.failure("read", error))?;
+        Ok(value.map(Value::from))
+    }
+
+    fn commit(&self, batch: &WriteBatch) -> Result<Sequence, KvError> {
+        batch.check()?;
+        let core = &self.core;
+        let _order = core.order.lock();
+        core.check_writable(batch)?;
+        let changes = resolve::resolve(core, batch)?;
+        let mut writes = core.database.batch();
+        for ((space, key), value) in changes {
+            let keyspace = core.keyspace(space)?;
+            match value {
+                Some(value) => writes.insert(&keyspace, key, value),
+                None => writes.remove(&keyspace, key),
+            }
+        }
+        if let Err(error) = writes.commit() {
+            let error = core.failure("write", error);
+            core.seal(&error);
+            return Err(error);
+        }
+        let mut state = core.state.lock();
+        state.progress.committed += 1;
+        state.undurable_bytes += batch.bytes();
+        core.work.notify_one();
+        Ok(state.progress.committed)
+    }
+
+    fn progress(&self) -> Progress {
+        self.core.state.lock().progress
+    }
+
+    fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
+        self.core.watchers.lock().push(watcher);
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>, KvError> {
+        self.core.check_open()?;
+        // A space that is made after the snapshot has no keys in it.
+        let spaces = self.core.spaces.read().clone();
+        let (snapshot, directory) = (self.core.database.snapshot(), self.core.directory.clone());
+        Ok(Box::new(EngineSnapshot { snapshot, spaces, directory }))
+    }
+
+    fn status(&self) -> KvStatus {
+        let disk_bytes = self.core.database.disk_space().unwrap_or(0);
+        let state = self.core.state.lock();
+        KvStatus {
+            sealed: state.sealed.clone(),
+            busy: state.is_busy.then(|| "too many bytes wait for the disk".to_owned()),
+            disk_bytes,
+            undurable_bytes: state.undurable_bytes as u64,
+            commits: state.progress.committed,
+            syncs: state.syncs,
+        }
+    }
+
+    fn close(&self) -> Result<(), KvError> {
+        self.end_committer();
+        let state = self.core.state.lock();
+        match &state.sealed {
+            Some(cause) if state.progress.durable < state.progress.committed => {
+                Err(KvError::Sealed { cause: cause.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Core {
+    fn check_open(&self) -> Result<(), KvError> {
+        if self.state.lock().closed { Err(KvError::Closed) } else { Ok(()) }
+    }
+
+    fn check_writable(&self, batch: &WriteBatch) -> Result<(), KvError> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(KvError::Closed);
+        }
+        if let Some(cause) = &state.sealed {
+            return Err(KvError::Sealed { cause: cause.clone() });
+        }
+        let checked = check_undurable(state.undurable_bytes, batch.bytes());
+        state.is_busy |= checked.is_err();
+        checked
+    }
+
+    /// The keyspace of a space; makes it if there is none.
+    fn keyspace(&self, space: Space) -> Result<Keyspace, KvError> {
+        if let Some(keyspace) = self.spaces.read().get(&space) {
+            return Ok(keyspace.clone());
+        }
+        let keyspace = open_keyspace(&self.database, space.name(), &self.directory)?;
+        self.spaces.write().insert(space, keyspace.clone());
+        Ok(keyspace)
+    }
+
+    fn failure(&self, verb: &'static str, error: fjall::Error) -> KvError {
+        failure(&self.directory, verb, error)
+    }
+
+    /// Refuses all later batches.
+    fn seal(&self, error: &KvError) {
+        let mut state = self.state.lock();
+        if state.sealed.is_none() {
+            tracing::error!(%error, "the store of keys takes no writes any more");
+            state.sealed = Some(error.to_string());
+            state.progress.sealed = true;
+        }
+        drop(state);
+        self.notify_watchers();
+    }
+
+    fn notify_watchers(&self) {
+        let progress = self.state.lock().progress;
+        let watchers = self.watchers.lock().clone();
+        watchers.iter().for_each(|watcher| watcher.progress(progress));
+    }
+}
+
+fn open_keyspace(database: &Database, name: &str, directory: &Path) -> Result<Keyspace, KvError> {
+    let options =
+        || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).manual_journal_persist(true);
+    database.keyspace(name, options).map_err(|error| failure(directory, "open a space of", error))
+}
+
+fn failure(directory: &Path, verb: &'static str, error: fjall::Error) -> KvError {
+    match error {
+        fjall::Error::Locked => KvError::InUse { path: directory.to_owned() },
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
+            KvError::io(verb, directory, error)
+        }
+        fjall::Error::Poisoned => {
+            KvError::io(verb, directory, io::Error::other("an earlier write has failed"))
+        }
+        error => KvError::Corrupt { path: directory.to_owned(), reason: error.to_string() },
+    }
+}
