@@ -160,10 +160,15 @@ impl Hub {
         self.store.status()
     }
 
+    /// The sizes and health of the key-value engine.
+    pub fn keys_status(&self) -> kv::KvStatus {
+        self.kv.status()
+    }
+
     /// The metrics as text for Prometheus.
     pub fn metrics_text(&self) -> String {
         self.broker.measure();
-        self.metrics.render(&self.status(), self.sql_status())
+        self.metrics.render(&self.status(), &self.kv.status(), self.sql_status())
     }
 
     /// Makes all rows and keys durable, and stops. The doors must have stopped before.

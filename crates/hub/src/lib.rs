@@ -21,6 +21,7 @@ pub mod history;
 mod hub;
 mod ingest;
 mod key_values;
+mod keys_dump;
 pub mod live;
 pub mod logins;
 pub mod maintenance;

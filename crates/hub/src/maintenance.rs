@@ -10,7 +10,10 @@ use crate::caller::{Action, Caller, Forbidden};
 use crate::clock::system_now;
 use crate::error::Error;
 use crate::hub::Hub;
+use crate::keys_dump::keys_extra;
 use crate::registry::{ADMIN_PASSWORD_FILE, Registry, RegistryError, copy_for_backup};
+
+pub use crate::keys_dump::{KEYS_DUMP, keys_findings};
 
 /// Files of a data directory that a backup includes if they exist.
 pub const SMALL_FILES: [&str; 2] = ["tacho.toml", ADMIN_PASSWORD_FILE];
@@ -25,17 +28,19 @@ pub struct BackupStream {
 
 impl BackupStream {
     /// The files of the store, and the other files of the installation in `data`. `registry` is the path of the registry and
-    /// `copy` a copy of its content. `have` lists the parts that the receiver has.
+    /// `copy` a copy of its content. `keys` is the content of the key-value engine, if there is one. `have` lists the parts that the
+    /// receiver has.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when a file cannot be read.
+    /// [`Error::Store`] when a file cannot be read, [`Error::Kv`] when a record of the engine cannot.
     pub fn new(
         files: Box<dyn StoreFiles>,
         data: &Path,
         registry: &Path,
         copy: File,
+        keys: Option<Box<dyn kv::Snapshot>>,
         have: BackupList,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, Error> {
         let created_us = system_now().micros();
         let mut extras = Vec::new();
         let registry_name = registry.file_name().unwrap_or_default().to_string_lossy();
@@ -45,9 +50,10 @@ impl BackupStream {
             match File::open(&path).and_then(|file| extra(name, file)) {
                 Ok(small) => extras.push(small),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(StoreError::io("read", path, error)),
+                Err(error) => return Err(StoreError::io("read", path, error).into()),
             }
         }
+        extras.extend(keys.map(keys_extra).transpose()?);
         Ok(Self { files, extras, have, created_us })
     }
 
@@ -91,7 +97,8 @@ impl Hub {
     pub fn check(&self, caller: &Caller, progress: &mut ByteProgress<'_>) -> Result<CheckReport, Error> {
         self.check_installation(caller, Action::Maintain)?;
         let registry: &Registry = self.registry();
-        let findings = registry_findings(registry.path(), registry.problems());
+        let mut findings = registry_findings(registry.path(), registry.problems());
+        findings.extend(keys_findings(&*self.kv, Path::new("keys")));
         let mut report = self.store().check(progress)?;
         report.findings.extend(findings);
         self.audit(caller, "check", &format!("{} findings", report.findings.len()));
@@ -110,7 +117,8 @@ impl Hub {
         let data = registry.path().parent().unwrap_or(Path::new("."));
         let copy = registry.copy()?;
         let files = self.store().files()?;
-        Ok(BackupStream::new(files, data, registry.path(), copy, have)?)
+        let keys = self.kv.snapshot()?;
+        BackupStream::new(files, data, registry.path(), copy, Some(keys), have)
     }
 
     /// Checks a permission on the whole installation, which belongs to the default tenant. Every operation on the installation

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use kv::KvStatus;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -92,6 +93,7 @@ pub struct Metrics {
     /// Counters of the broker.
     pub broker: Arc<BrokerMetrics>,
     store: StoreGauges,
+    keys: KeyGauges,
     sql: SqlGauges,
 }
 
@@ -219,12 +221,14 @@ impl Metrics {
             live_coalesced: Counter::default(),
             broker: Arc::default(),
             store: StoreGauges::default(),
+            keys: KeyGauges::default(),
             sql: SqlGauges::default(),
             registry: Mutex::new(Registry::default()),
         };
         metrics.register_store(&mut registry);
         metrics.sql.register(&mut registry);
         metrics.broker.register(&mut registry);
+        metrics.keys.register(&mut registry);
         *metrics.registry.lock() = registry;
         metrics
     }
@@ -280,8 +284,9 @@ impl Metrics {
     }
 
     /// The metrics as text for Prometheus, with the present sizes of the store and of the SQL engine.
-    pub fn render(&self, status: &StoreStatus, sql: Option<EngineStatus>) -> String {
+    pub fn render(&self, status: &StoreStatus, keys: &KvStatus, sql: Option<EngineStatus>) -> String {
         self.store.set(status);
+        self.keys.set(keys);
         if let Some(sql) = sql {
             self.sql.set(&sql);
         }
@@ -342,6 +347,41 @@ impl StoreGauges {
         put(&self.flush_held, u64::from(status.flush_held.is_some()));
         put(&self.sealed, u64::from(status.sealed.is_some()));
         put(&self.busy, u64::from(status.busy.is_some()));
+    }
+}
+
+/// The present state of the key-value engine.
+#[derive(Debug, Default)]
+struct KeyGauges {
+    disk_bytes: Gauge,
+    undurable_bytes: Gauge,
+    commits: Gauge,
+    syncs: Gauge,
+    sealed: Gauge,
+}
+
+impl KeyGauges {
+    fn register(&self, registry: &mut Registry) {
+        for (name, help, gauge) in [
+            ("kv_disk_bytes", "Bytes of the key-value engine on disk", &self.disk_bytes),
+            ("kv_undurable_bytes", "Bytes of batches that are not durable yet", &self.undurable_bytes),
+            ("kv_commits", "Batches that the engine took since the start", &self.commits),
+            ("kv_syncs", "Syncs of the engine since the start", &self.syncs),
+            ("kv_sealed", "1 when the engine refuses writes since a write failed", &self.sealed),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+    }
+
+    fn set(&self, status: &KvStatus) {
+        let put = |gauge: &Gauge, value: u64| {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        };
+        put(&self.disk_bytes, status.disk_bytes);
+        put(&self.undurable_bytes, status.undurable_bytes);
+        put(&self.commits, status.commits);
+        put(&self.syncs, status.syncs);
+        put(&self.sealed, u64::from(status.sealed.is_some()));
     }
 }
 
@@ -432,7 +472,7 @@ mod tests {
         metrics.synced(Duration::from_micros(90), 4096);
         let status =
             StoreStatus { memtable_bytes: 42, sealed: Some("disk".into()), ..StoreStatus::default() };
-        let text = metrics.render(&status, None);
+        let text = metrics.render(&status, &KvStatus::default(), None);
         for line in [
             r#"tacho_messages_total{door="mqtt"} 3"#,
             r#"tacho_messages_total{door="http"} 0"#,

@@ -15,7 +15,8 @@ fn hub_over(kv: &Arc<kv::MemoryStore>) -> (Arc<Hub>, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
     let (rows, metrics) = (Arc::new(store::MemoryStore::new()), Arc::new(Metrics::new()));
-    (Hub::start(rows, Arc::clone(kv) as _, registry, IngestLimits::default(), metrics), directory)
+    let hub = Hub::start(rows, Arc::clone(kv) as _, registry, IngestLimits::default(), metrics).unwrap();
+    (hub, directory)
 }
 
 fn batch() -> WriteBatch {

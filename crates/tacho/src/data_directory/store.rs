@@ -198,7 +198,7 @@ mod tests {
     fn a_merge_that_panicked_is_counted() {
         let metrics = Arc::new(Metrics::new());
         StoreMetrics::new(&metrics).merge_failed("a bug on purpose");
-        let text = metrics.render(&store::StoreStatus::default(), None);
+        let text = metrics.render(&store::StoreStatus::default(), &kv::KvStatus::default(), None);
         assert!(text.contains("tacho_merge_panics_total 1"), "{text}");
     }
 

@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use hub::maintenance::{BackupStream, stopped_registry};
 use indicatif::{HumanBytes, HumanCount};
+use kv::KeyValueStore as _;
 use serde_json::json;
 use store::backup::BackupList;
 use store_local::RealDisk;
@@ -19,7 +20,9 @@ use super::finding::describe;
 use crate::client::ServerArgs;
 use crate::config::Config;
 use crate::data_args::DataArgs;
-use crate::data_directory::{Access, REGISTRY_FILE, create_directory, directory_or_server, store_directory};
+use crate::data_directory::{
+    Access, REGISTRY_FILE, create_directory, directory_or_server, keys_directory, open_keys, store_directory,
+};
 use crate::output::say;
 use crate::progress::Progress;
 
@@ -219,7 +222,12 @@ fn stopped(config: &Config, have: BackupList) -> anyhow::Result<Source> {
     }
     let registry = config.data.join(REGISTRY_FILE);
     let copy = stopped_registry(&registry)?;
-    let stream = BackupStream::new(files, &config.data, &registry, copy, have)?;
+    // The directory of an earlier version has no engine.
+    let keys = match keys_directory(&config.data).is_dir() {
+        true => Some(open_keys(&config.data)?.snapshot()?),
+        false => None,
+    };
+    let stream = BackupStream::new(files, &config.data, &registry, copy, keys, have)?;
     let bytes = stream.bytes();
     let (reader, mut writer) = io::pipe().context("cannot make a pipe")?;
     let thread = std::thread::spawn(move || {

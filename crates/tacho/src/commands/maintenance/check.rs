@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use hub::maintenance::registry_findings;
+use hub::maintenance::{keys_findings, registry_findings};
 use hub::registry::problems_of;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::Value;
@@ -19,7 +19,9 @@ use super::finding::describe;
 use crate::client::{Api, ServerArgs};
 use crate::config::Config;
 use crate::data_args::DataArgs;
-use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, store_directory};
+use crate::data_directory::{
+    Access, REGISTRY_FILE, directory_or_server, keys_directory, open_keys, store_directory,
+};
 use crate::output::say;
 use crate::program;
 use crate::progress::Progress;
@@ -88,6 +90,13 @@ fn stopped(config: &Config) -> anyhow::Result<CheckReport> {
     let mut report = store_local::check(&RealDisk, &store, segment_bytes, &mut progress.watch())?;
     let registry = config.data.join(REGISTRY_FILE);
     report.findings.extend(registry_findings(&registry, problems_of(&registry)));
+    let keys = keys_directory(&config.data);
+    if keys.is_dir() {
+        report.findings.extend(match open_keys(&config.data) {
+            Ok(engine) => keys_findings(&engine, &keys),
+            Err(error) => vec![Finding::damage(&keys, None, format!("{error:#}"))],
+        });
+    }
     Ok(report)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use hub::maintenance::SMALL_FILES;
+use hub::maintenance::{KEYS_DUMP, SMALL_FILES};
 use hub::registry::problems_of;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
@@ -15,13 +15,13 @@ use store_local::RealDisk;
 use store_local::backup::{RestoreOptions, RestoreReport, Restored, restore_directory, restore_stream};
 
 use crate::data_args::DataArgs;
-use crate::data_directory::{Permission, REGISTRY_FILE, check_permission, create_directory};
+use crate::data_directory::{Permission, REGISTRY_FILE, check_permission, create_directory, open_keys};
 use crate::output::say;
 use crate::progress::Progress;
 use crate::time_format::WHOLE_SECONDS;
 
 /// Files beside the store that may be in a backup.
-const FILES_BESIDE: [&str; 3] = [REGISTRY_FILE, SMALL_FILES[0], SMALL_FILES[1]];
+const FILES_BESIDE: [&str; 4] = [REGISTRY_FILE, SMALL_FILES[0], SMALL_FILES[1], KEYS_DUMP];
 
 /// Restores a data directory from a backup
 ///
@@ -113,11 +113,12 @@ pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     ))
 }
 
-/// Checks the registry, then releases the directory for use. The store was checked before.
+/// Checks the registry, reads the dump of the keys into an engine, then releases the directory for use. The store was checked before.
 fn finish(restored: Restored<'_>, data: &Path) -> anyhow::Result<RestoreReport> {
     let registry = data.join(REGISTRY_FILE);
     if let Some(problem) = problems_of(&registry)?.first() {
         bail!("{}: {problem}", registry.display());
     }
+    drop(open_keys(data)?);
     Ok(restored.finish()?)
 }

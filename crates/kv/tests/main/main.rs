@@ -1,0 +1,4 @@
+//! The tests of the contract and of crashes.
+
+mod conformance;
+mod crash;
