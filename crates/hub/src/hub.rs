@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreError, StoreStatus};
 
 use crate::clock::{self, ReceiptClock};
+use crate::device_messages::Outboxes;
 use crate::fan_out::FanOut;
 use crate::live::Live;
 use crate::logins::Logins;
@@ -32,6 +33,7 @@ pub struct Hub {
     pub(crate) new_columns: NewColumns,
     logins: Logins,
     pub(crate) live: Arc<Live>,
+    pub(crate) outboxes: Arc<Outboxes>,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) sql: OnceLock<query::Engine>,
@@ -82,6 +84,7 @@ impl Hub {
             registry,
             new_columns: NewColumns::new(&limits),
             limits,
+            outboxes: Arc::new(Outboxes::on(memory, Arc::clone(&metrics))),
             metrics,
             clock,
             ttls: Ttls::default(),

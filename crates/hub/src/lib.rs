@@ -12,6 +12,7 @@ pub mod clock;
 pub mod csv;
 mod dead_letter;
 mod deletion;
+pub mod device_messages;
 mod devices;
 mod each_batch;
 mod error;
@@ -34,6 +35,7 @@ pub mod session_token;
 pub mod sql;
 mod tables;
 mod tenants;
+mod to_devices;
 mod ttls;
 mod users;
 

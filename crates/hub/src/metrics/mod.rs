@@ -2,6 +2,7 @@
 //!
 //! The hot path touches only atomics. [`Metrics::new`] resolves names and labels once.
 
+mod device_messages;
 mod histogram;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use prometheus_client::registry::Registry;
 use query::EngineStatus;
 use store::{Durability, StoreStatus};
 
+pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
 
 /// A door: a listener with a protocol. Also the label of its metrics.
@@ -86,6 +88,8 @@ pub struct Metrics {
     pub live_values: Counter,
     /// Values that a slow live subscriber did not get, because newer ones replaced them.
     pub live_coalesced: Counter,
+    /// Messages to devices.
+    pub device_messages: DeviceMessageMetrics,
     store: StoreGauges,
     sql: SqlGauges,
 }
@@ -212,12 +216,14 @@ impl Metrics {
             merge_panics: Counter::default(),
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
+            device_messages: DeviceMessageMetrics::default(),
             store: StoreGauges::default(),
             sql: SqlGauges::default(),
             registry: Mutex::new(Registry::default()),
         };
         metrics.register_store(&mut registry);
         metrics.sql.register(&mut registry);
+        metrics.device_messages.register(&mut registry);
         *metrics.registry.lock() = registry;
         metrics
     }
