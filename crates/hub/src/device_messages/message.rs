@@ -53,7 +53,7 @@ pub struct RpcRequest {
 
 impl RpcRequest {
     /// A request that no connection has taken. The receiver becomes `true` when one takes it, and closes when no outbox has it.
-    pub fn new(
+    pub(crate) fn new(
         id: i32,
         method: Box<str>,
         params: Box<str>,
@@ -63,6 +63,11 @@ impl RpcRequest {
     ) -> (Self, watch::Receiver<bool>) {
         let (taken, receiver) = watch::channel(false);
         (Self { id, method, params, one_way, persistent, expires_at, taken }, receiver)
+    }
+
+    /// Whether a connection has taken the request.
+    pub(crate) fn is_taken(&self) -> bool {
+        *self.taken.borrow()
     }
 
     pub(super) fn set_taken(&self) {

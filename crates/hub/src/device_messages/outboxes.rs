@@ -120,6 +120,13 @@ impl DeviceOutbox {
     pub(crate) fn set_interests(&self, interests: Interests) -> bool {
         self.outbox.set_interests(interests)
     }
+
+    /// Puts a message into this outbox only. Returns whether it has the message.
+    pub(crate) fn put(&self, message: &Arc<DeviceMessage>) -> bool {
+        let mut delivered = Delivered::default();
+        self.outboxes.put(&self.outbox, message, &mut delivered);
+        delivered.connections > 0
+    }
 }
 
 impl Drop for DeviceOutbox {

@@ -4,6 +4,7 @@
 
 mod device_messages;
 mod histogram;
+mod rpc;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -21,6 +22,7 @@ use store::{Durability, StoreStatus};
 
 pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
+pub use rpc::RpcMetrics;
 
 /// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,6 +92,8 @@ pub struct Metrics {
     pub live_coalesced: Counter,
     /// Messages to devices.
     pub device_messages: DeviceMessageMetrics,
+    /// RPC.
+    pub rpc: RpcMetrics,
     store: StoreGauges,
     sql: SqlGauges,
 }
@@ -217,6 +221,7 @@ impl Metrics {
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
             device_messages: DeviceMessageMetrics::default(),
+            rpc: RpcMetrics::default(),
             store: StoreGauges::default(),
             sql: SqlGauges::default(),
             registry: Mutex::new(Registry::default()),
@@ -224,6 +229,7 @@ impl Metrics {
         metrics.register_store(&mut registry);
         metrics.sql.register(&mut registry);
         metrics.device_messages.register(&mut registry);
+        metrics.rpc.register(&mut registry);
         *metrics.registry.lock() = registry;
         metrics
     }
