@@ -1,13 +1,18 @@
 //! Calls of procedures of devices, for callers with the permission.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use kv::WriteBatch;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::Device;
-use crate::rpc::{RpcCall, RpcError};
+use crate::rpc::limits::RPC_BUSY_TIMEOUT;
+use crate::rpc::{Delivery, RpcCall, RpcError};
 
 impl Hub {
     /// Calls a procedure of a device. Returns when a connection of the device has taken a one-way call (`None`), or with the
@@ -31,7 +36,7 @@ impl Hub {
         let mut begun = self.calls.begin(device.id, call)?;
         self.metrics.rpc.calls.inc();
         let audited = self.audit_and_wait(caller, "call device", &subject);
-        let called = tokio::time::timeout(std::time::Duration::from_micros(wait), begun.outcome());
+        let called = tokio::time::timeout(Duration::from_micros(wait), begun.outcome());
         let ((), outcome) = tokio::join!(audited, called);
         outcome.map_err(|_| {
             self.metrics.rpc.timeouts.inc();
@@ -43,8 +48,49 @@ impl Hub {
         })
     }
 
-    /// Takes the answer of a device to a call. Returns whether the call was still pending; other answers are ignored.
-    pub fn answer_call(&self, device: &Device, id: i32, answer: Bytes) -> bool {
-        self.calls.answer(device.id, id, answer)
+    /// Takes the answer of a device to a call. Returns whether the call waited for it; other answers are ignored. The answer to
+    /// a stored call is durable when an empty batch after it is.
+    ///
+    /// # Errors
+    /// The answer to a stored call cannot be stored. If the store is busy, the device can send it again.
+    pub fn answer_call(&self, device: &Device, id: i32, answer: Bytes) -> Result<bool, Error> {
+        if self.calls.answer(device.id, id, answer.clone()) {
+            return Ok(true);
+        }
+        let stored = self.stored_calls.answer(device.id, id, &answer, system_now())?.is_some();
+        if stored {
+            self.send_waiting_calls(device.id);
+        } else {
+            self.metrics.rpc.late_answers.inc();
+        }
+        Ok(stored)
+    }
+
+    /// Like [`answer_call`](Self::answer_call), and waits until the answer to a stored call is durable.
+    ///
+    /// # Errors
+    /// Those of [`answer_call`](Self::answer_call), and the store failed before the answer was durable.
+    pub async fn answer_call_and_wait(&self, device: &Device, id: i32, answer: Bytes) -> Result<bool, Error> {
+        let waited = self.answer_call(device, id, answer)?;
+        self.kv_commit_and_wait(&WriteBatch::new(), RPC_BUSY_TIMEOUT).await?;
+        Ok(waited)
+    }
+
+    /// Takes the progress of a stored call from the door that sent it. Other calls have none.
+    pub fn call_delivery(&self, device: &Device, id: i32, delivery: Delivery) {
+        let changed = self.stored_calls.delivery(device.id, id, delivery).and_then(|again| match again {
+            Some(call) => self.calls.send_stored(device.id, call),
+            None => Ok(()),
+        });
+        if let Err(error) = changed {
+            tracing::warn!(device = device.name, id, %error, "cannot store the progress of a call");
+        }
+        self.send_waiting_calls(device.id);
+    }
+
+    fn send_waiting_calls(&self, device: Uuid) {
+        if let Err(error) = self.calls.send_without_room(device) {
+            tracing::warn!(%device, %error, "cannot read the stored calls of a device");
+        }
     }
 }

@@ -36,6 +36,7 @@ pub mod retention;
 pub mod rpc;
 pub mod session_token;
 pub mod sql;
+pub mod stored_calls;
 mod tables;
 mod tenants;
 mod to_devices;

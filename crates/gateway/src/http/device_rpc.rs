@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hub::device_messages::{DeviceMessage, DeviceOutbox, NotifyWake};
-use hub::rpc::{SessionLimits, answer_to_device};
+use hub::rpc::{Delivery, SessionLimits, answer_to_device};
 use wire::thingsboard::rpc::{DeviceCall, call_with_id};
 
 use super::bodies::Sender;
@@ -33,12 +33,18 @@ pub(crate) async fn poll(
     let wake = NotifyWake::default();
     let outbox = state.hub.open_poll(&device, Arc::new(wake.clone()));
     let mut stop = state.stop.clone();
-    let call = tokio::select! {
-        call = next_call(&outbox, &wake) => call,
+    let message = tokio::select! {
+        message = next_call(&outbox, &wake) => message,
         () = tokio::time::sleep(timeout) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
         () = Stop::Drain.reached(&mut stop) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
     };
-    Ok(json_response(Body::from(call)))
+    let DeviceMessage::RpcRequest(call) = &*message else {
+        return Err(ApiError::internal("a poll got a message that is no call"));
+    };
+    if call.persistent {
+        state.hub.call_delivery(&device, call.id, Delivery::Delivered);
+    }
+    Ok(json_response(Body::from(call_with_id(call.id, &call.method, &call.params))))
 }
 
 /// How long a device waits for a message. No timeout, or 0, means the default.
@@ -47,15 +53,11 @@ fn poll_timeout(params: &Params) -> Result<Duration, ApiError> {
     Ok(asked.map_or(POLL_TIMEOUT_DEFAULT, Duration::from_millis).min(POLL_TIMEOUT_MAX))
 }
 
-/// Waits for a call; returns its payload.
-async fn next_call(outbox: &DeviceOutbox, wake: &NotifyWake) -> String {
+/// Waits for a message of an outbox that gets calls only.
+async fn next_call(outbox: &DeviceOutbox, wake: &NotifyWake) -> Arc<DeviceMessage> {
     loop {
-        let taken = outbox.take(1);
-        match taken.first().map(|message| &**message) {
-            Some(DeviceMessage::RpcRequest(call)) => {
-                return call_with_id(call.id, &call.method, &call.params);
-            }
-            Some(DeviceMessage::AttributesChanged { .. } | DeviceMessage::AttributesDeleted { .. }) => {}
+        match outbox.take(1).pop() {
+            Some(message) => return message,
             None => wake.woken().await,
         }
     }
@@ -78,7 +80,7 @@ pub(crate) async fn answer(
     let wrong = |_| ApiError::argument(format!("{id:?} is not the number of a call; it is in the call"));
     let id = id.parse().map_err(wrong)?;
     let body = device_body(&state, device.id, request).await?;
-    state.hub.answer_call(&device, id, body.bytes.clone());
+    state.hub.answer_call_and_wait(&device, id, body.bytes.clone()).await?;
     Ok(())
 }
 

@@ -44,6 +44,8 @@ pub(crate) const REST_BODY_BYTES_MAX: usize = 512 * 1024;
 pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a call of a procedure of a device: its parameters and its other members.
 pub(crate) const RPC_BODY_BYTES_MAX: usize = hub::rpc::limits::RPC_PARAMS_BYTES_MAX + 16 * 1024;
+/// Stored calls on one page of a listing.
+pub(crate) const RPC_PAGE_MAX: usize = hub::rpc::limits::RPC_STORED_PER_DEVICE_MAX;
 /// How long a device that polls waits for a message if it names no time (ThingsBoard's `transport.http.request_timeout`).
 pub(crate) const POLL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 /// Longest wait of a device that polls (ThingsBoard's `transport.http.max_request_timeout`).

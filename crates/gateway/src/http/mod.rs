@@ -41,6 +41,7 @@ mod server;
 mod session;
 mod sql;
 mod state;
+mod stored_calls;
 mod stream;
 mod telemetry;
 mod tenants;

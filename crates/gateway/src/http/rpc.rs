@@ -9,11 +9,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hub::caller::Action;
 use hub::clock::system_now;
-use hub::rpc::{RpcCall, RpcError};
+use hub::rpc::{RpcCall, RpcError, Storing};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::json::json_response;
+use super::json::{Json, json_response};
 use super::limits::RPC_BODY_BYTES_MAX;
 use super::request::{PathOf, discard_body, parse_id, read_body};
 use super::session::Session;
@@ -22,7 +23,7 @@ use crate::error::{ApiError, ErrorCode};
 
 /// A version of ThingsBoard's interface. They differ in the answers when a device does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     /// `/api/plugins/rpc/`: 409 if the device is not connected, 408 if it does not answer.
     One,
     /// `/api/rpc/`: 504 for both.
@@ -84,8 +85,14 @@ async fn call(
     }
     let device = session.device(&state.hub, parse_id(&id)?)?;
     let body = read_body(request, RPC_BODY_BYTES_MAX, "", session.body_account(&state)).await?;
-    let call = CallBody::parse(&body.bytes)?.call(one_way);
+    let asked = CallBody::parse(&body.bytes)?;
+    let (call, storing) = (asked.call(one_way), asked.storing());
     drop(body);
+    if let Some(storing) = storing {
+        let stored = state.hub.store_call(session.caller(), device.id, call, storing).await;
+        let id = stored.map_err(|error| refusal(error, version))?;
+        return Ok(Json(json!({ "rpcId": id })).into_response());
+    }
     let answer = state.hub.call_device(session.caller(), device.id, call).await;
     match answer.map_err(|error| refusal(error, version))? {
         Some(answer) if !answer.is_empty() => device_answer(answer),
@@ -112,6 +119,11 @@ struct CallBody<'a> {
     params: Option<&'a RawValue>,
     timeout: Option<i64>,
     expiration_time: Option<i64>,
+    #[serde(default)]
+    persistent: bool,
+    retries: Option<u32>,
+    #[serde(borrow)]
+    additional_info: Option<&'a RawValue>,
 }
 
 impl<'a> CallBody<'a> {
@@ -128,9 +140,15 @@ impl<'a> CallBody<'a> {
             expires_at: RpcCall::end(system_now(), self.timeout, self.expiration_time),
         }
     }
+
+    /// What to store with a persistent call.
+    fn storing(&self) -> Option<Storing> {
+        let additional_info = self.additional_info.map(|info| info.get().to_owned());
+        self.persistent.then_some(Storing { retries: self.retries, additional_info })
+    }
 }
 
-fn refusal(error: RpcError, version: Version) -> ApiError {
+pub(super) fn refusal(error: RpcError, version: Version) -> ApiError {
     let message = error.to_string();
     let status = match (&error, version) {
         (RpcError::Timeout { .. }, Version::One) => StatusCode::REQUEST_TIMEOUT,
@@ -142,14 +160,16 @@ fn refusal(error: RpcError, version: Version) -> ApiError {
             return ApiError::argument(message);
         }
         (RpcError::Busy { .. } | RpcError::OutboxFull { .. }, _) => return ApiError::busy(message),
-        (RpcError::Forbidden(_) | RpcError::Registry(_), _) => return from_registry(error),
+        (RpcError::Unknown(_), _) => return ApiError::not_found(message),
+        (RpcError::Forbidden(_) | RpcError::Registry(_) | RpcError::Kv(_), _) => return of_the_hub(error),
     };
     ApiError::new(status, ErrorCode::General, "rpc_timeout", message)
 }
 
-fn from_registry(error: RpcError) -> ApiError {
+fn of_the_hub(error: RpcError) -> ApiError {
     match error {
         RpcError::Registry(error) => error.into(),
+        RpcError::Kv(error) => hub::Error::Kv(error).into(),
         other => ApiError::forbidden(other.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! RPC over REST and over the device API.
 
-use super::{Reply, Server};
+use super::{Json, Reply, Server};
 
 fn path(kind: &str, id: &str) -> String {
     format!("/api/rpc/{kind}/{id}")
@@ -155,5 +155,41 @@ async fn a_device_calls_the_server() {
     call("{").await.refusal(400, 31);
     server.request("POST", "/api/v1/nobody/rpc").body("{}").send().await.refusal(401, 10);
     assert!(server.metrics().contains("tacho_rpc_from_devices_total 2"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_persistent_call_has_a_status_until_it_is_deleted() {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    let end = in_millis(600_000);
+    let body = format!(
+        r#"{{"method":"open","params":{{"door": 2}},"persistent":true,"expirationTime":{end},"retries":2,"additionalInfo":[1]}}"#
+    );
+    let stored = server.post(&path("twoway", &id), &body).await.ok()["rpcId"].as_str().unwrap().to_owned();
+    let stored_path = format!("/api/rpc/persistent/{stored}");
+    let call = server.get(&stored_path).await.ok();
+    assert_eq!((&call["status"], &call["response"]), (&"QUEUED".into(), &Json::Null));
+    assert_eq!((&call["expirationTime"], &call["additionalInfo"]), (&end.into(), &serde_json::json!([1])));
+    let request = &call["request"];
+    assert_eq!(request["body"], serde_json::json!({"method": "open", "params": r#"{"door": 2}"#}));
+    assert_eq!((&request["oneway"], &request["retries"]), (&false.into(), &2.into()));
+    let number = server.poll("d", 60_000).await.ok()["id"].as_i64().unwrap();
+    assert_eq!(server.get(&stored_path).await.ok()["status"], "DELIVERED");
+    assert_eq!(server.poll("d", 20).await.status, 408, "a poll gets a call once");
+    assert_eq!(server.answer("d", number, r#"{"open":true}"#).await.status, 200);
+    let call = server.get(&stored_path).await.ok();
+    assert_eq!((&call["status"], &call["response"]["open"]), (&"SUCCESSFUL".into(), &true.into()));
+    let of_device = format!("/api/rpc/persistent/device/{id}?pageSize=10&page=0");
+    let page = server.get(&of_device).await.ok();
+    assert_eq!((&page["totalElements"], &page["data"][0]["id"]["id"]), (&1.into(), &stored.as_str().into()));
+    assert_eq!(server.get(&format!("{of_device}&rpcStatus=QUEUED")).await.ok()["totalElements"], 0);
+    let delete = async || server.request("DELETE", &stored_path).session(&server.session()).send().await;
+    assert_eq!(delete().await.status, 200);
+    delete().await.refusal(404, 32);
+    server.get(&stored_path).await.refusal(404, 32);
+    server.get("/api/rpc/persistent/x").await.refusal(400, 30);
+    let public = server.request("GET", &of_device).session(&server.public_session()).send().await;
+    public.refusal(403, 20);
     server.stop().await;
 }

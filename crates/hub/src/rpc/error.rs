@@ -1,5 +1,6 @@
 //! Errors of calls.
 
+use kv::KvError;
 use uuid::Uuid;
 
 use crate::caller::Forbidden;
@@ -14,6 +15,12 @@ pub enum RpcError {
     /// The device is unknown.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// The store of keys failed.
+    #[error(transparent)]
+    Kv(#[from] KvError),
+    /// There is no such stored call.
+    #[error("there is no stored call {0}; GET /api/rpc/persistent/device/<device> lists those of a device")]
+    Unknown(Uuid),
     /// The call names no procedure.
     #[error("the call names no procedure; set \"method\"")]
     NoMethod,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use kv::KvError;
 use model::limits::Portion;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{oneshot, watch};
@@ -13,13 +14,14 @@ use uuid::Uuid;
 use super::error::RpcError;
 use super::limits::{RPC_PENDING_BYTES_MAX, RPC_PENDING_MAX, RPC_PENDING_PER_DEVICE_MAX, RPC_SHARDS};
 use super::request::RpcCall;
+use super::stored::StoredCalls;
 use crate::clock::system_now;
 use crate::device_messages::{DeviceMessage, DeviceOutbox, Interests, Outboxes, RpcRequest};
 use crate::metrics::Metrics;
 
 /// The pending calls.
 ///
-/// Locks are taken in this order: a part of this map, then the outboxes. So a call that begins and a connection that subscribes
+/// Locks are taken in this order: a part of this map, the index of the stored calls, the outboxes. So a call that begins and a connection that subscribes
 /// at the same moment give one request to the connection.
 #[derive(Debug)]
 pub(crate) struct Calls {
@@ -29,6 +31,7 @@ pub(crate) struct Calls {
     bytes: AtomicUsize,
     bytes_max: usize,
     outboxes: Arc<Outboxes>,
+    stored: Arc<StoredCalls>,
     metrics: Arc<Metrics>,
 }
 
@@ -56,7 +59,12 @@ pub(crate) struct Begun {
 
 impl Calls {
     /// Without calls; with bounds that fit the memory of this machine.
-    pub(crate) fn on(memory: Portion, outboxes: Arc<Outboxes>, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn on(
+        memory: Portion,
+        outboxes: Arc<Outboxes>,
+        stored: Arc<StoredCalls>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         // Numbers of an earlier process do not repeat soon, so a late answer to one of its calls is no answer to a new call.
         let first = (system_now().micros() / 1_000_000) as u32;
         Self {
@@ -66,8 +74,42 @@ impl Calls {
             bytes: AtomicUsize::new(0),
             bytes_max: memory.of(RPC_PENDING_BYTES_MAX),
             outboxes,
+            stored,
             metrics,
         }
+    }
+
+    /// A number for a stored call of a device.
+    pub(crate) fn number(&self, device: Uuid) -> i32 {
+        self.free_id(&self.shard(device).lock(), device)
+    }
+
+    /// Sends an open stored call to the connections of its device.
+    pub(crate) fn send_stored(&self, device: Uuid, id: Uuid) -> Result<(), KvError> {
+        let _shard = self.shard(device).lock();
+        if let Some(message) = self.stored.request(id)? {
+            self.offer(device, id, &message);
+        }
+        Ok(())
+    }
+
+    /// Sends the stored calls for which the outboxes of a device had no room.
+    pub(crate) fn send_without_room(&self, device: Uuid) -> Result<(), KvError> {
+        let _shard = self.shard(device).lock();
+        for (id, message) in self.stored.without_room(device, system_now())? {
+            if !self.offer(device, id, &message) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether an outbox has the call, or none wants it.
+    fn offer(&self, device: Uuid, id: Uuid, message: &Arc<DeviceMessage>) -> bool {
+        let delivered = self.outboxes.send(device, message);
+        let had_room = delivered.connections > 0 || delivered.full == 0;
+        self.stored.set_offered(id, had_room);
+        had_room
     }
 
     /// Begins a call and sends it to the connections of the device.
@@ -111,6 +153,15 @@ impl Calls {
                 pending.sent |= outbox.put(&pending.message);
             }
         }
+        match self.stored.for_connection(device, only_new, system_now()) {
+            Ok(calls) => {
+                for (id, message) in calls {
+                    self.stored.set_offered(id, outbox.put(&message));
+                }
+            }
+            // The next connection tries again.
+            Err(error) => tracing::warn!(%device, %error, "cannot read the stored calls of a device"),
+        }
     }
 
     /// Gives the answer of a device to its call. Returns whether a call waited for it.
@@ -119,11 +170,7 @@ impl Calls {
             let mut shard = self.shard(device).lock();
             shard.get_mut(&(device, id)).and_then(|pending| pending.answer.take())
         };
-        let waited = sender.is_some_and(|sender| sender.send(answer).is_ok());
-        if !waited {
-            self.metrics.rpc.late_answers.inc();
-        }
-        waited
+        sender.is_some_and(|sender| sender.send(answer).is_ok())
     }
 
     fn check_room(&self, shard: &Shard, device: Uuid, bytes: usize) -> Result<(), RpcError> {
@@ -144,7 +191,7 @@ impl Calls {
     fn free_id(&self, shard: &Shard, device: Uuid) -> i32 {
         loop {
             let id = (self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32) as i32;
-            if !shard.contains_key(&(device, id)) {
+            if !shard.contains_key(&(device, id)) && !self.stored.has_number(device, id) {
                 return id;
             }
         }

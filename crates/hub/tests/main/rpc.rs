@@ -34,7 +34,7 @@ impl Fixture {
         tokio::spawn(async move { hub.call_device(&caller, device, call).await })
     }
 
-    fn connect(&self, device: &Device) -> Connection {
+    pub(super) fn connect(&self, device: &Device) -> Connection {
         let wake = NotifyWake::default();
         let outbox = self.hub.open_outbox(device, RPC, Arc::new(wake.clone()));
         Connection { outbox, wake }
@@ -45,6 +45,11 @@ impl Fixture {
         self.hub.add_device(&self.administrator(), new).unwrap().device
     }
 
+    /// Sends the answer of a device. Returns whether a call waited for it.
+    pub(super) fn answer(&self, device: &Device, number: i32, answer: &'static str) -> bool {
+        self.hub.answer_call(device, number, Bytes::from_static(answer.as_bytes())).unwrap()
+    }
+
     /// Begins a two-way call and waits until it is pending. Returns the number of its request.
     async fn pending(&self, device: &Device, connection: &Connection) -> (Calling, i32) {
         let calling = self.call(device, call(false));
@@ -52,13 +57,13 @@ impl Fixture {
     }
 }
 
-struct Connection {
-    outbox: DeviceOutbox,
+pub(super) struct Connection {
+    pub(super) outbox: DeviceOutbox,
     wake: NotifyWake,
 }
 
 impl Connection {
-    async fn next(&self) -> Arc<DeviceMessage> {
+    pub(super) async fn next(&self) -> Arc<DeviceMessage> {
         loop {
             if let Some(message) = self.outbox.take(1).pop() {
                 return message;
@@ -68,14 +73,14 @@ impl Connection {
     }
 }
 
-fn request(message: &DeviceMessage) -> &RpcRequest {
+pub(super) fn request(message: &DeviceMessage) -> &RpcRequest {
     match message {
         DeviceMessage::RpcRequest(request) => request,
         other => panic!("{other:?}"),
     }
 }
 
-fn id(message: &DeviceMessage) -> i32 {
+pub(super) fn id(message: &DeviceMessage) -> i32 {
     request(message).id
 }
 
@@ -94,7 +99,7 @@ async fn a_one_way_call_is_done_when_a_connection_has_taken_it() {
     let taken = request(&message);
     assert_eq!((&*taken.method, &*taken.params, taken.one_way), ("reboot", r#"{"in":5}"#, true));
     assert_eq!(calling.await.unwrap().unwrap(), None);
-    assert!(!fixture.hub.answer_call(&fixture.device, taken.id, Bytes::new()), "nobody waits for an answer");
+    assert!(!fixture.answer(&fixture.device, taken.id, ""), "nobody waits for an answer");
     assert!(counted(&fixture, "tacho_rpc_late_answers_total 1") && counted(&fixture, "tacho_rpc_pending 0"));
 }
 
@@ -106,11 +111,11 @@ async fn a_two_way_call_gets_the_answer_of_its_device_and_no_other() {
     let (calling, number) = fixture.pending(&fixture.device, &car).await;
     let (calling_van, number_of_van) = fixture.pending(&van, &other).await;
     for foreign in [number, number_of_van + 1] {
-        assert!(!fixture.hub.answer_call(&van, foreign, Bytes::from_static(b"0")));
+        assert!(!fixture.answer(&van, foreign, "0"));
     }
-    assert!(fixture.hub.answer_call(&van, number_of_van, Bytes::from_static(b"2")));
-    assert!(fixture.hub.answer_call(&fixture.device, number, Bytes::from_static(b"1")));
-    assert!(!fixture.hub.answer_call(&fixture.device, number, Bytes::from_static(b"3")), "one answer counts");
+    assert!(fixture.answer(&van, number_of_van, "2"));
+    assert!(fixture.answer(&fixture.device, number, "1"));
+    assert!(!fixture.answer(&fixture.device, number, "3"), "one answer counts");
     assert_eq!(calling.await.unwrap().unwrap().unwrap(), "1");
     assert_eq!(calling_van.await.unwrap().unwrap().unwrap(), "2");
     assert!(
@@ -143,7 +148,7 @@ async fn a_two_way_call_is_sent_again_to_a_connection_and_not_to_a_poll() {
     assert!(fixture.hub.open_poll(&fixture.device, Arc::new(wake)).take(9).is_empty());
     let again = fixture.connect(&fixture.device);
     assert_eq!(id(&*again.next().await), number);
-    fixture.hub.answer_call(&fixture.device, number, Bytes::from_static(b"1"));
+    fixture.answer(&fixture.device, number, "1");
     assert!(calling.await.unwrap().is_ok());
 }
 
@@ -172,7 +177,7 @@ async fn the_error_says_whether_the_device_was_there_and_a_later_answer_is_ignor
     let number = id(&*connection.next().await);
     let silent = calling.await.unwrap();
     assert!(matches!(silent, Err(RpcError::Timeout { .. })), "{silent:?}");
-    assert!(!fixture.hub.answer_call(&fixture.device, number, Bytes::from_static(b"1")));
+    assert!(!fixture.answer(&fixture.device, number, "1"));
     assert!(counted(&fixture, "tacho_rpc_late_answers_total 1") && counted(&fixture, "tacho_rpc_pending 0"));
     assert!(counted(&fixture, "tacho_rpc_timeouts_total 2"));
 }
@@ -184,7 +189,7 @@ async fn a_caller_that_leaves_ends_its_call() {
     let (calling, number) = fixture.pending(&fixture.device, &connection).await;
     calling.abort();
     assert!(calling.await.unwrap_err().is_cancelled());
-    assert!(!fixture.hub.answer_call(&fixture.device, number, Bytes::new()));
+    assert!(!fixture.answer(&fixture.device, number, ""));
     assert!(counted(&fixture, "tacho_rpc_pending 0"));
 }
 
