@@ -50,7 +50,8 @@ pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
 pub use tables::ParquetImport;
-// The doors must not use the crate `store`; these types are part of the interface of the hub.
+// The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
+pub use kv::KvError;
 pub use store::backup::BackupList;
 pub use store::{
     Blame, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Sequence,

@@ -169,7 +169,7 @@ pub(super) fn refusal(error: RpcError, version: Version) -> ApiError {
 fn of_the_hub(error: RpcError) -> ApiError {
     match error {
         RpcError::Registry(error) => error.into(),
-        RpcError::Kv(error) => hub::Error::Kv(error).into(),
+        RpcError::Kv(error) => error.into(),
         other => ApiError::forbidden(other.to_string()),
     }
 }
