@@ -14,6 +14,7 @@ use store::{ProgressWatcher, Store, StoreStatus};
 use crate::Error;
 use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
+use crate::device_messages::Outboxes;
 use crate::fan_out::FanOut;
 use crate::key_values::KvProgress;
 use crate::live::Live;
@@ -22,6 +23,7 @@ use crate::metrics::Metrics;
 use crate::new_columns::NewColumns;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
+use crate::rpc::{Calls, StoredCalls};
 use crate::ttls::Ttls;
 
 /// The application. All doors share it.
@@ -39,6 +41,9 @@ pub struct Hub {
     pub(crate) new_columns: NewColumns,
     logins: Logins,
     pub(crate) live: Arc<Live>,
+    pub(crate) outboxes: Arc<Outboxes>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) stored_calls: Arc<StoredCalls>,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) sql: OnceLock<query::Engine>,
@@ -91,6 +96,8 @@ impl Hub {
                 })
                 .expect("BUG: a thread name without zero bytes and enough memory at start-up")
         };
+        let stored_calls = Arc::new(StoredCalls::new(Arc::clone(&kv)));
+        let outboxes = Arc::new(Outboxes::on(memory, Arc::clone(&metrics)));
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         Ok(Arc::new(Self {
@@ -101,6 +108,14 @@ impl Hub {
             registry,
             new_columns: NewColumns::new(&limits),
             limits,
+            calls: Arc::new(Calls::on(
+                memory,
+                Arc::clone(&outboxes),
+                Arc::clone(&stored_calls),
+                Arc::clone(&metrics),
+            )),
+            stored_calls,
+            outboxes,
             metrics,
             clock,
             ttls: Ttls::default(),

@@ -9,10 +9,12 @@ mod blocking_append;
 pub mod broker;
 pub mod bulk;
 pub mod caller;
+mod calls;
 pub mod clock;
 pub mod csv;
 mod dead_letter;
 mod deletion;
+pub mod device_messages;
 mod devices;
 mod each_batch;
 mod error;
@@ -33,10 +35,13 @@ mod reads;
 pub mod refusals;
 pub mod registry;
 pub mod retention;
+pub mod rpc;
 pub mod session_token;
 pub mod sql;
+pub mod stored_calls;
 mod tables;
 mod tenants;
+mod to_devices;
 mod ttls;
 mod users;
 pub mod wake;
@@ -48,7 +53,8 @@ pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
 pub use tables::ParquetImport;
-// The doors must not use the crate `store`; these types are part of the interface of the hub.
+// The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
+pub use kv::KvError;
 pub use store::backup::BackupList;
 pub use store::{
     Blame, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Sequence,

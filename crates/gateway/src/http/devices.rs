@@ -136,11 +136,11 @@ impl Listing {
 /// ThingsBoard's `PageData`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PageJson<T> {
-    data: T,
-    total_pages: usize,
-    total_elements: usize,
-    has_next: bool,
+pub(super) struct PageJson<T> {
+    pub(super) data: T,
+    pub(super) total_pages: usize,
+    pub(super) total_elements: usize,
+    pub(super) has_next: bool,
 }
 
 /// `GET /api/device/{id}`

@@ -2,7 +2,9 @@
 //!
 //! The hot path touches only atomics. [`Metrics::new`] resolves names and labels once.
 
+mod device_messages;
 mod histogram;
+mod rpc;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +24,9 @@ use store::{Durability, StoreStatus};
 
 use crate::broker::BrokerMetrics;
 
+pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
+pub use rpc::RpcMetrics;
 
 /// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,6 +96,10 @@ pub struct Metrics {
     pub live_coalesced: Counter,
     /// Counters of the broker.
     pub broker: Arc<BrokerMetrics>,
+    /// Messages to devices.
+    pub device_messages: DeviceMessageMetrics,
+    /// RPC.
+    pub rpc: RpcMetrics,
     store: StoreGauges,
     keys: KeyGauges,
     sql: SqlGauges,
@@ -220,6 +228,8 @@ impl Metrics {
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
             broker: Arc::default(),
+            device_messages: DeviceMessageMetrics::default(),
+            rpc: RpcMetrics::default(),
             store: StoreGauges::default(),
             keys: KeyGauges::default(),
             sql: SqlGauges::default(),
@@ -229,6 +239,8 @@ impl Metrics {
         metrics.sql.register(&mut registry);
         metrics.broker.register(&mut registry);
         metrics.keys.register(&mut registry);
+        metrics.device_messages.register(&mut registry);
+        metrics.rpc.register(&mut registry);
         *metrics.registry.lock() = registry;
         metrics
     }

@@ -5,6 +5,8 @@
 mod deletion;
 mod key_values;
 mod permissions;
+mod rpc;
+mod stored_calls;
 mod tenants;
 
 use std::sync::Arc;

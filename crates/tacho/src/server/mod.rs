@@ -10,6 +10,7 @@ mod open_files;
 mod retention;
 mod runtime_file;
 mod signals;
+mod stored_calls;
 mod tls_reload;
 
 use std::net::SocketAddr;
@@ -76,6 +77,7 @@ impl Server {
         match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
             Ok(doors) => {
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
+                runtime.spawn(Essential::new(stored_calls::run(Arc::clone(&hub))));
                 if let Some(tls) = tls {
                     let _guard = runtime.enter();
                     runtime.spawn(Essential::new(tls_reload::run(tls, tls_reload::hangup()?)));
