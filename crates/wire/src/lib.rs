@@ -7,4 +7,5 @@ pub mod mqtt;
 pub mod proxy;
 pub mod resp;
 pub mod telemetry;
+pub mod thingsboard;
 pub mod websocket;

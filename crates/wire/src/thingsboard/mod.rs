@@ -1,0 +1,3 @@
+//! Topics and payloads of ThingsBoard's device API, beside telemetry.
+
+pub mod attributes;
