@@ -30,16 +30,33 @@ impl Hub {
     /// Appends a row about an act that the caller has done, and waits until it is durable: call it on a thread that may block.
     /// The act stays done if the store takes no rows now; then the server's log names it.
     pub(crate) fn audit(&self, caller: &Caller, act: &'static str, subject: &str) {
-        let login = caller.login();
         if let Err(error) = self.append_audit(caller, act, subject) {
-            tracing::warn!(login, act, subject, %error, "an administrative act has no row in the table audit");
+            warn_of_missing_row(caller, act, subject, &error);
+        }
+    }
+
+    /// Like [`audit`](Self::audit), for a task.
+    pub(crate) async fn audit_and_wait(&self, caller: &Caller, act: &'static str, subject: &str) {
+        let appended = async {
+            let batch = self.audit_batch(caller, act, subject)?;
+            self.ingest_and_wait(&batch, Durability::Fsync, BUSY_TIMEOUT).await.map(drop)
+        };
+        if let Err(error) = appended.await {
+            warn_of_missing_row(caller, act, subject, &error);
         }
     }
 
     fn append_audit(&self, caller: &Caller, act: &'static str, subject: &str) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let batch = retry(began, BUSY_TIMEOUT, || self.audit_batch(caller, act, subject))?;
+        let sequence = retry(began, BUSY_TIMEOUT, || self.ingest(&batch, Durability::Fsync))?;
+        wait_durable(&*self.store, sequence)
+    }
+
+    /// The row about an act.
+    fn audit_batch(&self, caller: &Caller, act: &'static str, subject: &str) -> Result<Batch, StoreError> {
         let table = own_table(&self.registry.namespace(caller.tenant()), AUDIT_TABLE);
-        let (began, key) = (Instant::now(), SeriesKey::new(&table, &[(AUDIT_TAG, caller.login())])?);
-        let series = retry(began, BUSY_TIMEOUT, || self.store.series(&key))?;
+        let series = self.store.series(&SeriesKey::new(&table, &[(AUDIT_TAG, caller.login())])?)?;
         let mut batch = Batch::new();
         let mut row = batch.builder();
         for (key, value) in AUDIT_KEYS.into_iter().zip([caller.role().name(), act, subject]) {
@@ -48,7 +65,11 @@ impl Hub {
         // Receipt times never repeat, so no row overwrites another one.
         row.row(series, self.clock.next());
         row.finish();
-        let sequence = retry(began, BUSY_TIMEOUT, || self.ingest(&batch, Durability::Fsync))?;
-        wait_durable(&*self.store, sequence)
+        Ok(batch)
     }
+}
+
+fn warn_of_missing_row(caller: &Caller, act: &str, subject: &str, error: &StoreError) {
+    let login = caller.login();
+    tracing::warn!(login, act, subject, %error, "an administrative act has no row in the table audit");
 }

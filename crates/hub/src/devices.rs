@@ -110,7 +110,7 @@ impl Hub {
     }
 
     /// A device of the caller's tenant.
-    fn own_device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, RegistryError> {
+    pub(crate) fn own_device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, RegistryError> {
         let device = self.registry.device_by_id(id).filter(|device| device.tenant == caller.tenant());
         device.ok_or_else(|| RegistryError::unknown("device", id))
     }

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreError, StoreStatus};
 
 use crate::clock::{self, ReceiptClock};
+use crate::device_messages::Outboxes;
 use crate::fan_out::FanOut;
 use crate::live::Live;
 use crate::logins::Logins;
@@ -18,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::new_columns::NewColumns;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
+use crate::rpc::Calls;
 use crate::ttls::Ttls;
 
 /// The application. All doors share it.
@@ -32,6 +34,8 @@ pub struct Hub {
     pub(crate) new_columns: NewColumns,
     logins: Logins,
     pub(crate) live: Arc<Live>,
+    pub(crate) outboxes: Arc<Outboxes>,
+    pub(crate) calls: Arc<Calls>,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) sql: OnceLock<query::Engine>,
@@ -75,6 +79,7 @@ impl Hub {
                 })
                 .expect("BUG: a thread name without zero bytes and enough memory at start-up")
         };
+        let outboxes = Arc::new(Outboxes::on(memory, Arc::clone(&metrics)));
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         Arc::new(Self {
@@ -82,6 +87,8 @@ impl Hub {
             registry,
             new_columns: NewColumns::new(&limits),
             limits,
+            calls: Arc::new(Calls::on(memory, Arc::clone(&outboxes), Arc::clone(&metrics))),
+            outboxes,
             metrics,
             clock,
             ttls: Ttls::default(),

@@ -13,6 +13,7 @@ use wire::telemetry::Receipt;
 
 use super::bodies::Sender;
 use super::connection::Peer;
+use super::device_login::device_of;
 use super::limits::BUSY_TIMEOUT;
 use super::request::{PathOf, discard_body, read_body};
 use super::state::HttpState;
@@ -33,11 +34,12 @@ pub(crate) async fn telemetry(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let Some(device) = state.hub.registry().device_by_token(&token) else {
-        discard_body(request).await;
-        refusals::token(&state.hub, hub::Door::Http, peer, "the access token belongs to no device");
-        let message = "no device has this access token; check it, or add the device with `tacho device add`";
-        return Err(ApiError::unauthenticated("token", message));
+    let device = match device_of(&state, &token, peer) {
+        Ok(device) => device,
+        Err(refused) => {
+            discard_body(request).await;
+            return Err(refused);
+        }
     };
     let limit = state.options.body_bytes_max;
     let hub = &state.hub;

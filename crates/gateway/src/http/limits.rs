@@ -42,6 +42,12 @@ pub(crate) const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const REST_BODY_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of a request with a query. The query has its own, smaller bound; this one is for the parameters.
 pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a call of a procedure of a device: its parameters and its other members.
+pub(crate) const RPC_BODY_BYTES_MAX: usize = hub::rpc::limits::RPC_PARAMS_BYTES_MAX + 16 * 1024;
+/// How long a device that polls waits for a message if it names no time (ThingsBoard's `transport.http.request_timeout`).
+pub(crate) const POLL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+/// Longest wait of a device that polls (ThingsBoard's `transport.http.max_request_timeout`).
+pub(crate) const POLL_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 /// How long a write waits for a busy store before it gets 429.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reads of the store at once. Each uses a thread, and its result is in memory.

@@ -4,7 +4,7 @@
 //! profile requires. Reads run on blocking threads, a bounded number at a time. Every refusal is JSON of one shape
 //! (`error_response`), and is counted by its reason.
 //!
-//! Not supported: attributes, RPC, alarms, rules, customers, and changing the profile of a device.
+//! Not supported: attributes, alarms, rules, customers, and changing the profile of a device.
 
 mod admin;
 mod admission;
@@ -20,6 +20,8 @@ mod dashboard;
 mod deletion;
 mod device_api;
 mod device_details;
+mod device_login;
+mod device_rpc;
 mod devices;
 mod door_stream;
 mod error_response;
@@ -34,6 +36,7 @@ mod options;
 mod pieces;
 mod request;
 mod routes;
+mod rpc;
 mod server;
 mod session;
 mod sql;

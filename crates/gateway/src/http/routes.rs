@@ -13,7 +13,8 @@ use super::error_response::RefusalLabel;
 use super::state::HttpState;
 use super::{
     admin, admission, api_keys, auth, bulk, compression, counted_answers, dashboard, deletion, device_api,
-    device_details, devices, maintenance, mqtt_socket, sql, telemetry, tenants, users, websocket,
+    device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql, telemetry, tenants, users,
+    websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -21,6 +22,12 @@ use crate::error::{ApiError, ErrorCode};
 pub(super) fn router(state: Arc<HttpState>) -> Router {
     Router::new()
         .route("/api/v1/{token}/telemetry", post(device_api::telemetry))
+        .route("/api/v1/{token}/rpc", get(device_rpc::poll).post(device_rpc::call))
+        .route("/api/v1/{token}/rpc/{id}", post(device_rpc::answer))
+        .route("/api/rpc/oneway/{id}", post(rpc::one_way))
+        .route("/api/rpc/twoway/{id}", post(rpc::two_way))
+        .route("/api/plugins/rpc/oneway/{id}", post(rpc::one_way_v1))
+        .route("/api/plugins/rpc/twoway/{id}", post(rpc::two_way_v1))
         .route("/api/auth/login", post(auth::login))
         .route("/api/auth/login/public", post(auth::login_public))
         .route("/api/auth/token", post(auth::renew))

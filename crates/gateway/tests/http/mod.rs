@@ -6,6 +6,7 @@ mod devices;
 mod errors;
 mod maintenance;
 mod mqtt_socket;
+mod rpc;
 mod server;
 mod sql;
 mod telemetry;

@@ -2,7 +2,9 @@
 //!
 //! The hot path touches only atomics. [`Metrics::new`] resolves names and labels once.
 
+mod device_messages;
 mod histogram;
+mod rpc;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -18,7 +20,9 @@ use prometheus_client::registry::Registry;
 use query::EngineStatus;
 use store::{Durability, StoreStatus};
 
+pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
+pub use rpc::RpcMetrics;
 
 /// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +90,10 @@ pub struct Metrics {
     pub live_values: Counter,
     /// Values that a slow live subscriber did not get, because newer ones replaced them.
     pub live_coalesced: Counter,
+    /// Messages to devices.
+    pub device_messages: DeviceMessageMetrics,
+    /// RPC.
+    pub rpc: RpcMetrics,
     store: StoreGauges,
     sql: SqlGauges,
 }
@@ -212,12 +220,16 @@ impl Metrics {
             merge_panics: Counter::default(),
             live_values: Counter::default(),
             live_coalesced: Counter::default(),
+            device_messages: DeviceMessageMetrics::default(),
+            rpc: RpcMetrics::default(),
             store: StoreGauges::default(),
             sql: SqlGauges::default(),
             registry: Mutex::new(Registry::default()),
         };
         metrics.register_store(&mut registry);
         metrics.sql.register(&mut registry);
+        metrics.device_messages.register(&mut registry);
+        metrics.rpc.register(&mut registry);
         *metrics.registry.lock() = registry;
         metrics
     }

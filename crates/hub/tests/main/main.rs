@@ -4,6 +4,7 @@
 
 mod deletion;
 mod permissions;
+mod rpc;
 mod tenants;
 
 use std::sync::Arc;

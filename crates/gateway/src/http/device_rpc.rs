@@ -1,0 +1,124 @@
+//! RPC over the device API: a device polls for calls, answers them, and calls procedures of the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use hub::device_messages::{DeviceMessage, DeviceOutbox, NotifyWake};
+use hub::rpc::{SessionLimits, answer_to_device};
+use wire::thingsboard::rpc::{DeviceCall, call_with_id};
+
+use super::bodies::Sender;
+use super::connection::Peer;
+use super::device_login::device_of;
+use super::json::json_response;
+use super::limits::{POLL_TIMEOUT_DEFAULT, POLL_TIMEOUT_MAX};
+use super::request::{HeldBody, Params, PathOf, discard_body, read_body};
+use super::state::HttpState;
+use crate::acceptor::Stop;
+use crate::error::ApiError;
+
+/// `GET /api/v1/{token}/rpc?timeout=<ms>`: waits for a call. 408 without a body if none came, as in ThingsBoard.
+pub(crate) async fn poll(
+    State(state): State<Arc<HttpState>>,
+    PathOf(token): PathOf<String>,
+    Peer(peer): Peer,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let device = device_of(&state, &token, peer)?;
+    let timeout = poll_timeout(&params)?;
+    let wake = NotifyWake::default();
+    let outbox = state.hub.open_poll(&device, Arc::new(wake.clone()));
+    let mut stop = state.stop.clone();
+    let call = tokio::select! {
+        call = next_call(&outbox, &wake) => call,
+        () = tokio::time::sleep(timeout) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
+        () = Stop::Drain.reached(&mut stop) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
+    };
+    Ok(json_response(Body::from(call)))
+}
+
+/// How long a device waits for a message. No timeout, or 0, means the default.
+fn poll_timeout(params: &Params) -> Result<Duration, ApiError> {
+    let asked = params.number::<u64>("timeout")?.filter(|millis| *millis > 0);
+    Ok(asked.map_or(POLL_TIMEOUT_DEFAULT, Duration::from_millis).min(POLL_TIMEOUT_MAX))
+}
+
+/// Waits for a call; returns its payload.
+async fn next_call(outbox: &DeviceOutbox, wake: &NotifyWake) -> String {
+    loop {
+        let taken = outbox.take(1);
+        match taken.first().map(|message| &**message) {
+            Some(DeviceMessage::RpcRequest(call)) => {
+                return call_with_id(call.id, &call.method, &call.params);
+            }
+            Some(DeviceMessage::AttributesChanged { .. } | DeviceMessage::AttributesDeleted { .. }) => {}
+            None => wake.woken().await,
+        }
+    }
+}
+
+/// `POST /api/v1/{token}/rpc/{id}`: the answer of a device to a call. 200 also if no call waits for it any more.
+pub(crate) async fn answer(
+    State(state): State<Arc<HttpState>>,
+    PathOf((token, id)): PathOf<(String, String)>,
+    Peer(peer): Peer,
+    request: Request,
+) -> Result<(), ApiError> {
+    let device = match device_of(&state, &token, peer) {
+        Ok(device) => device,
+        Err(refused) => {
+            discard_body(request).await;
+            return Err(refused);
+        }
+    };
+    let wrong = |_| ApiError::argument(format!("{id:?} is not the number of a call; it is in the call"));
+    let id = id.parse().map_err(wrong)?;
+    let body = device_body(&state, device.id, request).await?;
+    state.hub.answer_call(&device, id, body.bytes.clone());
+    Ok(())
+}
+
+/// `POST /api/v1/{token}/rpc`: a device calls a procedure of the server.
+pub(crate) async fn call(
+    State(state): State<Arc<HttpState>>,
+    PathOf(token): PathOf<String>,
+    Peer(peer): Peer,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let device = match device_of(&state, &token, peer) {
+        Ok(device) => device,
+        Err(refused) => {
+            discard_body(request).await;
+            return Err(refused);
+        }
+    };
+    let body = device_body(&state, device.id, request).await?;
+    let call = DeviceCall::parse(&body.bytes).map_err(|wrong| ApiError::bad_request(wrong.to_string()))?;
+    state.hub.metrics().rpc.from_devices.inc();
+    let limits =
+        SessionLimits { payload_bytes_max: state.options.body_bytes_max, inflight_max: 1, gateway: false };
+    Ok(json_response(Body::from(answer_to_device(&call.method, limits))))
+}
+
+async fn device_body(state: &HttpState, device: uuid::Uuid, request: Request) -> Result<HeldBody, ApiError> {
+    let account = state.bodies.begin(Sender::Device(device));
+    read_body(request, state.options.body_bytes_max, "", account).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poll_has_a_timeout_within_bounds() {
+        let timeout = |query: &str| poll_timeout(&Params::parse(query)).map(|timeout| timeout.as_millis());
+        assert_eq!(timeout("timeout=20"), Ok(20));
+        assert_eq!((timeout(""), timeout("timeout=0")), (Ok(60_000), Ok(60_000)));
+        assert_eq!(timeout("timeout=99999999"), Ok(300_000));
+        assert!(timeout("timeout=soon").is_err());
+    }
+}
