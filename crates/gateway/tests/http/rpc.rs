@@ -60,7 +60,8 @@ async fn an_answer_that_is_not_json_is_not_acceptable_and_an_empty_one_is() {
             let number = poll.await.unwrap().ok()["id"].as_i64().unwrap();
             server.answer("d", number, answer).await
         };
-        let (reply, _) = tokio::join!(server.post(&path("twoway", &id), r#"{"method":"m"}"#), device);
+        let path = path("twoway", &id);
+        let (reply, _) = tokio::join!(server.post(&path, r#"{"method":"m"}"#), device);
         assert_eq!(reply.status, status);
     }
     server.stop().await;
