@@ -8,7 +8,7 @@ use crate::repository::{Dependency, Package};
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Allowed edges";
 /// Crates that tests may use in addition to their crate's row: the stores behind the code under test.
-const TEST_ONLY: [&str; 3] = ["testkit", "store", "store-local"];
+const TEST_ONLY: [&str; 4] = ["testkit", "store", "store-local", "kv"];
 
 /// One row of the table.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -140,7 +140,8 @@ mod tests {
         registry.keep_last_receipt(ahead).unwrap();
         let start = |registry| {
             let (store, metrics) = (Arc::new(MemoryStore::new()), Arc::new(Metrics::new()));
-            Hub::start(store, registry, IngestLimits::default(), metrics)
+            let kv = Arc::new(kv::MemoryStore::new());
+            Hub::start(store, kv, registry, IngestLimits::default(), metrics)
         };
         let hub = start(registry);
         assert_eq!(hub.receipt_time(), ahead.saturating_add_micros(1));

@@ -1,5 +1,6 @@
 //! The errors of the hub's operations on data.
 
+use kv::KvError;
 use store::StoreError;
 
 use crate::bulk::BulkError;
@@ -16,6 +17,9 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store of keys failed.
+    #[error(transparent)]
+    Kv(#[from] KvError),
     /// The registry failed.
     #[error(transparent)]
     Registry(#[from] RegistryError),

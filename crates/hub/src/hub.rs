@@ -5,14 +5,17 @@
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use kv::KeyValueStore;
 use model::PanicEndsProcess;
 use model::limits::{IngestLimits, Portion};
 use parking_lot::Mutex;
-use store::{ProgressWatcher, Store, StoreError, StoreStatus};
+use store::{ProgressWatcher, Store, StoreStatus};
 
+use crate::Error;
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
 use crate::fan_out::FanOut;
+use crate::key_values::KvProgress;
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::metrics::Metrics;
@@ -25,6 +28,8 @@ use crate::ttls::Ttls;
 /// The application. All doors share it.
 pub struct Hub {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) kv: Arc<dyn KeyValueStore>,
+    pub(crate) kv_progress: Arc<KvProgress>,
     pub(crate) registry: Registry,
     pub(crate) limits: IngestLimits,
     pub(crate) metrics: Arc<Metrics>,
@@ -48,20 +53,22 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Starts the application on an open store and registry.
+    /// Starts the application on an open store of rows, a store of keys and a registry.
     pub fn start(
         store: Arc<dyn Store>,
+        kv: Arc<dyn KeyValueStore>,
         registry: Registry,
         limits: IngestLimits,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        Self::start_on(Portion::ALL, store, registry, limits, metrics)
+        Self::start_on(Portion::ALL, store, kv, registry, limits, metrics)
     }
 
     /// Like [`start`](Self::start), with bounds that fit the memory of this machine.
     pub fn start_on(
         memory: Portion,
         store: Arc<dyn Store>,
+        kv: Arc<dyn KeyValueStore>,
         registry: Registry,
         limits: IngestLimits,
         metrics: Arc<Metrics>,
@@ -69,6 +76,8 @@ impl Hub {
         let live = Arc::new(Live::on(memory, Arc::clone(&metrics)));
         let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
         store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);
+        let kv_progress = Arc::new(KvProgress::default());
+        kv.watch(Arc::clone(&kv_progress) as Arc<dyn kv::ProgressWatcher>);
         let thread = {
             let (fan_out, store) = (Arc::clone(&fan_out), Arc::clone(&store));
             std::thread::Builder::new()
@@ -84,6 +93,8 @@ impl Hub {
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         Arc::new(Self {
             store,
+            kv,
+            kv_progress,
             registry,
             new_columns: NewColumns::new(&limits),
             limits,
@@ -140,9 +151,9 @@ impl Hub {
         self.metrics.render(&self.status(), self.sql_status())
     }
 
-    /// Makes all appended rows durable, and stops. The doors must have stopped before.
-    pub fn close(&self) -> Result<(), StoreError> {
-        let closed = self.store.close();
+    /// Makes all rows and keys durable, and stops. The doors must have stopped before.
+    pub fn close(&self) -> Result<(), Error> {
+        let closed = self.kv.close().map_err(Error::from).and(self.store.close().map_err(Error::from));
         if let Some(last) = self.clock.last() {
             // A failure only loses the last receipt time; see `start`.
             drop(self.registry.keep_last_receipt(last));

@@ -21,6 +21,7 @@ mod fan_out;
 pub mod history;
 mod hub;
 mod ingest;
+mod key_values;
 pub mod live;
 pub mod logins;
 pub mod maintenance;

@@ -1,9 +1,11 @@
-//! The data types of Tachograph: values, timestamps, series, rows, batches and limits; and the policy of panics.
+//! The data types of Tachograph: values, timestamps, series, rows, batches and limits; who has to act on an
+//! error, and the policy of panics.
 //!
 //! The types are plain values with invariants. The crate has no I/O, no clock and no async runtime; a caller passes the present
 //! time as a [`Timestamp`].
 
 pub mod batch;
+pub mod blame;
 pub mod date;
 pub mod interval;
 pub mod limits;
@@ -15,6 +17,7 @@ pub mod time;
 pub mod value;
 
 pub use batch::{Batch, BatchBuilder, FieldRef, RowRef};
+pub use blame::Blame;
 pub use date::Date;
 pub use interval::Interval;
 pub use name::NameError;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{NameError, SeriesId};
+use model::{Blame, NameError, SeriesId};
 
 /// An error of a store. The text is for people; code uses [`StoreError::blame`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -74,17 +74,6 @@ pub enum StoreError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-}
-
-/// Who has to act.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
-    /// The caller: the request is wrong, and will fail again.
-    Caller,
-    /// Nobody: the same request will succeed later.
-    Busy,
-    /// The operator of the machine.
-    Operator,
 }
 
 impl StoreError {

@@ -19,9 +19,10 @@ pub mod table;
 pub use check::{ByteProgress, CheckReport, Finding, Severity};
 pub use deletion::Deletion;
 pub use durability::{Durability, Progress, ProgressWatcher, Sequence};
-pub use error::{Blame, StoreError, is_transient};
+pub use error::{StoreError, is_transient};
 pub use files::{StoreFile, StoreFiles};
 pub use memory::MemoryStore;
+pub use model::Blame;
 pub use read::{LatestValue, Order, Scan, ScannedBlock, ScannedRow, ValueColumn};
 pub use table::{
     BatchReader, Column, FieldColumn, MissingColumn, ReadOrder, SeriesSet, TableColumns, TableRead,

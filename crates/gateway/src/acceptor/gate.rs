@@ -154,7 +154,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (registry, _) = Registry::open(&directory.path().join("registry.db")).unwrap();
         let store = Arc::new(MemoryStore::new());
-        let hub = Hub::start(store, registry, IngestLimits::default(), Arc::new(hub::Metrics::new()));
+        let kv = Arc::new(kv::MemoryStore::new());
+        let hub = Hub::start(store, kv, registry, IngestLimits::default(), Arc::new(hub::Metrics::new()));
         (Gate::new(hub, hub::Door::Postgres, limits), directory)
     }
 

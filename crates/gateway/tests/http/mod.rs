@@ -60,7 +60,8 @@ impl Server {
         let (registry, admin) = Registry::open(&directory.path().join("registry.db")).unwrap();
         let store = Arc::new(MemoryStore::new());
         let metrics = Arc::new(Metrics::new());
-        let hub = Hub::start(store.clone(), registry, IngestLimits::default(), metrics);
+        let kv = Arc::new(kv::MemoryStore::new());
+        let hub = Hub::start(store.clone(), kv, registry, IngestLimits::default(), metrics);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut options = HttpOptions { listen: address, version: "9.8.7", ..HttpOptions::default() };

@@ -48,7 +48,8 @@ impl Fixture {
         let moods = Arc::<Moods>::default();
         let shared: Arc<dyn Store> =
             Arc::new(MoodyStore { store: Arc::clone(&store), moods: Arc::clone(&moods) });
-        let hub = Hub::start(shared, registry, IngestLimits::default(), Arc::new(Metrics::new()));
+        let kv = Arc::new(kv::MemoryStore::new());
+        let hub = Hub::start(shared, kv, registry, IngestLimits::default(), Arc::new(Metrics::new()));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let door = MqttDoor::start(Arc::clone(&hub), listener, options).unwrap();
         let address = door.local_address();

@@ -47,7 +47,8 @@ impl Server {
     async fn start_over(store: Arc<MemoryStore>, change: impl FnOnce(&mut PostgresOptions)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (registry, admin) = Registry::open(&directory.path().join("registry.db")).unwrap();
-        let hub = Hub::start(store, registry, IngestLimits::default(), Arc::new(Metrics::new()));
+        let kv = Arc::new(kv::MemoryStore::new());
+        let hub = Hub::start(store, kv, registry, IngestLimits::default(), Arc::new(Metrics::new()));
         hub.open_sql(QueryLimits::default()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod deletion;
+mod key_values;
 mod permissions;
 mod rpc;
 mod tenants;
@@ -34,7 +35,8 @@ fn fixture() -> Fixture {
     let device = registry.add_device(registry.default_tenant(), new).unwrap().device;
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
-    let hub = Hub::start(shared, registry, IngestLimits::default(), Arc::new(Metrics::new()));
+    let kv = Arc::new(kv::MemoryStore::new());
+    let hub = Hub::start(shared, kv, registry, IngestLimits::default(), Arc::new(Metrics::new()));
     Fixture { store, hub, device, _directory: directory }
 }
 

@@ -65,7 +65,8 @@ impl Server {
         // The store comes first: its lock fails if another server has the directory.
         let store = open_store_with(config, &metrics)?;
         let registry = open_registry(&config.data, audience)?;
-        let hub = Hub::start_on(config.memory.doors, store, registry, config.ingest.clone(), metrics);
+        let kv = Arc::new(kv::MemoryStore::new());
+        let hub = Hub::start_on(config.memory.doors, store, kv, registry, config.ingest.clone(), metrics);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
         drop_deleted_tenants(&hub);

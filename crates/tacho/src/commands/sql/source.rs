@@ -71,7 +71,8 @@ impl Source {
         // Standard output is for rows only.
         let registry = open_registry(data, Audience::Programs)?;
         let _guard = runtime.enter();
-        let hub = Hub::start(store, registry, config.ingest.clone(), Arc::new(Metrics::new()));
+        let kv = Arc::new(kv::MemoryStore::new());
+        let hub = Hub::start(store, kv, registry, config.ingest.clone(), Arc::new(Metrics::new()));
         let name = config.data.display().to_string();
         let source = Self::Directory { hub: Arc::clone(&hub), name };
         if let Err(error) = hub.open_sql(config.query.clone()) {

@@ -1,0 +1,58 @@
+//! Commits to the store of keys, and waits for their durability.
+
+use std::time::Duration;
+
+use kv::{Blame, KvError, Progress, ProgressWatcher, Sequence, WriteBatch};
+use tokio::sync::watch;
+
+use crate::Hub;
+
+/// Brings the progress of the store of keys to tasks that wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct KvProgress(watch::Sender<Progress>);
+
+impl ProgressWatcher for KvProgress {
+    fn progress(&self, progress: Progress) {
+        if self.0.receiver_count() > 0 {
+            self.0.send_replace(progress);
+        }
+    }
+}
+
+impl Hub {
+    /// Commits a batch to the store of keys and waits until it is durable. Waits for a busy store for at most `busy_timeout`.
+    ///
+    /// # Errors
+    /// Those of [`kv::KeyValueStore::commit`], and [`KvError::Sealed`] when the batch can never become durable.
+    pub async fn kv_commit_and_wait(
+        &self,
+        batch: &WriteBatch,
+        busy_timeout: Duration,
+    ) -> Result<Sequence, KvError> {
+        let mut progress = self.kv_progress.0.subscribe();
+        let deadline = tokio::time::Instant::now() + busy_timeout;
+        let sequence = loop {
+            progress.mark_unchanged();
+            match self.kv.commit(batch) {
+                Err(busy) if busy.blame() == Blame::Busy => {
+                    if tokio::time::timeout_at(deadline, progress.changed()).await.is_err() {
+                        return Err(busy);
+                    }
+                }
+                other => break other?,
+            }
+        };
+        loop {
+            let now = self.kv.progress();
+            if now.durable >= sequence {
+                return Ok(sequence);
+            }
+            if now.sealed {
+                let cause = self.kv.status().sealed.unwrap_or_else(|| "a write failed".into());
+                return Err(KvError::Sealed { cause });
+            }
+            // The sender lives as long as the hub; an error means that the hub has closed.
+            progress.changed().await.map_err(|_| KvError::Closed)?;
+        }
+    }
+}

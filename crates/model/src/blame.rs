@@ -1,0 +1,12 @@
+//! Who has to act on an error.
+
+/// Who has to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The caller: the request is wrong, and will fail again.
+    Caller,
+    /// Nobody: the same request will succeed later.
+    Busy,
+    /// The operator of the machine.
+    Operator,
+}
