@@ -17,6 +17,7 @@
 //! - `answer`: encodes query results. `text`: writes numbers and times.
 
 mod acceptor;
+mod attribute_pairs;
 pub mod answer;
 mod blocking;
 mod budget;

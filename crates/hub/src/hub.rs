@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreStatus};
 
 use crate::Error;
+use crate::attributes::{Locks, Pushes};
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
 use crate::fan_out::FanOut;
@@ -40,6 +41,8 @@ pub struct Hub {
     logins: Logins,
     pub(crate) live: Arc<Live>,
     pub(crate) outboxes: Arc<Outboxes>,
+    pub(crate) attribute_locks: Locks,
+    pub(crate) pushes: Arc<Pushes>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
@@ -89,6 +92,8 @@ impl Hub {
                 .expect("BUG: a thread name without zero bytes and enough memory at start-up")
         };
         let outboxes = Arc::new(Outboxes::on(memory, Arc::clone(&metrics)));
+        let pushes = Arc::new(Pushes::new(Arc::clone(&outboxes)));
+        kv.watch(Arc::clone(&pushes) as Arc<dyn kv::ProgressWatcher>);
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         Arc::new(Self {
@@ -100,6 +105,8 @@ impl Hub {
             limits,
             calls: Arc::new(Calls::on(memory, Arc::clone(&outboxes), Arc::clone(&metrics))),
             outboxes,
+            attribute_locks: Locks::default(),
+            pushes,
             metrics,
             clock,
             ttls: Ttls::default(),

@@ -4,6 +4,7 @@
 //! packet and no HTTP type.
 
 mod api_keys;
+pub mod attributes;
 mod audit;
 mod blocking_append;
 pub mod bulk;
@@ -13,6 +14,7 @@ pub mod clock;
 pub mod csv;
 mod dead_letter;
 mod deletion;
+mod device_attributes;
 pub mod device_messages;
 mod devices;
 mod each_batch;
@@ -42,14 +44,17 @@ mod to_devices;
 mod ttls;
 mod users;
 
+pub use attributes::AttributeError;
 pub use audit::AUDIT_TABLE;
 pub use dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
+pub use device_attributes::OwnAttributes;
 pub use error::Error;
 pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
 pub use tables::ParquetImport;
-// The doors must not use the crate `store`; these types are part of the interface of the hub.
+// The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
+pub use kv::KvError;
 pub use store::backup::BackupList;
 pub use store::{
     Blame, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Sequence,
