@@ -17,8 +17,8 @@
 //! - `answer`: encodes query results. `text`: writes numbers and times.
 
 mod acceptor;
-mod attribute_pairs;
 pub mod answer;
+mod attribute_pairs;
 mod blocking;
 mod budget;
 pub mod door;

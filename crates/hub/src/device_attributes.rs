@@ -121,7 +121,8 @@ impl Hub {
     /// Deletes the attributes of all devices of a deleted tenant. Waits for the disk.
     pub(crate) fn delete_attributes_of_tenant(&self, tenant: Uuid) -> Result<(), KvError> {
         loop {
-            let keys = self.kv.scan(ATTRIBUTES, &KeyRange::prefix(of_tenant(tenant)), Direction::Ascending)?;
+            let keys =
+                self.kv.scan(ATTRIBUTES, &KeyRange::prefix(of_tenant(tenant)), Direction::Ascending)?;
             let mut batch = WriteBatch::new();
             for record in keys.take(DELETED_AT_ONCE_MAX) {
                 batch.delete(ATTRIBUTES, record?.0);

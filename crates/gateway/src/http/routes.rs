@@ -12,9 +12,9 @@ use axum::routing::{delete, get, post};
 use super::error_response::RefusalLabel;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, attributes, auth, bulk, compression, counted_answers, dashboard, deletion, device_api, device_attributes,
-    device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql, telemetry, tenants, users,
-    websocket,
+    admin, admission, api_keys, attributes, auth, bulk, compression, counted_answers, dashboard, deletion,
+    device_api, device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql,
+    telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -66,12 +66,12 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .route("/api/plugins/telemetry/{kind}/{id}/keys/attributes", get(attributes::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", get(attributes::keys_in_scope))
         .route("/api/plugins/telemetry/{kind}/{id}/values/attributes", get(attributes::values))
-        .route("/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}", get(attributes::values_in_scope))
-        .route("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", post(attributes::set))
         .route(
-            "/api/plugins/telemetry/{kind}/{id}/{scope}",
-            post(attributes::set).delete(attributes::delete),
+            "/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}",
+            get(attributes::values_in_scope),
         )
+        .route("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", post(attributes::set))
+        .route("/api/plugins/telemetry/{kind}/{id}/{scope}", post(attributes::set).delete(attributes::delete))
         .route(
             "/api/plugins/telemetry/{id}/{scope}",
             post(attributes::set_of_device).delete(attributes::delete_of_device),

@@ -34,14 +34,16 @@ async fn a_device_sets_its_attributes_and_reads_them_with_the_shared_ones() {
     let server = Server::start().await;
     let id = server.add_device("d");
     assert_eq!(server.own("d", "").await, "{}");
-    let published = server.publish("d", r#"{"fw":"1.2","n":5,"f":5.0,"ok":true,"j":{"a": [1]},"none":null}"#).await;
+    let published =
+        server.publish("d", r#"{"fw":"1.2","n":5,"f":5.0,"ok":true,"j":{"a": [1]},"none":null}"#).await;
     assert_eq!((published.status, published.body.len()), (200, 0));
     assert_eq!(server.publish("d", "{'fw':1.3}").await.status, 200, "relaxed JSON");
     assert_eq!(server.publish("d", "{}").await.status, 200);
     let shared = server.post(&path(&id, "attributes/SHARED_SCOPE"), r#"{"rate":10,"site":"x"}"#).await;
     assert_eq!((shared.status, shared.body.len()), (200, 0), "{}", shared.text());
     assert_eq!(server.post(&path(&id, "SERVER_SCOPE"), r#"{"secret":1}"#).await.status, 200);
-    let all = r#"{"client":{"f":5.0,"fw":1.3,"j":{"a": [1]},"n":5,"ok":true},"shared":{"rate":10,"site":"x"}}"#;
+    let all =
+        r#"{"client":{"f":5.0,"fw":1.3,"j":{"a": [1]},"n":5,"ok":true},"shared":{"rate":10,"site":"x"}}"#;
     assert_eq!(server.own("d", "").await, all);
     assert_eq!(server.own("d", "?clientKeys=&sharedKeys=").await, all);
     for (query, expected) in [
@@ -75,9 +77,8 @@ async fn users_read_set_and_delete_attributes_in_thingsboards_shapes() {
     let values: Vec<_> = both.as_array().unwrap().iter().map(|one| one["value"].as_i64().unwrap()).collect();
     assert_eq!(values, [1, 2]);
     assert_eq!(get("values/attributes").await.as_array().unwrap().len(), 5);
-    let delete = async |path: String| {
-        server.request("DELETE", &path).session(&server.session()).send().await.status
-    };
+    let delete =
+        async |path: String| server.request("DELETE", &path).session(&server.session()).send().await.status;
     assert_eq!(delete(path(&id, "SHARED_SCOPE?keys=both,never")).await, 200);
     assert_eq!(delete(format!("{older}?keys=note")).await, 200);
     assert_eq!(delete(path(&id, "CLIENT_SCOPE?keys=fw")).await, 200);
@@ -153,7 +154,12 @@ async fn what_is_refused_is_named_and_changes_nothing() {
         (path(&id, "SHARED_SCOPE"), "[1]", 400, "must be an object"),
         (path("7", "SHARED_SCOPE"), r#"{"a":1}"#, 400, "not the id of a device"),
         (unknown.to_owned(), r#"{"a":1}"#, 404, "there is no device"),
-        (path(&id, "SHARED_SCOPE").replace("DEVICE", "ASSET"), r#"{"a":1}"#, 400, "only DEVICE has attributes"),
+        (
+            path(&id, "SHARED_SCOPE").replace("DEVICE", "ASSET"),
+            r#"{"a":1}"#,
+            400,
+            "only DEVICE has attributes",
+        ),
     ] {
         let refused = server.post(&request, body).await;
         assert_eq!(refused.status, status, "{request} {}", refused.text());

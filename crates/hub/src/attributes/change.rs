@@ -104,7 +104,12 @@ impl Place<'_> {
     }
 
     fn check_tally(self, tally: Tally) -> Result<(), AttributeError> {
-        self.within("the number of attributes", tally.count, ATTRIBUTES_PER_SCOPE_MAX, "ATTRIBUTES_PER_SCOPE_MAX")?;
+        self.within(
+            "the number of attributes",
+            tally.count,
+            ATTRIBUTES_PER_SCOPE_MAX,
+            "ATTRIBUTES_PER_SCOPE_MAX",
+        )?;
         self.within("the bytes of all attributes", tally.bytes, ATTRIBUTES_BYTES_MAX, "ATTRIBUTES_BYTES_MAX")
     }
 

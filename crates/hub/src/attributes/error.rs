@@ -36,7 +36,9 @@ pub enum AttributeError {
         scope: Scope,
     },
     /// A limit is exceeded.
-    #[error("attributes of the device {device:?} in {scope}: {what} is {actual}, the limit is {limit} ({name})")]
+    #[error(
+        "attributes of the device {device:?} in {scope}: {what} is {actual}, the limit is {limit} ({name})"
+    )]
     OverLimit {
         /// Name of the device.
         device: String,
@@ -58,7 +60,9 @@ pub enum AttributeError {
         device: String,
     },
     /// A stored attribute cannot be read.
-    #[error("a stored attribute of the device {device:?} in {scope} is damaged; restore it from a backup, or delete it")]
+    #[error(
+        "a stored attribute of the device {device:?} in {scope} is damaged; restore it from a backup, or delete it"
+    )]
     Damaged {
         /// Name of the device.
         device: String,

@@ -23,6 +23,9 @@ impl Locks {
 
 impl Default for Locks {
     fn default() -> Self {
-        Self { locks: std::array::from_fn(|_| Mutex::default()), hasher: std::collections::hash_map::RandomState::new() }
+        Self {
+            locks: std::array::from_fn(|_| Mutex::default()),
+            hasher: std::collections::hash_map::RandomState::new(),
+        }
     }
 }

@@ -38,7 +38,8 @@ fn fixture() -> Fixture {
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
     let kv = Arc::new(kv::MemoryStore::new());
-    let hub = Hub::start(shared, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new()));
+    let hub =
+        Hub::start(shared, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new()));
     Fixture { store, kv, hub, device, _directory: directory }
 }
 

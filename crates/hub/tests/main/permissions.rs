@@ -1,11 +1,11 @@
 //! Every operation of the hub with every kind of caller. A new operation belongs into [`operations`].
 
 use hub::Hub;
+use hub::attributes::Scope;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden, Role};
 use hub::history::TextHeld;
 use hub::registry::{BulkDevices, Device, NewApiKey, PageRequest, RegistryError, User};
-use hub::attributes::Scope;
 use hub::{AttributeError, BackupList, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use uuid::Uuid;

@@ -1,10 +1,9 @@
 //! Payloads of gateways, which speak for several devices.
 
-use model::Value;
 use serde_json::value::RawValue;
 
 use super::object::{Member, kind, read_object, text};
-use super::publish::values_of;
+use super::publish::{Attributes, values_of};
 use super::request::texts;
 use crate::telemetry::PayloadError;
 
@@ -29,7 +28,7 @@ pub struct GatewayRequest {
 pub fn read_gateway_publish(
     payload: &[u8],
     json_depth_max: usize,
-) -> Result<Vec<(String, Vec<(String, Value)>)>, PayloadError> {
+) -> Result<Vec<(String, Attributes)>, PayloadError> {
     read_object(payload, json_depth_max.saturating_add(2), "the payload", |devices| {
         let of_device = |(name, raw): &Member<'_>| {
             let what = format!("the value of the device {name:?}");

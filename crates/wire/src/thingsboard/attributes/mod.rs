@@ -15,7 +15,7 @@ mod tests;
 mod topic;
 
 pub use gateway::{GatewayRequest, read_gateway_publish, read_gateway_request};
-pub use publish::read_publish;
+pub use publish::{Attributes, read_publish};
 pub use request::{Request, read_request};
 pub use response::{
     JsonValue, gateway_response, push_of_changed, push_of_changed_to_gateway, push_of_deleted,

@@ -50,8 +50,7 @@ fn keys(raw: &RawValue, what: &str) -> Result<Option<Vec<String>>, PayloadError>
 /// An array of texts.
 pub(super) fn texts(raw: &RawValue, what: &str) -> Result<Vec<String>, PayloadError> {
     let items = serde_json::from_str::<Vec<&RawValue>>(raw.get());
-    let items = items.map_err(|_| {
-        PayloadError::Shape(format!("{what} must be an array of texts, found {}", kind(raw)))
-    })?;
+    let items = items
+        .map_err(|_| PayloadError::Shape(format!("{what} must be an array of texts, found {}", kind(raw))))?;
     items.into_iter().map(|item| text(item, &format!("each of {what}"))).collect()
 }

@@ -7,7 +7,12 @@ use serde_json::value::RawValue;
 /// The answer to a request of a device: `{"client":{..},"shared":{..}}`. A scope without attributes has no member.
 pub fn response(client: &[(&str, ValueRef<'_>)], shared: &[(&str, ValueRef<'_>)]) -> Vec<u8> {
     let scopes = [("client", client), ("shared", shared)];
-    object(scopes.into_iter().filter(|(_, values)| !values.is_empty()).map(|(name, values)| (name, Values(values))))
+    object(
+        scopes
+            .into_iter()
+            .filter(|(_, values)| !values.is_empty())
+            .map(|(name, values)| (name, Values(values))),
+    )
 }
 
 /// The answer to a request of a gateway for `asked` keys: `{"id":1,"device":"A","value":v}` for one key, with `"values":{..}` for

@@ -109,7 +109,8 @@ fn the_server_pushes_changes_of_shared_attributes() {
 
 #[test]
 fn a_gateway_publishes_attributes_of_its_devices() {
-    let payload = r#"{"Device A":{"attribute1":"value1","attribute2":42},"Device B":{"attribute1":"value1"},"C":{}}"#;
+    let payload =
+        r#"{"Device A":{"attribute1":"value1","attribute2":42},"Device B":{"attribute1":"value1"},"C":{}}"#;
     let found = read_gateway_publish(payload.as_bytes(), DEPTH).unwrap();
     let counts: Vec<_> = found.iter().map(|(device, values)| (device.as_str(), values.len())).collect();
     assert_eq!(counts, [("Device A", 2), ("Device B", 1), ("C", 0)]);
@@ -166,7 +167,9 @@ fn topics_are_read_and_written() {
         assert_eq!(Topic::parse(name), Some(topic));
         assert_eq!(topic.to_string(), name);
     }
-    for name in ["v2/a/", "v2/a/req/", "v2/a/req/x", "v2/a/req/-1", "v2/a/req/2147483648", "v2/t", "v2/a/req/1/2"] {
+    for name in
+        ["v2/a/", "v2/a/req/", "v2/a/req/x", "v2/a/req/-1", "v2/a/req/2147483648", "v2/t", "v2/a/req/1/2"]
+    {
         assert_eq!(Topic::parse(name), None, "{name}");
     }
 }

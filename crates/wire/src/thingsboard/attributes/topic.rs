@@ -47,9 +47,11 @@ impl Names {
     /// Base, and what stands before the number of a request and of a response.
     const fn parts(self) -> [&'static str; 3] {
         match self {
-            Self::Long => {
-                ["v1/devices/me/attributes", "v1/devices/me/attributes/request/", "v1/devices/me/attributes/response/"]
-            }
+            Self::Long => [
+                "v1/devices/me/attributes",
+                "v1/devices/me/attributes/request/",
+                "v1/devices/me/attributes/response/",
+            ],
             Self::Short => ["v2/a", "v2/a/req/", "v2/a/res/"],
             Self::ShortJson => ["v2/a/j", "v2/a/req/j/", "v2/a/res/j/"],
         }
