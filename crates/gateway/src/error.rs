@@ -10,7 +10,7 @@ use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
 use hub::session_token::TokenError;
 use hub::sql::SqlError;
-use hub::{Blame, IngestError, KvError};
+use hub::{AttributeError, Blame, IngestError, KvError};
 
 use crate::blocking::PoolError;
 use crate::budget::OverBudget;
@@ -163,6 +163,7 @@ impl From<hub::Error> for ApiError {
             hub::Error::Forbidden(error) => error.into(),
             hub::Error::Store(error) => error.into(),
             hub::Error::Kv(error) => error.into(),
+            hub::Error::Attributes(error) => error.into(),
             hub::Error::Registry(error) => error.into(),
             hub::Error::History(error) => error.into(),
             hub::Error::Bulk(error) => error.into(),
@@ -180,6 +181,20 @@ impl From<KvError> for ApiError {
                 KvError::Sealed { .. } | KvError::Closed => Self::unavailable("sealed", message),
                 _ => Self::internal(format!("{message}; the server's log has more, its operator has to act")),
             },
+        }
+    }
+}
+
+impl From<AttributeError> for ApiError {
+    fn from(error: AttributeError) -> Self {
+        let message = error.to_string();
+        match (error.blame(), error) {
+            (_, AttributeError::Forbidden(error)) => error.into(),
+            (_, AttributeError::Registry(error)) => error.into(),
+            (_, AttributeError::Kv(error)) => error.into(),
+            (Blame::Caller, error) => Self { label: error.label(), ..Self::argument(message) },
+            (Blame::Busy, _) => Self::busy(message),
+            (Blame::Operator, _) => Self::internal(message),
         }
     }
 }

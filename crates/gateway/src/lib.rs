@@ -18,6 +18,7 @@
 
 mod acceptor;
 pub mod answer;
+mod attribute_pairs;
 mod blocking;
 mod budget;
 pub mod door;

@@ -1,7 +1,8 @@
-//! Appends from threads that may block.
+//! Appends and commits from threads that may block.
 
 use std::time::{Duration, Instant};
 
+use kv::{KeyValueStore, KvError};
 use store::{Blame, Durability, Sequence, Store, StoreError};
 
 /// Time between two looks at a store that is busy, or whose rows are not durable yet.
@@ -36,6 +37,24 @@ pub(crate) fn wait_durable(store: &dyn Store, sequence: Sequence) -> Result<(), 
         if progress.sealed {
             let cause = store.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
             return Err(StoreError::Sealed { cause });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until the batches of keys up to `sequence` are on the disk.
+///
+/// # Errors
+/// The store of keys was sealed before.
+pub(crate) fn wait_durable_keys(kv: &dyn KeyValueStore, sequence: kv::Sequence) -> Result<(), KvError> {
+    loop {
+        let progress = kv.progress();
+        if progress.durable >= sequence {
+            return Ok(());
+        }
+        if progress.sealed {
+            let cause = kv.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
+            return Err(KvError::Sealed { cause });
         }
         std::thread::sleep(PAUSE);
     }

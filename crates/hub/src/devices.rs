@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
     BulkDevices, DEFAULT_NAME, Device, NewDevice, Page, PageRequest, Profile, Provisioned, RegistryError,
@@ -77,10 +78,11 @@ impl Hub {
         Ok(renamed)
     }
 
-    /// Deletes a device and its credentials. Its values stay in the store. Waits for the disk.
-    pub fn delete_device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, RegistryError> {
+    /// Deletes a device with its credentials and attributes. Its values stay in the store. Waits for the disk.
+    pub fn delete_device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, Error> {
         caller.check(Action::ManageDevices)?;
-        let deleted = self.registry.delete_device(self.own_device(caller, id)?.id)?;
+        let device = self.own_device(caller, id)?;
+        let deleted = self.delete_with_attributes(&device, || self.registry.delete_device(id))?;
         self.audit(caller, "delete device", &deleted.name);
         Ok(deleted)
     }

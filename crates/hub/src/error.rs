@@ -3,6 +3,7 @@
 use kv::KvError;
 use store::StoreError;
 
+use crate::attributes::AttributeError;
 use crate::bulk::BulkError;
 use crate::caller::Forbidden;
 use crate::history::HistoryError;
@@ -20,6 +21,9 @@ pub enum Error {
     /// The store of keys failed.
     #[error(transparent)]
     Kv(#[from] KvError),
+    /// Attributes were refused, or cannot be read or written.
+    #[error(transparent)]
+    Attributes(#[from] AttributeError),
     /// The registry failed.
     #[error(transparent)]
     Registry(#[from] RegistryError),

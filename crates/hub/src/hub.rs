@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreStatus};
 
 use crate::Error;
+use crate::attributes::{Locks, Pushes};
 use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
@@ -42,6 +43,8 @@ pub struct Hub {
     logins: Logins,
     pub(crate) live: Arc<Live>,
     pub(crate) outboxes: Arc<Outboxes>,
+    pub(crate) attribute_locks: Locks,
+    pub(crate) pushes: Arc<Pushes>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) stored_calls: Arc<StoredCalls>,
     pub(crate) fan_out: Arc<FanOut>,
@@ -98,6 +101,8 @@ impl Hub {
         };
         let stored_calls = Arc::new(StoredCalls::new(Arc::clone(&kv)));
         let outboxes = Arc::new(Outboxes::on(memory, Arc::clone(&metrics)));
+        let pushes = Arc::new(Pushes::new(Arc::clone(&outboxes)));
+        kv.watch(Arc::clone(&pushes) as Arc<dyn kv::ProgressWatcher>);
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         Ok(Arc::new(Self {
@@ -116,6 +121,8 @@ impl Hub {
             )),
             stored_calls,
             outboxes,
+            attribute_locks: Locks::default(),
+            pushes,
             metrics,
             clock,
             ttls: Ttls::default(),

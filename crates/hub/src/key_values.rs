@@ -42,10 +42,28 @@ impl Hub {
                 other => break other?,
             }
         };
+        self.durable(sequence, &mut progress).await?;
+        Ok(sequence)
+    }
+
+    /// Waits until the batches of keys up to `sequence` are durable.
+    ///
+    /// # Errors
+    /// [`KvError::Sealed`] when they can never become durable.
+    pub async fn kv_durable(&self, sequence: Sequence) -> Result<(), KvError> {
+        self.durable(sequence, &mut self.kv_progress.0.subscribe()).await
+    }
+
+    async fn durable(
+        &self,
+        sequence: Sequence,
+        progress: &mut watch::Receiver<Progress>,
+    ) -> Result<(), KvError> {
         loop {
+            progress.mark_unchanged();
             let now = self.kv.progress();
             if now.durable >= sequence {
-                return Ok(sequence);
+                return Ok(());
             }
             if now.sealed {
                 let cause = self.kv.status().sealed.unwrap_or_else(|| "a write failed".into());

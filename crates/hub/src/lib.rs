@@ -4,6 +4,7 @@
 //! packet and no HTTP type.
 
 mod api_keys;
+pub mod attributes;
 mod audit;
 mod blocking_append;
 pub mod broker;
@@ -14,6 +15,7 @@ pub mod clock;
 pub mod csv;
 mod dead_letter;
 mod deletion;
+mod device_attributes;
 pub mod device_messages;
 mod devices;
 mod each_batch;
@@ -46,8 +48,10 @@ mod ttls;
 mod users;
 pub mod wake;
 
+pub use attributes::AttributeError;
 pub use audit::AUDIT_TABLE;
 pub use dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
+pub use device_attributes::OwnAttributes;
 pub use error::Error;
 pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};

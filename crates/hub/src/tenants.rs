@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use model::Namespace;
-use store::StoreError;
 
 use crate::caller::{Action, Caller};
 use crate::error::Error;
@@ -31,7 +30,7 @@ impl Hub {
         Ok(tenant)
     }
 
-    /// Deletes a tenant with its devices, users and tables. Waits for the disk. If the store drops no tables now,
+    /// Deletes a tenant with its devices, their attributes, its users and tables. Waits for the disk. If a store drops nothing now,
     /// [`drop_deleted_tenants`](Self::drop_deleted_tenants) drops them later.
     pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Tenant, Error> {
         self.check_installation(caller, Action::ManageTenants)?;
@@ -41,13 +40,17 @@ impl Hub {
         Ok(tenant)
     }
 
-    /// Drops the tables of deleted tenants, and returns their number. Waits for the disk. The server calls it when it starts. Tables
-    /// of a tenant that the registry does not know at all stay: the registry may be one of an older backup.
+    /// Drops the tables of deleted tenants, and returns their number; deletes the attributes of their devices too. Waits for the
+    /// disk. The server calls it when it starts. Tables and attributes of a tenant that the registry does not know at all stay:
+    /// the registry may be one of an older backup.
     ///
     /// # Errors
-    /// Those of [`store::Store::drop_table`].
-    pub fn drop_deleted_tenants(&self) -> Result<usize, StoreError> {
+    /// Those of [`store::Store::drop_table`] and [`kv::KeyValueStore::commit`].
+    pub fn drop_deleted_tenants(&self) -> Result<usize, Error> {
         let deleted = self.registry.deleted_tenants();
+        for tenant in &deleted {
+            self.delete_attributes_of_tenant(*tenant)?;
+        }
         let deleted: HashSet<Namespace> = deleted.into_iter().map(|id| self.registry.namespace(id)).collect();
         let mut dropped = 0;
         for status in self.store.tables()? {

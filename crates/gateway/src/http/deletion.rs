@@ -26,7 +26,7 @@ pub(crate) async fn values(
     params: Params,
 ) -> Result<(), ApiError> {
     session.check(Action::DeleteData)?;
-    check_kind(&kind)?;
+    check_kind(&kind, "time series")?;
     let (keys, range) = parse_values(&params)?;
     let device = session.device(&state.hub, parse_id(&id)?)?;
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());

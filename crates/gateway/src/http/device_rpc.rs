@@ -1,7 +1,6 @@
 //! RPC over the device API: a device polls for calls, answers them, and calls procedures of the server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -13,9 +12,8 @@ use wire::thingsboard::rpc::{DeviceCall, call_with_id};
 
 use super::bodies::Sender;
 use super::connection::Peer;
-use super::device_login::device_of;
+use super::device_login::{device_of, poll_timeout};
 use super::json::json_response;
-use super::limits::{POLL_TIMEOUT_DEFAULT, POLL_TIMEOUT_MAX};
 use super::request::{HeldBody, Params, PathOf, discard_body, read_body};
 use super::state::HttpState;
 use crate::acceptor::Stop;
@@ -30,6 +28,7 @@ pub(crate) async fn poll(
 ) -> Result<Response, ApiError> {
     let device = device_of(&state, &token, peer)?;
     let timeout = poll_timeout(&params)?;
+    let _poll = state.polls.begin(device.id)?;
     let wake = NotifyWake::default();
     let outbox = state.hub.open_poll(&device, Arc::new(wake.clone()));
     let mut stop = state.stop.clone();
@@ -45,12 +44,6 @@ pub(crate) async fn poll(
         state.hub.call_delivery(&device, call.id, Delivery::Delivered);
     }
     Ok(json_response(Body::from(call_with_id(call.id, &call.method, &call.params))))
-}
-
-/// How long a device waits for a message. No timeout, or 0, means the default.
-fn poll_timeout(params: &Params) -> Result<Duration, ApiError> {
-    let asked = params.number::<u64>("timeout")?.filter(|millis| *millis > 0);
-    Ok(asked.map_or(POLL_TIMEOUT_DEFAULT, Duration::from_millis).min(POLL_TIMEOUT_MAX))
 }
 
 /// Waits for a message of an outbox that gets calls only.
@@ -109,18 +102,4 @@ pub(crate) async fn call(
 async fn device_body(state: &HttpState, device: uuid::Uuid, request: Request) -> Result<HeldBody, ApiError> {
     let account = state.bodies.begin(Sender::Device(device));
     read_body(request, state.options.body_bytes_max, "", account).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_poll_has_a_timeout_within_bounds() {
-        let timeout = |query: &str| poll_timeout(&Params::parse(query)).map(|timeout| timeout.as_millis());
-        assert_eq!(timeout("timeout=20"), Ok(20));
-        assert_eq!((timeout(""), timeout("timeout=0")), (Ok(60_000), Ok(60_000)));
-        assert_eq!(timeout("timeout=99999999"), Ok(300_000));
-        assert!(timeout("timeout=soon").is_err());
-    }
 }

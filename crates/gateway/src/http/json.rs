@@ -7,8 +7,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use model::{Timestamp, Value, ValueRef};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::value::RawValue;
 use uuid::Uuid;
+use wire::thingsboard::attributes::JsonValue;
 
 use super::limits::ANSWER_BYTES_MAX;
 use super::pieces::Pieces;
@@ -145,10 +145,8 @@ pub(crate) struct WireValue<'a> {
 impl Serialize for WireValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match (self.value, self.strict) {
-            (ValueRef::String(text), _) | (ValueRef::Json(text), false) => serializer.serialize_str(text),
-            (ValueRef::Bool(value), true) => serializer.serialize_bool(value),
-            (ValueRef::I64(value), true) => serializer.serialize_i64(value),
-            (ValueRef::F64(value), true) => serializer.serialize_f64(value),
+            (value, true) => JsonValue(value).serialize(serializer),
+            (ValueRef::String(text) | ValueRef::Json(text), false) => serializer.serialize_str(text),
             (ValueRef::Bool(value), false) => serializer.collect_str(&value),
             (ValueRef::I64(value), false) => serializer.collect_str(&value),
             // The same digits as in strict answers.
@@ -156,11 +154,6 @@ impl Serialize for WireValue<'_> {
                 let text = serde_json::to_string(&value).map_err(serde::ser::Error::custom)?;
                 serializer.serialize_str(&text)
             }
-            (ValueRef::Json(text), true) => match serde_json::from_str::<&RawValue>(text) {
-                Ok(raw) => raw.serialize(serializer),
-                // Text that is not JSON, which no door writes. A string is better than no answer.
-                Err(_) => serializer.serialize_str(text),
-            },
         }
     }
 }

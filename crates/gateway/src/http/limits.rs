@@ -48,6 +48,14 @@ pub(crate) const RPC_BODY_BYTES_MAX: usize = hub::rpc::limits::RPC_PARAMS_BYTES_
 pub(crate) const RPC_PAGE_MAX: usize = hub::rpc::limits::RPC_STORED_PER_DEVICE_MAX;
 /// How long a device that polls waits for a message if it names no time (ThingsBoard's `transport.http.request_timeout`).
 pub(crate) const POLL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+/// Requests of devices that wait for changes of attributes. Above it they get 429. Each takes some kilobytes.
+pub(crate) const POLLS_MAX: usize = 10_000;
+/// Such requests of one device.
+pub(crate) const POLLS_PER_DEVICE_MAX: usize = 8;
+/// Reads and writes of attributes at once. A write of a user waits for the disk.
+pub(crate) const ATTRIBUTES_AT_ONCE: usize = 16;
+/// Reads and writes of attributes that wait. Above it they get 429.
+pub(crate) const ATTRIBUTES_WAITING_MAX: usize = 1_024;
 /// Longest wait of a device that polls (ThingsBoard's `transport.http.max_request_timeout`).
 pub(crate) const POLL_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 /// How long a write waits for a busy store before it gets 429.

@@ -4,11 +4,12 @@
 //! profile requires. Reads run on blocking threads, a bounded number at a time. Every refusal is JSON of one shape
 //! (`error_response`), and is counted by its reason.
 //!
-//! Not supported: attributes, alarms, rules, customers, and changing the profile of a device.
+//! Not supported: alarms, rules, customers, and changing the profile of a device.
 
 mod admin;
 mod admission;
 mod api_keys;
+mod attributes;
 mod auth;
 mod bodies;
 mod bulk;
@@ -19,6 +20,7 @@ mod counted_answers;
 mod dashboard;
 mod deletion;
 mod device_api;
+mod device_attributes;
 mod device_details;
 mod device_login;
 mod device_rpc;
@@ -34,6 +36,7 @@ mod maintenance;
 mod mqtt_socket;
 mod options;
 mod pieces;
+mod polls;
 mod request;
 mod routes;
 mod rpc;

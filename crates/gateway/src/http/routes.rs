@@ -12,9 +12,9 @@ use axum::routing::{delete, get, post};
 use super::error_response::RefusalLabel;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, auth, bulk, compression, counted_answers, dashboard, deletion, device_api,
-    device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql, stored_calls, telemetry,
-    tenants, users, websocket,
+    admin, admission, api_keys, attributes, auth, bulk, compression, counted_answers, dashboard, deletion,
+    device_api, device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql,
+    stored_calls, telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -22,6 +22,8 @@ use crate::error::{ApiError, ErrorCode};
 pub(super) fn router(state: Arc<HttpState>) -> Router {
     Router::new()
         .route("/api/v1/{token}/telemetry", post(device_api::telemetry))
+        .route("/api/v1/{token}/attributes", get(device_attributes::read).post(device_attributes::set))
+        .route("/api/v1/{token}/attributes/updates", get(device_attributes::updates))
         .route("/api/v1/{token}/rpc", get(device_rpc::poll).post(device_rpc::call))
         .route("/api/v1/{token}/rpc/{id}", post(device_rpc::answer))
         .route("/api/rpc/oneway/{id}", post(rpc::one_way))
@@ -63,6 +65,19 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
         .route("/api/tacho/session-key", post(users::rotate_key))
         .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
         .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
+        .route("/api/plugins/telemetry/{kind}/{id}/keys/attributes", get(attributes::keys))
+        .route("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", get(attributes::keys_in_scope))
+        .route("/api/plugins/telemetry/{kind}/{id}/values/attributes", get(attributes::values))
+        .route(
+            "/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}",
+            get(attributes::values_in_scope),
+        )
+        .route("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", post(attributes::set))
+        .route("/api/plugins/telemetry/{kind}/{id}/{scope}", post(attributes::set).delete(attributes::delete))
+        .route(
+            "/api/plugins/telemetry/{id}/{scope}",
+            post(attributes::set_of_device).delete(attributes::delete_of_device),
+        )
         .route("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", delete(deletion::values))
         .route("/api/ws/plugins/telemetry", get(websocket::open))
         .route("/mqtt", get(mqtt_socket::open))

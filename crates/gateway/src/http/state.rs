@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::bodies::{Bodies, BodyLimits};
 use super::limits;
 use super::options::HttpOptions;
+use super::polls::Polls;
 use crate::acceptor::{Gate, StopSignal};
 use crate::blocking::BlockingPool;
 use crate::budget::Budget;
@@ -24,6 +25,9 @@ pub(super) struct HttpState {
     pub(super) reads: BlockingPool,
     pub(super) logins: BlockingPool,
     pub(super) changes: BlockingPool,
+    pub(super) attributes: BlockingPool,
+    /// Devices that wait for a message.
+    pub(super) polls: Arc<Polls>,
     pub(super) bodies: Arc<Bodies>,
     /// Bytes of answers in memory that clients have not taken yet.
     pub(super) answers: Arc<Budget>,
@@ -52,6 +56,12 @@ impl HttpState {
             reads: BlockingPool::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
             logins: BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
             changes: BlockingPool::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
+            attributes: BlockingPool::new(
+                "attributes",
+                limits::ATTRIBUTES_AT_ONCE,
+                limits::ATTRIBUTES_WAITING_MAX,
+            ),
+            polls: Polls::new(limits::POLLS_MAX, limits::POLLS_PER_DEVICE_MAX),
             bodies: Bodies::new(bodies),
             answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
             subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),

@@ -134,16 +134,16 @@ fn latest_of_many(
 }
 
 fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
-    check_kind(kind)?;
+    check_kind(kind, "time series")?;
     session.device(&state.hub, parse_id(id)?)
 }
 
 /// Refuses entity types other than devices.
-pub(crate) fn check_kind(kind: &str) -> Result<(), ApiError> {
+pub(crate) fn check_kind(kind: &str, what: &str) -> Result<(), ApiError> {
     if kind == "DEVICE" {
         return Ok(());
     }
-    Err(ApiError::argument(format!("the entity type is {kind:?}; only DEVICE has time series here")))
+    Err(ApiError::argument(format!("the entity type is {kind:?}; only DEVICE has {what} here")))
 }
 
 /// A request for values.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod attributes;
 mod deletion;
 mod key_values;
 mod permissions;
@@ -24,6 +25,7 @@ use store::{Store, StoreError};
 
 struct Fixture {
     store: Arc<MemoryStore>,
+    kv: Arc<kv::MemoryStore>,
     hub: Arc<Hub>,
     device: Arc<Device>,
     _directory: tempfile::TempDir,
@@ -37,8 +39,9 @@ fn fixture() -> Fixture {
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
     let kv = Arc::new(kv::MemoryStore::new());
-    let hub = Hub::start(shared, kv, registry, IngestLimits::default(), Arc::new(Metrics::new())).unwrap();
-    Fixture { store, hub, device, _directory: directory }
+    let hub =
+        Hub::start(shared, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new())).unwrap();
+    Fixture { store, kv, hub, device, _directory: directory }
 }
 
 impl Fixture {

@@ -1,11 +1,12 @@
 //! Every operation of the hub with every kind of caller. A new operation belongs into [`operations`].
 
 use hub::Hub;
+use hub::attributes::Scope;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden, Role};
 use hub::history::TextHeld;
 use hub::registry::{BulkDevices, Device, NewApiKey, PageRequest, RegistryError, User};
-use hub::{BackupList, Error, ParquetImport};
+use hub::{AttributeError, BackupList, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use uuid::Uuid;
 
@@ -69,6 +70,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     use Needs::Administrator;
     let mut all = reads(device, series);
     let (id, of_values) = (device.id, Arc::clone(device));
+    let (set, deleted) = (Arc::clone(device), Arc::clone(device));
     all.extend([
         operation("users", Administrator, Hidden, |hub, caller| {
             Ok(hub.users(caller)?.iter().any(|user| user.login == "eve@example.org"))
@@ -142,6 +144,14 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("delete_user", Administrator, Unknown, |hub, caller| {
             Ok(hub.delete_user(caller, "eve@example.org").map(|_| true)?)
         }),
+        operation("set_attributes", Administrator, Refused, move |hub, caller| {
+            let entries = [("site".to_owned(), Value::Bool(true))];
+            Ok(hub.set_attributes(caller, &set, Scope::Server, &entries).map(|()| true)?)
+        }),
+        operation("delete_attributes", Administrator, Refused, move |hub, caller| {
+            let keys = ["other".to_owned()];
+            Ok(hub.delete_attributes(caller, &deleted, Scope::Server, &keys).map(|()| true)?)
+        }),
         operation("delete_device", Administrator, Unknown, move |hub, caller| {
             Ok(hub.delete_device(caller, id).map(|_| true)?)
         }),
@@ -186,8 +196,11 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     use Foreign::{Hidden, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
-    let (found, live, refused) = (of(), of(), of());
+    let (found, live, refused, attributes) = (of(), of(), of(), of());
     vec![
+        operation("attributes", Public, Refused, move |hub, caller| {
+            Ok(hub.attributes(caller, &attributes, Scope::Client, None)?.len() == 1)
+        }),
         operation("device", Public, Unknown, move |hub, caller| Ok(hub.device(caller, id)?.name == "car")),
         operation("device_by_name", Public, Unknown, |hub, caller| {
             Ok(hub.device_by_name(caller, "car")?.name == "car")
@@ -228,7 +241,9 @@ fn check_reads_of_series(hub: &Hub, caller: &Caller, series: SeriesId) {
 
 fn is_forbidden(error: &Error) -> Option<&Forbidden> {
     match error {
-        Error::Forbidden(forbidden) | Error::Registry(RegistryError::Forbidden(forbidden)) => Some(forbidden),
+        Error::Forbidden(forbidden)
+        | Error::Registry(RegistryError::Forbidden(forbidden))
+        | Error::Attributes(AttributeError::Forbidden(forbidden)) => Some(forbidden),
         _ => None,
     }
 }
@@ -251,6 +266,7 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant() {
     let batch = one_row(&fixture, 1, 50);
     hub.ingest(&batch, Durability::Memory).unwrap();
     let now = Timestamp::from_micros(2);
+    hub.set_client_attributes(&fixture.device, &[("site".to_owned(), Value::I64(7))]).unwrap();
     hub.refusals().note(fixture.device.id, Door::Mqtt, "too long", now);
     let administrator = fixture.administrator();
     hub.add_user(&administrator, "eve@example.org", "a long password", Authority::CustomerUser).unwrap();

@@ -11,6 +11,9 @@ pub enum PayloadError {
     /// JSON, but not one of the four forms.
     #[error("the payload must be an object or an array of objects, found {0}")]
     Form(&'static str),
+    /// JSON, but not of the form that its topic asks for.
+    #[error("{0}")]
+    Shape(String),
     /// A key breaks the rules for names.
     #[error("{0}")]
     Key(#[from] NameError),
@@ -43,7 +46,7 @@ impl PayloadError {
     /// A short, stable name for metrics.
     pub const fn label(&self) -> &'static str {
         match self {
-            Self::Json(_) | Self::Form(_) => "payload_format",
+            Self::Json(_) | Self::Form(_) | Self::Shape(_) => "payload_format",
             Self::Key(_) => "key",
             Self::TimestampForm(_) | Self::TimestampRange { .. } => "timestamp",
             Self::OverLimit { .. } => "payload_limit",

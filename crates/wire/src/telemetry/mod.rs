@@ -14,10 +14,12 @@
 //! - Objects and arrays are JSON values and keep their text.
 
 mod error;
+mod key;
 mod relaxed;
+mod text;
 mod time;
+mod value;
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
@@ -28,11 +30,12 @@ use serde_json::value::RawValue;
 
 pub use error::PayloadError;
 use error::over;
+pub(crate) use key::Key;
+pub(crate) use text::{Failed, read_json};
+pub(crate) use value::read_value;
 
 /// Nesting of a payload around a value: an array of rows, a row, its `values`.
 const FORM_DEPTH: usize = 3;
-/// The byte order mark, which some tools of Windows write before UTF-8 text.
-const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The time of receipt of a payload.
 #[derive(Clone, Copy)]
@@ -51,8 +54,6 @@ impl fmt::Debug for Receipt<'_> {
 }
 
 /// Decodes a payload of `series` into `batch`. On an error the batch is unchanged.
-///
-/// Text that is not JSON is parsed again as relaxed JSON. This costs nothing for JSON.
 pub fn decode(
     payload: &[u8],
     series: SeriesId,
@@ -60,26 +61,8 @@ pub fn decode(
     limits: &IngestLimits,
     batch: &mut Batch,
 ) -> Result<(), PayloadError> {
-    let text = std::str::from_utf8(payload)
-        .map_err(|error| PayloadError::Json(format!("not UTF-8 at byte {}", error.valid_up_to())))?;
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    match decode_json(text, series, receipt, limits, batch) {
-        Err(Failed::Syntax(_)) => {}
-        Err(Failed::Refused(refusal)) => return Err(refusal),
-        Ok(()) => return Ok(()),
-    }
-    let json = relaxed::rewrite(text, FORM_DEPTH.saturating_add(limits.json_depth_max))?;
-    decode_json(&json, series, receipt, limits, batch).map_err(|failed| match failed {
-        Failed::Refused(refusal) | Failed::Syntax(refusal) => refusal,
-    })
-}
-
-/// The reason why text did not become rows.
-enum Failed {
-    /// It is not JSON.
-    Syntax(PayloadError),
-    /// It is JSON, and refused.
-    Refused(PayloadError),
+    let depth_max = FORM_DEPTH.saturating_add(limits.json_depth_max);
+    read_json(payload, depth_max, |text| decode_json(text, series, receipt, limits, batch))
 }
 
 fn decode_json(
@@ -133,64 +116,17 @@ impl Context<'_> {
     /// Adds one key. The tokenizer has checked that the raw text is JSON.
     fn add(&self, key: &str, raw: &str, rows: &mut BatchBuilder<'_>) -> Result<(), PayloadError> {
         name::check_key(key)?;
-        let unescaped: Cow<'_, str>;
-        let value = match raw.as_bytes().first() {
-            Some(b'n') => return Ok(()),
-            Some(b't') => ValueRef::Bool(true),
-            Some(b'f') => ValueRef::Bool(false),
-            Some(b'"') => {
-                unescaped = unescape(raw)?;
-                ValueRef::String(&unescaped)
+        let limits = self.limits;
+        read_value(raw, limits.json_depth_max, |value| {
+            if let ValueRef::String(text) | ValueRef::Json(text) = value {
+                over("the length of a value in bytes", text.len(), limits.text_value_bytes_max)?;
+                over("the text of one batch in bytes", text.len() + key.len(), rows.text_room_bytes())?;
             }
-            Some(b'{' | b'[') => {
-                over("the nesting of a JSON value", depth(raw), self.limits.json_depth_max)?;
-                ValueRef::Json(raw)
-            }
-            _ => number(raw),
-        };
-        if let ValueRef::String(text) | ValueRef::Json(text) = value {
-            over("the length of a value in bytes", text.len(), self.limits.text_value_bytes_max)?;
-            over("the text of one batch in bytes", text.len() + key.len(), rows.text_room_bytes())?;
-        }
-        rows.field(key, value);
-        over("the number of keys in one row", rows.open_fields(), self.limits.keys_per_row_max)
+            rows.field(key, value);
+            over("the number of keys in one row", rows.open_fields(), limits.keys_per_row_max)
+        })?;
+        Ok(())
     }
-}
-
-fn number(raw: &str) -> ValueRef<'_> {
-    let exact = if raw.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
-        raw.parse().ok().filter(|value: &f64| value.is_finite()).map(ValueRef::F64)
-    } else {
-        raw.parse().ok().map(ValueRef::I64)
-    };
-    exact.unwrap_or(ValueRef::Json(raw))
-}
-
-fn unescape(raw: &str) -> Result<Cow<'_, str>, PayloadError> {
-    let inner = &raw[1..raw.len() - 1];
-    if !inner.as_bytes().contains(&b'\\') {
-        return Ok(Cow::Borrowed(inner));
-    }
-    serde_json::from_str(raw).map(Cow::Owned).map_err(|error| PayloadError::Json(error.to_string()))
-}
-
-/// Deepest nesting of brackets outside of strings. `raw` must be JSON.
-fn depth(raw: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
-    for byte in raw.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' if !in_string => depth -= 1,
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// The whole payload: one object or an array of them.
@@ -339,33 +275,6 @@ impl<'de> Visitor<'de> for Values<'_, '_, '_> {
             })?;
         }
         Ok(())
-    }
-}
-
-/// A key, borrowed unless it contains escapes.
-struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(self, key: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.to_owned()))
     }
 }
 

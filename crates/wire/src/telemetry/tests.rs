@@ -200,12 +200,6 @@ fn deep_and_large_payloads_exceed_a_named_limit() {
 }
 
 #[test]
-fn braces_in_strings_do_not_count_as_nesting() {
-    assert_eq!(depth(r#"{"a":"[[[[","b":"\"[["}"#), 1);
-    assert_eq!(depth("[[],[[]]]"), 3);
-}
-
-#[test]
 fn a_key_named_like_a_tag_is_an_ordinary_key() {
     assert_eq!(read(r#"{"device":"x","table":1}"#).unwrap(), [r#"0 device=String("x") table=I64(1)"#]);
 }

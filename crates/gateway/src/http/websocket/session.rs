@@ -278,7 +278,7 @@ impl<'a> SocketSession<'a> {
     }
 
     fn device(&self, kind: Option<&str>, id: Option<&str>) -> Result<Arc<Device>, ApiError> {
-        check_kind(kind.unwrap_or("DEVICE"))?;
+        check_kind(kind.unwrap_or("DEVICE"), "time series")?;
         let id = id.ok_or_else(|| ApiError::argument("entityId is missing; name the id of a device"))?;
         self.session.device(&self.state.hub, parse_id(id)?)
     }

@@ -1,0 +1,102 @@
+//! Errors of attributes.
+
+use kv::KvError;
+use model::NameError;
+use store::Blame;
+
+use super::scope::Scope;
+use crate::caller::Forbidden;
+use crate::registry::RegistryError;
+
+/// A read or a write of attributes that was refused, or that failed. A refused write changes nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum AttributeError {
+    /// The caller lacks the permission.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
+    /// The device is unknown; it may have been deleted at this moment.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// A key breaks the rules for names.
+    #[error("attributes of the device {device:?} in {scope}: {error}")]
+    Key {
+        /// Name of the device.
+        device: String,
+        /// The scope.
+        scope: Scope,
+        /// The broken rule.
+        error: NameError,
+    },
+    /// A key consists of blanks.
+    #[error("attributes of the device {device:?} in {scope}: a key consists of blanks; give it a name")]
+    BlankKey {
+        /// Name of the device.
+        device: String,
+        /// The scope.
+        scope: Scope,
+    },
+    /// A limit is exceeded.
+    #[error(
+        "attributes of the device {device:?} in {scope}: {what} is {actual}, the limit is {limit} ({name})"
+    )]
+    OverLimit {
+        /// Name of the device.
+        device: String,
+        /// The scope.
+        scope: Scope,
+        /// The counted quantity.
+        what: &'static str,
+        /// Its value.
+        actual: usize,
+        /// The limit.
+        limit: usize,
+        /// Name of the limit.
+        name: &'static str,
+    },
+    /// Users do not write client attributes.
+    #[error("only the device {device:?} writes its attributes in {scope}", scope = Scope::Client)]
+    OnlyDevice {
+        /// Name of the device.
+        device: String,
+    },
+    /// A stored attribute cannot be read.
+    #[error(
+        "a stored attribute of the device {device:?} in {scope} is damaged; restore it from a backup, or delete it"
+    )]
+    Damaged {
+        /// Name of the device.
+        device: String,
+        /// The scope.
+        scope: Scope,
+    },
+    /// The store of keys refused or failed.
+    #[error(transparent)]
+    Kv(#[from] KvError),
+}
+
+impl AttributeError {
+    /// The party that can resolve the error. No wildcard arm: a new variant must decide.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Registry(error) => error.blame(),
+            Self::Kv(error) => error.blame(),
+            Self::Forbidden(_)
+            | Self::Key { .. }
+            | Self::BlankKey { .. }
+            | Self::OverLimit { .. }
+            | Self::OnlyDevice { .. } => Blame::Caller,
+            Self::Damaged { .. } => Blame::Operator,
+        }
+    }
+
+    /// A short, stable name for metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Forbidden(_) | Self::OnlyDevice { .. } => "permission",
+            Self::Registry(_) => "not_found",
+            Self::Key { .. } | Self::BlankKey { .. } => "key",
+            Self::OverLimit { .. } => "attribute_limit",
+            Self::Damaged { .. } | Self::Kv(_) => "store_of_keys",
+        }
+    }
+}

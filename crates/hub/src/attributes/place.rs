@@ -1,0 +1,58 @@
+//! The keys of attributes in the store of keys.
+//!
+//! A key is the tenant's id, the device's id, the code of the scope, and the attribute's key. Without the attribute's key it is
+//! that of the scope's tally.
+
+use kv::Space;
+use uuid::Uuid;
+
+use super::scope::Scope;
+use crate::registry::Device;
+
+/// The space of attributes.
+pub(crate) const ATTRIBUTES: Space = Space::new("attributes");
+
+/// Bytes before the attribute's key.
+const PREFIX_BYTES: usize = 16 + 16 + 1;
+
+/// The attributes of a device in a scope.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) scope: Scope,
+}
+
+impl Place<'_> {
+    /// The beginning of the keys of all its attributes, and the key of its tally.
+    pub(super) fn prefix(self) -> Vec<u8> {
+        let mut prefix = of_device(self.device);
+        prefix.push(self.scope.code());
+        prefix
+    }
+
+    /// The key of an attribute, whose own key is not empty.
+    pub(super) fn key_of(self, attribute: &str) -> Vec<u8> {
+        let mut key = self.prefix();
+        key.extend_from_slice(attribute.as_bytes());
+        key
+    }
+}
+
+/// The beginning of the keys of all attributes of a tenant.
+pub(crate) fn of_tenant(tenant: Uuid) -> Vec<u8> {
+    let mut prefix = Vec::with_capacity(PREFIX_BYTES + 32);
+    prefix.extend_from_slice(tenant.as_bytes());
+    prefix
+}
+
+/// The beginning of the keys of all attributes of a device.
+pub(crate) fn of_device(device: &Device) -> Vec<u8> {
+    let mut prefix = of_tenant(device.tenant);
+    prefix.extend_from_slice(device.id.as_bytes());
+    prefix
+}
+
+/// The attribute's key in a key that [`Place::key_of`] made.
+pub(super) fn attribute_in(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key.get(PREFIX_BYTES..)?).ok()
+}
