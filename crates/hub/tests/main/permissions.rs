@@ -153,7 +153,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
             Ok(hub.delete_attributes(caller, &deleted, Scope::Server, &keys).map(|()| true)?)
         }),
         operation("delete_device", Administrator, Unknown, move |hub, caller| {
-            Ok(hub.delete_device(caller, id).map(|_| true)?)
+            hub.delete_device(caller, id).map(|_| true)
         }),
         operation("drop_table", Administrator, NoTable, |hub, caller| {
             hub.drop_table(caller, "telemetry", false).map(|()| true)
