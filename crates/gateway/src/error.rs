@@ -171,20 +171,6 @@ impl From<hub::Error> for ApiError {
     }
 }
 
-impl From<KvError> for ApiError {
-    fn from(error: KvError) -> Self {
-        let message = error.to_string();
-        match error.blame() {
-            Blame::Caller => Self::argument(message),
-            Blame::Busy => Self::busy(message),
-            Blame::Operator => match error {
-                KvError::Sealed { .. } | KvError::Closed => Self::unavailable("sealed", message),
-                _ => Self::internal(format!("{message}; the server's log has more, its operator has to act")),
-            },
-        }
-    }
-}
-
 impl From<AttributeError> for ApiError {
     fn from(error: AttributeError) -> Self {
         let message = error.to_string();

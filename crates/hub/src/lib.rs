@@ -65,7 +65,7 @@ pub use store::{
     Severity, ValueColumn,
 };
 
-pub use kv::{KvError, Progress as KvProgress, ProgressWatcher as KvProgressWatcher};
+pub use kv::{Progress as KvProgress, ProgressWatcher as KvProgressWatcher};
 
 /// An error of the store, as the doors see it.
 pub type IngestError = store::StoreError;

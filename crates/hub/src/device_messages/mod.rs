@@ -22,4 +22,5 @@ mod wake;
 pub use message::{Attribute, DeviceMessage, RpcRequest};
 pub use outbox::Interests;
 pub use outboxes::{Delivered, DeviceOutbox, Outboxes};
-pub use wake::{NotifyWake, Wake};
+pub use crate::wake::Wake;
+pub use wake::NotifyWake;

@@ -1,16 +1,10 @@
-//! Wakes whoever empties an outbox.
+//! Wakes a task that empties an outbox.
 
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-/// Wakes the owner of an outbox: an event loop or a task.
-///
-/// The hub calls it on the thread of the sender, without a lock of the outbox. It must not block.
-pub trait Wake: Send + Sync {
-    /// Wakes the owner. The owner then takes messages until none is left.
-    fn wake(&self);
-}
+use crate::wake::Wake;
 
 /// Wakes a task of tokio.
 #[derive(Debug, Clone, Default)]

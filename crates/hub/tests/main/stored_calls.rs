@@ -94,6 +94,7 @@ async fn a_call_survives_a_restart_with_its_number() {
         let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
         let store = Arc::new(MemoryStore::new());
         Hub::start(store, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new()))
+            .unwrap()
     };
     let hub = start();
     let caller = Caller::local(hub.registry().default_tenant());
