@@ -124,7 +124,11 @@ impl EngineStore {
     }
 
     fn end_committer(&self) {
-        self.core.state.lock().closed = true;
+        {
+            // Not within a commit: its batch would come after the last sync.
+            let _order = self.core.order.lock();
+            self.core.state.lock().closed = true;
+        }
         self.core.work.notify_all();
         if let Some(thread) = self.committer.lock().take() {
             // The thread cannot have panicked: a panic ends the process.
