@@ -1,6 +1,6 @@
 //! The committer: the one thread that makes batches durable. One sync covers all batches that came during the last one.
 
-use super::Core;
+use super::core::Core;
 use super::journal::JournalFiles;
 use crate::KvError;
 

@@ -7,29 +7,27 @@
 //! Invariant 4: after a failed write or sync the store refuses batches; reads go on.
 
 mod committer;
+mod core;
 mod journal;
 mod resolve;
 mod snapshot;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use fjall::Database;
 use parking_lot::{Condvar, Mutex, RwLock};
 
-use crate::memory::check_undurable;
 use crate::{
     KeyValueStore, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Snapshot, Space, Value, WriteBatch,
 };
 
+use self::core::{Core, failure, open_keyspace};
 use journal::JournalFiles;
 use snapshot::EngineSnapshot;
 
-/// Bytes of a space in memory before the engine writes them to a file.
-const MEMTABLE_BYTES: u64 = 8 << 20;
 /// Bytes of the journal on disk before the engine writes the oldest spaces to files.
 const JOURNAL_BYTES: u64 = 128 << 20;
 
@@ -50,30 +48,6 @@ impl Default for EngineOptions {
 pub struct EngineStore {
     core: Arc<Core>,
     committer: Mutex<Option<JoinHandle<()>>>,
-}
-
-struct Core {
-    database: Database,
-    directory: PathBuf,
-    /// The spaces that were ever written.
-    spaces: RwLock<BTreeMap<Space, Keyspace>>,
-    /// Orders the commits.
-    order: Mutex<()>,
-    state: Mutex<State>,
-    /// The committer waits for batches.
-    work: Condvar,
-    watchers: Mutex<Vec<Arc<dyn ProgressWatcher>>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    progress: Progress,
-    undurable_bytes: usize,
-    syncs: u64,
-    sealed: Option<String>,
-    /// A commit was refused since the last sync: the watchers hear of the room after the next one.
-    is_busy: bool,
-    closed: bool,
 }
 
 impl std::fmt::Debug for EngineStore {
@@ -124,7 +98,11 @@ impl EngineStore {
     }
 
     fn end_committer(&self) {
-        self.core.state.lock().closed = true;
+        {
+            // Not within a commit: its batch would come after the last sync.
+            let _order = self.core.order.lock();
+            self.core.state.lock().closed = true;
+        }
         self.core.work.notify_all();
         if let Some(thread) = self.committer.lock().take() {
             // The thread cannot have panicked: a panic ends the process.
@@ -211,75 +189,5 @@ impl KeyValueStore for EngineStore {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl Core {
-    fn check_open(&self) -> Result<(), KvError> {
-        if self.state.lock().closed { Err(KvError::Closed) } else { Ok(()) }
-    }
-
-    fn check_writable(&self, batch: &WriteBatch) -> Result<(), KvError> {
-        let mut state = self.state.lock();
-        if state.closed {
-            return Err(KvError::Closed);
-        }
-        if let Some(cause) = &state.sealed {
-            return Err(KvError::Sealed { cause: cause.clone() });
-        }
-        let checked = check_undurable(state.undurable_bytes, batch.bytes());
-        state.is_busy |= checked.is_err();
-        checked
-    }
-
-    /// The keyspace of a space; makes it if there is none.
-    fn keyspace(&self, space: Space) -> Result<Keyspace, KvError> {
-        if let Some(keyspace) = self.spaces.read().get(&space) {
-            return Ok(keyspace.clone());
-        }
-        let keyspace = open_keyspace(&self.database, space.name(), &self.directory)?;
-        self.spaces.write().insert(space, keyspace.clone());
-        Ok(keyspace)
-    }
-
-    fn failure(&self, verb: &'static str, error: fjall::Error) -> KvError {
-        failure(&self.directory, verb, error)
-    }
-
-    /// Refuses all later batches.
-    fn seal(&self, error: &KvError) {
-        let mut state = self.state.lock();
-        if state.sealed.is_none() {
-            tracing::error!(%error, "the store of keys takes no writes any more");
-            state.sealed = Some(error.to_string());
-            state.progress.sealed = true;
-        }
-        drop(state);
-        self.notify_watchers();
-    }
-
-    fn notify_watchers(&self) {
-        let progress = self.state.lock().progress;
-        let watchers = self.watchers.lock().clone();
-        watchers.iter().for_each(|watcher| watcher.progress(progress));
-    }
-}
-
-fn open_keyspace(database: &Database, name: &str, directory: &Path) -> Result<Keyspace, KvError> {
-    let options =
-        || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).manual_journal_persist(true);
-    database.keyspace(name, options).map_err(|error| failure(directory, "open a space of", error))
-}
-
-fn failure(directory: &Path, verb: &'static str, error: fjall::Error) -> KvError {
-    match error {
-        fjall::Error::Locked => KvError::InUse { path: directory.to_owned() },
-        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
-            KvError::io(verb, directory, error)
-        }
-        fjall::Error::Poisoned => {
-            KvError::io(verb, directory, io::Error::other("an earlier write has failed"))
-        }
-        error => KvError::Corrupt { path: directory.to_owned(), reason: error.to_string() },
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Core;
+use super::core::Core;
 use super::snapshot::range_of;
 use crate::limits::{RANGE_KEYS_MAX, SPACES_MAX};
 use crate::{Key, KvError, Operation, Space, Value, WriteBatch};

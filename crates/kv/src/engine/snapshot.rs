@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use fjall::{Keyspace, Readable};
 
-use super::failure;
+use super::core::failure;
 use crate::{Direction, Key, KeyRange, KvError, Scan, Snapshot, Space, Value};
 
 pub(super) struct EngineSnapshot {

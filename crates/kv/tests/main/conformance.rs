@@ -96,7 +96,9 @@ fn a_batch_acts_in_its_order_and_as_a_whole() {
 fn a_scan_does_not_see_later_batches() {
     on_both(|store| {
         let mut batch = WriteBatch::new();
-        (0..1_000_u32).for_each(|n| drop(batch.put(A, n.to_be_bytes().to_vec(), "old")));
+        for n in 0..1_000_u32 {
+            batch.put(A, n.to_be_bytes().to_vec(), "old");
+        }
         store.commit(&batch).unwrap();
         let scan = store.scan(A, &KeyRange::all(), Direction::Ascending).unwrap();
         let mut batch = WriteBatch::new();

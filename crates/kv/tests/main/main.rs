@@ -2,3 +2,4 @@
 
 mod conformance;
 mod crash;
+mod journal;
