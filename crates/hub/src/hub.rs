@@ -17,7 +17,7 @@ use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
 use crate::fan_out::FanOut;
-use crate::key_values::KvProgress;
+use crate::kv_progress::KvProgress;
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::metrics::Metrics;

@@ -2,22 +2,10 @@
 
 use std::time::Duration;
 
-use kv::{Blame, KvError, Progress, ProgressWatcher, Sequence, WriteBatch};
+use kv::{Blame, KvError, Sequence, WriteBatch};
 use tokio::sync::watch;
 
 use crate::Hub;
-
-/// Brings the progress of the store of keys to tasks that wait for it.
-#[derive(Debug, Default)]
-pub(crate) struct KvProgress(watch::Sender<Progress>);
-
-impl ProgressWatcher for KvProgress {
-    fn progress(&self, progress: Progress) {
-        if self.0.receiver_count() > 0 {
-            self.0.send_replace(progress);
-        }
-    }
-}
 
 impl Hub {
     /// Commits a batch to the store of keys and waits until it is durable. Waits for a busy store for at most `busy_timeout`.

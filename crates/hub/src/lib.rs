@@ -26,6 +26,7 @@ mod hub;
 mod ingest;
 mod key_values;
 mod keys_dump;
+mod kv_progress;
 pub mod live;
 pub mod logins;
 pub mod maintenance;

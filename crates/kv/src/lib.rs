@@ -5,6 +5,7 @@
 
 mod batch;
 mod check;
+mod contract;
 pub mod dump;
 mod engine;
 mod error;
@@ -12,100 +13,21 @@ pub mod limits;
 pub mod memory;
 mod progress;
 mod range;
+mod snapshot;
 mod space;
 mod status;
-
-use std::sync::Arc;
+mod types;
 
 pub use batch::{Operation, WriteBatch};
 pub use check::{CheckReport, RecordProgress};
+pub use contract::KeyValueStore;
 pub use engine::{EngineOptions, EngineStore};
 pub use error::KvError;
 pub use memory::MemoryStore;
 pub use model::Blame;
 pub use progress::{Progress, ProgressWatcher, Sequence};
 pub use range::{Direction, KeyRange};
+pub use snapshot::{Scan, Snapshot};
 pub use space::Space;
 pub use status::KvStatus;
-
-/// A key.
-pub type Key = bytes::Bytes;
-
-/// A value.
-pub type Value = bytes::Bytes;
-
-/// The keys and values of a scan. After an error the scan ends.
-pub type Scan = Box<dyn Iterator<Item = Result<(Key, Value), KvError>> + Send>;
-
-/// A backend that keeps keys and values, ordered by the bytes of the key within a space. All calls are safe from any thread.
-pub trait KeyValueStore: Send + Sync + 'static {
-    /// The value of a key; `None` if there is no such key. A space that was never written has no keys.
-    ///
-    /// # Errors
-    /// [`KvError::Io`], [`KvError::Corrupt`], [`KvError::Closed`].
-    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Value>, KvError>;
-
-    /// The keys of a range with their values, as they are now: later batches do not change a scan.
-    ///
-    /// A scan holds old versions of values on disk and in memory, so it should not be kept for long.
-    ///
-    /// # Errors
-    /// Those of [`get`](Self::get), also from the scan.
-    fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Scan, KvError> {
-        self.snapshot()?.scan(space, range, direction)
-    }
-
-    /// Does all operations of a batch, or none of them after an `Err`. Returns the sequence of the batch. Never waits for a
-    /// write to the disk; a deletion of a range reads the keys of the range.
-    ///
-    /// The batch can be read at once. It is durable when [`Progress::durable`] is at or past the sequence; the caller must
-    /// not acknowledge it earlier. A batch that is not durable yet is lost as a whole or not at all, and never without the
-    /// later ones. A batch without operations is durable when all earlier ones are. [`KvError::Busy`] is backpressure: the
-    /// store takes the same batch later, and calls the watchers when it has room.
-    ///
-    /// # Errors
-    /// Those of [`WriteBatch::check`], [`KvError::OverLimit`] beyond [`limits::RANGE_KEYS_MAX`] and [`limits::SPACES_MAX`],
-    /// [`KvError::Busy`], [`KvError::Sealed`], and those of [`get`](Self::get).
-    fn commit(&self, batch: &WriteBatch) -> Result<Sequence, KvError>;
-
-    /// The progress of the store.
-    fn progress(&self) -> Progress;
-
-    /// Calls `watcher` after each change of [`Progress`] and whenever a busy store has room again.
-    fn watch(&self, watcher: Arc<dyn ProgressWatcher>);
-
-    /// All spaces as they are now, at one point in time.
-    ///
-    /// # Errors
-    /// [`KvError::Closed`].
-    fn snapshot(&self) -> Result<Box<dyn Snapshot>, KvError>;
-
-    /// Sizes and health. The call is cheap enough for every second.
-    fn status(&self) -> KvStatus;
-
-    /// Reads all records, and compares them with their checksums, while the store serves.
-    ///
-    /// # Errors
-    /// When the check itself fails. Damage is no error; it is in the report.
-    fn check(&self, progress: &mut RecordProgress<'_>) -> Result<CheckReport, KvError> {
-        check::check(&*self.snapshot()?, progress)
-    }
-
-    /// Makes all batches durable, and stops the threads of the store. The store refuses later calls.
-    ///
-    /// # Errors
-    /// [`KvError::Sealed`] if batches could not be made durable.
-    fn close(&self) -> Result<(), KvError>;
-}
-
-/// The content of a store at one point in time.
-pub trait Snapshot: Send {
-    /// The spaces that were ever written, in order of their names.
-    fn spaces(&self) -> Vec<Space>;
-
-    /// The keys of a range with their values. The scan may outlive the snapshot.
-    ///
-    /// # Errors
-    /// Those of [`KeyValueStore::get`].
-    fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Scan, KvError>;
-}
+pub use types::{Key, Value};

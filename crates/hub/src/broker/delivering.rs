@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kv::{Direction, KeyRange, WriteBatch};
+use uuid::Uuid;
 
 use super::core::{Broker, QUEUES};
 use super::error::BrokerError;
@@ -19,6 +20,14 @@ use super::shared::CONTENTS;
 #[derive(Debug, Default)]
 pub struct Acknowledged {
     write: WriteBatch,
+    calls: Vec<(Uuid, i32)>,
+}
+
+impl Acknowledged {
+    /// The stored calls that clients have acknowledged since the last time, with their devices.
+    pub fn take_calls(&mut self) -> Vec<(Uuid, i32)> {
+        std::mem::take(&mut self.calls)
+    }
 }
 
 /// Why the connection gets no further packet now.
@@ -136,6 +145,7 @@ impl Broker {
     }
 
     fn finish(&self, session: &Session, done: Done, acknowledged: &mut Acknowledged) {
+        acknowledged.calls.extend(done.call.map(|call| (session.key.device, call)));
         if session.is_durable {
             acknowledged.write.delete(QUEUES, queue_key(session.id(), done.number));
             self.release(done.shared, &mut acknowledged.write);
@@ -188,12 +198,12 @@ impl Broker {
             QueueRecord::Message(record) => {
                 let message = self.memory.message(record.content);
                 let (qos, retain, identifiers) = (record.qos, record.retain, record.identifiers);
-                (Some(Delivery { message, qos, retain, identifiers }), None)
+                (Some(Delivery { message, qos, retain, identifiers, call: None }), None)
             }
             QueueRecord::Reference(reference) => {
                 let message = self.content(reference.shared)?;
                 let (qos, retain, identifiers) = (reference.qos, reference.retain, reference.identifiers);
-                (Some(Delivery { message, qos, retain, identifiers }), Some(reference.shared))
+                (Some(Delivery { message, qos, retain, identifiers, call: None }), Some(reference.shared))
             }
         };
         // What the engine shows may not be durable yet.

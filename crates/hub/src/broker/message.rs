@@ -56,6 +56,19 @@ pub(super) struct Delivery {
     pub(super) retain: bool,
     /// Subscription identifiers.
     pub(super) identifiers: Vec<u32>,
+    /// The number of the stored call that the message is, if it is one.
+    pub(super) call: Option<i32>,
+}
+
+/// A message of the server for one client.
+#[derive(Debug, Clone, Copy)]
+pub struct ToClient<'a> {
+    /// The message.
+    pub content: Content<'a>,
+    /// Quality of service.
+    pub qos: Quality,
+    /// The number of a stored call. [`Acknowledged`](super::Acknowledged) has it when the client has acknowledged the message.
+    pub call: Option<i32>,
 }
 
 /// Counts the bytes of all messages in memory.

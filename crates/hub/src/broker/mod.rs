@@ -29,7 +29,7 @@ mod topic;
 pub use core::Broker;
 pub use delivering::{Acknowledged, Delivered, Received};
 pub use error::BrokerError;
-pub use message::{Content, Message, Publication};
+pub use message::{Content, Message, Publication, ToClient};
 pub use metrics::BrokerMetrics;
 pub use publishing::{Dropped, Published};
 pub use queue::{Outgoing, Sent};

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::core::{Broker, QUEUES};
 use super::error::BrokerError;
 use super::limits;
-use super::message::{Delivery, Message, Publication};
+use super::message::{Delivery, Message, Publication, ToClient};
 use super::queue::{Full, Waiting};
 use super::record::{MessageRecord, Reference, number_key, queue_key};
 use super::retained::{RetainedDraft, RetainedSizes};
@@ -100,6 +100,18 @@ impl Broker {
         self.apply(draft, &mut order, &mut Published::default())
     }
 
+    /// Sends messages to one client, whatever it has subscribed to. A full queue refuses them and counts them.
+    pub fn send(&self, session: &Arc<Session>, messages: &[ToClient<'_>]) -> Result<(), BrokerError> {
+        let delivery = |message: &ToClient<'_>| Delivery {
+            message: self.message(message.content),
+            qos: message.qos,
+            retain: false,
+            identifiers: Vec::new(),
+            call: message.call,
+        };
+        self.enqueue(session, messages.iter().map(delivery).collect())
+    }
+
     fn plan(
         &self,
         publication: &Publication,
@@ -129,6 +141,7 @@ impl Broker {
                 retain: publication.retain && options.retain_as_published,
                 identifiers: identifiers.collect(),
                 message: Arc::clone(message),
+                call: None,
             };
             self.reserve(session, delivery, draft);
         }

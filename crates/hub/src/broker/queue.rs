@@ -54,6 +54,7 @@ struct Inflight {
     number: u64,
     bytes: u64,
     shared: Option<u64>,
+    call: Option<i32>,
     phase: Phase,
 }
 
@@ -72,6 +73,8 @@ enum Phase {
 pub(super) struct Done {
     pub(super) number: u64,
     pub(super) shared: Option<u64>,
+    /// The stored call that the message was, if the client has acknowledged it.
+    pub(super) call: Option<i32>,
 }
 
 /// A packet for the client.
@@ -257,8 +260,9 @@ impl Queue {
             let first = self.window.pop_front().expect("BUG: the window has a first message");
             let Waiting { number, delivery, shared, .. } = first;
             let bytes = delivery.as_ref().map_or(0, |delivery| delivery.message.bytes());
+            let call = delivery.as_ref().and_then(|delivery| delivery.call);
             let phase = delivery.map_or(Phase::Released, |delivery| Phase::Sent(delivery.qos));
-            let inflight = Inflight { number, bytes, shared, phase };
+            let inflight = Inflight { number, bytes, shared, call, phase };
             if sent == Sent::Yes {
                 self.inflight.push_back(inflight);
             } else {
@@ -348,7 +352,7 @@ impl Queue {
     fn finish(&mut self, entry: &Inflight) -> Done {
         self.messages = self.messages.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(entry.bytes);
-        Done { number: entry.number, shared: entry.shared }
+        Done { number: entry.number, shared: entry.shared, call: entry.call }
     }
 }
 

@@ -90,7 +90,8 @@ impl RetainedCursor {
     fn delivery(&self, record: MessageRecord<'_>, memory: &MemoryAccount, now_ms: i64) -> Option<Delivery> {
         let message = memory.message(record.content);
         let identifiers = self.options.identifier.map(u32::from).into_iter().collect();
-        let delivery = Delivery { qos: record.qos.min(self.options.qos), retain: true, identifiers, message };
+        let qos = record.qos.min(self.options.qos);
+        let delivery = Delivery { qos, retain: true, identifiers, message, call: None };
         (!delivery.message.is_expired(now_ms)).then_some(delivery)
     }
 }

@@ -13,8 +13,8 @@ use super::limits;
 use super::record::{number_key, subscription_key};
 use super::retained::RetainedCursor;
 use super::session::{Session, State};
-use super::subscription::{RetainHandling, SubscriptionOptions};
-use super::topic::{group_of, is_too_deep};
+use super::subscription::{Quality, RetainHandling, SubscriptionOptions};
+use super::topic::{group_of, is_too_deep, matches};
 
 /// A subscription that a client asks for.
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +104,19 @@ impl Broker {
             existed.push(known);
         }
         Ok(sequence)
+    }
+
+    /// The filters of a session that begin with a text.
+    pub fn filters(&self, session: &Session, begin: &str) -> Vec<Box<str>> {
+        let state = session.state.lock();
+        state.subscriptions.keys().filter(|filter| filter.starts_with(begin)).cloned().collect()
+    }
+
+    /// The highest QoS of the session's subscriptions that select a topic.
+    pub fn subscribed_quality(&self, session: &Session, topic: &str) -> Option<Quality> {
+        let state = session.state.lock();
+        let selected = state.subscriptions.iter().filter(|(filter, _)| matches(filter, topic));
+        selected.map(|(_, options)| options.qos).max()
     }
 
     /// The subscriptions of a tenant.

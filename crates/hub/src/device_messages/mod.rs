@@ -19,8 +19,8 @@ mod outboxes;
 mod tests;
 mod wake;
 
+pub use crate::wake::Wake;
 pub use message::{Attribute, DeviceMessage, RpcRequest};
 pub use outbox::Interests;
 pub use outboxes::{Delivered, DeviceOutbox, Outboxes};
-pub use crate::wake::Wake;
 pub use wake::NotifyWake;

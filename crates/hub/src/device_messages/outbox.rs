@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use super::coalesce::coalesce;
 use super::limits::{OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX};
 use super::message::{DeviceMessage, Kind};
-use super::wake::Wake;
+use crate::wake::Wake;
 
 /// What a connection has subscribed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

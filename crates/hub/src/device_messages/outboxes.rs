@@ -11,9 +11,9 @@ use uuid::Uuid;
 use super::limits::{OUTBOX_SHARDS, OUTBOXES_BYTES_MAX};
 use super::message::DeviceMessage;
 use super::outbox::{Interests, Outbox, Put, TotalBytes};
-use super::wake::Wake;
 use crate::clock::system_now;
 use crate::metrics::Metrics;
+use crate::wake::Wake;
 
 /// The outboxes of all connections of devices.
 #[derive(Debug)]

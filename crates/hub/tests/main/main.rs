@@ -40,7 +40,8 @@ fn fixture() -> Fixture {
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
     let kv = Arc::new(kv::MemoryStore::new());
     let hub =
-        Hub::start(shared, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new())).unwrap();
+        Hub::start(shared, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new()))
+            .unwrap();
     Fixture { store, kv, hub, device, _directory: directory }
 }
 

@@ -1,5 +1,6 @@
 //! CONNECT: authenticates the device, registers the client and negotiates the terms of the session.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use hub::Door;
@@ -108,7 +109,8 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         qos2: registered.qos2,
         expiry_s: session_expiry_s(connect).min(hub::broker::limits::SESSION_EXPIRY_MAX_S),
         inflight_max: connect.properties.receive_maximum().min(hub::broker::limits::INFLIGHT_MAX),
-        attached: None,
+        attached: OnceCell::new(),
+        outbox: None,
         aliases: Vec::new(),
         will: connect.will.map(|will| Box::new(stored_will(&will))),
     };
@@ -120,7 +122,8 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         cause: error.to_string(),
     })?;
     *context.deliver = attached.is_some();
-    connected.attached = attached;
+    connected.attached = attached.map(OnceCell::from).unwrap_or_default();
+    connected.follow_subscriptions(context);
     let session_present = is_present || registered.session_present;
     write_acceptance(connect, session_present, keep_alive_s, assigned.as_deref(), context);
     Ok(connected)

@@ -1,9 +1,11 @@
 //! The state of a session whose device is known.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
 use hub::broker::Attached;
+use hub::device_messages::DeviceOutbox;
 use hub::registry::{Device, Registry};
 use model::SeriesId;
 use wire::mqtt::{QoS, ReasonCode};
@@ -35,7 +37,9 @@ pub(crate) struct Connected {
     /// The most messages that the client takes without an ack.
     pub(super) inflight_max: u16,
     /// The session at the broker, if the client has one.
-    pub(crate) attached: Option<Attached>,
+    pub(crate) attached: OnceCell<Attached>,
+    /// Messages of the server for the device, if the client has subscribed to some.
+    pub(super) outbox: Option<DeviceOutbox>,
     /// Topics of the topic aliases, by alias.
     pub(super) aliases: Vec<Option<Arc<str>>>,
     pub(super) will: Option<Box<StoredWill>>,

@@ -55,6 +55,7 @@ impl Session {
     ) -> Option<Box<Connected>> {
         let Self::Connected(mut connected) = self else { return None };
         clients.unregister(&connected.client, connected.connection, connected.expiry_s, now_s);
+        connected.outbox = None;
         if let Some(attached) = connected.attached.take() {
             broker.detach(&attached, connected.expiry_s, now_ms);
         }

@@ -7,6 +7,7 @@
 mod connect;
 mod connected;
 mod context;
+mod device_api;
 mod end;
 mod machine;
 mod outgoing;
@@ -15,7 +16,9 @@ mod peer;
 mod publish;
 mod receiving;
 mod subscribing;
+mod to_device;
 mod topics;
+mod unfit;
 mod will;
 
 pub(crate) use connected::Connected;

@@ -17,7 +17,8 @@ use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
 use super::outgoing::forwarded;
 use super::subscribing::quality;
-use super::topics::TELEMETRY_TOPIC;
+use super::topics::{TELEMETRY_TOPIC, is_telemetry};
+use super::unfit::Unfit;
 use crate::refusals;
 
 /// A message that came, or a will.
@@ -30,13 +31,6 @@ pub(super) struct Incoming<'a> {
     /// Properties that subscribers get, in the layout of a packet.
     pub(super) properties: &'a [u8],
     pub(super) expiry_s: Option<u32>,
-}
-
-/// A message that cannot become rows.
-struct Unfit {
-    refusal: Refusal,
-    /// For metrics.
-    label: &'static str,
 }
 
 impl Connected {
@@ -201,11 +195,15 @@ impl Connected {
         context: &mut Context<'_>,
     ) -> Result<Option<Refusal>, PacketError> {
         let Incoming { topic, payload, .. } = incoming;
-        if topic != TELEMETRY_TOPIC && self.may_publish(topic, context) && !is_too_deep(topic) {
+        if !is_telemetry(topic) && self.may_publish(topic, context) && !is_too_deep(topic) {
             self.add_publication(incoming, context);
             return Ok(None);
         }
-        let Some(Unfit { refusal, label }) = self.decode_message(topic, payload, context)? else {
+        let unfit = match self.on_device_message(topic, payload, context)? {
+            Some(unfit) => unfit,
+            None => self.decode_message(topic, payload, context)?,
+        };
+        let Some(Unfit { refusal, label }) = unfit else {
             return Ok(None);
         };
         let batch = &mut context.batches[self.device.profile.durability as usize].batch;
@@ -226,7 +224,7 @@ impl Connected {
             qos: quality(qos),
             retain,
             tenant: self.device.tenant,
-            publisher: self.attached.as_ref().map(|attached| attached.session.id()),
+            publisher: self.attached.get().map(|attached| attached.session.id()),
         });
     }
 
@@ -236,7 +234,7 @@ impl Connected {
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        if topic != TELEMETRY_TOPIC {
+        if !is_telemetry(topic) {
             let text = format!(
                 "the device may not publish to this topic; it may to {TELEMETRY_TOPIC} and to those of mqtt.publish_topics"
             );

@@ -12,7 +12,7 @@ use super::subscribing::broker_error;
 impl Connected {
     pub(super) fn on_puback(&mut self, ack: Ack<'_>, context: &mut Context<'_>) -> Result<(), SessionEnd> {
         // A negative ack ends the exchange like a positive one [MQTT5 4.3.2].
-        if let Some(attached) = &self.attached {
+        if let Some(attached) = self.attached.get() {
             context.hub.broker().on_puback(&attached.session, ack.packet_id, context.acknowledged);
             *context.deliver = true;
         }
@@ -21,7 +21,7 @@ impl Connected {
 
     pub(super) fn on_pubrec(&mut self, ack: Ack<'_>, context: &mut Context<'_>) -> Result<(), PacketError> {
         let broker = context.hub.broker();
-        let Some(attached) = &self.attached else { return self.release_unknown(ack.packet_id, context) };
+        let Some(attached) = self.attached.get() else { return self.release_unknown(ack.packet_id, context) };
         if ack.reason.0 >= 0x80 {
             broker.on_refusal(&attached.session, ack.packet_id, context.acknowledged);
             *context.deliver = true;
@@ -45,7 +45,7 @@ impl Connected {
     }
 
     pub(super) fn on_pubcomp(&mut self, ack: Ack<'_>, context: &mut Context<'_>) -> Result<(), SessionEnd> {
-        if let Some(attached) = &self.attached {
+        if let Some(attached) = self.attached.get() {
             context.hub.broker().on_pubcomp(&attached.session, ack.packet_id, context.acknowledged);
             *context.deliver = true;
         }

@@ -65,6 +65,7 @@ impl Connected {
             None => self.peer.write(&[packet(Properties::NONE)], &mut out),
         }
         context.answer_when_durable(sequence, out);
+        self.follow_subscriptions(context);
         *context.deliver = true;
         Ok(())
     }
@@ -101,7 +102,7 @@ impl Connected {
     ) -> Result<(), PacketError> {
         let mut existed = Vec::new();
         let mut sequence = None;
-        match &self.attached {
+        match self.attached.get() {
             Some(attached) => {
                 let broker = context.hub.broker();
                 let filters: Vec<&str> = unsubscribe.filters().collect();
@@ -121,18 +122,16 @@ impl Connected {
         let mut out = Vec::new();
         self.peer.write(&[Packet::UnsubAck(ack)], &mut out);
         context.answer_when_durable(sequence, out);
+        self.follow_subscriptions(context);
         Ok(())
     }
 
     /// The session of the client at the broker. Begins one for a client whose session ends with its connection.
-    fn attached(&mut self, context: &Context<'_>) -> Attached {
-        if let Some(attached) = &self.attached {
-            return attached.clone();
-        }
-        let client = self.attach_request(0, true, context);
-        let attached = context.hub.broker().begin(&client);
-        self.attached = Some(attached.clone());
-        attached
+    pub(super) fn attached(&self, context: &Context<'_>) -> &Attached {
+        self.attached.get_or_init(|| {
+            let client = self.attach_request(0, true, context);
+            context.hub.broker().begin(&client)
+        })
     }
 }
 

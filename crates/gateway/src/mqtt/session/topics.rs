@@ -1,6 +1,8 @@
 //! Where a message goes by its topic, and which topics a device may use.
 
 use hub::broker::{Names, permits};
+use wire::thingsboard::attributes::Topic as AttributeTopic;
+use wire::thingsboard::rpc;
 
 use super::connected::Connected;
 use super::context::Context;
@@ -8,10 +10,22 @@ use super::context::Context;
 /// The topic of telemetry (ThingsBoard's device API).
 pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 
+/// Whether devices publish telemetry under a topic: the long name, or one of the short ones.
+pub(super) fn is_telemetry(topic: &str) -> bool {
+    [TELEMETRY_TOPIC, "v2/t", "v2/t/j"].contains(&topic)
+}
+
 /// Whether the topic belongs to ThingsBoard's device API. The server answers these topics itself; a subscription to one of
 /// them gets only what the server sends to this device.
 pub(super) fn is_of_device_api(topic: &str) -> bool {
     ["v1/", "v2/", "/provision/"].iter().any(|prefix| topic.starts_with(prefix))
+}
+
+/// Whether the server sends messages under topics that a filter of the device API selects.
+pub(super) fn is_served_filter(filter: &str) -> bool {
+    let attributes = matches!(AttributeTopic::parse(filter), Some(AttributeTopic::Attributes(_)));
+    let responses = ["v1/devices/me/attributes/response/+", "v2/a/res/+", "v2/a/res/j/+"];
+    attributes || responses.contains(&filter) || rpc::filter(filter).is_some()
 }
 
 impl Connected {
@@ -24,6 +38,9 @@ impl Connected {
 
     /// Whether the device may subscribe to a filter.
     pub(super) fn may_subscribe(&self, filter: &str, context: &Context<'_>) -> bool {
+        if is_of_device_api(filter) {
+            return is_served_filter(filter);
+        }
         self.is_permitted(&context.options.subscribe_topics, filter, context)
     }
 

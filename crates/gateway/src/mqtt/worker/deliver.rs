@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use hub::broker::{BrokerError, Delivered, Dropped, Published};
 use hub::clock::system_now;
+use hub::rpc::Delivery;
 use hub::{DeadLetter, Door, Durability};
 
 use super::super::acks::ConnectionKey;
@@ -77,13 +78,25 @@ impl Worker {
             }
         }
         self.deliveries = again;
+        for (device, call) in self.acknowledged.take_calls() {
+            if let Some(device) = self.state.hub.registry().device_by_id(device) {
+                self.state.hub.call_delivery(&device, call, Delivery::Delivered);
+            }
+        }
         self.state.hub.broker().commit(&mut self.acknowledged);
     }
 
     fn deliver(&mut self, key: ConnectionKey, now_ms: i64) -> Result<Delivered, SessionEnd> {
         let Some(connection) = find(&mut self.connections, key) else { return Ok(Delivered::All) };
         let Session::Connected(connected) = &connection.session else { return Ok(Delivered::All) };
-        let Some(attached) = &connected.attached else { return Ok(Delivered::All) };
+        let more = match connected.take_from_outbox(&self.state.hub) {
+            Ok(more) => more,
+            Err(error) => {
+                tracing::warn!(%error, device = %connected.device.name, "messages for a device were not queued");
+                false
+            }
+        };
+        let Some(attached) = connected.attached.get() else { return Ok(Delivered::All) };
         let (peer, out) = (connected.peer, &mut connection.out);
         let delivered =
             self.state.hub.broker().deliver(attached, now_ms, &mut self.acknowledged, &mut |packet| {
@@ -101,6 +114,7 @@ impl Worker {
                 let reason = ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR;
                 Err(SessionEnd::refused(reason, "broker", error.to_string()))
             }
+            Ok(Delivered::All) if more => Ok(Delivered::Again),
             Ok(delivered) => Ok(delivered),
         }
     }

@@ -131,6 +131,7 @@ impl Worker {
             batches: &mut self.batches,
             publications: &mut self.publications,
             acknowledged: &mut self.acknowledged,
+            kv_sequence: &mut self.kv_sequence,
             deferred: &mut self.deferred,
             deliver: &mut deliver,
             wake: &wake,

@@ -1,0 +1,156 @@
+//! ThingsBoard's device API over MQTT: attributes and calls. `docs/protocol/thingsboard-devices.md` lists the topics.
+
+use hub::AttributeError;
+use hub::rpc::{SessionLimits, answer_to_device};
+use wire::mqtt::ReasonCode;
+use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
+use wire::thingsboard::rpc::{self, DeviceCall, Kind};
+
+use super::super::acks::Refusal;
+use super::connected::Connected;
+use super::context::Context;
+use super::end::{PacketError, SessionEnd};
+use super::unfit::Unfit;
+use crate::attribute_pairs::pairs;
+
+/// A message of the device API other than telemetry.
+enum Message {
+    Attributes(AttributeTopic),
+    Rpc(rpc::Topic),
+}
+
+impl Connected {
+    /// Handles a message of the device API other than telemetry. `None` if the topic is none of it, else the refusal if there is
+    /// one.
+    pub(super) fn on_device_message(
+        &mut self,
+        topic: &str,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Option<Unfit>>, PacketError> {
+        let message = AttributeTopic::parse(topic).map(Message::Attributes);
+        let Some(message) = message.or_else(|| rpc::Topic::parse(topic).map(Message::Rpc)) else {
+            return Ok(None);
+        };
+        let handled = match message {
+            Message::Attributes(AttributeTopic::Attributes(_)) => self.set_attributes(payload, context),
+            Message::Attributes(AttributeTopic::Request { names, id }) => {
+                let topic = AttributeTopic::Response { names, id }.to_string();
+                self.answer_request(&topic, payload, context)
+            }
+            Message::Attributes(AttributeTopic::Response { .. }) => {
+                Ok(Some(invalid_topic("the server sends attributes under this topic; it takes none")))
+            }
+            Message::Rpc(rpc::Topic { kind: Kind::Response, id, .. }) => {
+                self.answer_call(id, payload, context)
+            }
+            Message::Rpc(topic) => {
+                let answer = rpc::Topic { kind: Kind::Response, ..topic }.to_string();
+                self.call_server(&answer, payload, context)
+            }
+        };
+        handled.map(Some)
+    }
+
+    fn set_attributes(
+        &self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let entries = match read_publish(payload, context.hub.limits().json_depth_max) {
+            Ok(entries) => entries,
+            Err(error) => return Ok(Some(invalid_payload(&error))),
+        };
+        match context.hub.set_client_attributes(&self.device, &entries) {
+            Ok(sequence) => {
+                *context.kv_sequence = sequence.max(*context.kv_sequence);
+                Ok(None)
+            }
+            Err(error) => attribute_error(&error),
+        }
+    }
+
+    fn answer_request(
+        &self,
+        topic: &str,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let request = match read_request(payload) {
+            Ok(request) => request,
+            Err(error) => return Ok(Some(invalid_payload(&error))),
+        };
+        let (client, shared) = (request.client.as_deref(), request.shared.as_deref());
+        match context.hub.attributes_for_device(&self.device, client, shared) {
+            Ok(found) => {
+                let answer = response(&pairs(&found.client), &pairs(&found.shared));
+                self.send_to_client(topic, &answer, context)?;
+                Ok(None)
+            }
+            Err(error) => attribute_error(&error),
+        }
+    }
+
+    fn answer_call(
+        &self,
+        id: i32,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        match context.hub.answer_call(&self.device, id, payload.to_vec().into()) {
+            Ok(_) => {
+                // The answer to a stored call is in the engine before this sequence.
+                let committed = context.hub.broker().progress().committed;
+                *context.kv_sequence = committed.max(*context.kv_sequence);
+                Ok(None)
+            }
+            Err(hub::Error::Kv(error)) if error.blame() == hub::Blame::Busy => Err(PacketError::StoreBusy),
+            Err(error) => Err(failed(&error.to_string())),
+        }
+    }
+
+    fn call_server(
+        &self,
+        topic: &str,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let call = match DeviceCall::parse(payload) {
+            Ok(call) => call,
+            Err(error) => return Ok(Some(invalid_payload(&error))),
+        };
+        context.hub.metrics().rpc.from_devices.inc();
+        let limits = SessionLimits {
+            payload_bytes_max: context.options.packet_bytes_max,
+            inflight_max: context.options.receive_maximum.into(),
+            gateway: false,
+        };
+        self.send_to_client(topic, answer_to_device(&call.method, limits).as_bytes(), context)?;
+        Ok(None)
+    }
+}
+
+fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, PacketError> {
+    match error.blame() {
+        hub::Blame::Busy => Err(PacketError::StoreBusy),
+        hub::Blame::Caller => {
+            let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
+            Ok(Some(Unfit { refusal, label: error.label() }))
+        }
+        hub::Blame::Operator => Err(failed(&error.to_string())),
+    }
+}
+
+fn failed(cause: &str) -> PacketError {
+    SessionEnd::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause).into()
+}
+
+fn invalid_payload(error: &dyn std::fmt::Display) -> Unfit {
+    let refusal = Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() };
+    Unfit { refusal, label: "payload" }
+}
+
+fn invalid_topic(cause: &str) -> Unfit {
+    let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text: cause.into() };
+    Unfit { refusal, label: "topic" }
+}

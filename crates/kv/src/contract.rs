@@ -1,0 +1,70 @@
+//! The contract of a key-value store.
+
+use std::sync::Arc;
+
+use crate::check::{self, CheckReport, RecordProgress};
+use crate::snapshot::{Scan, Snapshot};
+use crate::{
+    Direction, KeyRange, KvError, KvStatus, Progress, ProgressWatcher, Sequence, Space, Value, WriteBatch,
+};
+
+/// A backend that keeps keys and values, ordered by the bytes of the key within a space. All calls are safe from any thread.
+pub trait KeyValueStore: Send + Sync + 'static {
+    /// The value of a key; `None` if there is no such key. A space that was never written has no keys.
+    ///
+    /// # Errors
+    /// [`KvError::Io`], [`KvError::Corrupt`], [`KvError::Closed`].
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Value>, KvError>;
+
+    /// The keys of a range with their values, as they are now: later batches do not change a scan.
+    ///
+    /// A scan holds old versions of values on disk and in memory, so it should not be kept for long.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get), also from the scan.
+    fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Scan, KvError> {
+        self.snapshot()?.scan(space, range, direction)
+    }
+
+    /// Does all operations of a batch, or none of them after an `Err`. Returns the sequence of the batch. Never waits for a
+    /// write to the disk; a deletion of a range reads the keys of the range.
+    ///
+    /// The batch can be read at once. It is durable when [`Progress::durable`] is at or past the sequence; the caller must
+    /// not acknowledge it earlier. A batch that is not durable yet is lost as a whole or not at all, and never without the
+    /// later ones. A batch without operations is durable when all earlier ones are. [`KvError::Busy`] is backpressure: the
+    /// store takes the same batch later, and calls the watchers when it has room.
+    ///
+    /// # Errors
+    /// Those of [`WriteBatch::check`], [`KvError::OverLimit`] beyond [`crate::limits::RANGE_KEYS_MAX`] and [`crate::limits::SPACES_MAX`],
+    /// [`KvError::Busy`], [`KvError::Sealed`], and those of [`get`](Self::get).
+    fn commit(&self, batch: &WriteBatch) -> Result<Sequence, KvError>;
+
+    /// The progress of the store.
+    fn progress(&self) -> Progress;
+
+    /// Calls `watcher` after each change of [`Progress`] and whenever a busy store has room again.
+    fn watch(&self, watcher: Arc<dyn ProgressWatcher>);
+
+    /// All spaces as they are now, at one point in time.
+    ///
+    /// # Errors
+    /// [`KvError::Closed`].
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>, KvError>;
+
+    /// Sizes and health. The call is cheap enough for every second.
+    fn status(&self) -> KvStatus;
+
+    /// Reads all records, and compares them with their checksums, while the store serves.
+    ///
+    /// # Errors
+    /// When the check itself fails. Damage is no error; it is in the report.
+    fn check(&self, progress: &mut RecordProgress<'_>) -> Result<CheckReport, KvError> {
+        check::check(&*self.snapshot()?, progress)
+    }
+
+    /// Makes all batches durable, and stops the threads of the store. The store refuses later calls.
+    ///
+    /// # Errors
+    /// [`KvError::Sealed`] if batches could not be made durable.
+    fn close(&self) -> Result<(), KvError>;
+}
