@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kv::{Blame, KvError, Sequence, WriteBatch};
+use kv::{Blame, KvError, Progress, Sequence, WriteBatch};
 use tokio::sync::watch;
 
 use crate::Hub;
