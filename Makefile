@@ -52,9 +52,12 @@ debian:
 	$(call say,setup: real clients and their tools)
 	@$(E2E)/install-debian-packages
 
-$(VENV)/.installed: $(E2E)/requirements.txt
+$(VENV)/.installed: $(E2E)/requirements.txt $(E2E)/requirements-thingsboard.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	rm -rf $(VENV)/thingsboard
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --target $(VENV)/thingsboard \
+		--requirement $(E2E)/requirements-thingsboard.txt
 	touch $@
 
 # Without optimisation it is there in half the time.
