@@ -75,7 +75,9 @@ pub(super) fn read(
         let value = |setting: &str| {
             let key = format!("index.{setting}");
             let shown = ["settings", "defaults"].iter().find_map(|part| parts[*part][&key].as_str());
-            shown.or_else(|| DEFAULTS.iter().find(|(name, _)| !shows_defaults && *name == setting).map(|it| it.1))
+            shown.or_else(|| {
+                DEFAULTS.iter().find(|(name, _)| !shows_defaults && *name == setting).map(|it| it.1)
+            })
         };
         let read = |(setting, read): &(&str, Read)| Some(((*setting).to_owned(), read(value(setting)?)?));
         let mut settings: BTreeMap<String, Value> = SETTINGS.iter().filter_map(read).collect();

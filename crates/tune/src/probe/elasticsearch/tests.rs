@@ -21,14 +21,18 @@ fn before_version_6_4_the_defaults_are_those_of_the_documentation() {
     assert!(indexes::shows_defaults(&server("elasticsearch", "6.4.0")));
     assert!(indexes::shows_defaults(&server("opensearch", "2.19.1")));
     assert!(!indexes::settings_path(None, false).contains("include_defaults"));
-    let settings = json!({ "logs": { "settings": { "index.refresh_interval": "5s", "index.number_of_shards": "1" } } });
+    let settings =
+        json!({ "logs": { "settings": { "index.refresh_interval": "5s", "index.number_of_shards": "1" } } });
     let read = |shows_defaults| indexes::read(&settings, None, false, shows_defaults).remove(0).settings;
     let old = read(false);
     assert_eq!(old["refresh_interval"], 5.0.into(), "the index itself comes before the defaults");
     assert_eq!(old["translog.durability"], "request".into());
     assert_eq!(old["translog.flush_threshold_size"], f64::from(512 << 20).into());
     assert!(!old.contains_key("merge.scheduler.max_thread_count"), "it follows from the processors");
-    assert!(!read(true).contains_key("translog.durability"), "a server that shows defaults has none to guess");
+    assert!(
+        !read(true).contains_key("translog.durability"),
+        "a server that shows defaults has none to guess"
+    );
 }
 
 #[test]
