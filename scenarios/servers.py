@@ -3,6 +3,8 @@
 import contextlib
 import os
 import pathlib
+import pwd
+import shlex
 import subprocess
 import tempfile
 
@@ -41,11 +43,11 @@ def nginx(body_bytes):
 
 
 @contextlib.contextmanager
-def redis():
+def redis(*options):
     """Its port and process id."""
     port = parity.free_port()
     with tempfile.TemporaryDirectory() as home:
-        line = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", home, "--save", "", "--enable-debug-command", "local"]
+        line = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", home, "--save", "", "--enable-debug-command", "local", *options]
         with running(line, port) as pid:
             yield port, pid
 
@@ -63,18 +65,43 @@ def mosquitto():
 
 
 @contextlib.contextmanager
-def mariadb():
+def mariadb(*options):
     """Its port and process id. It asks nobody for a password."""
     port = parity.free_port()
     with tempfile.TemporaryDirectory() as home:
         common = ["--no-defaults", f"--datadir={home}/data", *(["--user=root"] if os.getuid() == 0 else [])]
         subprocess.run(["mariadb-install-db", *common], stdout=subprocess.DEVNULL, check=True)
         line = ["mariadbd", *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={home}/socket", "--skip-grant-tables",
-                "--max-connections=200", "--max-prepared-stmt-count=100000", f"--log-error={home}/error.log"]
+                "--max-connections=200", "--max-prepared-stmt-count=100000", f"--log-error={home}/error.log", *options]
         with running(line, port) as pid:
             client = ["mariadb", "--no-defaults", f"--socket={home}/socket", "-e", "CREATE DATABASE sbtest"]
             subprocess.run(client, check=True)
             yield port, pid
+
+
+@contextlib.contextmanager
+def postgresql():
+    """Its port and the command that restarts it. It asks nobody for a password; the user is sbtest."""
+    port = parity.free_port()
+    programs = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    with tempfile.TemporaryDirectory() as home:
+        # It refuses to run as root.
+        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+        if as_user:
+            os.chown(home, *pwd.getpwnam("postgres")[2:4])
+        data = pathlib.Path(home) / "data"
+
+        def control(*words):
+            return [*as_user, programs / "pg_ctl", "-D", data, "-l", f"{home}/log", "-s", "-w", *words]
+        subprocess.run([*as_user, programs / "initdb", "-D", data, "-U", "sbtest", "--auth=trust"], stdout=subprocess.DEVNULL, check=True, cwd=home)
+        with (data / "postgresql.conf").open("a") as conf:
+            conf.write(f"listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{home}'\n")
+        subprocess.run(control("start"), check=True, cwd=home)
+        try:
+            subprocess.run([programs / "createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "sbtest", "sbtest"], check=True)
+            yield port, shlex.join(str(word) for word in control("restart", "-m", "fast"))
+        finally:
+            subprocess.run(control("stop", "-m", "fast"), check=True, cwd=home)
 
 
 @contextlib.contextmanager

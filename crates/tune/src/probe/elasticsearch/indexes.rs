@@ -6,7 +6,9 @@ use serde_json::Value as Json;
 
 use super::quantity;
 use crate::observation::Group;
+use crate::probe::contract::Identity;
 use crate::value::Value;
+use crate::version::Version;
 
 /// Reads the value of a setting.
 type Read = fn(&str) -> Option<Value>;
@@ -22,16 +24,35 @@ const SETTINGS: [(&str, Read); 7] = [
     ("codec", text),
 ];
 
+/// The version of Elasticsearch from which on it shows the values that an index has not set. OpenSearch always does.
+const SHOWS_DEFAULTS: &str = "6.4";
+
+/// What an index has that has not set it, in versions that do not show it (Elasticsearch 5.0 and 6.3 documentation, index modules). The
+/// threads of merges follow from the processors of the node and stay unknown.
+const DEFAULTS: [(&str, &str); 4] = [
+    ("refresh_interval", "1s"),
+    ("translog.durability", "request"),
+    ("translog.flush_threshold_size", "512mb"),
+    ("codec", "default"),
+];
+
+/// Whether the server shows the values that an index has not set.
+pub(super) fn shows_defaults(server: &Identity) -> bool {
+    let version = server.version.as_deref().and_then(Version::parse);
+    server.variant != "elasticsearch" || version >= Version::parse(SHOWS_DEFAULTS)
+}
+
 /// The names of all settings of an index.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|(name, _)| *name).chain(["mapping.dynamic"])
 }
 
-/// The path of the settings of an index, or of all.
-pub(super) fn settings_path(index: Option<&str>) -> String {
+/// The path of the settings of an index, or of all, for a server that shows defaults, or not: it refuses to be asked for them.
+pub(super) fn settings_path(index: Option<&str>, shows_defaults: bool) -> String {
     let names: Vec<String> = SETTINGS.iter().map(|(name, _)| format!("index.{name}")).collect();
     let index = index.unwrap_or("_all");
-    format!("/{index}/_settings/{}?include_defaults=true&flat_settings=true", names.join(","))
+    let defaults = if shows_defaults { "include_defaults=true&" } else { "" };
+    format!("/{index}/_settings/{}?{defaults}flat_settings=true", names.join(","))
 }
 
 /// The path of the mappings of an index, or of all. A mapping has types before version 7.
@@ -40,14 +61,23 @@ pub(super) fn mapping_path(index: Option<&str>) -> String {
     format!("/{index}/_mapping?filter_path=*.mappings.dynamic,*.mappings.*.dynamic")
 }
 
-/// The indexes of an answer with their settings. Indexes of the system are left out unless the user has named one.
-pub(super) fn read(settings: &Json, mappings: Option<&Json>, is_named: bool) -> Vec<Group> {
+/// The indexes of an answer with their settings. Indexes of the system are left out unless the user has named one. Without
+/// `shows_defaults` the known ones are taken.
+pub(super) fn read(
+    settings: &Json,
+    mappings: Option<&Json>,
+    is_named: bool,
+    shows_defaults: bool,
+) -> Vec<Group> {
     let indexes = settings.as_object().into_iter().flatten();
     let own = indexes.filter(|(name, _)| is_named || !name.starts_with('.'));
     own.map(|(name, parts)| {
         let value = |setting: &str| {
             let key = format!("index.{setting}");
-            ["settings", "defaults"].iter().find_map(|part| parts[*part][&key].as_str())
+            let shown = ["settings", "defaults"].iter().find_map(|part| parts[*part][&key].as_str());
+            shown.or_else(|| {
+                DEFAULTS.iter().find(|(name, _)| !shows_defaults && *name == setting).map(|it| it.1)
+            })
         };
         let read = |(setting, read): &(&str, Read)| Some(((*setting).to_owned(), read(value(setting)?)?));
         let mut settings: BTreeMap<String, Value> = SETTINGS.iter().filter_map(read).collect();

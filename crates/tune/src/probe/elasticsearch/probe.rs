@@ -157,7 +157,8 @@ impl ElasticsearchProbe {
     /// The indexes, if the user may see them.
     fn indexes(&self, hidden: &mut Vec<Hidden>) -> Result<Option<Vec<Group>>, ProbeError> {
         let index = self.index.as_deref();
-        let settings = match self.http.json(&indexes::settings_path(index)) {
+        let shows_defaults = indexes::shows_defaults(&self.identity);
+        let settings = match self.http.json(&indexes::settings_path(index, shows_defaults)) {
             Ok(settings) => settings,
             Err(error) if matches!(&error, HttpError::Status(answer) if answer.status == 403) => {
                 let why = self.why(&error, INDEXES);
@@ -169,7 +170,7 @@ impl ElasticsearchProbe {
         let mappings = self.http.json(&indexes::mapping_path(index));
         let mappings =
             mappings.map_err(|error| hidden.push(Hidden::new("mapping.dynamic", self.why(&error, INDEXES))));
-        Ok(Some(indexes::read(&settings, mappings.ok().as_ref(), index.is_some())))
+        Ok(Some(indexes::read(&settings, mappings.ok().as_ref(), index.is_some(), shows_defaults)))
     }
 
     /// The default of `bootstrap.memory_lock`. Managed services do not show settings of the cluster.

@@ -5,7 +5,35 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{indexes, nodes, shards};
+use crate::probe::contract::Identity;
 use crate::value::Value;
+
+#[test]
+fn before_version_6_4_the_defaults_are_those_of_the_documentation() {
+    let server = |variant: &str, version: &str| Identity {
+        product: "elasticsearch",
+        title: String::new(),
+        variant: variant.to_owned(),
+        version: Some(version.to_owned()),
+        role: None,
+    };
+    assert!(!indexes::shows_defaults(&server("elasticsearch", "5.5.3")));
+    assert!(indexes::shows_defaults(&server("elasticsearch", "6.4.0")));
+    assert!(indexes::shows_defaults(&server("opensearch", "2.19.1")));
+    assert!(!indexes::settings_path(None, false).contains("include_defaults"));
+    let settings =
+        json!({ "logs": { "settings": { "index.refresh_interval": "5s", "index.number_of_shards": "1" } } });
+    let read = |shows_defaults| indexes::read(&settings, None, false, shows_defaults).remove(0).settings;
+    let old = read(false);
+    assert_eq!(old["refresh_interval"], 5.0.into(), "the index itself comes before the defaults");
+    assert_eq!(old["translog.durability"], "request".into());
+    assert_eq!(old["translog.flush_threshold_size"], f64::from(512 << 20).into());
+    assert!(!old.contains_key("merge.scheduler.max_thread_count"), "it follows from the processors");
+    assert!(
+        !read(true).contains_key("translog.durability"),
+        "a server that shows defaults has none to guess"
+    );
+}
 
 #[test]
 fn settings_of_indexes_have_their_units() {
@@ -18,7 +46,7 @@ fn settings_of_indexes_have_their_units() {
         ".kibana": { "settings": {} },
     });
     let mappings = json!({ "logs": { "mappings": { "_doc": { "dynamic": "strict" } } } });
-    let indexes = indexes::read(&settings, Some(&mappings), false);
+    let indexes = indexes::read(&settings, Some(&mappings), false, true);
     assert_eq!(indexes.len(), 1, "an index of the system is left out");
     let value = |name: &str| indexes[0].settings.get(name).cloned();
     assert_eq!(value("refresh_interval"), Some(0.5.into()), "the index itself comes before the defaults");
@@ -26,7 +54,7 @@ fn settings_of_indexes_have_their_units() {
     assert_eq!(value("translog.flush_threshold_size"), Some(1_024.0.into()));
     assert_eq!(value("mapping.dynamic"), Some("strict".into()));
     assert_eq!(value("codec"), None);
-    let without = indexes::read(&settings, None, true);
+    let without = indexes::read(&settings, None, true, true);
     assert!(without.len() == 2 && !without[1].settings.contains_key("mapping.dynamic"));
 }
 
@@ -34,7 +62,7 @@ fn settings_of_indexes_have_their_units() {
 fn a_field_with_the_name_dynamic_is_no_setting() {
     let settings = json!({ "a": { "settings": {} } });
     let mappings = json!({ "a": { "mappings": { "properties": { "dynamic": { "type": "long" } } } } });
-    let indexes = indexes::read(&settings, Some(&mappings), false);
+    let indexes = indexes::read(&settings, Some(&mappings), false, true);
     assert_eq!(indexes[0].settings["mapping.dynamic"], Value::from("true"));
 }
 
