@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn group(sequence: Sequence) -> AckGroup {
-        AckGroup { sequence, received: Instant::now(), acks: Vec::new() }
+        AckGroup { sequence, kv_sequence: 0, received: Instant::now(), acks: Vec::new() }
     }
 
     #[test]
@@ -160,12 +160,23 @@ mod tests {
         }
         queues.push(Durability::Os, group(7));
         let progress = Progress { appended: 20, written: 7, durable: 5, sealed: false };
-        assert!(queues.is_reached(progress));
+        let kv = KvProgress::default();
+        assert!(queues.is_reached(progress, kv));
         let left: Vec<_> =
-            std::iter::from_fn(|| queues.pop_reached(progress)).map(|group| group.sequence).collect();
+            std::iter::from_fn(|| queues.pop_reached(progress, kv)).map(|group| group.sequence).collect();
         assert_eq!(left, [7, 5]);
-        assert!(!queues.is_reached(progress) && !queues.is_empty());
+        assert!(!queues.is_reached(progress, kv) && !queues.is_empty());
         assert_eq!(queues.pop_any().map(|group| group.sequence), Some(9));
         assert!(queues.is_empty());
+    }
+
+    #[test]
+    fn a_group_waits_for_the_key_value_engine_too() {
+        let mut queues = AckQueues::default();
+        queues.push(Durability::Fsync, AckGroup { kv_sequence: 3, ..group(5) });
+        let progress = Progress { appended: 5, written: 5, durable: 5, sealed: false };
+        let kv = |durable| KvProgress { committed: 3, durable, sealed: false };
+        assert!(!queues.is_reached(progress, kv(2)) && queues.pop_reached(progress, kv(2)).is_none());
+        assert!(queues.pop_reached(progress, kv(3)).is_some());
     }
 }

@@ -119,7 +119,8 @@ async fn a_call_is_sent_when_it_is_durable() {
     let kv = Arc::new(kv::MemoryStore::new());
     let store = Arc::new(MemoryStore::new());
     let hub =
-        Hub::start(store, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new()));
+        Hub::start(store, Arc::clone(&kv) as _, registry, IngestLimits::default(), Arc::new(Metrics::new()))
+            .unwrap();
     let caller = Caller::local(hub.registry().default_tenant());
     let device = hub.add_device(&caller, NewDevice { name: "car", ..NewDevice::default() }).unwrap().device;
     let outbox = hub.open_poll(&device, Arc::new(NotifyWake::default()));

@@ -1,5 +1,7 @@
 //! The tests of the contract and of crashes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 mod conformance;
 mod crash;
 mod journal;

@@ -18,7 +18,7 @@ impl Worker {
         }
         self.ticked_at_s = now_s;
         self.take_due_wills();
-        if self.index == 0 && now_s % limits::SWEEP_INTERVAL_S == 0 {
+        if self.index == 0 && now_s.is_multiple_of(limits::SWEEP_INTERVAL_S) {
             self.state.hub.sweep_broker();
         }
         let registry_generation = self.state.hub.registry().generation();
