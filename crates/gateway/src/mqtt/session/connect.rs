@@ -8,7 +8,7 @@ use hub::broker::Attach;
 use hub::registry::Device;
 use wire::mqtt::{
     ConnAck, Connect, ConnectReturnCode, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
-    ReasonCode, encode,
+    ReasonCode,
 };
 
 use super::super::{clients, limits};
@@ -236,8 +236,10 @@ fn write_acceptance(
     }
     // MQTT 3.1 has no such flag.
     let session_present = session_present && connect.version != ProtocolVersion::V31;
-    let connack = ConnAck { session_present, code: 0, properties: properties.as_properties() };
-    encode(&Packet::ConnAck(connack), connect.version, context.out).expect("BUG: a CONNACK is short");
+    let packet = |properties| Packet::ConnAck(ConnAck { session_present, code: 0, properties });
+    // A client with a very small Maximum Packet Size does without the terms.
+    let forms = [packet(properties.as_properties()), packet(wire::mqtt::Properties::NONE)];
+    Peer::of(connect).write(&forms, context.out);
 }
 
 fn terms(
