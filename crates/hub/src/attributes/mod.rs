@@ -2,7 +2,7 @@
 //!
 //! A device writes those of [`Scope::Client`] and reads those of [`Scope::Shared`] too. Users write [`Scope::Shared`] and
 //! [`Scope::Server`] and read all. They are in the store of keys, in the space `attributes` (`docs/format/attributes.md`). A write sets all of its
-//! attributes or none. Changes of shared attributes go to the connections of the device when they are durable ([`Pushes`]), in
+//! attributes or none. Changes of shared attributes go to the connections of the device when they are durable (`Pushes`), in
 //! the order in which they were made.
 
 mod change;
