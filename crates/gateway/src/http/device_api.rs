@@ -13,9 +13,9 @@ use wire::telemetry::Receipt;
 
 use super::bodies::Sender;
 use super::connection::Peer;
-use super::device_login::device_of;
+use super::device_login::sender_of;
 use super::limits::BUSY_TIMEOUT;
-use super::request::{PathOf, discard_body, read_body};
+use super::request::{PathOf, read_body};
 use super::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
 use crate::refusals;
@@ -34,13 +34,7 @@ pub(crate) async fn telemetry(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let device = match device_of(&state, &token, peer) {
-        Ok(device) => device,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
+    let (device, request) = sender_of(&state, &token, peer, request).await?;
     let limit = state.options.body_bytes_max;
     let hub = &state.hub;
     let account = state.bodies.begin(Sender::Device(device.id));

@@ -12,11 +12,10 @@ use wire::thingsboard::attributes::{push_of_changed, push_of_deleted, read_publi
 
 use super::bodies::Sender;
 use super::connection::Peer;
-use super::device_login::{device_of, poll_timeout};
+use super::device_login::{device_of, poll_timeout, polled, sender_of};
 use super::json::json_response;
-use super::request::{Params, PathOf, discard_body, read_body, split_keys};
+use super::request::{Params, PathOf, read_body, split_keys};
 use super::state::HttpState;
-use crate::acceptor::Stop;
 use crate::attribute_pairs::pairs;
 use crate::error::ApiError;
 use crate::refusals;
@@ -28,13 +27,7 @@ pub(crate) async fn set(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let device = match device_of(&state, &token, peer) {
-        Ok(device) => device,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
+    let (device, request) = sender_of(&state, &token, peer, request).await?;
     let stored = store(&state, &device, request).await;
     stored.inspect_err(|error| {
         // After a busy answer the device sends the message again, so it is not a refusal.
@@ -86,11 +79,8 @@ pub(crate) async fn updates(
     let wake = NotifyWake::default();
     let interests = Interests { shared_attributes: true, rpc: false };
     let outbox = state.hub.open_outbox(&device, interests, Arc::new(wake.clone()));
-    let mut stop = state.stop.clone();
-    let change = tokio::select! {
-        change = next_change(&outbox, &wake) => change,
-        () = tokio::time::sleep(timeout) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
-        () = Stop::Drain.reached(&mut stop) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
+    let Some(change) = polled(&state, timeout, next_change(&outbox, &wake)).await else {
+        return Ok(StatusCode::REQUEST_TIMEOUT.into_response());
     };
     Ok(json_response(Body::from(change)))
 }

@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::Request;
 use hub::registry::Device;
 
 use super::limits::{POLL_TIMEOUT_DEFAULT, POLL_TIMEOUT_MAX};
-use super::request::Params;
+use super::request::{Params, discard_body};
 use super::state::HttpState;
+use crate::acceptor::Stop;
 use crate::error::ApiError;
 use crate::refusals;
 
@@ -23,6 +25,36 @@ pub(super) fn device_of(
         let message = "no device has this access token; check it, or add the device with `tacho device add`";
         ApiError::unauthenticated("token", message)
     })
+}
+
+/// The device of a request with a body. It discards the body of a request that it refuses, so that the connection can go on.
+pub(super) async fn sender_of(
+    state: &HttpState,
+    token: &str,
+    peer: Option<SocketAddr>,
+    request: Request,
+) -> Result<(Arc<Device>, Request), ApiError> {
+    match device_of(state, token, peer) {
+        Ok(device) => Ok((device, request)),
+        Err(refused) => {
+            discard_body(request).await;
+            Err(refused)
+        }
+    }
+}
+
+/// What a poll of a device waits for: `None` when its time is over, and when the server stops.
+pub(super) async fn polled<T>(
+    state: &HttpState,
+    timeout: Duration,
+    next: impl Future<Output = T>,
+) -> Option<T> {
+    let mut stop = state.stop.clone();
+    tokio::select! {
+        next = next => Some(next),
+        () = tokio::time::sleep(timeout) => None,
+        () = Stop::Drain.reached(&mut stop) => None,
+    }
 }
 
 /// How long a device waits for a message. No timeout, or 0, means the default.

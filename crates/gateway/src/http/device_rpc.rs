@@ -12,11 +12,10 @@ use wire::thingsboard::rpc::{DeviceCall, call_with_id};
 
 use super::bodies::Sender;
 use super::connection::Peer;
-use super::device_login::{device_of, poll_timeout};
+use super::device_login::{device_of, poll_timeout, polled, sender_of};
 use super::json::json_response;
-use super::request::{HeldBody, Params, PathOf, discard_body, read_body};
+use super::request::{HeldBody, Params, PathOf, read_body};
 use super::state::HttpState;
-use crate::acceptor::Stop;
 use crate::error::ApiError;
 
 /// `GET /api/v1/{token}/rpc?timeout=<ms>`: waits for a call. 408 without a body if none came, as in ThingsBoard.
@@ -31,11 +30,8 @@ pub(crate) async fn poll(
     let _poll = state.polls.begin(device.id)?;
     let wake = NotifyWake::default();
     let outbox = state.hub.open_poll(&device, Arc::new(wake.clone()));
-    let mut stop = state.stop.clone();
-    let message = tokio::select! {
-        message = next_call(&outbox, &wake) => message,
-        () = tokio::time::sleep(timeout) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
-        () = Stop::Drain.reached(&mut stop) => return Ok(StatusCode::REQUEST_TIMEOUT.into_response()),
+    let Some(message) = polled(&state, timeout, next_call(&outbox, &wake)).await else {
+        return Ok(StatusCode::REQUEST_TIMEOUT.into_response());
     };
     let DeviceMessage::RpcRequest(call) = &*message else {
         return Err(ApiError::internal("a poll got a message that is no call"));
@@ -63,13 +59,7 @@ pub(crate) async fn answer(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let device = match device_of(&state, &token, peer) {
-        Ok(device) => device,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
+    let (device, request) = sender_of(&state, &token, peer, request).await?;
     let wrong = |_| ApiError::argument(format!("{id:?} is not the number of a call; it is in the call"));
     let id = id.parse().map_err(wrong)?;
     let body = device_body(&state, device.id, request).await?;
@@ -84,13 +74,7 @@ pub(crate) async fn call(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let device = match device_of(&state, &token, peer) {
-        Ok(device) => device,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
+    let (device, request) = sender_of(&state, &token, peer, request).await?;
     let body = device_body(&state, device.id, request).await?;
     let call = DeviceCall::parse(&body.bytes).map_err(|wrong| ApiError::bad_request(wrong.to_string()))?;
     state.hub.metrics().rpc.from_devices.inc();
