@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use hub::maintenance::KEYS_DUMP;
 use kv::{EngineOptions, EngineStore, KeyValueStore as _, dump};
+use tempfile::TempDir;
 
 use super::layout::keys_directory;
 
@@ -24,6 +25,47 @@ pub(crate) fn open_keys(data: &Path) -> anyhow::Result<EngineStore> {
     let directory = keys_directory(data);
     import_dump(data, &directory)?;
     open(&directory)
+}
+
+/// The key-value engine of a stopped installation, in a copy: opening an engine changes its files.
+#[derive(Debug)]
+pub(crate) struct CopiedKeys {
+    pub(crate) engine: EngineStore,
+    _copy: TempDir,
+}
+
+/// Opens a copy of the key-value engine of a directory. `None` if the directory has neither an engine nor a dump of one.
+pub(crate) fn open_copy_of_keys(data: &Path) -> anyhow::Result<Option<CopiedKeys>> {
+    let (directory, path) = (keys_directory(data), data.join(KEYS_DUMP));
+    let copy = TempDir::with_prefix("tacho-keys-").context("cannot make a temporary directory")?;
+    let copying = || format!("cannot copy {} to {}", directory.display(), copy.path().display());
+    let is_copied = directory.is_dir();
+    if is_copied {
+        copy_directory(&directory, copy.path()).with_context(copying)?;
+    }
+    let engine = open(copy.path())?;
+    if !is_copied {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let file = File::open(&path).with_context(copying)?;
+        dump::import(&engine, &mut BufReader::new(file)).with_context(copying)?;
+    }
+    Ok(Some(CopiedKeys { engine, _copy: copy }))
+}
+
+fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&target)?;
+            copy_directory(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
 }
 
 fn open(directory: &Path) -> anyhow::Result<EngineStore> {

@@ -12,7 +12,7 @@ mod store;
 
 pub(crate) use access::{Access, directory_or_server};
 pub(crate) use initialise::initialise;
-pub(crate) use keys::open_keys;
+pub(crate) use keys::{open_copy_of_keys, open_keys};
 pub(crate) use layout::{REGISTRY_FILE, create_directory, keys_directory, store_directory};
 pub(crate) use lock::holder;
 pub(crate) use permission::{Permission, check as check_permission};

@@ -21,7 +21,7 @@ use crate::client::ServerArgs;
 use crate::config::Config;
 use crate::data_args::DataArgs;
 use crate::data_directory::{
-    Access, REGISTRY_FILE, create_directory, directory_or_server, keys_directory, open_keys, store_directory,
+    Access, REGISTRY_FILE, create_directory, directory_or_server, open_copy_of_keys, store_directory,
 };
 use crate::output::say;
 use crate::progress::Progress;
@@ -223,14 +223,14 @@ fn stopped(config: &Config, have: BackupList) -> anyhow::Result<Source> {
     let registry = config.data.join(REGISTRY_FILE);
     let copy = stopped_registry(&registry)?;
     // The directory of an earlier version has no engine.
-    let keys = match keys_directory(&config.data).is_dir() {
-        true => Some(open_keys(&config.data)?.snapshot()?),
-        false => None,
-    };
+    let engine = open_copy_of_keys(&config.data)?;
+    let keys = engine.as_ref().map(|copied| copied.engine.snapshot()).transpose()?;
     let stream = BackupStream::new(files, &config.data, &registry, copy, keys, have)?;
     let bytes = stream.bytes();
     let (reader, mut writer) = io::pipe().context("cannot make a pipe")?;
     let thread = std::thread::spawn(move || {
+        // The copy is removed when the stream is written.
+        let _engine = engine;
         let mut out = io::BufWriter::with_capacity(256 * 1024, &mut writer);
         stream.write(&mut out)
     });

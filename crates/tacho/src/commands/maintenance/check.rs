@@ -20,7 +20,7 @@ use crate::client::{Api, ServerArgs};
 use crate::config::Config;
 use crate::data_args::DataArgs;
 use crate::data_directory::{
-    Access, REGISTRY_FILE, directory_or_server, keys_directory, open_keys, store_directory,
+    Access, REGISTRY_FILE, directory_or_server, keys_directory, open_copy_of_keys, store_directory,
 };
 use crate::output::say;
 use crate::program;
@@ -32,7 +32,8 @@ use crate::progress::Progress;
 /// registry of devices. For each damage it names the file and the offset, the rows concerned, whether acknowledged data is
 /// lost, and what to do. Exit code 1 means that there is damage.
 ///
-/// Without a server the command reads the directory as it is, and recovers or removes nothing. A running server checks its own
+/// Without a server the command reads the directory as it is, and recovers or removes nothing. It reads the key-value engine in
+/// a copy in the temporary directory of the system. A running server checks its own
 /// files while it serves.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -90,13 +91,11 @@ fn stopped(config: &Config) -> anyhow::Result<CheckReport> {
     let mut report = store_local::check(&RealDisk, &store, segment_bytes, &mut progress.watch())?;
     let registry = config.data.join(REGISTRY_FILE);
     report.findings.extend(registry_findings(&registry, problems_of(&registry)));
-    let keys = keys_directory(&config.data);
-    if keys.is_dir() {
-        report.findings.extend(match open_keys(&config.data) {
-            Ok(engine) => keys_findings(&engine, &keys),
-            Err(error) => vec![Finding::damage(&keys, None, format!("{error:#}"))],
-        });
-    }
+    report.findings.extend(match open_copy_of_keys(&config.data) {
+        Ok(None) => Vec::new(),
+        Ok(Some(copy)) => keys_findings(&copy.engine, &keys_directory(&config.data)),
+        Err(error) => vec![Finding::damage(keys_directory(&config.data), None, format!("{error:#}"))],
+    });
     Ok(report)
 }
 
