@@ -83,7 +83,7 @@ impl Hub {
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, BrokerError> {
         let now_ms = clock::system_now().micros() / 1_000;
-        let broker = Broker::open(Arc::clone(&kv), Arc::clone(&metrics.broker), now_ms)?;
+        let broker = Broker::open(Arc::clone(&kv), Arc::clone(&metrics.broker), memory, now_ms)?;
         let live = Arc::new(Live::on(memory, Arc::clone(&metrics)));
         let fan_out = Arc::new(FanOut::new(Arc::clone(&live)));
         store.watch(Arc::clone(&fan_out) as Arc<dyn ProgressWatcher>);

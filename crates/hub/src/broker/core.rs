@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use kv::{Direction, KeyRange, KeyValueStore, Space, WriteBatch};
+use model::limits::Portion;
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
@@ -39,6 +40,8 @@ pub(super) const QUEUES: Space = Space::new("mqtt_queues");
 pub struct Broker {
     pub(super) kv: Arc<dyn KeyValueStore>,
     pub(super) memory: MemoryAccount,
+    /// Above this many bytes of messages sessions on disk read from there, and others drop.
+    pub(super) memory_bytes_max: usize,
     pub(super) indexes: RwLock<HashMap<Uuid, Arc<RwLock<SubscriptionIndex>>>>,
     /// Sessions that outlive their connections.
     pub(super) sessions: Mutex<HashMap<SessionKey, Arc<Session>>>,
@@ -68,16 +71,18 @@ struct Stored {
 }
 
 impl Broker {
-    /// Opens the broker on an engine. `now_ms` is the time at which sessions that had a connection have lost it.
+    /// Opens the broker on an engine, with bounds that fit the memory of this machine. `now_ms` is the time at which sessions that had a connection have lost it.
     pub fn open(
         kv: Arc<dyn KeyValueStore>,
         metrics: Arc<BrokerMetrics>,
+        memory: Portion,
         now_ms: i64,
     ) -> Result<Self, BrokerError> {
         let sizes = RetainedSizes::read(&*kv)?;
         let broker = Self {
             kv,
             memory: MemoryAccount::default(),
+            memory_bytes_max: memory.of(limits::MEMORY_BYTES_MAX),
             indexes: RwLock::default(),
             sessions: Mutex::default(),
             next_session: AtomicU64::new(1),

@@ -160,7 +160,7 @@ impl Broker {
                 }
                 let scarce = !session.is_durable && self.is_memory_scarce();
                 let reserved = match scarce {
-                    true => Err(Full { limit: "MEMORY_BYTES_MAX", max: limits::MEMORY_BYTES_MAX as u64 }),
+                    true => Err(Full { limit: "MEMORY_BYTES_MAX", max: self.memory_bytes_max as u64 }),
                     false => state.queue.reserve(delivery.message.bytes()),
                 };
                 match reserved {
@@ -262,6 +262,6 @@ impl Broker {
     }
 
     pub(super) fn is_memory_scarce(&self) -> bool {
-        self.memory.bytes() > limits::MEMORY_BYTES_MAX
+        self.memory.bytes() > self.memory_bytes_max
     }
 }

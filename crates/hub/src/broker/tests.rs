@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kv::MemoryStore;
+use model::limits::Portion;
 use uuid::Uuid;
 
 use super::*;
@@ -23,7 +24,8 @@ impl Wake for Wakes {
 }
 
 fn open(kv: &Arc<MemoryStore>) -> Broker {
-    Broker::open(Arc::clone(kv) as Arc<dyn kv::KeyValueStore>, Arc::default(), 0).unwrap()
+    let kv = Arc::clone(kv) as Arc<dyn kv::KeyValueStore>;
+    Broker::open(kv, Arc::default(), Portion::ALL, 0).unwrap()
 }
 
 fn attach_request(client_id: &str, clean_start: bool, expiry_s: u32, now_ms: i64) -> Attach<'_> {

@@ -11,13 +11,11 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use crate::memory::check_undurable;
 use crate::{KvError, Progress, ProgressWatcher, Space, WriteBatch};
 
-/// Bytes of a space in memory before the engine writes them to a file.
-const MEMTABLE_BYTES: u64 = 8 << 20;
-
 /// What the store and its committer share.
 pub(super) struct Core {
     pub(super) database: Database,
     pub(super) directory: PathBuf,
+    pub(super) memtable_bytes: u64,
     /// The spaces that were ever written.
     pub(super) spaces: RwLock<BTreeMap<Space, Keyspace>>,
     /// Orders the commits.
@@ -62,7 +60,7 @@ impl Core {
         if let Some(keyspace) = self.spaces.read().get(&space) {
             return Ok(keyspace.clone());
         }
-        let keyspace = open_keyspace(&self.database, space.name(), &self.directory)?;
+        let keyspace = open_keyspace(&self.database, space.name(), self.memtable_bytes, &self.directory)?;
         self.spaces.write().insert(space, keyspace.clone());
         Ok(keyspace)
     }
@@ -90,9 +88,14 @@ impl Core {
     }
 }
 
-pub(super) fn open_keyspace(database: &Database, name: &str, directory: &Path) -> Result<Keyspace, KvError> {
+pub(super) fn open_keyspace(
+    database: &Database,
+    name: &str,
+    memtable_bytes: u64,
+    directory: &Path,
+) -> Result<Keyspace, KvError> {
     let options =
-        || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES).manual_journal_persist(true);
+        || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes).manual_journal_persist(true);
     database.keyspace(name, options).map_err(|error| failure(directory, "open a space of", error))
 }
 

@@ -36,11 +36,13 @@ const JOURNAL_BYTES: u64 = 128 << 20;
 pub struct EngineOptions {
     /// Bytes of the cache of blocks.
     pub cache_bytes: u64,
+    /// Bytes of a space in memory before the engine writes them to a file.
+    pub memtable_bytes: u64,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { cache_bytes: 32 << 20 }
+        Self { cache_bytes: 32 << 20, memtable_bytes: 8 << 20 }
     }
 }
 
@@ -71,13 +73,14 @@ impl EngineStore {
             .map_err(|error| failure(directory, "open", error))?;
         let mut spaces = BTreeMap::new();
         for name in database.list_keyspace_names() {
-            let keyspace = open_keyspace(&database, &name, directory)?;
+            let keyspace = open_keyspace(&database, &name, options.memtable_bytes, directory)?;
             spaces.insert(Space::named(&name)?, keyspace);
         }
         let journal = JournalFiles::new(directory);
         let core = Arc::new(Core {
             database,
             directory: directory.to_owned(),
+            memtable_bytes: options.memtable_bytes,
             spaces: RwLock::new(spaces),
             order: Mutex::new(()),
             state: Mutex::default(),

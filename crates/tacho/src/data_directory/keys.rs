@@ -10,21 +10,28 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use hub::maintenance::KEYS_DUMP;
 use kv::{EngineOptions, EngineStore, KeyValueStore as _, dump};
+use model::limits::Portion;
 use tempfile::TempDir;
 
 use super::layout::keys_directory;
 
 /// The engine that is made from a dump.
 const UNFINISHED: &str = "keys.unfinished";
+/// Least bytes of the engine's cache, and of a space in memory, on a small machine.
+const MEMORY_BYTES_MIN: usize = 1 << 20;
 /// A dump that was read as a whole.
 const READ_DUMP: &str = "keys.dump.read";
 
 /// Opens the key-value engine of a directory whose lock this process holds already. A directory of an earlier version has none
 /// and gets an empty one.
-pub(crate) fn open_keys(data: &Path) -> anyhow::Result<EngineStore> {
+pub(crate) fn open_keys(data: &Path, memory: Portion) -> anyhow::Result<EngineStore> {
     let directory = keys_directory(data);
     import_dump(data, &directory)?;
-    open(&directory)
+    let all = EngineOptions::default();
+    let portion = |bytes: u64| memory.of(bytes as usize).max(MEMORY_BYTES_MIN) as u64;
+    let options =
+        EngineOptions { cache_bytes: portion(all.cache_bytes), memtable_bytes: portion(all.memtable_bytes) };
+    open_with(&directory, &options)
 }
 
 /// The key-value engine of a stopped installation, in a copy: opening an engine changes its files.
@@ -69,7 +76,11 @@ fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn open(directory: &Path) -> anyhow::Result<EngineStore> {
-    EngineStore::open(directory, &EngineOptions::default())
+    open_with(directory, &EngineOptions::default())
+}
+
+fn open_with(directory: &Path, options: &EngineOptions) -> anyhow::Result<EngineStore> {
+    EngineStore::open(directory, options)
         .with_context(|| format!("cannot open the key-value engine in {}", directory.display()))
 }
 
@@ -130,7 +141,7 @@ mod tests {
         fs::create_dir(data.join(UNFINISHED)).unwrap();
         fs::write(data.join(UNFINISHED).join("rubbish"), "x").unwrap();
         fs::write(data.join(KEYS_DUMP), &bytes).unwrap();
-        let engine = open_keys(data).unwrap();
+        let engine = open_keys(data, Portion::ALL).unwrap();
         assert_eq!(engine.get(SPACE, b"k").unwrap().unwrap(), "v");
         drop(engine);
         let names: Vec<_> = fs::read_dir(data).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -138,11 +149,11 @@ mod tests {
         // The process ended after the dump was read.
         fs::rename(data.join("keys"), data.join(UNFINISHED)).unwrap();
         fs::write(data.join(READ_DUMP), &bytes).unwrap();
-        let engine = open_keys(data).unwrap();
+        let engine = open_keys(data, Portion::ALL).unwrap();
         assert_eq!(engine.get(SPACE, b"k").unwrap().unwrap(), "v");
         drop(engine);
         fs::write(data.join(KEYS_DUMP), &bytes).unwrap();
-        let refused = open_keys(data).unwrap_err().to_string();
+        let refused = open_keys(data, Portion::ALL).unwrap_err().to_string();
         assert!(refused.contains("remove one of them"), "{refused}");
     }
 }

@@ -68,7 +68,7 @@ impl Server {
         // The store comes first: its lock fails if another server has the directory.
         let store = open_store_with(config, &metrics)?;
         let registry = open_registry(&config.data, audience)?;
-        let kv = Arc::new(open_keys(&config.data)?);
+        let kv = Arc::new(open_keys(&config.data, config.memory.doors)?);
         let hub = Hub::start_on(config.memory.doors, store, kv, registry, config.ingest.clone(), metrics)
             .context("cannot open the broker")?;
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;

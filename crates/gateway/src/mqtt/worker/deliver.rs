@@ -89,13 +89,10 @@ impl Worker {
     fn deliver(&mut self, key: ConnectionKey, now_ms: i64) -> Result<Delivered, SessionEnd> {
         let Some(connection) = find(&mut self.connections, key) else { return Ok(Delivered::All) };
         let Session::Connected(connected) = &connection.session else { return Ok(Delivered::All) };
-        let more = match connected.take_from_outbox(&self.state.hub) {
-            Ok(more) => more,
-            Err(error) => {
-                tracing::warn!(%error, device = %connected.device.name, "messages for a device were not queued");
-                false
-            }
-        };
+        // The device has lost what was taken. It reads its attributes again after the next connect, and calls end with their timeout.
+        let more = connected
+            .take_from_outbox(&self.state.hub)
+            .map_err(|error| SessionEnd::refused(ReasonCode::SERVER_BUSY, "broker", error.to_string()))?;
         let Some(attached) = connected.attached.get() else { return Ok(Delivered::All) };
         let (peer, out) = (connected.peer, &mut connection.out);
         let delivered =

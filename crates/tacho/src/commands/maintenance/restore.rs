@@ -9,6 +9,7 @@ use clap::Args;
 use hub::maintenance::{KEYS_DUMP, SMALL_FILES};
 use hub::registry::problems_of;
 use indicatif::{HumanBytes, HumanCount};
+use model::limits::Portion;
 use serde_json::json;
 use store::backup::Digest;
 use store_local::RealDisk;
@@ -119,6 +120,6 @@ fn finish(restored: Restored<'_>, data: &Path) -> anyhow::Result<RestoreReport> 
     if let Some(problem) = problems_of(&registry)?.first() {
         bail!("{}: {problem}", registry.display());
     }
-    drop(open_keys(data)?);
+    drop(open_keys(data, Portion::ALL)?);
     Ok(restored.finish()?)
 }
