@@ -78,12 +78,25 @@ impl Worker {
             }
         }
         self.deliveries = again;
+        self.await_undurable();
         for (device, call) in self.acknowledged.take_calls() {
             if let Some(device) = self.state.hub.registry().device_by_id(device) {
                 self.state.hub.call_delivery(&device, call, Delivery::Delivered);
             }
         }
         self.state.hub.broker().commit(&mut self.acknowledged);
+    }
+
+    /// Lets progress of the key-value engine wake the worker for connections whose next message is not durable.
+    fn await_undurable(&mut self) {
+        if self.undurable.is_empty() {
+            return;
+        }
+        self.parts.handle.await_progress(true);
+        // Progress from before this call wakes nobody.
+        if self.state.hub.broker().progress().durable != self.kv_durable {
+            self.deliveries.append(&mut self.undurable);
+        }
     }
 
     fn deliver(&mut self, key: ConnectionKey, now_ms: i64) -> Result<Delivered, SessionEnd> {
