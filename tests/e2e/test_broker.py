@@ -284,3 +284,19 @@ def test_a_subscriber_that_never_acknowledges_does_not_stop_others(broker):
             sender.client.publish("s", f"{n}", 1)
         assert fast.payloads(3_000) == [str(n) for n in range(3_000)]
     slow.vanish()
+
+
+def test_what_a_full_queue_does_not_take_becomes_a_dead_letter_of_the_receiver(broker):
+    receiver = broker.device()
+    with Client(broker, receiver.token, client_id="full", expiry_s=600, clean=False) as client:
+        client.subscribe("big", 1)
+    payload = "x" * 900_000
+    with Client(broker, broker.device().token) as sender:
+        for _ in range(80):
+            assert sender.publish("big", payload) == 0
+    rows = broker.api.post("/api/sql", {"query": f"SELECT count(*), max(reason) FROM dead_letter WHERE device = '{receiver.name}'"})["rows"]
+    # 64 MiB of the queue; each message counts with its topic and its place in memory.
+    assert 80 - 75 <= rows[0][0] <= 80 - 73, rows
+    assert "QUEUE_BYTES_MAX is 67108864" in rows[0][1]
+    with Client(broker, receiver.token, client_id="full", expiry_s=600, clean=False) as client:
+        assert client.payloads(80 - rows[0][0]) == [payload] * (80 - rows[0][0])

@@ -27,7 +27,7 @@ impl CheckReport {
     }
 }
 
-/// Progress is told after this number of records.
+/// The check reports its progress after this number of records.
 const RECORDS_PER_STEP: u64 = 1024;
 
 pub(crate) fn check(

@@ -79,13 +79,7 @@ impl Listing {
                 return Err(ApiError::argument(message));
             }
         };
-        let descending = match params.text("sortOrder") {
-            None | Some("ASC") => false,
-            Some("DESC") => true,
-            Some(other) => {
-                return Err(ApiError::argument(format!("sortOrder is {other:?}; it must be ASC or DESC")));
-            }
-        };
+        let descending = params.descending()?;
         let filter = params.text("textSearch").map(str::to_owned);
         Ok(Self { page: params.number("page")?.unwrap_or(0), page_size, filter, sort_by, descending })
     }

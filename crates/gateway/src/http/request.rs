@@ -60,6 +60,15 @@ impl Params {
         self.text(name).map(parse).transpose()
     }
 
+    /// Whether `sortOrder` asks for the last first; absent is ascending.
+    pub(crate) fn descending(&self) -> Result<bool, ApiError> {
+        match self.text("sortOrder") {
+            None | Some("ASC") => Ok(false),
+            Some("DESC") => Ok(true),
+            Some(other) => Err(ApiError::argument(format!("sortOrder is {other:?}; it must be ASC or DESC"))),
+        }
+    }
+
     /// `true` or `false`; absent is false.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.text(name) {

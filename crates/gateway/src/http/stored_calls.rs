@@ -81,13 +81,7 @@ fn parse(params: &Params) -> Result<StoredCallsRequest, ApiError> {
             return Err(ApiError::argument(message));
         }
     };
-    let descending = match params.text("sortOrder") {
-        None | Some("ASC") => false,
-        Some("DESC") => true,
-        Some(other) => {
-            return Err(ApiError::argument(format!("sortOrder is {other:?}; it must be ASC or DESC")));
-        }
-    };
+    let descending = params.descending()?;
     if params.text("textSearch").is_some() {
         return Err(ApiError::argument("the text of calls is not searched; leave textSearch out"));
     }

@@ -37,6 +37,8 @@ pub(crate) const SPARE_CONNECTIONS_RATIO: usize = 16;
 pub(crate) const UNSENT_BYTES_MAX: usize = 32 * 1024;
 /// Reads of [`READ_BYTES_PER_PASS`] that the worker discards when it closes a connection.
 pub(crate) const CLOSE_READS_MAX: usize = 16;
+/// Messages that the worker takes from the outbox of a device at once.
+pub(crate) const OUTBOX_TAKE_MAX: usize = 64;
 /// Seconds between two looks for sessions of the broker that have expired.
 pub(crate) const SWEEP_INTERVAL_S: u32 = 10;
 /// Seconds after which the worker closes a peer that takes none of its acks.

@@ -26,6 +26,7 @@ use super::record::{
 };
 use super::retained::{BrokerReadError, RETAINED, RetainedSizes};
 use super::session::{Session, SessionKey, State};
+use super::session_map::SessionMap;
 use super::shared::{CONTENTS, SharedContents};
 use super::subscription::SubscriptionOptions;
 
@@ -44,7 +45,7 @@ pub struct Broker {
     pub(super) memory_bytes_max: usize,
     pub(super) indexes: RwLock<HashMap<Uuid, Arc<RwLock<SubscriptionIndex>>>>,
     /// Sessions that outlive their connections.
-    pub(super) sessions: Mutex<HashMap<SessionKey, Arc<Session>>>,
+    pub(super) sessions: Mutex<SessionMap>,
     pub(super) next_session: AtomicU64,
     pub(super) next_connection: AtomicU64,
     pub(super) shared: SharedContents,
@@ -173,7 +174,8 @@ impl Broker {
         }
         let next = by_id.keys().max().map_or(1, |last| last + 1);
         self.next_session.store(next, std::sync::atomic::Ordering::Relaxed);
-        *self.sessions.lock() = by_id.into_values().map(|session| (session.key.clone(), session)).collect();
+        let mut sessions = self.sessions.lock();
+        by_id.into_values().for_each(|session| sessions.insert(session));
         Ok(())
     }
 

@@ -230,6 +230,7 @@ impl Broker {
         let before = cursor.clone();
         let step = cursor.step(&*self.kv, session.tenant, &self.memory, now_ms);
         let added = step.map_err(BrokerError::from).and_then(|step| {
+            // What finds no room stays retained, and is counted.
             self.enqueue(session, step.deliveries)?;
             Ok(step.is_finished)
         });

@@ -32,6 +32,9 @@ pub const RETAINED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub const RETAINED_STEP_TOPICS: usize = 256;
 /// Bytes of retained messages that one step reads.
 pub const RETAINED_STEP_BYTES: usize = 256 * 1024;
+/// Sessions of one device that outlive their connections: a device cannot take the room of the others with ever new client
+/// identifiers.
+pub const SESSIONS_PER_DEVICE_MAX: usize = 1_024;
 /// Longest time that a session outlives its connection, in seconds: a week.
 pub const SESSION_EXPIRY_MAX_S: u32 = 7 * 24 * 3_600;
 /// Retained messages of a deleted tenant that one sweep deletes.

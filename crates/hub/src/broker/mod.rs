@@ -18,6 +18,7 @@ mod queue;
 mod record;
 mod retained;
 mod session;
+mod session_map;
 mod sessions;
 mod shared;
 mod subscribing;

@@ -84,12 +84,12 @@ impl Broker {
         Ok(())
     }
 
-    /// Adds messages to the queue of one session: retained ones, which stay retained if a limit refuses them here.
+    /// Adds messages to the queue of one session. Returns whether all found room.
     pub(super) fn enqueue(
         &self,
         session: &Arc<Session>,
         deliveries: Vec<Delivery>,
-    ) -> Result<(), BrokerError> {
+    ) -> Result<bool, BrokerError> {
         let mut order = self.order.lock();
         let mut draft = Draft::default();
         for delivery in deliveries {
@@ -97,19 +97,17 @@ impl Broker {
             self.reserve(Arc::clone(session), delivery, &mut draft);
             self.write_queues(&message, first, &mut draft);
         }
-        self.apply(draft, &mut order, &mut Published::default())
+        let mut published = Published::default();
+        self.apply(draft, &mut order, &mut published)?;
+        Ok(published.dropped.is_empty())
     }
 
-    /// Sends messages to one client, whatever it has subscribed to. A full queue refuses them and counts them.
-    pub fn send(&self, session: &Arc<Session>, messages: &[ToClient<'_>]) -> Result<(), BrokerError> {
-        let delivery = |message: &ToClient<'_>| Delivery {
-            message: self.message(message.content),
-            qos: message.qos,
-            retain: false,
-            identifiers: Vec::new(),
-            call: message.call,
-        };
-        self.enqueue(session, messages.iter().map(delivery).collect())
+    /// Sends a message to one client, whatever it has subscribed to. Returns whether its queue has room; a full one is counted.
+    pub fn send(&self, session: &Arc<Session>, message: ToClient<'_>) -> Result<bool, BrokerError> {
+        let ToClient { content, qos, call } = message;
+        let message = self.message(content);
+        let delivery = Delivery { message, qos, retain: false, identifiers: Vec::new(), call };
+        self.enqueue(session, vec![delivery])
     }
 
     fn plan(

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::core::{Broker, QUEUES, SESSIONS, SUBSCRIPTIONS};
 use super::error::BrokerError;
-use super::limits;
 use super::record::{SessionRecord, number_key};
 use super::session::{Connection, Session, SessionKey, State};
 use crate::wake::Wake;
@@ -63,13 +62,9 @@ impl Broker {
         if client.expiry_s == 0 {
             return Ok((None, false));
         }
-        let (max, actual) = (limits::SESSIONS_MAX, sessions.len() + 1);
-        if actual > max {
-            let what = "too many sessions that outlive their connections";
-            return Err(BrokerError::Limit { what, limit: "SESSIONS_MAX", max, actual });
-        }
-        let (session, attached) = self.make(client, key.clone(), true);
-        sessions.insert(key, session);
+        sessions.check_room(client.device)?;
+        let (session, attached) = self.make(client, key, true);
+        sessions.insert(session);
         Ok((Some(attached), false))
     }
 
@@ -149,8 +144,9 @@ impl Broker {
         device_exists: &dyn Fn(Uuid) -> bool,
         tenant_exists: &dyn Fn(Uuid) -> bool,
     ) {
-        let absent: Vec<Arc<Session>> = self.sessions.lock().values().cloned().collect();
-        for session in absent {
+        // The lock is free again before the loop: ending a session takes it.
+        let all = self.sessions.lock().all();
+        for session in all {
             let is_over = {
                 let state = session.state.lock();
                 state.is_expired(now_ms) || state.connection.is_none() && !device_exists(session.key.device)

@@ -311,3 +311,18 @@ fn a_busy_engine_changes_nothing() {
     assert!(publications.is_empty());
     assert_eq!(texts(&take(&broker, &attached)), ["1"]);
 }
+
+#[test]
+fn a_device_has_a_limited_number_of_sessions_and_gets_room_back() {
+    let kv = Arc::new(MemoryStore::new());
+    let broker = open(&kv);
+    let names: Vec<String> = (0..=limits::SESSIONS_PER_DEVICE_MAX).map(|n| n.to_string()).collect();
+    let (last, others) = names.split_last().unwrap();
+    let attached: Vec<_> = others.iter().map(|name| durable(&broker, name).0).collect();
+    let refused = broker.attach(&attach_request(last, false, HOUR_S, 0)).unwrap_err().to_string();
+    assert!(refused.contains("SESSIONS_PER_DEVICE_MAX is 1024"), "{refused}");
+    let other_device = Attach { device: Uuid::from_u128(9), ..attach_request(last, false, HOUR_S, 0) };
+    assert!(broker.attach(&other_device).is_ok());
+    broker.detach(&attached[0], 0, 0);
+    assert!(broker.attach(&attach_request(last, false, HOUR_S, 0)).is_ok());
+}

@@ -7,7 +7,7 @@ pub(super) fn levels(topic: &str) -> std::str::Split<'_, char> {
     topic.split('/')
 }
 
-/// Whether a topic has so many levels that the server refuses it.
+/// Whether a topic has more than [`TOPIC_LEVELS_MAX`] levels. The server refuses such a topic.
 pub fn is_too_deep(topic: &str) -> bool {
     levels(topic).nth(TOPIC_LEVELS_MAX).is_some()
 }

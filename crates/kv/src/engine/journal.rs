@@ -1,7 +1,7 @@
 //! The journal files of the engine, to sync them without the engine's lock.
 //!
-//! The engine's own sync holds the lock that commits need. So the committer opens the files itself: a sync acts on the file,
-//! whoever has written it. When the engine begins a new file, it has synced the one before and the directory.
+//! The engine's own sync holds the lock that commits need. So the committer opens the files itself: `fdatasync` writes all data of
+//! a file, also what another descriptor wrote. Before the engine begins a new file, it syncs the old file and the directory.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! A process that writes is killed at random moments. What it was told to be durable is there, and batches are whole.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -13,11 +13,10 @@ const DIRECTORY: &str = "TACHO_TEST_KV_DIRECTORY";
 const ROUNDS: u64 = 6;
 
 /// The child: commits batches of two spaces for ever, and prints each sequence that is durable.
-#[test]
-fn child_that_is_killed() {
-    let Ok(directory) = std::env::var(DIRECTORY) else { return };
-    let store = EngineStore::open(Path::new(&directory), &EngineOptions::default()).unwrap();
+fn write_until_killed(directory: &Path) -> ! {
+    let store = EngineStore::open(directory, &EngineOptions::default()).unwrap();
     let begin = count(&store, A);
+    let mut out = io::stdout();
     for number in begin.. {
         let mut batch = WriteBatch::new();
         batch.put(A, number.to_be_bytes().to_vec(), vec![7; 300]).put(B, number.to_be_bytes().to_vec(), "b");
@@ -25,8 +24,9 @@ fn child_that_is_killed() {
         while store.progress().durable < sequence {
             std::thread::yield_now();
         }
-        println!("durable {number}");
+        writeln!(out, "durable {number}").unwrap();
     }
+    unreachable!("the numbers do not end before the process")
 }
 
 fn count(store: &dyn KeyValueStore, space: Space) -> u64 {
@@ -35,11 +35,19 @@ fn count(store: &dyn KeyValueStore, space: Space) -> u64 {
 
 #[test]
 fn what_was_durable_survives_sigkill_and_batches_are_whole() {
+    // The test starts itself as the child.
+    if let Ok(directory) = std::env::var(DIRECTORY) {
+        write_until_killed(Path::new(&directory));
+    }
     let directory = tempfile::tempdir().unwrap();
     let mut seen = 0;
     for round in 0..ROUNDS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["crash::child_that_is_killed", "--exact", "--nocapture"])
+            .args([
+                "crash::what_was_durable_survives_sigkill_and_batches_are_whole",
+                "--exact",
+                "--nocapture",
+            ])
             .env(DIRECTORY, directory.path())
             .stdout(Stdio::piped())
             .spawn()

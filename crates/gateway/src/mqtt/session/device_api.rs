@@ -10,6 +10,7 @@ use super::super::acks::Refusal;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
+use super::topics::TELEMETRY_TOPIC;
 use super::unfit::Unfit;
 use crate::attribute_pairs::pairs;
 
@@ -20,19 +21,22 @@ enum Message {
 }
 
 impl Connected {
-    /// Handles a message of the device API other than telemetry. `None` if the topic is none of it, else the refusal if there is
-    /// one.
+    /// Handles a message of the device API other than telemetry. Returns the refusal if there is one, also for a topic that the
+    /// device may not publish to.
     pub(super) fn on_device_message(
         &mut self,
         topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Option<Unfit>>, PacketError> {
+    ) -> Result<Option<Unfit>, PacketError> {
         let message = AttributeTopic::parse(topic).map(Message::Attributes);
         let Some(message) = message.or_else(|| rpc::Topic::parse(topic).map(Message::Rpc)) else {
-            return Ok(None);
+            let text = format!(
+                "the device may not publish to this topic; it may to {TELEMETRY_TOPIC} and to those of mqtt.publish_topics"
+            );
+            return Ok(Some(invalid_topic(&text)));
         };
-        let handled = match message {
+        match message {
             Message::Attributes(AttributeTopic::Attributes(_)) => self.set_attributes(payload, context),
             Message::Attributes(AttributeTopic::Request { names, id }) => {
                 let topic = AttributeTopic::Response { names, id }.to_string();
@@ -48,8 +52,7 @@ impl Connected {
                 let answer = rpc::Topic { kind: Kind::Response, ..topic }.to_string();
                 self.call_server(&answer, payload, context)
             }
-        };
-        handled.map(Some)
+        }
     }
 
     fn set_attributes(

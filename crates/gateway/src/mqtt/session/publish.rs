@@ -17,7 +17,7 @@ use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
 use super::outgoing::forwarded;
 use super::subscribing::quality;
-use super::topics::{TELEMETRY_TOPIC, is_telemetry};
+use super::topics::is_telemetry;
 use super::unfit::Unfit;
 use crate::refusals;
 
@@ -195,13 +195,13 @@ impl Connected {
         context: &mut Context<'_>,
     ) -> Result<Option<Refusal>, PacketError> {
         let Incoming { topic, payload, .. } = incoming;
-        if !is_telemetry(topic) && self.may_publish(topic, context) && !is_too_deep(topic) {
+        let unfit = if is_telemetry(topic) {
+            self.decode_telemetry(payload, context)?
+        } else if self.may_publish(topic, context) && !is_too_deep(topic) {
             self.add_publication(incoming, context);
-            return Ok(None);
-        }
-        let unfit = match self.on_device_message(topic, payload, context)? {
-            Some(unfit) => unfit,
-            None => self.decode_message(topic, payload, context)?,
+            None
+        } else {
+            self.on_device_message(topic, payload, context)?
         };
         let Some(Unfit { refusal, label }) = unfit else {
             return Ok(None);
@@ -228,19 +228,11 @@ impl Connected {
         });
     }
 
-    fn decode_message(
+    fn decode_telemetry(
         &mut self,
-        topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        if !is_telemetry(topic) {
-            let text = format!(
-                "the device may not publish to this topic; it may to {TELEMETRY_TOPIC} and to those of mqtt.publish_topics"
-            );
-            let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text };
-            return Ok(Some(Unfit { refusal, label: "topic" }));
-        }
         let series = match self.series(context) {
             Ok(series) => series,
             Err(error) if error.blame() == Blame::Caller => {

@@ -11,6 +11,7 @@ use wire::mqtt::{
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
+use super::topics::is_of_device_api;
 
 /// The answer to one filter.
 struct Answer {
@@ -80,10 +81,13 @@ impl Connected {
             };
             return Answer { code, why: None };
         }
-        let why = format!(
-            "the device {:?} may not subscribe to {:?}; mqtt.subscribe_topics lists what it may",
-            self.device.name, filter.topic
-        );
+        let why = match is_of_device_api(filter.topic) {
+            true => format!("the server sends nothing under {:?}", filter.topic),
+            false => format!(
+                "the device {:?} may not subscribe to {:?}; mqtt.subscribe_topics lists what it may",
+                self.device.name, filter.topic
+            ),
+        };
         Answer { code: ReasonCode::NOT_AUTHORIZED, why: Some(why) }
     }
 

@@ -10,14 +10,12 @@ use hub::rpc::Delivery;
 use wire::thingsboard::attributes::{Topic as AttributeTopic, push_of_changed, push_of_deleted};
 use wire::thingsboard::rpc::{self, Kind};
 
+use super::super::limits;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
 use super::subscribing::broker_error;
 use crate::attribute_pairs::pairs;
-
-/// Messages that the worker takes from an outbox at once.
-const TAKE_MAX: usize = 64;
 
 impl Connected {
     /// Sends a message to this client only, with the QoS of the subscription that selects its topic.
@@ -31,7 +29,7 @@ impl Connected {
         let qos = context.hub.broker().subscribed_quality(&attached.session, topic);
         let content = Content { topic, payload, properties: &[], expires_at_ms: None };
         let message = ToClient { content, qos: qos.unwrap_or(Quality::AtMostOnce), call: None };
-        context.hub.broker().send(&attached.session, &[message]).map_err(broker_error)?;
+        context.hub.broker().send(&attached.session, message).map_err(broker_error)?;
         *context.deliver = true;
         Ok(())
     }
@@ -67,7 +65,7 @@ impl Connected {
         attached: &Attached,
         hub: &Hub,
     ) -> Result<bool, BrokerError> {
-        let taken = outbox.take(TAKE_MAX);
+        let taken = outbox.take(limits::OUTBOX_TAKE_MAX);
         let filters = hub.broker().filters(&attached.session, "v");
         for message in &taken {
             for filter in &filters {
@@ -80,8 +78,9 @@ impl Connected {
                 };
                 let content =
                     Content { topic: &topic, payload: &payload, properties: &[], expires_at_ms: None };
-                hub.broker().send(&attached.session, &[ToClient { content, qos, call }])?;
-                if let Some(id) = call {
+                let is_queued = hub.broker().send(&attached.session, ToClient { content, qos, call })?;
+                // A stored call that found no room stays queued, and is sent again after the next connect.
+                if let Some(id) = call.filter(|_| is_queued) {
                     let delivery = match qos {
                         Quality::AtMostOnce => Delivery::Delivered,
                         _ => Delivery::Sent,
@@ -91,7 +90,7 @@ impl Connected {
                 break;
             }
         }
-        Ok(taken.len() == TAKE_MAX)
+        Ok(taken.len() == limits::OUTBOX_TAKE_MAX)
     }
 }
 

@@ -30,8 +30,7 @@ impl Worker {
     /// Appends the batches of this pass. Keeps a batch for which the store has no room.
     pub(super) fn append_batches(&mut self) {
         self.stalled = std::mem::take(&mut self.store_busy);
-        self.publish_messages();
-        if self.stalled && !self.publications.is_empty() {
+        if !self.publish_messages() {
             // The acks of these messages are in the batches.
             return;
         }

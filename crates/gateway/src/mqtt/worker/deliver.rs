@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hub::broker::{BrokerError, Delivered, Dropped, Published};
 use hub::clock::system_now;
 use hub::rpc::Delivery;
-use hub::{DeadLetter, Door, Durability};
+use hub::{Blame, DeadLetter, Door, Durability};
 
 use super::super::acks::ConnectionKey;
 use super::super::limits;
@@ -16,19 +16,48 @@ use crate::refusals;
 use wire::mqtt::ReasonCode;
 
 impl Worker {
-    /// Publishes the messages of this pass. Keeps those for which the key-value engine has no room.
-    pub(super) fn publish_messages(&mut self) {
-        if self.publications.is_empty() {
-            return;
+    /// Publishes the messages of this pass. Keeps those for which the key-value engine or the store has no room, and their acks.
+    /// Returns whether none is left.
+    pub(super) fn publish_messages(&mut self) -> bool {
+        if !self.publications.is_empty() {
+            let mut published = Published::default();
+            let result = self.state.hub.broker().publish(&mut self.publications, &mut published);
+            self.kv_sequence = published.sequence.unwrap_or(self.kv_sequence);
+            self.dropped.extend(published.dropped);
+            match result {
+                Ok(()) => {}
+                Err(error) if error.is_busy() => self.stalled = true,
+                Err(error) => self.refuse_publications(&error),
+            }
         }
-        let mut published = Published::default();
-        let result = self.state.hub.broker().publish(&mut self.publications, &mut published);
-        self.kv_sequence = published.sequence.unwrap_or(self.kv_sequence);
-        published.dropped.iter().for_each(|dropped| self.keep_dropped(dropped));
-        match result {
-            Ok(()) => {}
-            Err(error) if error.is_busy() => self.stalled = true,
-            Err(error) => self.refuse_publications(&error),
+        self.store_dropped();
+        self.publications.is_empty() && self.dropped.is_empty() && self.letters.is_empty()
+    }
+
+    /// Stores messages that receivers did not get as dead letters. The acks of their publishers come later in the store, so they
+    /// wait for them.
+    fn store_dropped(&mut self) {
+        loop {
+            while !self.letters.is_full()
+                && let Some(dropped) = self.dropped.pop_front()
+            {
+                self.add_letter(dropped);
+            }
+            if self.letters.is_empty() {
+                return;
+            }
+            match self.state.hub.ingest(&self.letters, Durability::Fsync) {
+                Ok(_) => self.letters.clear(),
+                Err(error) if error.blame() == Blame::Busy => {
+                    self.stalled = true;
+                    return;
+                }
+                Err(error) => {
+                    let messages = self.letters.len();
+                    tracing::error!(%error, messages, "messages that did not fit into queues are lost");
+                    self.letters.clear();
+                }
+            }
         }
     }
 
@@ -41,8 +70,8 @@ impl Worker {
         }
     }
 
-    /// Stores a message that a receiver did not get as a dead letter of the receiver.
-    fn keep_dropped(&mut self, dropped: &Dropped) {
+    /// Adds a message that a receiver did not get to the dead letters of the receiver.
+    fn add_letter(&mut self, dropped: Dropped) {
         let Dropped { device, message, reason } = dropped;
         let hub = &self.state.hub;
         let Some(device) = device.and_then(|device| hub.registry().device_by_id(device)) else {
@@ -50,13 +79,12 @@ impl Worker {
             tracing::warn!(reason, "a message was not retained");
             return;
         };
-        let batch = &mut self.batches[device.profile.durability as usize].batch;
-        let letter =
-            DeadLetter { door: Door::Mqtt.name(), topic: &message.topic, reason, payload: &message.payload };
-        if let Err(error) = hub.add_dead_letter(&device, letter, batch) {
+        let (topic, payload) = (&*message.topic, &*message.payload);
+        let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &reason, payload };
+        if let Err(error) = hub.add_dead_letter(&device, letter, &mut self.letters) {
             tracing::error!(%error, device = %device.name, "a message that did not fit into a queue is lost");
         }
-        refusals::message(hub, Door::Mqtt, None::<SocketAddr>, &device, "queue_full", reason);
+        refusals::message(hub, Door::Mqtt, None::<SocketAddr>, &device, "queue_full", &reason);
     }
 
     /// Passes waiting messages to connections, as far as the clients take them.

@@ -5,8 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hub::broker::{Acknowledged, Publication};
+use hub::broker::{Acknowledged, Dropped, Publication};
 use mio::{Events, Token};
+use model::Batch;
 use slab::Slab;
 use wire::mqtt::ReasonCode;
 
@@ -45,6 +46,10 @@ pub(in crate::mqtt) struct Worker {
     pub(super) queues: AckQueues,
     /// Messages of this pass for subscribers.
     pub(super) publications: Vec<Publication>,
+    /// Messages that receivers did not get, and that are not in `letters` yet.
+    pub(super) dropped: VecDeque<Dropped>,
+    /// Dead letters of such messages.
+    pub(super) letters: Batch,
     /// Deletions of messages that clients have acknowledged.
     pub(super) acknowledged: Acknowledged,
     /// Answers that wait for the key-value engine.
@@ -90,6 +95,8 @@ impl Worker {
             batches: Default::default(),
             queues: AckQueues::default(),
             publications: Vec::new(),
+            dropped: VecDeque::new(),
+            letters: Batch::new(),
             acknowledged: Acknowledged::default(),
             deferred: DeferredQueue::new(),
             deliveries: Vec::new(),
