@@ -69,14 +69,19 @@ class Client:
     def vanish(self):
         """Loses the connection without DISCONNECT."""
         self.client._sock_close()
+        self._end()
+
+    def _end(self):
         self.client.loop_stop()
+        # paho closes its pair of sockets when it is collected, which may come after the sockets were.
+        self.client._reset_sockets()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.client.disconnect()
-        self.client.loop_stop()
+        self._end()
 
 
 @pytest.fixture
