@@ -7,6 +7,7 @@ use super::FailureRule;
 use crate::limits::HANDSHAKE_TIMEOUT_S;
 use crate::recorder::Window;
 use crate::schedule::Arrivals;
+use crate::tls::TlsClient;
 
 /// What the connections of one group do during a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -156,6 +157,8 @@ impl Default for Connect {
 pub struct Plan {
     /// The address to connect to.
     pub target: SocketAddr,
+    /// TLS of every connection; `None` without TLS. Its handshake is a part of opening a connection.
+    pub tls: Option<TlsClient>,
     /// The local addresses to connect from, in turn; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
     /// The number of connections of each group. Connection numbers run through all groups, in order.
@@ -190,6 +193,12 @@ impl Plan {
             .iter()
             .filter_map(|segment| segment.loads.get(group))
             .any(|load| !load.waits_for_answers())
+    }
+
+    /// The same plan with TLS on every connection, if the target has it.
+    #[must_use]
+    pub(crate) fn over(self, tls: Option<TlsClient>) -> Self {
+        Self { tls, ..self }
     }
 
     /// The number of connections of all groups, including those of other processes.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::{Body, HttpAnswer, HttpClient, HttpError, HttpLimits, HttpRequest};
 use crate::limits::{HTTP_QUOTE_CHARS, HTTP_STREAM_BEGIN_TIMEOUT};
+use crate::tls::TlsConfig;
 
 const LOGIN_PATH: &str = "/api/auth/login";
 const UNAUTHORIZED: u16 = 401;
@@ -78,6 +79,12 @@ impl RestClient {
     /// A client of the server at `base`, such as `http://127.0.0.1:8080`. It sends nothing yet.
     pub fn new(base: &str, limits: HttpLimits) -> Self {
         Self { http: HttpClient::new(base.trim_end_matches('/'), limits), login: Arc::default() }
+    }
+
+    /// The same client with TLS, for an address that begins with `https`.
+    pub fn with_tls(mut self, config: Option<TlsConfig>) -> Self {
+        self.http = self.http.with_tls(config);
+        self
     }
 
     /// The server's address.

@@ -1,22 +1,27 @@
 //! A request outside of the load: it asks for the server's product name.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use wire::http1::{self, write};
 
 use crate::error::{Error, Result};
+use crate::tls::{Stream, TlsClient};
 
 /// The longest wait for the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends HEAD for `path` by HTTP/1.1 and returns the server's product name, if it gives one. A server without HTTP/1.1
 /// has no name.
-pub fn server(address: SocketAddr, host: &str, path: &str) -> Result<Option<String>> {
+pub fn server(
+    address: SocketAddr,
+    tls: Option<&TlsClient>,
+    host: &str,
+    path: &str,
+) -> Result<Option<String>> {
     let cannot = |what: &str| Error::io(format!("{what} the server at {address}"));
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(cannot("connecting to"))?;
-    stream.set_read_timeout(Some(TIMEOUT)).map_err(cannot("asking"))?;
+    let mut stream = Stream::connect(address, tls, TIMEOUT).map_err(cannot("connecting to"))?;
     let mut request = Vec::new();
     write::start(&mut request, "HEAD", path);
     write::header(&mut request, "Host", host);
