@@ -24,6 +24,7 @@ pub struct HttpLimits {
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     agent: ureq::Agent,
+    tls: Option<TlsConfig>,
     /// The beginning of every URL, such as `http://host:port`.
     base: String,
     limits: HttpLimits,
@@ -103,13 +104,19 @@ impl<'a> HttpRequest<'a> {
 impl HttpClient {
     /// A client of the server whose URLs begin with `base`. It sends nothing yet.
     pub fn new(base: impl Into<String>, limits: HttpLimits) -> Self {
-        Self { agent: agent(None), base: base.into(), limits, header: None }
+        Self { agent: agent(None), base: base.into(), tls: None, limits, header: None }
     }
 
     /// The same client with TLS for addresses that begin with `https`. Without it such addresses are an error.
     pub fn with_tls(mut self, config: Option<TlsConfig>) -> Self {
-        self.agent = agent(config);
+        self.agent = agent(config.clone());
+        self.tls = config;
         self
+    }
+
+    /// The configuration of TLS; `None` without TLS.
+    pub const fn tls(&self) -> Option<&TlsConfig> {
+        self.tls.as_ref()
     }
 
     /// The same client with a header in each request, if there is a value.

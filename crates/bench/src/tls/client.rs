@@ -93,6 +93,11 @@ impl TlsConfig {
         Ok(Self(Arc::new(config)))
     }
 
+    /// The configuration for a library that does its own I/O.
+    pub fn shared(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0)
+    }
+
     /// A client of the server at `host`.
     ///
     /// # Errors
@@ -137,6 +142,16 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
+    /// The configuration.
+    pub const fn config(&self) -> &TlsConfig {
+        &self.config
+    }
+
+    /// The name of the server.
+    pub fn name(&self) -> ServerName<'static> {
+        self.name.clone()
+    }
+
     /// Begins a connection. The first bytes of its handshake wait to be sent.
     pub fn session(&self) -> TlsSession {
         TlsSession::new(self.connection())

@@ -108,7 +108,25 @@ impl TlsFailure {
         error.get_ref()?.downcast_ref()
     }
 
-    pub(super) fn into_io(self) -> io::Error {
+    /// Replaces an error of the library by one that says what to do.
+    pub fn explain(error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return Self::Closed.into_io();
+        }
+        match error.downcast::<rustls::Error>() {
+            Ok(cause) => Self::new(cause).into_io(),
+            Err(error) => error,
+        }
+    }
+
+    /// Whether the first bytes of an answer without TLS are an alert of TLS.
+    pub fn is_alert(answer: &[u8]) -> bool {
+        // Its type, and the first byte of the versions 1.0 to 1.3.
+        answer.starts_with(&[0x15, 0x03])
+    }
+
+    /// The failure as an I/O error.
+    pub fn into_io(self) -> io::Error {
         let kind =
             if self == Self::Closed { io::ErrorKind::UnexpectedEof } else { io::ErrorKind::InvalidData };
         io::Error::new(kind, self)

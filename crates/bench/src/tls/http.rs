@@ -11,9 +11,6 @@ use super::client::TlsConfig;
 use super::error::TlsFailure;
 use super::stream::TlsStream;
 
-/// The first two bytes of an alert of TLS 1.0 to 1.3.
-const ALERT: [u8; 2] = [0x15, 0x03];
-
 /// Adds TLS to the connections of `https` addresses.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsConnector(pub(crate) Option<TlsConfig>);
@@ -102,7 +99,7 @@ impl<In: Transport> Transport for Plain<In> {
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         let has_more = self.transport.await_input(timeout)?;
         let input = self.transport.buffers().input();
-        if !std::mem::replace(&mut self.answered, true) && input.starts_with(&ALERT) {
+        if !std::mem::replace(&mut self.answered, true) && TlsFailure::is_alert(input) {
             return Err(Error::Io(TlsFailure::Encrypted.into_io()));
         }
         Ok(has_more)

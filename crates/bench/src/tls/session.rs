@@ -65,11 +65,6 @@ impl TlsSession {
         Ok(())
     }
 
-    /// The error of a connection that the server closed during the handshake.
-    pub fn closed_in_handshake() -> io::Error {
-        TlsFailure::Closed.into_io()
-    }
-
     /// Tells the server that nothing follows, as far as the socket takes it.
     pub fn close(&mut self, socket: &mut impl Write) {
         self.0.send_close_notify();

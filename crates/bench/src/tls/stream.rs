@@ -22,7 +22,7 @@ impl<S: Read + Write> TlsStream<S> {
         let mut stream = StreamOwned::new(client.connection(), stream);
         while stream.conn.is_handshaking() {
             if let Err(error) = stream.conn.complete_io(&mut stream.sock) {
-                return Err(explained(error));
+                return Err(TlsFailure::explain(error));
             }
         }
         Ok(Self(stream))
@@ -44,29 +44,18 @@ impl<S: Read + Write> Read for TlsStream<S> {
         match self.0.read(buffer) {
             // Many servers close without the alert that announces it. Protocols with lengths notice a missing end.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-            other => other.map_err(explained),
+            other => other.map_err(TlsFailure::explain),
         }
     }
 }
 
 impl<S: Read + Write> Write for TlsStream<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(explained)
+        self.0.write(bytes).map_err(TlsFailure::explain)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().map_err(explained)
-    }
-}
-
-/// Replaces an error of the library by one that says what to do.
-fn explained(error: io::Error) -> io::Error {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        return TlsFailure::Closed.into_io();
-    }
-    match error.downcast::<rustls::Error>() {
-        Ok(cause) => TlsFailure::new(cause).into_io(),
-        Err(error) => error,
+        self.0.flush().map_err(TlsFailure::explain)
     }
 }
 

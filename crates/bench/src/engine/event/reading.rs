@@ -8,7 +8,7 @@ use super::timestamped_reader::TimestampedReader;
 use crate::limits::IN_FLIGHT_MAX;
 use crate::protocol::{Answer, AnswerStatus, Completion, Protocol};
 use crate::recorder::{Operation, Recorder};
-use crate::tls::TlsSession;
+use crate::tls::TlsFailure;
 
 /// The results of one read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl<S> Connection<S> {
         let Some(stream) = &self.stream else { return Ok(()) };
         let (count, received_ns) = match reader.read(stream, self.by_kernel, || context.now_ns()) {
             Ok((0, _)) if matches!(self.phase, Phase::TlsHandshake { .. }) => {
-                return Err(TlsSession::closed_in_handshake());
+                return Err(TlsFailure::Closed.into_io());
             }
             Ok((0, _)) => return self.closed(context, answers),
             Ok(read) => read,
@@ -105,14 +105,17 @@ impl<S> Connection<S> {
         answers: &mut Answers,
     ) -> io::Result<usize> {
         context.scratch.clear();
-        let Self { session, in_flight, .. } = self;
+        let Self { session, in_flight, tls, .. } = self;
         let recorder = &mut *context.recorder;
         let mut done =
             |completion: Completion<'_>| record_completion(answers, in_flight, recorder, &completion);
-        let received = context
-            .protocol
-            .receive(session, bytes, context.scratch, &mut done)
-            .map_err(|why| io::Error::new(ErrorKind::ConnectionRefused, why))?;
+        let received =
+            context.protocol.receive(session, bytes, context.scratch, &mut done).map_err(|why| {
+                match tls.is_none() && TlsFailure::is_alert(bytes) {
+                    true => TlsFailure::Encrypted.into_io(),
+                    false => io::Error::new(ErrorKind::ConnectionRefused, why),
+                }
+            })?;
         (answers.ready, answers.over) = (answers.ready || received.ready, received.over);
         self.window = IN_FLIGHT_MAX.min(context.protocol.window(&self.session));
         if !context.scratch.is_empty() {

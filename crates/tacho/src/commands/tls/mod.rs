@@ -5,6 +5,7 @@ mod self_signed;
 
 use clap::Subcommand;
 
+pub(crate) use self_signed::SelfSigned;
 use self_signed::SelfSignedArgs;
 
 /// The subcommands of `tacho tls`.
