@@ -83,7 +83,10 @@ impl TlsFailure {
     pub(super) fn new(error: rustls::Error) -> Self {
         use rustls::Error as E;
         match error {
-            E::InvalidCertificate(CertificateError::UnknownIssuer) => Self::UnknownAuthority(HOW_TO_TRUST),
+            // A signature is bad if another authority of the same name made it.
+            E::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+                Self::UnknownAuthority(HOW_TO_TRUST)
+            }
             E::InvalidCertificate(CertificateError::NotValidForNameContext { expected, .. }) => {
                 Self::OtherName(expected.to_str().into_owned())
             }

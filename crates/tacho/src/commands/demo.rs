@@ -1,7 +1,7 @@
 //! `tacho demo`: a server with a simulated fleet.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -233,7 +233,7 @@ impl Reach {
                 "host={} port={} user=public dbname=tacho sslmode=verify-full sslrootcert={}",
                 certified_host(address),
                 address.port(),
-                files.ca.display()
+                conninfo_value(&files.ca)
             );
             format!("\n  psql {}", program::double_quoted(&words))
         });
@@ -245,6 +245,15 @@ impl Reach {
             url,
         }
     }
+}
+
+/// A path as a value in a connection string of PostgreSQL.
+fn conninfo_value(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.contains([' ', '\'', '\\']) {
+        return format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
+    }
+    text.into_owned()
 }
 
 /// A name of an address that its certificate has.

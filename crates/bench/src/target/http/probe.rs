@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::http1::{self, write};
 
 use crate::error::{Error, Result};
-use crate::tls::{Stream, TlsClient};
+use crate::tls::{Stream, TlsClient, TlsFailure};
 
 /// The longest wait for the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,6 +34,9 @@ pub fn server(
         match http1::head(&inbound, true) {
             Ok(Some(head)) => return Ok(name(&inbound[..head.bytes])),
             Ok(None) => {}
+            Err(_) if tls.is_none() && TlsFailure::is_alert(&inbound) => {
+                return Err(cannot("asking")(TlsFailure::Encrypted.into_io()));
+            }
             Err(_) => return Ok(None),
         }
         match stream.read(&mut buffer).map_err(cannot("no answer within 10 s from"))? {

@@ -182,6 +182,8 @@ impl Mysql {
             capabilities |= CapabilityFlags::CLIENT_SSL;
             self.reply(&tls_request(capabilities, if self.says_metadata { own.bits() } else { 0 }))?;
             self.link.start_tls(&tls.client)?;
+            // Otherwise the sequence follows from the packet before.
+            self.sequence = self.sequence.wrapping_add(1);
         }
         let mut nonce = hello.scramble_1_ref().to_vec();
         nonce.extend_from_slice(hello.scramble_2_ref().unwrap_or_default());
