@@ -1,5 +1,8 @@
 //! The URL forms of the drivers. A new driver needs another [`Form`] here.
 
+/// A part of a URL, or what is wrong with it and how to write it.
+pub(super) type Parsed<T> = std::result::Result<T, String>;
+
 /// The parts of a URL that a driver accepts.
 #[derive(Debug)]
 pub(crate) struct Form {

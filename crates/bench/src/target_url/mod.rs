@@ -13,10 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use crate::error::{Error, Result};
 use crate::passwords;
 use crate::tls::{TlsClient, TlsConfig, TlsOptions};
-use form::TlsForm;
 pub(crate) use form::{ASKED, ES, Form, HBASE, HTTP, LoginForm, MQTT, MYSQL, POSTGRES, PathForm, REDIS, TCP};
-
-type Parsed<T> = std::result::Result<T, String>;
+use form::{Parsed, TlsForm};
 
 /// A parsed and decoded URL.
 #[derive(Clone, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Parsed;
-use super::form::{FileNames, Form, TlsForm, TlsMode};
+use super::form::{FileNames, Form, Parsed, TlsForm, TlsMode};
 use crate::tls::{Identity, TlsOptions, Trust};
 
 /// `insecure=true`, for drivers whose product has no parameter for it.

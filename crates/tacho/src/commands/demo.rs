@@ -11,12 +11,12 @@ use clap::Args;
 use gateway::tls::TlsFiles;
 use hub::registry::BulkDevices;
 
-use super::tls::SelfSigned;
 use crate::config::Config;
 use crate::data_args::DataArgs;
 use crate::limits::DEMO_OTHER_FILES;
 use crate::listen_args::ListenArgs;
 use crate::output::Audience;
+use crate::self_signed::SelfSigned;
 use crate::server::{OpenFiles, Server};
 use crate::simulator::{Credentials, Plan, Simulator};
 use crate::{fleet, logging, program};

@@ -1,11 +1,9 @@
 //! `tacho tls`: certificates for TLS.
 
-mod certificates;
 mod self_signed;
 
 use clap::Subcommand;
 
-pub(crate) use self_signed::SelfSigned;
 use self_signed::SelfSignedArgs;
 
 /// The subcommands of `tacho tls`.
