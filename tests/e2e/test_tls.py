@@ -14,7 +14,7 @@ import pytest
 import websocket
 
 from harness import wait
-from harness.certificates import certificates, settings
+from harness.certificates import certificates, client_certificate, settings
 from harness.server import Server, run
 
 TOPIC = "v1/devices/me/telemetry"
@@ -369,15 +369,6 @@ def test_an_unusable_file_at_the_start_is_named(tmp_path, files):
         env = settings(files) | {name: str(path), "TACHO_MQTT_LISTEN": "127.0.0.1:0", "TACHO_HTTP_LISTEN": "127.0.0.1:0"}
         done = run("serve", "--data", tmp_path / "data", env=env, check=False)
         assert done.returncode == 2 and said in done.stderr, done.stderr
-
-
-def client_certificate(directory, name, *issuer):
-    """A certificate and its key made by openssl: of an authority, or signed by one."""
-    certificate, key = directory / f"{name}.pem", directory / f"{name}-key.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    make += ["-subj", f"/CN={name}", "-keyout", key, "-out", certificate, *issuer]
-    subprocess.run(make, check=True, capture_output=True)
-    return certificate, key
 
 
 def test_a_client_certificate_is_verified(own_server, files, tmp_path):

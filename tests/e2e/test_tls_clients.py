@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness import wait
-from harness.certificates import certificates, settings
+from harness.certificates import certificates, client_certificate, settings
 from harness.databases import START_S, Process, free_port, succeeds
 from harness.postgresql import PostgreSql
 from harness.server import Demo, Server, clean_environment, run
@@ -211,6 +211,18 @@ def test_bench_mqtt_says_what_is_wrong_with_tls(secure, other_ca, tmp_path):
     fails(bench(run_file, f"mqtt://localhost:{port}", check=False), "speaks TLS on this port")
     fails(bench(run_file, f"mqtts://localhost:{port}?cafile=/none.pem", check=False), "cannot read /none.pem")
     fails(bench(run_file, f"mqtt://localhost:{port}?cafile={other_ca}", check=False), "`cafile` is for TLS")
+
+
+def test_bench_shows_its_certificate_to_a_server_that_wants_one(own_server, files, tmp_path):
+    authority, authority_key = client_certificate(tmp_path, "authority")
+    issuer = ["-CA", authority, "-CAkey", authority_key, "-addext", "basicConstraints=critical,CA:FALSE"]
+    certificate, key = client_certificate(tmp_path, "ours", *issuer, "-addext", "extendedKeyUsage=clientAuth")
+    server = own_server(settings(files) | {"TACHO_TLS_CLIENT_CA": str(authority)})
+    server.api.post("/api/tacho/devices", {"count": 50, "prefix": "dev-", "tokenPrefix": "tok"})
+    run_file, url = scenario(tmp_path, "mqtt", MQTT), f"mqtts://localhost:{server.listeners['mqtts']}?cafile={files / 'ca.pem'}"
+    completed(bench(run_file, f"{url}&cert={certificate}&key={key}"))
+    fails(bench(run_file, url, check=False), "wants a certificate of the client")
+    fails(bench(run_file, f"{url}&cert={certificate}&key={authority_key}", check=False), str(authority_key))
 
 
 REDIS = """

@@ -1,5 +1,7 @@
 """Certificates for tests of TLS."""
 
+import subprocess
+
 from harness.server import run
 
 
@@ -18,3 +20,12 @@ def settings(files):
         "TACHO_HTTP_TLS_LISTEN": "127.0.0.1:0",
         "TACHO_POSTGRES_LISTEN": "127.0.0.1:0",
     }
+
+
+def client_certificate(directory, name, *issuer):
+    """A certificate and its key made by openssl: of an authority, or signed by one."""
+    certificate, key = directory / f"{name}.pem", directory / f"{name}-key.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    make += ["-subj", f"/CN={name}", "-keyout", key, "-out", certificate, *issuer]
+    subprocess.run(make, check=True, capture_output=True)
+    return certificate, key

@@ -20,8 +20,8 @@ use crate::plans;
 /// Longer than any pause of a busy machine, and the time that a handshake takes at least.
 const HANDSHAKE: Duration = Duration::from_secs(1);
 
-/// A server that waits before each handshake and then returns what it reads. It writes its certificate into a file.
-fn echo(pause: Duration, certificate_file: &Path) -> SocketAddr {
+/// The identity of a server at `localhost`. It writes its certificate into a file.
+pub(crate) fn identity(certificate_file: &Path) -> Arc<ServerConfig> {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
     std::fs::write(certificate_file, certificate.pem()).unwrap();
@@ -30,7 +30,12 @@ fn echo(pause: Duration, certificate_file: &Path) -> SocketAddr {
     let builder =
         ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = builder.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key);
-    let config = Arc::new(config.unwrap());
+    Arc::new(config.unwrap())
+}
+
+/// A server that waits before each handshake and then returns what it reads.
+fn echo(pause: Duration, certificate_file: &Path) -> SocketAddr {
+    let config = identity(certificate_file);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
