@@ -1,7 +1,11 @@
 //! ThingsBoard's device API over MQTT: attributes and calls. `docs/protocol/thingsboard-devices.md` lists the topics.
 
+use std::sync::Arc;
+
 use hub::AttributeError;
+use hub::registry::Device;
 use hub::rpc::{SessionLimits, answer_to_device};
+use model::Value;
 use wire::mqtt::ReasonCode;
 use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
 use wire::thingsboard::rpc::{self, DeviceCall, Kind};
@@ -46,7 +50,7 @@ impl Connected {
                 Ok(Some(invalid_topic("the server sends attributes under this topic; it takes none")))
             }
             Message::Rpc(rpc::Topic { kind: Kind::Response, id, .. }) => {
-                self.answer_call(id, payload, context)
+                self.answer_call_of(&self.device, id, payload, context)
             }
             Message::Rpc(topic) => {
                 let answer = rpc::Topic { kind: Kind::Response, ..topic }.to_string();
@@ -56,7 +60,7 @@ impl Connected {
     }
 
     fn set_attributes(
-        &self,
+        &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
@@ -64,7 +68,18 @@ impl Connected {
             Ok(entries) => entries,
             Err(error) => return Ok(Some(invalid_payload(&error))),
         };
-        match context.hub.set_client_attributes(&self.device, &entries) {
+        let device = Arc::clone(&self.device);
+        self.set_attributes_of(&device, &entries, context)
+    }
+
+    /// Sets client attributes of a device: of this one, or of one behind it.
+    pub(super) fn set_attributes_of(
+        &self,
+        device: &Device,
+        entries: &[(String, Value)],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        match context.hub.set_client_attributes(device, entries) {
             Ok(sequence) => {
                 *context.kv_sequence = sequence.max(*context.kv_sequence);
                 Ok(None)
@@ -94,13 +109,15 @@ impl Connected {
         }
     }
 
-    fn answer_call(
+    /// Takes the answer to a call of a device: of this one, or of one behind it.
+    pub(super) fn answer_call_of(
         &self,
+        device: &Device,
         id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        match context.hub.answer_call(&self.device, id, payload.to_vec().into()) {
+        match context.hub.answer_call(device, id, payload.to_vec().into()) {
             Ok(_) => {
                 // The answer to a stored call is in the engine before this sequence.
                 let committed = context.hub.broker().progress().committed;
@@ -126,34 +143,34 @@ impl Connected {
         let limits = SessionLimits {
             payload_bytes_max: context.options.packet_bytes_max,
             inflight_max: context.options.receive_maximum.into(),
-            gateway: false,
+            gateway: self.device.gateway,
         };
         self.send_to_client(topic, answer_to_device(&call.method, limits).as_bytes(), context)?;
         Ok(None)
     }
 }
 
-fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, PacketError> {
+pub(super) fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, PacketError> {
     match error.blame() {
         hub::Blame::Busy => Err(PacketError::StoreBusy),
         hub::Blame::Caller => {
             let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
-            Ok(Some(Unfit { refusal, label: error.label() }))
+            Ok(Some(Unfit { refusal, label: error.label(), payload: None }))
         }
         hub::Blame::Operator => Err(failed(&error.to_string())),
     }
 }
 
-fn failed(cause: &str) -> PacketError {
+pub(super) fn failed(cause: &str) -> PacketError {
     SessionEnd::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause).into()
 }
 
-fn invalid_payload(error: &dyn std::fmt::Display) -> Unfit {
+pub(super) fn invalid_payload(error: &dyn std::fmt::Display) -> Unfit {
     let refusal = Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() };
-    Unfit { refusal, label: "payload" }
+    Unfit { refusal, label: "payload", payload: None }
 }
 
-fn invalid_topic(cause: &str) -> Unfit {
+pub(super) fn invalid_topic(cause: &str) -> Unfit {
     let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text: cause.into() };
-    Unfit { refusal, label: "topic" }
+    Unfit { refusal, label: "topic", payload: None }
 }

@@ -7,4 +7,6 @@ pub(super) struct Unfit {
     pub(super) refusal: Refusal,
     /// For metrics.
     pub(super) label: &'static str,
+    /// The refused part of its payload; all of it when it is `None`.
+    pub(super) payload: Option<Vec<u8>>,
 }

@@ -6,6 +6,8 @@ pub(super) struct NewDevice<'a> {
     pub name: &'a str,
     pub profile: Option<&'a str>,
     pub token: Option<&'a str>,
+    /// Whether it speaks for devices behind it.
+    pub gateway: bool,
 }
 
 /// An added device.

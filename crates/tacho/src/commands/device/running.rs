@@ -53,6 +53,9 @@ impl Registrar for Running {
         if let Some(profile) = new.profile {
             body["type"] = profile.into();
         }
+        if new.gateway {
+            body["additionalInfo"] = json!({ "gateway": true });
+        }
         let query = new.token.map(|token| format!("?accessToken={}", escaped(token))).unwrap_or_default();
         let device = self.api.post(&format!("/api/device{query}"), &body);
         let device = device.with_context(|| format!("cannot add the device \"{}\"", new.name))?;

@@ -1,9 +1,8 @@
-//! Payloads of gateways, which speak for several devices.
+//! Requests of gateways for attributes.
 
 use serde_json::value::RawValue;
 
-use super::object::{Member, kind, read_object, text};
-use super::publish::{Attributes, values_of};
+use super::super::object::{kind, read_object, text};
 use super::request::texts;
 use crate::telemetry::PayloadError;
 
@@ -21,21 +20,6 @@ pub struct GatewayRequest {
     pub client: bool,
     /// The wanted keys.
     pub keys: Vec<String>,
-}
-
-/// Reads `{"Device A":{"key":value},"Device B":{..}}`: the attributes of each device, with the rules of
-/// [`read_publish`](super::read_publish).
-pub fn read_gateway_publish(
-    payload: &[u8],
-    json_depth_max: usize,
-) -> Result<Vec<(String, Attributes)>, PayloadError> {
-    read_object(payload, json_depth_max.saturating_add(2), "the payload", |devices| {
-        let of_device = |(name, raw): &Member<'_>| {
-            let what = format!("the value of the device {name:?}");
-            Ok((name.clone().into_owned(), values_of(raw, &what, json_depth_max)?))
-        };
-        devices.iter().map(of_device).collect()
-    })
 }
 
 /// Reads `{"id":1,"device":"A","client":true,"key":"a"}` or the same with `"keys":["a","b"]`.
