@@ -4,6 +4,7 @@
 
 mod attributes;
 mod deletion;
+mod gateways;
 mod key_values;
 mod permissions;
 mod rpc;

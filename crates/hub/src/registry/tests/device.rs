@@ -274,3 +274,46 @@ fn bad_profiles_are_refused() {
     let unknown = registry.set_profile(tenant, "p", "x", Durability::Os).unwrap_err().to_string();
     assert!(unknown.contains("no profile \"p\""), "{unknown}");
 }
+
+#[test]
+fn a_gateway_adds_only_devices_that_are_not_there() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    registry.add_profile(tenant, "pump", "pumps", Durability::Os).unwrap();
+    let new = NewDevice { name: "gateway", gateway: true, ..NewDevice::default() };
+    let gateway = registry.add_device(tenant, new).unwrap().device;
+    let kept = registry.add_device(tenant, new_device("kept")).unwrap();
+    let names = ["kept", "new"].map(str::to_owned);
+    let added = registry.add_behind_gateway(&gateway, &names, Some("pump")).unwrap();
+    assert_eq!(added.iter().map(|one| one.created).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(added[0].device, kept.device, "its profile and its token stay");
+    assert_eq!(
+        (added[1].device.profile.name.as_str(), added[1].device.last_gateway),
+        ("pump", Some(gateway.id))
+    );
+    let other =
+        registry.add_behind_gateway(&gateway, &["other".to_owned()], Some("no such profile")).unwrap();
+    assert_eq!(other[0].device.profile.name, "default");
+    let bad = ["x".repeat(256), "fine".to_owned()];
+    assert!(registry.add_behind_gateway(&gateway, &bad, None).is_err());
+    assert!(registry.device_by_name(tenant, "fine").is_none(), "all or none");
+}
+
+#[test]
+fn what_a_device_is_to_gateways_survives_a_restart() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    let [one, two] = ["one", "two"].map(|name| registry.add_device(tenant, new_device(name)).unwrap().device);
+    let change = DeviceChange { name: "one", gateway: Some(true) };
+    assert!(registry.change_device(one.id, change).unwrap().gateway);
+    registry.set_last_gateways(&[(two.id, one.id), (one.tenant, one.id)]).unwrap();
+    let renamed = registry.rename_device(one.id, "first").unwrap();
+    assert!(renamed.gateway);
+    drop(registry);
+    let registry = fixture.open();
+    assert!(registry.device_by_name(tenant, "first").unwrap().gateway);
+    assert_eq!(registry.device_by_id(two.id).unwrap().last_gateway, Some(one.id));
+    assert!(!registry.device_by_id(two.id).unwrap().gateway);
+}
