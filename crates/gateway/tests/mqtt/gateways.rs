@@ -90,7 +90,7 @@ fn a_connection_has_a_limit_of_devices() {
     let part = |n: usize| format!(r#""{n:05}":[{{"n":{n}}}]"#);
     let message =
         |from: usize, to: usize| format!("{{{}}}", (from..to).map(part).collect::<Vec<_>>().join(","));
-    assert!(GATEWAY_DEVICES_MAX > GATEWAY_CREATED_AT_ONCE_MAX);
+    const { assert!(GATEWAY_DEVICES_MAX > GATEWAY_CREATED_AT_ONCE_MAX) };
     assert_eq!(send(&mut client, 1, &message(0, GATEWAY_DEVICES_MAX - 1)), yes(1));
     let reply = send(&mut client, 2, &message(GATEWAY_DEVICES_MAX - 1, GATEWAY_DEVICES_MAX + 1));
     let Reply::PubAck(2, ReasonCode::QUOTA_EXCEEDED, Some(reason)) = reply else { panic!("{reply:?}") };

@@ -8,7 +8,7 @@ use model::PanicEndsProcess;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::limits::{GATEWAY_RECORDS_MAX, GATEWAY_REQUESTS_MAX};
+use super::limits::{GATEWAY_CREATED_AT_ONCE_MAX, GATEWAY_RECORDS_MAX, GATEWAY_REQUESTS_MAX};
 use crate::metrics::Metrics;
 use crate::registry::{Device, Registry, RegistryError};
 use crate::wake::Wake;
@@ -143,7 +143,7 @@ impl Drop for Creations {
 /// What the thread does next.
 enum Work {
     Add(Request),
-    Record(HashMap<Uuid, Uuid>),
+    Record(Vec<(Uuid, Uuid)>),
 }
 
 impl Shared {
@@ -156,7 +156,10 @@ impl Shared {
                 return Some(Work::Add(request));
             }
             if !waiting.gateways.is_empty() {
-                return Some(Work::Record(std::mem::take(&mut waiting.gateways)));
+                let devices: Vec<Uuid> =
+                    waiting.gateways.keys().take(GATEWAY_CREATED_AT_ONCE_MAX).copied().collect();
+                let pairs = devices.into_iter().filter_map(|device| waiting.gateways.remove_entry(&device));
+                return Some(Work::Record(pairs.collect()));
             }
             if waiting.stopping {
                 return None;
@@ -186,8 +189,7 @@ impl Work {
                 drop(outcome.set(added.map(drop)));
                 wake.wake();
             }
-            Self::Record(gateways) => {
-                let pairs: Vec<(Uuid, Uuid)> = gateways.into_iter().collect();
+            Self::Record(pairs) => {
                 if let Err(error) = registry.set_last_gateways(&pairs) {
                     tracing::warn!(%error, devices = pairs.len(), "the gateways of devices are not recorded");
                 }

@@ -35,7 +35,7 @@ impl Fixture {
 
 #[tokio::test]
 async fn a_gateway_adds_devices_and_an_ordinary_device_does_not() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let gateway = fixture.gateway("gateway");
     let created = fixture.add_behind(&gateway, &["a", "b"]).await;
     assert!(matches!(created.result(), Some(Ok(()))));
@@ -51,7 +51,7 @@ async fn a_gateway_adds_devices_and_an_ordinary_device_does_not() {
 
 #[tokio::test]
 async fn one_connection_of_a_gateway_has_the_messages_of_a_device() {
-    let fixture = Fixture::new();
+    let fixture = fixture();
     let (old, new) = (fixture.gateway("old"), fixture.gateway("new"));
     fixture.add_behind(&old, &["a"]).await;
     let device = fixture.hub.device_behind(&old, "a").unwrap();

@@ -55,6 +55,8 @@ pub(super) struct Details {
     pub id: String,
     pub name: String,
     pub profile: String,
+    /// Whether it speaks for devices behind it.
+    pub gateway: bool,
     /// The table with its rows.
     pub table: String,
     /// The name of the durability class of its acks.

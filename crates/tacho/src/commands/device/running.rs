@@ -134,6 +134,7 @@ impl Registrar for Running {
             id,
             name: text(&found["name"]),
             profile: text(&found["type"]),
+            gateway: found["additionalInfo"]["gateway"] == Value::Bool(true),
             table: text(&found["table"]),
             durability: text(&found["durability"]),
             created_ms: found["createdTime"].as_i64().unwrap_or_default(),

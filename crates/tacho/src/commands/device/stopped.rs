@@ -77,6 +77,7 @@ impl Registrar for Stopped {
             id: device.id.to_string(),
             name: device.name.clone(),
             profile: device.profile.name.clone(),
+            gateway: device.gateway,
             table: device.profile.table.name().to_owned(),
             durability: device.profile.durability.name().into(),
             created_ms: device.created_at.millis(),
