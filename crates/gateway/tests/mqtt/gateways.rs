@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use hub::Durability;
 use hub::gateways::limits::{GATEWAY_CREATED_AT_ONCE_MAX, GATEWAY_DEVICES_MAX};
 use hub::registry::NewDevice;
 use model::Value;
@@ -81,6 +82,30 @@ fn messages_keep_their_order_while_devices_are_added() {
     let expected: Vec<Value> = (1..=50).map(Value::I64).collect();
     assert_eq!(fixture.values("telemetry", "all", "n"), expected);
     assert!(fixture.metrics().contains("tacho_gateway_devices_added_total 51"));
+}
+
+#[test]
+fn a_new_device_gets_the_profile_that_its_gateway_names_if_there_is_one() {
+    let fixture = fixture();
+    let registry = fixture.hub.registry();
+    let tenant = registry.default_tenant();
+    registry.add_profile(tenant, "pump", "pumps", Durability::Memory).unwrap();
+    let mut client = fixture.connect(ProtocolVersion::V5, "g", "t-gateway");
+    let names = [("a", r#""pump""#), ("b", r#""unheard of""#), ("a", r#""default""#)];
+    for (packet_id, (device, profile)) in (1..).zip(names) {
+        let payload = format!(r#"{{"device":"{device}","type":{profile}}}"#);
+        client.publish_to("v1/gateway/connect", QoS::AtLeastOnce, packet_id, payload.as_bytes());
+        assert_eq!(client.next(), yes(packet_id));
+    }
+    // An ack to a gateway promises the most, also for a device whose own acks promise little.
+    fixture.store.hold();
+    let payload = br#"{"a":[{"n":1}],"b":[{"n":2}]}"#;
+    client.publish_to(GATEWAY_TELEMETRY, QoS::AtLeastOnce, 9, payload);
+    fixture.wait_for("the rows", || !fixture.values("pumps", "a", "n").is_empty());
+    assert!(client.is_silent());
+    fixture.store.release();
+    assert_eq!(client.next(), yes(9));
+    assert_eq!(fixture.values("telemetry", "b", "n"), [Value::I64(2)]);
 }
 
 #[test]

@@ -10,7 +10,6 @@ use wire::mqtt::ReasonCode;
 use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
 use wire::thingsboard::rpc::{self, DeviceCall, Kind};
 
-use super::super::acks::Refusal;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
@@ -38,7 +37,7 @@ impl Connected {
             let text = format!(
                 "the device may not publish to this topic; it may to {TELEMETRY_TOPIC} and to those of mqtt.publish_topics"
             );
-            return Ok(Some(invalid_topic(&text)));
+            return Ok(Some(Unfit::topic(&text)));
         };
         match message {
             Message::Attributes(AttributeTopic::Attributes(_)) => self.set_attributes(payload, context),
@@ -47,7 +46,7 @@ impl Connected {
                 self.answer_request(&topic, payload, context)
             }
             Message::Attributes(AttributeTopic::Response { .. }) => {
-                Ok(Some(invalid_topic("the server sends attributes under this topic; it takes none")))
+                Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
             }
             Message::Rpc(rpc::Topic { kind: Kind::Response, id, .. }) => {
                 self.answer_call_of(&self.device, id, payload, context)
@@ -66,7 +65,7 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let entries = match read_publish(payload, context.hub.limits().json_depth_max) {
             Ok(entries) => entries,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         let device = Arc::clone(&self.device);
         self.set_attributes_of(&device, &entries, context)
@@ -96,7 +95,7 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let request = match read_request(payload) {
             Ok(request) => request,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         let (client, shared) = (request.client.as_deref(), request.shared.as_deref());
         match context.hub.attributes_for_device(&self.device, client, shared) {
@@ -137,7 +136,7 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let call = match DeviceCall::parse(payload) {
             Ok(call) => call,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         context.hub.metrics().rpc.from_devices.inc();
         let limits = SessionLimits {
@@ -153,24 +152,11 @@ impl Connected {
 pub(super) fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, PacketError> {
     match error.blame() {
         hub::Blame::Busy => Err(PacketError::StoreBusy),
-        hub::Blame::Caller => {
-            let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
-            Ok(Some(Unfit { refusal, label: error.label(), payload: None }))
-        }
+        hub::Blame::Caller => Ok(Some(Unfit::limit(error.label(), error))),
         hub::Blame::Operator => Err(failed(&error.to_string())),
     }
 }
 
 pub(super) fn failed(cause: &str) -> PacketError {
     SessionEnd::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause).into()
-}
-
-pub(super) fn invalid_payload(error: &dyn std::fmt::Display) -> Unfit {
-    let refusal = Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() };
-    Unfit { refusal, label: "payload", payload: None }
-}
-
-pub(super) fn invalid_topic(cause: &str) -> Unfit {
-    let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text: cause.into() };
-    Unfit { refusal, label: "topic", payload: None }
 }

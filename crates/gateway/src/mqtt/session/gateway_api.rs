@@ -13,12 +13,11 @@ use wire::thingsboard::attributes::{gateway_response, read_gateway_request, read
 use wire::thingsboard::gateway::{Topic, read_device, read_parts};
 use wire::thingsboard::rpc::GatewayAnswer;
 
-use super::super::acks::Refusal;
 use super::connected::Connected;
 use super::context::Context;
-use super::device_api::{attribute_error, failed, invalid_payload, invalid_topic};
+use super::device_api::{attribute_error, failed};
 use super::end::PacketError;
-use super::parts::{Faults, Refused};
+use super::parts::Faults;
 use super::unfit::Unfit;
 use crate::attribute_pairs::pairs;
 
@@ -33,9 +32,8 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         if self.behind.is_none() {
             let device = self.device.name.clone();
-            let text = CreationRefused::NotAGateway { device }.to_string();
-            let refusal = Refusal { reason: ReasonCode::NOT_AUTHORIZED, text };
-            return Ok(Some(Unfit { refusal, label: "topic", payload: None }));
+            let refused = CreationRefused::NotAGateway { device };
+            return Ok(Some(Unfit::new(ReasonCode::NOT_AUTHORIZED, "topic", &refused)));
         }
         match topic {
             Topic::Connect => self.connect_behind(payload, context),
@@ -43,9 +41,10 @@ impl Connected {
             Topic::Attributes => self.set_attributes_behind(payload, context),
             Topic::AttributesRequest => self.answer_request_behind(payload, context),
             Topic::Rpc => self.answer_call_behind(payload, context),
-            Topic::Claim => Ok(Some(invalid_topic("devices cannot be claimed; an administrator adds them"))),
+            Topic::Claim => Ok(Some(Unfit::topic(&"devices cannot be claimed; an administrator adds them"))),
+            // Telemetry takes another way (`add_parts`).
             Topic::AttributesResponse | Topic::Telemetry => {
-                Ok(Some(invalid_topic("the server sends attributes under this topic; it takes none")))
+                Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
             }
         }
     }
@@ -57,16 +56,16 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let message = match read_device(payload) {
             Ok(message) => message,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         let name = message.device.as_str();
         if let Err(refused) = self.know([name], message.profile.as_deref(), context)? {
-            return Ok(Some(refused.into()));
+            return Ok(Some(refused));
         }
         let (gateway, hub) = (&self.device, context.hub);
         let behind = self.behind.as_mut().expect("BUG: only gateways get here");
         if let Some(fault) = behind.fault_of(name) {
-            return Ok(Some(Refused::limit(&fault).into()));
+            return Ok(Some(Unfit::limit("gateway_device", &fault)));
         }
         // `know` has found the device a moment ago; if it was deleted since, the next message adds it again.
         if let Some(device) = hub.device_behind(gateway, name) {
@@ -81,7 +80,7 @@ impl Connected {
                 self.behind.iter_mut().for_each(|behind| behind.detach(&message.device));
                 Ok(None)
             }
-            Err(error) => Ok(Some(invalid_payload(&error))),
+            Err(error) => Ok(Some(Unfit::payload(&error))),
         }
     }
 
@@ -92,7 +91,7 @@ impl Connected {
         names: impl IntoIterator<Item = &'a str>,
         profile: Option<&str>,
         context: &Context<'_>,
-    ) -> Result<Result<(), Refused>, PacketError> {
+    ) -> Result<Result<(), Unfit>, PacketError> {
         let (gateway, hub) = (&self.device, context.hub);
         let behind = self.behind.as_mut().expect("BUG: only gateways get here");
         if let Some(creation) = behind.creation.take() {
@@ -104,7 +103,7 @@ impl Connected {
                 Some(Ok(())) => {}
                 Some(Err(error)) => match error.blame() {
                     hub::Blame::Busy => return Err(PacketError::StoreBusy),
-                    hub::Blame::Caller => return Ok(Err(Refused::limit(error))),
+                    hub::Blame::Caller => return Ok(Err(Unfit::limit("gateway_device", error))),
                     hub::Blame::Operator => return Err(failed(&error.to_string())),
                 },
             }
@@ -135,7 +134,9 @@ impl Connected {
                 Err(PacketError::Awaited)
             }
             Err(CreationRefused::Busy { .. }) => Err(PacketError::StoreBusy),
-            Err(refused @ CreationRefused::NotAGateway { .. }) => Ok(Err(Refused::limit(&refused))),
+            Err(refused @ CreationRefused::NotAGateway { .. }) => {
+                Ok(Err(Unfit::limit("gateway_device", &refused)))
+            }
         }
     }
 
@@ -147,11 +148,11 @@ impl Connected {
         let json_depth_max = context.hub.limits().json_depth_max;
         let parts = match read_parts(payload, json_depth_max) {
             Ok(parts) => parts,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         let names = parts.iter().map(|part| part.device.as_str());
         if let Err(refused) = self.know(names, None, context)? {
-            return Ok(Some(refused.into()));
+            return Ok(Some(refused));
         }
         let mut faults = Faults::of(&parts);
         for part in &parts {
@@ -166,10 +167,10 @@ impl Connected {
                 // All of them again if the store is busy: the result is the same.
                 Ok(entries) => {
                     if let Some(unfit) = self.set_attributes_of(&device, &entries, context)? {
-                        faults.add(part, unfit.into());
+                        faults.add(part, unfit);
                     }
                 }
-                Err(error) => faults.add(part, invalid_payload(&error).into()),
+                Err(error) => faults.add(part, Unfit::payload(&error)),
             }
         }
         Ok(faults.unfit())
@@ -182,7 +183,7 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let request = match read_gateway_request(payload) {
             Ok(request) => request,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         let Some(device) = context.hub.device_behind(&self.device, &request.device) else {
             return Ok(Some(unknown(&request.device)));
@@ -208,7 +209,7 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let answer = match GatewayAnswer::parse(payload) {
             Ok(answer) => answer,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         match context.hub.device_behind(&self.device, &answer.device) {
             Some(device) => self.answer_call_of(&device, answer.id, answer.data.get().as_bytes(), context),
@@ -220,5 +221,5 @@ impl Connected {
 fn unknown(device: &str) -> Unfit {
     let text =
         format!("there is no device {device:?} behind this gateway; send {} first", Topic::Connect.name());
-    invalid_payload(&text)
+    Unfit::payload(&text)
 }

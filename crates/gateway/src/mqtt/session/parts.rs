@@ -7,7 +7,6 @@ use hub::Blame;
 use hub::registry::Profile;
 use model::Batch;
 use model::limits::IngestLimits;
-use wire::mqtt::ReasonCode;
 use wire::telemetry::Receipt;
 use wire::thingsboard::gateway::{Part, payload_of, read_parts};
 
@@ -17,7 +16,6 @@ use super::super::limits::{FAULTS_NAMED_MAX, GATEWAY_ROWS_MAX};
 use super::behind::DeviceBehind;
 use super::connected::Connected;
 use super::context::Context;
-use super::device_api::invalid_payload;
 use super::end::PacketError;
 use super::publish::{Incoming, store_error};
 use super::unfit::Unfit;
@@ -25,34 +23,7 @@ use super::unfit::Unfit;
 /// The refused parts of a message. The others are stored.
 pub(super) struct Faults<'a> {
     parts: &'a [Part],
-    refused: Vec<(&'a Part, Refused)>,
-}
-
-/// Why a part is refused.
-pub(super) struct Refused {
-    reason: ReasonCode,
-    text: String,
-    label: &'static str,
-}
-
-impl Refused {
-    /// A limit, or something that the registry does not allow.
-    pub(super) fn limit(why: &dyn std::fmt::Display) -> Self {
-        Self { reason: ReasonCode::QUOTA_EXCEEDED, text: why.to_string(), label: "gateway_device" }
-    }
-}
-
-impl From<Unfit> for Refused {
-    fn from(unfit: Unfit) -> Self {
-        Self { reason: unfit.refusal.reason, text: unfit.refusal.text, label: unfit.label }
-    }
-}
-
-impl From<Refused> for Unfit {
-    fn from(refused: Refused) -> Self {
-        let Refused { reason, text, label } = refused;
-        Self { refusal: Refusal { reason, text }, label, payload: None }
-    }
+    refused: Vec<(&'a Part, Unfit)>,
 }
 
 impl<'a> Faults<'a> {
@@ -60,7 +31,7 @@ impl<'a> Faults<'a> {
         Self { parts, refused: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, part: &'a Part, why: Refused) {
+    pub(super) fn add(&mut self, part: &'a Part, why: Unfit) {
         self.refused.push((part, why));
     }
 
@@ -69,7 +40,7 @@ impl<'a> Faults<'a> {
         let first = &self.refused.first()?.1;
         let named = self.refused.iter().take(FAULTS_NAMED_MAX);
         let named: Vec<String> =
-            named.map(|(part, why)| format!("{:?}: {}", part.device, why.text)).collect();
+            named.map(|(part, why)| format!("{:?}: {}", part.device, why.refusal.text)).collect();
         let text = format!(
             "refused for {} of {} devices, stored for the others: {}",
             self.refused.len(),
@@ -77,7 +48,7 @@ impl<'a> Faults<'a> {
             named.join("; ")
         );
         let payload = payload_of(self.refused.iter().map(|(part, _)| *part)).into_bytes();
-        let refusal = Refusal { reason: first.reason, text };
+        let refusal = Refusal { reason: first.refusal.reason, text };
         Some(Unfit { refusal, label: first.label, payload: Some(payload) })
     }
 }
@@ -101,11 +72,11 @@ impl Connected {
         let Incoming { topic, payload, .. } = incoming;
         let parts = match read_parts(payload, context.hub.limits().json_depth_max) {
             Ok(parts) => parts,
-            Err(error) => return self.add_letter(topic, payload, invalid_payload(&error), context).map(Some),
+            Err(error) => return self.add_letter(topic, payload, Unfit::payload(&error), context).map(Some),
         };
         let names = parts.iter().map(|part| part.device.as_str());
         if let Err(refused) = self.know(names, None, context)? {
-            return self.add_letter(topic, payload, refused.into(), context).map(Some);
+            return self.add_letter(topic, payload, refused, context).map(Some);
         }
         let mut faults = Faults::of(&parts);
         let draft = self.decode_parts(&parts, &mut faults, context)?;
@@ -113,7 +84,7 @@ impl Connected {
             let text = format!(
                 "the message has more than {GATEWAY_ROWS_MAX} rows (GATEWAY_ROWS_MAX); send them in several messages"
             );
-            return self.add_letter(topic, payload, Refused::limit(&text).into(), context).map(Some);
+            return self.add_letter(topic, payload, Unfit::limit("gateway_rows", &text), context).map(Some);
         }
         let connection = context.connection.key;
         let mut refusal = None;
@@ -165,7 +136,7 @@ impl Connected {
                 None => match hub.series_of(device) {
                     Ok(series) => *behind.series.insert(series),
                     Err(error) if error.blame() == Blame::Caller => {
-                        faults.add(part, Refused { label: "store_limit", ..Refused::limit(&error) });
+                        faults.add(part, Unfit::limit("store_limit", &error));
                         continue;
                     }
                     Err(error) => return Err(store_error(&error)),
@@ -178,8 +149,7 @@ impl Connected {
             match wire::telemetry::decode(part.json.as_bytes(), series, receipt, limits, &mut draft.rows) {
                 Ok(()) => draft.ends.push((index, draft.rows.len())),
                 Err(error) => {
-                    let refused = Refused::from(invalid_payload(&error));
-                    faults.add(part, Refused { label: error.label(), ..refused });
+                    faults.add(part, Unfit { label: error.label(), ..Unfit::payload(&error) });
                 }
             }
         }
@@ -187,11 +157,15 @@ impl Connected {
     }
 
     /// The device of a part, after `know`.
-    pub(super) fn device_of(&mut self, part: &Part) -> Result<&mut DeviceBehind, Refused> {
+    pub(super) fn device_of(&mut self, part: &Part) -> Result<&mut DeviceBehind, Unfit> {
         let behind = self.behind.as_mut().expect("BUG: only gateways get here");
         let fault = behind.fault_of(&part.device);
-        let gone =
-            || Refused::limit(&fault.unwrap_or_else(|| "the device was deleted at this moment".into()));
+        let gone = || {
+            Unfit::limit(
+                "gateway_device",
+                &fault.unwrap_or_else(|| "the device was deleted at this moment".into()),
+            )
+        };
         behind.find(&part.device).ok_or_else(gone)
     }
 }

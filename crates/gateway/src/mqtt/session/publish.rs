@@ -259,8 +259,7 @@ impl Connected {
         let series = match self.series(context) {
             Ok(series) => series,
             Err(error) if error.blame() == Blame::Caller => {
-                let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
-                return Ok(Some(Unfit { refusal, label: "store_limit", payload: None }));
+                return Ok(Some(Unfit::limit("store_limit", &error)));
             }
             Err(error) => return Err(store_error(&error)),
         };
@@ -272,11 +271,7 @@ impl Connected {
         let limits = hub.limits_of(&self.device);
         let batch = &mut context.batches[self.durability() as usize].batch;
         let decoded = wire::telemetry::decode(payload, series, receipt, &limits, batch);
-        Ok(decoded.err().map(|error| Unfit {
-            refusal: Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() },
-            label: error.label(),
-            payload: None,
-        }))
+        Ok(decoded.err().map(|error| Unfit { label: error.label(), ..Unfit::payload(&error) }))
     }
 
     fn series(&mut self, context: &Context<'_>) -> Result<SeriesId, hub::IngestError> {
