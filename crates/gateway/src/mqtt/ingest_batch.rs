@@ -99,7 +99,7 @@ impl IngestBatch {
 
     /// Completes the rows of one device in a message that has several. The message itself comes after its parts, with the ack.
     pub(crate) fn push_part(&mut self, device: &Arc<Device>, connection: ConnectionKey, payload: &[u8]) {
-        let (kind, answer) = (AckKind::None, Answer::Accepted);
+        let (kind, answer) = (AckKind::Part, Answer::Accepted);
         self.push(device, PendingAck { connection, packet_id: 0, kind, answer }, payload);
     }
 
