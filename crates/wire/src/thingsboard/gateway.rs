@@ -3,9 +3,7 @@
 //! A gateway speaks for the devices behind it. It says which devices it has connected, and sends telemetry and attributes of
 //! several devices in one object, whose members have the names of the devices. Payloads may be relaxed JSON, as telemetry may.
 
-use serde_json::value::RawValue;
-
-use super::object::{Member, read_object, text};
+use super::object::{Member, find, read_object, text};
 use crate::telemetry::PayloadError;
 
 /// Nesting of a message about one device.
@@ -79,13 +77,12 @@ pub struct GatewayDevice {
 /// Reads `{"device":"A","type":"profile"}`; `type` may be missing, `null` or empty.
 pub fn read_device(payload: &[u8]) -> Result<GatewayDevice, PayloadError> {
     read_object(payload, DEVICE_DEPTH_MAX, "the payload", |members| {
-        let find = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw);
         let missing =
             || PayloadError::Shape(r#"the message has no member device; send {"device":"A"}"#.into());
-        let profile = find("type").filter(|raw| raw.get() != "null");
-        let profile = profile.map(|raw: &RawValue| text(raw, "type")).transpose()?;
+        let profile = find(members, "type").filter(|raw| raw.get() != "null");
+        let profile = profile.map(|raw| text(raw, "type")).transpose()?;
         Ok(GatewayDevice {
-            device: text(find("device").ok_or_else(missing)?, "device")?,
+            device: text(find(members, "device").ok_or_else(missing)?, "device")?,
             profile: profile.filter(|name| !name.is_empty()),
         })
     })

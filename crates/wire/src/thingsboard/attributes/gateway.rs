@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::super::object::{kind, read_object, text};
+use super::super::object::{find, kind, read_object, text};
 use super::request::texts;
 use crate::telemetry::PayloadError;
 
@@ -25,12 +25,11 @@ pub struct GatewayRequest {
 /// Reads `{"id":1,"device":"A","client":true,"key":"a"}` or the same with `"keys":["a","b"]`.
 pub fn read_gateway_request(payload: &[u8]) -> Result<GatewayRequest, PayloadError> {
     read_object(payload, REQUEST_DEPTH_MAX, "the payload", |members| {
-        let find = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw);
         let need = |name: &str| {
             let missing = || PayloadError::Shape(format!("the request has no member {name}; add it"));
-            find(name).ok_or_else(missing)
+            find(members, name).ok_or_else(missing)
         };
-        let keys = match find("key") {
+        let keys = match find(members, "key") {
             Some(key) => vec![text(key, "key")?],
             None => texts(need("keys")?, "keys")?,
         };
