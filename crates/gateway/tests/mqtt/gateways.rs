@@ -22,6 +22,12 @@ fn fixture() -> Fixture {
     fixture
 }
 
+/// Telemetry of the devices with these numbers.
+fn message(from: usize, to: usize) -> String {
+    let part = |n: usize| format!(r#""{n:05}":[{{"n":{n}}}]"#);
+    format!("{{{}}}", (from..to).map(part).collect::<Vec<_>>().join(","))
+}
+
 fn send(client: &mut Client, packet_id: u16, payload: &str) -> Reply {
     client.publish_to(GATEWAY_TELEMETRY, QoS::AtLeastOnce, packet_id, payload.as_bytes());
     client.next()
@@ -90,6 +96,24 @@ fn messages_keep_their_order_while_devices_are_added() {
     let expected: Vec<Value> = (1..=50).map(Value::I64).collect();
     assert_eq!(fixture.values("telemetry", "all", "n"), expected);
     assert!(fixture.metrics().contains("tacho_gateway_devices_added_total 51"));
+}
+
+#[test]
+fn other_connections_of_the_worker_go_on_while_devices_are_added() {
+    let fixture = fixture();
+    let mut client = fixture.connect(ProtocolVersion::V5, "g", "t-gateway");
+    let mut other = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    let registry = fixture.hub.registry();
+    let before = registry.device_count();
+    let payload = message(0, GATEWAY_DEVICES_MAX);
+    client.publish_to(GATEWAY_TELEMETRY, QoS::AtLeastOnce, 1, payload.as_bytes());
+    // The first step of many.
+    fixture.wait_for("new devices", || registry.device_count() > before);
+    other.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+    assert_eq!(other.next(), yes(1));
+    assert!(registry.device_count() < before + GATEWAY_DEVICES_MAX, "the ack came while devices were added");
+    assert_eq!(client.next(), yes(1));
+    assert_eq!(registry.device_count(), before + GATEWAY_DEVICES_MAX);
 }
 
 #[test]
