@@ -80,6 +80,17 @@ fn a_busy_store_neither_loses_nor_doubles_rows() {
 }
 
 #[test]
+fn a_reason_repeats_no_name_that_is_too_long() {
+    let fixture = fixture();
+    let mut client = fixture.connect(ProtocolVersion::V5, "g", "t-gateway");
+    let payload = format!(r#"{{"{}":[{{"n":1}}]}}"#, "ä".repeat(10_000));
+    assert!(matches!(send(&mut client, 1, &payload), Reply::PubAck(1, ReasonCode::QUOTA_EXCEEDED, Some(_))));
+    let reason = &fixture.dead_letters("gateway", "reason")[0];
+    assert!(reason.contains("20000") && reason.len() < 600, "{reason}");
+    assert_eq!(fixture.dead_letters("gateway", "payload"), [payload]);
+}
+
+#[test]
 fn messages_keep_their_order_while_devices_are_added() {
     let fixture = fixture();
     let mut client = fixture.connect(ProtocolVersion::V311, "g", "t-gateway");

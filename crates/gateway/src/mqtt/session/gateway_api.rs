@@ -17,7 +17,7 @@ use super::connected::Connected;
 use super::context::Context;
 use super::device_api::{attribute_error, failed};
 use super::end::PacketError;
-use super::parts::Faults;
+use super::parts::{Faults, quoted};
 use super::unfit::Unfit;
 use crate::attribute_pairs::pairs;
 
@@ -219,7 +219,7 @@ impl Connected {
 }
 
 fn unknown(device: &str) -> Unfit {
-    let text =
-        format!("there is no device {device:?} behind this gateway; send {} first", Topic::Connect.name());
+    let (device, connect) = (quoted(device), Topic::Connect.name());
+    let text = format!("there is no device {device} behind this gateway; send {connect} first");
     Unfit::payload(&text)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hub::Blame;
 use hub::registry::Profile;
 use model::Batch;
-use model::limits::IngestLimits;
+use model::limits::{IngestLimits, TAG_VALUE_BYTES_MAX};
 use wire::telemetry::Receipt;
 use wire::thingsboard::gateway::{Part, payload_of, read_parts};
 
@@ -40,7 +40,7 @@ impl<'a> Faults<'a> {
         let first = &self.refused.first()?.1;
         let named = self.refused.iter().take(FAULTS_NAMED_MAX);
         let named: Vec<String> =
-            named.map(|(part, why)| format!("{:?}: {}", part.device, why.refusal.text)).collect();
+            named.map(|(part, why)| format!("{}: {}", quoted(&part.device), why.refusal.text)).collect();
         let text = format!(
             "refused for {} of {} devices, stored for the others: {}",
             self.refused.len(),
@@ -51,6 +51,11 @@ impl<'a> Faults<'a> {
         let refusal = Refusal { reason: first.refusal.reason, text };
         Some(Unfit { refusal, label: first.label, payload: Some(payload) })
     }
+}
+
+/// The name of a device in a reason: no more of it than a device may have.
+pub(super) fn quoted(name: &str) -> String {
+    format!("{:?}", &name[..name.floor_char_boundary(TAG_VALUE_BYTES_MAX)])
 }
 
 /// The rows of a message before they enter the batch of the worker.
