@@ -28,7 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_v1.sql"),
     include_str!("schema_v2.sql"),
     include_str!("schema_v3.sql"),
-    include_str!("schema_v6.sql"),
+    include_str!("schema_v4.sql"),
 ];
 
 /// How long to wait for another process that has the file open.
