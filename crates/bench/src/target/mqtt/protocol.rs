@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::mqtt::client::Connection;
-use wire::mqtt::{Ack, Connect, Disconnect, Packet, QoS, encode};
+use wire::mqtt::{Connect, Disconnect, Packet, QoS};
 
+use super::acks::acknowledgement;
 use super::template::PublishTemplate;
 use super::version::Version;
 use crate::limits::PACKET_BYTES_MAX;
 use crate::payload::Template;
-use crate::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
+use crate::protocol::{Answer, Completion, DueTime, Opening, Protocol, Received, Started};
 use crate::schedule::SECOND_NS;
 
 /// The number of runs of this process so far.
@@ -172,22 +173,15 @@ impl Protocol for Mqtt {
             session.connection.next(&bytes[received.used..]).map_err(|error| error.to_string())?
         {
             received.used += length;
+            match acknowledgement(&packet, session.qos, session.connection.version(), out) {
+                Some(Some(last)) => {
+                    session.tally.acked += u64::from(last.report(length, done));
+                    continue;
+                }
+                Some(None) => continue,
+                None => {}
+            }
             match packet {
-                Packet::PubAck(ack) if session.qos == QoS::AtLeastOnce => {
-                    answered(session, "PUBACK", ack, length, done);
-                }
-                Packet::PubRec(ack) if session.qos == QoS::ExactlyOnce => {
-                    if ack.reason.is_error() {
-                        answered(session, "PUBREC", ack, length, done);
-                    } else {
-                        let release = Packet::PubRel(Ack::success(ack.packet_id));
-                        encode(&release, session.connection.version(), out)
-                            .expect("BUG: the identifier came in a packet, so it is not zero");
-                    }
-                }
-                Packet::PubComp(ack) if session.qos == QoS::ExactlyOnce => {
-                    answered(session, "PUBCOMP", ack, length, done);
-                }
                 Packet::ConnAck(connack) if connack.is_accepted() => received.ready = true,
                 Packet::ConnAck(connack) => return Err(connack.refusal(session.connection.version())),
                 Packet::PingResp => {}
@@ -209,23 +203,5 @@ impl Protocol for Mqtt {
     fn close(&self, session: &mut Session, out: &mut Vec<u8>) {
         let disconnected = session.connection.disconnect(&Disconnect::NORMAL, out);
         disconnected.expect("BUG: a DISCONNECT without properties is always valid");
-    }
-}
-
-fn answered(
-    session: &mut Session,
-    what: &str,
-    ack: Ack<'_>,
-    length: usize,
-    done: &mut impl FnMut(Completion<'_>),
-) {
-    let answer = Answer::Key(ack.packet_id.into());
-    let bytes = length as u32;
-    if ack.reason.is_error() {
-        let text = format!("{what} {}", ack.reason);
-        done(Completion { answer, status: AnswerStatus::Failed(&text), bytes });
-    } else {
-        session.tally.acked += 1;
-        done(Completion { answer, status: AnswerStatus::Good, bytes });
     }
 }
