@@ -139,6 +139,8 @@ pub struct Connect {
     /// Whether the first segment opens the connections as operations of its load ([`Load::Reopen`]). Otherwise the
     /// engine opens them before the first segment, and a failure ends the run.
     pub by_load: bool,
+    /// The largest number of handshakes that a load has under way in each thread. Others wait.
+    pub at_once: usize,
     /// The longest handshake, from TCP connect to readiness.
     pub timeout: Duration,
     /// The time without traffic after which the kernel probes the other side (SO_KEEPALIVE).
@@ -147,7 +149,12 @@ pub struct Connect {
 
 impl Default for Connect {
     fn default() -> Self {
-        Self { by_load: false, timeout: Duration::from_secs(HANDSHAKE_TIMEOUT_S), keep_alive: None }
+        Self {
+            by_load: false,
+            at_once: usize::MAX,
+            timeout: Duration::from_secs(HANDSHAKE_TIMEOUT_S),
+            keep_alive: None,
+        }
     }
 }
 

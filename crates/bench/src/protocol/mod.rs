@@ -117,6 +117,9 @@ pub trait Protocol: Sync {
     /// Appends the first bytes after TCP connect. The engine calls it for every connection of the session.
     fn open(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> Opening;
 
+    /// Tells a session that a load of connects opens its connection now, nanoseconds after the start of the segment.
+    fn reopening(&self, _session: &mut Self::Session, _now_ns: u64) {}
+
     /// The lifetime of the session's connections.
     fn lifetime(&self, _session: &Self::Session) -> Lifetime {
         Lifetime::Run

@@ -299,11 +299,14 @@ impl<P: Protocol> Worker<'_, P> {
     /// Begins every queued reopening for which a connection is available.
     pub(super) fn reopen_waiting(&mut self) -> Result<()> {
         for group in 0..self.feeds.len() {
-            while let Some((index, able_ns, operation, close)) = self.next_reopening(group) {
+            while self.pending < self.plan.connect.at_once
+                && let Some((index, able_ns, operation, close)) = self.next_reopening(group)
+            {
                 self.recorder.sent_when_able(&operation, able_ns, 0);
                 let connection = &mut self.connections[index as usize];
                 end(connection.stream.as_ref(), close);
                 let outstanding = connection.close();
+                self.protocol.reopening(&mut connection.session, operation.sent_ns);
                 connection.reopening = Some(operation);
                 self.outstanding -= outstanding;
                 self.begin(index)?;

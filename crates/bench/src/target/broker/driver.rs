@@ -16,8 +16,9 @@ use std::time::Duration;
 use super::options::{Group, PhaseClients, Role};
 use super::protocol::{Clients, Config, Session};
 use super::tally::{Deliveries, Published, Received};
-use crate::engine::{AfterReopen, FailureRule, Load, Segment, SegmentOutcome, event};
+use crate::engine::{AfterReopen, Connect, FailureRule, Load, Segment, SegmentOutcome, event};
 use crate::error::{Error, Result};
+use crate::limits::HANDSHAKES_MAX;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
@@ -227,7 +228,10 @@ impl Driver for BrokerDriver {
         let first = config.first.clone();
         let mut plan = plan(phase, &self.scenario, address, part);
         plan.segments = segments(phase, &self.scenario, &clients);
-        plan.connect.by_load = clients.groups.iter().any(|group| group.resume);
+        if clients.groups.iter().any(|group| group.resume) {
+            // A SYN that a full backlog drops comes again a second later, and would hide the rate of the deliveries.
+            plan.connect = Connect { by_load: true, at_once: HANDSHAKES_MAX, ..plan.connect };
+        }
         let protocol = Clients::new(config);
         let outcome = event::run(&protocol, &plan, shared, on_event)?;
         let qos = clients.with(Role::Publish).map(|group| group.qos);

@@ -62,6 +62,8 @@ pub(super) struct Session {
     index: u32,
     group: usize,
     connection: Connection,
+    /// When its latest connect began, nanoseconds after the start of the segment.
+    returned_ns: u64,
     part: Part,
 }
 
@@ -197,9 +199,12 @@ impl Clients {
             return;
         }
         self.delivered.fetch_add(1, Ordering::Relaxed);
-        // The clock of an earlier phase began at another moment. What waited there counts from the return of the sessions.
-        let (intended_ns, sent_ns) =
-            if self.group(session).resume { (0, 0) } else { (stamp.intended_ns, stamp.sent_ns) };
+        // The clock of an earlier phase began at another moment. What waited there counts from the return of the session.
+        let (intended_ns, sent_ns) = if self.group(session).resume {
+            (session.returned_ns, session.returned_ns)
+        } else {
+            (stamp.intended_ns, stamp.sent_ns)
+        };
         let operation = Operation { class, intended_ns, sent_ns };
         let answer = Answer::Delivery(operation);
         done(Completion { answer, status: AnswerStatus::Good, bytes: length as u32 });
@@ -248,7 +253,7 @@ impl Protocol for Clients {
             Role::Subscribe => Part::Subscriber(self.subscriber(index)),
         };
         let connection = Connection::new(self.config.version, PACKET_BYTES_MAX);
-        Session { index, group, connection, part }
+        Session { index, group, connection, returned_ns: 0, part }
     }
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
@@ -273,6 +278,10 @@ impl Protocol for Clients {
             .connect(&connect, out)
             .expect("BUG: tokens and client ids are checked to be short");
         Opening::Wait
+    }
+
+    fn reopening(&self, session: &mut Session, now_ns: u64) {
+        session.returned_ns = now_ns;
     }
 
     fn window(&self, session: &Session) -> usize {
@@ -352,7 +361,13 @@ impl Protocol for Clients {
     }
 
     fn close(&self, session: &mut Session, out: &mut Vec<u8>) {
-        let disconnected = session.connection.disconnect(&Disconnect::NORMAL, out);
-        disconnected.expect("BUG: a DISCONNECT without properties is always valid");
+        let mut properties = PropertiesBuilder::new();
+        if self.group(session).resume && self.config.version == ProtocolVersion::V5 {
+            // Its messages were delivered: it must not stay on the broker.
+            let now = Property::FourBytes(PropertyId::SessionExpiryInterval, 0);
+            properties.push(now).expect("BUG: the property has four bytes");
+        }
+        let disconnect = Disconnect { properties: properties.as_properties(), ..Disconnect::NORMAL };
+        session.connection.disconnect(&disconnect, out).expect("BUG: a DISCONNECT may have this property");
     }
 }
