@@ -163,6 +163,8 @@ impl Default for Connect {
 pub struct Plan {
     /// The address to connect to.
     pub target: SocketAddr,
+    /// Groups that connect to another address.
+    pub elsewhere: Vec<(usize, SocketAddr)>,
     /// The local addresses to connect from, in turn; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
     /// The number of connections of each group. Connection numbers run through all groups, in order.
@@ -197,6 +199,11 @@ impl Plan {
             .iter()
             .filter_map(|segment| segment.loads.get(group))
             .any(|load| !load.waits_for_answers())
+    }
+
+    /// The address of a group.
+    pub(crate) fn target_of(&self, group: usize) -> SocketAddr {
+        self.elsewhere.iter().find(|(known, _)| *known == group).map_or(self.target, |(_, address)| *address)
     }
 
     /// The number of connections of all groups, including those of other processes.

@@ -6,6 +6,7 @@
 //! the plan of an engine.
 
 mod broker;
+mod commands;
 pub(crate) mod driver;
 pub(crate) mod es;
 mod hbase;

@@ -74,6 +74,7 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
 pub(crate) fn plan(phase: &Phase, scenario: &Scenario, target: SocketAddr, part: (u32, u32)) -> Plan {
     Plan {
         target,
+        elsewhere: Vec::new(),
         sources: Vec::new(),
         groups: phase.mixes.iter().map(|mix| mix.connections).collect(),
         classes: scenario.classes(),

@@ -13,6 +13,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use wire::mqtt::QoS;
+
 use super::options::{Group, PhaseClients, Role};
 use super::protocol::{Clients, Config, Session};
 use super::tally::{Deliveries, Published, Received};
@@ -21,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::limits::HANDSHAKES_MAX;
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::result::{Check, RunResult, Target};
+use crate::result::{RunResult, Target};
 use crate::sampling::{Prometheus, Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::driver::{
@@ -268,7 +270,7 @@ impl Driver for BrokerDriver {
             let deliveries = Deliveries::of(&received, &published, &first);
             if deliveries.expected + deliveries.foreign + deliveries.repeated > 0 {
                 let qos = clients.with(Role::Publish).map_or(group.qos, |of| of.qos.min(group.qos));
-                verdict.checks = checks(phase, &deliveries, qos == wire::mqtt::QoS::AtLeastOnce);
+                verdict.checks = deliveries.checks(&phase.name, qos == QoS::AtLeastOnce);
                 verdict.findings.push(got(phase, group, &deliveries, segment));
             }
         }
@@ -278,19 +280,6 @@ impl Driver for BrokerDriver {
     fn close(&mut self) -> Result<()> {
         self.platform.take().map_or(Ok(()), Platform::stop)
     }
-}
-
-fn checks(phase: &Phase, deliveries: &Deliveries, may_repeat: bool) -> Vec<Check> {
-    let check = |what: &str, found: u64| Check::equal(format!("{what} ({})", phase.name), 0, found);
-    let mut checks = vec![
-        check("messages lost", deliveries.lost),
-        check("messages delivered out of order", deliveries.reordered),
-        check("messages delivered that were not sent", deliveries.foreign),
-    ];
-    if !may_repeat {
-        checks.push(check("messages delivered more than once", deliveries.repeated));
-    }
-    checks
 }
 
 fn per_second(count: u64, time: Duration) -> f64 {

@@ -12,3 +12,5 @@ mod sequence;
 mod tally;
 
 pub(crate) use driver::KIND;
+pub(super) use sequence::{Arrived, Sequence};
+pub(super) use tally::{Deliveries, Published, Received};

@@ -6,7 +6,7 @@ use crate::limits::SEQUENCE_GAPS_MAX;
 
 /// What an arriving number is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrived {
+pub(in crate::target) enum Arrived {
     /// It came for the first time.
     New,
     /// It came before.
@@ -15,7 +15,7 @@ pub(super) enum Arrived {
 
 /// The numbers of one publisher, which count up by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Sequence {
+pub(in crate::target) struct Sequence {
     /// The number after the largest one.
     next: u64,
     /// Numbers below `next` that have not come.
@@ -23,21 +23,21 @@ pub(super) struct Sequence {
     /// The sum of gaps beyond the limit. Their numbers count as lost even if they come later.
     unlisted: u64,
     /// Numbers that came for the first time.
-    pub(super) received: u64,
+    pub(in crate::target) received: u64,
     /// Numbers that came after a larger one.
-    pub(super) reordered: u64,
+    pub(in crate::target) reordered: u64,
     /// Numbers that came again.
-    pub(super) repeated: u64,
+    pub(in crate::target) repeated: u64,
 }
 
 impl Sequence {
     /// The first number that is due is `first`.
-    pub(super) fn from(first: u64) -> Self {
+    pub(in crate::target) fn from(first: u64) -> Self {
         Self { next: first, ..Self::default() }
     }
 
     /// Notes an arriving number.
-    pub(super) fn note(&mut self, number: u64) -> Arrived {
+    pub(in crate::target) fn note(&mut self, number: u64) -> Arrived {
         if number >= self.next {
             let gap = self.next..number;
             if !gap.is_empty() && self.gaps.len() < SEQUENCE_GAPS_MAX {
@@ -66,13 +66,13 @@ impl Sequence {
     }
 
     /// How many numbers below `end` have not come.
-    pub(super) fn missing(&self, end: u64) -> u64 {
+    pub(in crate::target) fn missing(&self, end: u64) -> u64 {
         let in_gaps: u64 = self.gaps.iter().map(|gap| gap.end - gap.start).sum();
         in_gaps + self.unlisted + end.saturating_sub(self.next)
     }
 
     /// How many numbers came that are not below `end`, at least.
-    pub(super) fn beyond(&self, end: u64) -> u64 {
+    pub(in crate::target) fn beyond(&self, end: u64) -> u64 {
         self.next.saturating_sub(end)
     }
 }

@@ -1,50 +1,51 @@
 //! What the clients of a phase sent and received, added up.
 
 use super::sequence::Sequence;
+use crate::result::Check;
 
 /// The counts of one publisher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Published {
+pub(in crate::target) struct Published {
     /// The number of its next message; earlier phases count.
-    pub(super) next: u64,
+    pub(in crate::target) next: u64,
     /// Messages of this phase.
-    pub(super) sent: u64,
+    pub(in crate::target) sent: u64,
     /// Messages of this phase that are not acknowledged; none at QoS 0.
-    pub(super) unacknowledged: u64,
+    pub(in crate::target) unacknowledged: u64,
 }
 
 /// What one subscriber received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Received {
+pub(in crate::target) struct Received {
     /// Its publishers, by number, and the numbers of their messages.
-    pub(super) sequences: Vec<(u32, Sequence)>,
+    pub(in crate::target) sequences: Vec<(u32, Sequence)>,
     /// Messages that no publisher of this run sent, or sent to another topic, or that were changed.
-    pub(super) foreign: u64,
+    pub(in crate::target) foreign: u64,
 }
 
 /// The sum over the subscribers of a phase.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Deliveries {
+pub(in crate::target) struct Deliveries {
     /// The number of deliveries that the messages need.
-    pub(super) expected: u64,
+    pub(in crate::target) expected: u64,
     /// Messages that came for the first time.
-    pub(super) received: u64,
+    pub(in crate::target) received: u64,
     /// Messages that must have come and did not.
-    pub(super) lost: u64,
+    pub(in crate::target) lost: u64,
     /// Messages that came after a later one of their publisher.
-    pub(super) reordered: u64,
+    pub(in crate::target) reordered: u64,
     /// Messages that came again.
-    pub(super) repeated: u64,
+    pub(in crate::target) repeated: u64,
     /// Messages that no publisher sent to this subscriber.
-    pub(super) foreign: u64,
+    pub(in crate::target) foreign: u64,
     /// The first subscriber that lost something, as text.
-    pub(super) first_loss: Option<String>,
+    pub(in crate::target) first_loss: Option<String>,
 }
 
 impl Deliveries {
     /// Compares what the subscribers received with what the publishers sent. `first` has for each publisher the number of
     /// its first message that these subscribers must get.
-    pub(super) fn of(received: &[Received], published: &[Published], first: &[u64]) -> Self {
+    pub(in crate::target) fn of(received: &[Received], published: &[Published], first: &[u64]) -> Self {
         let mut sum = Self::default();
         for (subscriber, received) in received.iter().enumerate() {
             sum.foreign += received.foreign;
@@ -68,6 +69,20 @@ impl Deliveries {
             }
         }
         sum
+    }
+
+    /// The checks of a phase. With `may_repeat` a message may come more than once, as at QoS 1.
+    pub(in crate::target) fn checks(&self, phase: &str, may_repeat: bool) -> Vec<Check> {
+        let check = |what: &str, found: u64| Check::equal(format!("{what} ({phase})"), 0, found);
+        let mut checks = vec![
+            check("messages lost", self.lost),
+            check("messages delivered out of order", self.reordered),
+            check("messages delivered that were not sent", self.foreign),
+        ];
+        if !may_repeat {
+            checks.push(check("messages delivered more than once", self.repeated));
+        }
+        checks
     }
 }
 

@@ -17,6 +17,6 @@ pub(crate) use acks::acknowledgement;
 pub(crate) use driver::{KIND, PROCESS_NAMES};
 pub(crate) use platform::{Fleet, Platform, TargetOptions, leftover_finding};
 pub use protocol::{Config, Messages, Mqtt, Tally};
-pub(crate) use template::PublishPacket;
 pub use template::TELEMETRY_TOPIC;
+pub(crate) use template::{PublishPacket, PublishTemplate};
 pub use version::Version;

@@ -212,6 +212,12 @@ impl Platform {
         told
     }
 
+    /// The ids of the devices by number, and the value of `X-Authorization` for requests about them.
+    pub(crate) fn devices(&self, fleet: &Fleet) -> Result<(Vec<String>, String)> {
+        let ids = self.client.device_ids(&fleet.device_prefix, fleet.connected)?;
+        Ok((ids, self.client.bearer()))
+    }
+
     /// Reads back what these devices sent since a time. Returns `None` if verification is not wanted.
     pub(super) fn verify(
         &self,
