@@ -6,7 +6,7 @@ use wire::mqtt::{QoS, is_valid_name};
 use super::message::STAMP_BYTES;
 use crate::payload::PAYLOAD_BYTES_MAX;
 use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
-use crate::target::mqtt::Version;
+use crate::target::mqtt::{Version, defaults};
 
 /// The largest number of subscriptions of a connection.
 const SUBSCRIPTIONS_MAX: u32 = 100;
@@ -31,9 +31,9 @@ pub(super) struct BrokerOptions {
     topics: Option<u32>,
     #[serde(default = "one_subscription")]
     subscriptions: u32,
-    #[serde(default = "hundred")]
+    #[serde(default = "defaults::payload_bytes")]
     pub(super) payload_bytes: usize,
-    #[serde(default = "one")]
+    #[serde(default = "defaults::qos")]
     qos: u8,
     messages: Option<u64>,
     #[serde(default = "always")]
@@ -42,14 +42,14 @@ pub(super) struct BrokerOptions {
     session_expiry_s: u32,
     #[serde(default)]
     resume: bool,
-    #[serde(default = "v5")]
+    #[serde(default = "version_5")]
     version: String,
-    #[serde(default = "tok")]
+    #[serde(default = "defaults::token_prefix")]
     pub(super) token_prefix: String,
-    #[serde(default = "dev")]
+    #[serde(default = "defaults::device_prefix")]
     pub(super) device_prefix: String,
     pub(super) devices: Option<u32>,
-    #[serde(default = "minute")]
+    #[serde(default = "defaults::keep_alive_s")]
     pub(super) keep_alive_s: u16,
 }
 
@@ -61,32 +61,12 @@ fn one_subscription() -> u32 {
     1
 }
 
-fn hundred() -> usize {
-    100
-}
-
-fn one() -> u8 {
-    1
+fn version_5() -> String {
+    "5".to_owned()
 }
 
 fn always() -> bool {
     true
-}
-
-fn v5() -> String {
-    "5".to_owned()
-}
-
-fn tok() -> String {
-    "tok".to_owned()
-}
-
-fn dev() -> String {
-    "dev-".to_owned()
-}
-
-fn minute() -> u16 {
-    60
 }
 
 /// The connections of one mix.
@@ -143,11 +123,7 @@ impl PhaseClients {
     pub(super) fn read(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
         // A separate check of `[dataset]` gives better suggestions.
         typed::<BrokerOptions>(scenario.dataset.clone(), "[dataset]", &[])?;
-        let place = phase.place();
-        Self::of(scenario, phase, &place).map_err(|what| match what.starts_with(&place) {
-            true => what,
-            false => format!("{place}: {what}"),
-        })
+        Self::of(scenario, phase, &phase.place()).map_err(|what| phase.error(what))
     }
 
     fn of(scenario: &Scenario, phase: &Phase, place: &str) -> Result<Self, String> {
@@ -209,6 +185,11 @@ impl PhaseClients {
                 "topic = \"{}\"; it must be a topic name in which {{device}}, {{topic}} and {{subscription}} may stand",
                 self.options.topic
             ));
+        }
+        if self.groups.iter().any(|group| group.resume) && self.groups.len() > 1 {
+            return Err(
+                "sessions that return have a phase of their own: publish in the phase before it".to_owned()
+            );
         }
         if self.groups.iter().any(|group| group.role == Role::Publish && !group.clean_start) {
             return Err("only subscribers have sessions that stay: leave clean_start out where it publishes"
@@ -291,5 +272,66 @@ impl BrokerOptions {
             session_expiry_s: self.session_expiry_s,
             resume: self.resume,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_phase(scenario: &str, phase: usize, sets: &[&str]) -> Result<PhaseClients, String> {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario = Scenario::load(scenario, &sets).map_err(|error| error.to_string())?;
+        PhaseClients::read(&scenario, &scenario.phases[phase])
+    }
+
+    #[test]
+    fn connections_share_topics_by_their_number() {
+        let pairs = of_phase("broker-pairs", 0, &[]).unwrap();
+        assert_eq!((pairs.topics.count, pairs.topics.sharing(7, 1_000)), (1_000, 1));
+        assert_eq!(pairs.topics.name(7, 0), "devices/dev-7/bench");
+        let fanout = of_phase("broker-fanout", 0, &["dataset.topics=3"]).unwrap();
+        let sharing: Vec<u32> = (0..3).map(|topic| fanout.topics.sharing(topic, 1_000)).collect();
+        assert_eq!(sharing, [334, 333, 333]);
+        assert_eq!((fanout.topics.sharing(2, 2), fanout.topics.name(2, 0).as_str()), (0, "bench/2"));
+        let connects = of_phase("broker-connects", 0, &[]).unwrap();
+        assert_eq!(connects.topics.name(9, 4), "devices/dev-9/bench/4");
+    }
+
+    #[test]
+    fn a_phase_says_what_its_clients_do() {
+        let back = of_phase("broker-offline", 2, &[]).unwrap();
+        let [group] = &back.groups[..] else { panic!("{back:?}") };
+        assert!(group.resume && !group.clean_start && group.session_expiry_s > 0);
+        // The connect is the first operation, the delivery the last.
+        assert_eq!((group.role, group.class), (Role::Subscribe, 2));
+        let queue = of_phase("broker-offline", 1, &["phase.queue.messages=7"]).unwrap();
+        assert_eq!(queue.with(Role::Publish).and_then(|group| group.messages), Some(7));
+        assert_eq!(queue.with(Role::Subscribe), None);
+    }
+
+    #[test]
+    fn what_would_never_end_or_has_no_sense_is_refused() {
+        let both = r#"phase.return.mix=[{ name = "a" }, { name = "b", role = "publish", arrival = "closed", clean_start = true, resume = false }]"#;
+        for (scenario, phase, sets, expected) in [
+            ("broker-fanout", 0, &["phase.run.duration=''"][..], "duration"),
+            ("broker-pairs", 0, &["phase.run.mix.publishers.arrival=idle"], "mix `publishers` publishes"),
+            (
+                "broker-pairs",
+                0,
+                &["phase.run.steps=3", "phase.run.rate_to=9", "phase.run.mix.publishers.arrival=steps"],
+                "several phases",
+            ),
+            ("broker-offline", 2, &[both], "a phase of their own"),
+            (
+                "broker-connects",
+                0,
+                &["dataset.subscriptions=101", "phase.idle.subscriptions=101"],
+                "at most 100",
+            ),
+        ] {
+            let error = of_phase(scenario, phase, sets).err().unwrap_or_default();
+            assert!(error.contains(expected), "{sets:?}: {error}");
+        }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::mqtt::client::Connection;
 use wire::mqtt::{
-    Ack, ConnAck, Connect, Disconnect, Filter, Packet, PropertiesBuilder, Property, PropertyId,
-    ProtocolVersion, Publish, QoS, SubAck, Subscribe, encode,
+    Ack, ConnAck, Connect, Disconnect, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
+    Publish, QoS, SubAck, encode,
 };
 
 use super::message::{Stamp, blank};
@@ -16,10 +16,8 @@ use crate::limits::PACKET_BYTES_MAX;
 use crate::protocol::{self, Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Started};
 use crate::recorder::Operation;
 use crate::schedule::SECOND_NS;
-use crate::target::mqtt::{PublishPacket, acknowledgement};
-
-/// The packet identifier of the SUBSCRIBE.
-const SUBSCRIBE_ID: u16 = 1;
+use crate::target::mqtt::{PacketIds, PublishPacket, acknowledgement, subscribe};
+use crate::target::plan::place_of;
 
 /// The configuration of all connections of a phase.
 #[derive(Debug, Clone)]
@@ -76,7 +74,7 @@ enum Part {
 #[derive(Debug)]
 struct Publisher {
     packet: PublishPacket,
-    next_packet_id: u16,
+    packet_ids: PacketIds,
     next: u64,
     sent: u64,
     acked: u64,
@@ -108,18 +106,6 @@ impl Clients {
         Self { blank, config, expected: AtomicU64::new(expected), delivered: AtomicU64::new(0) }
     }
 
-    /// The group of a connection and its number there.
-    fn place(&self, number: u32) -> (usize, u32) {
-        let mut first = 0;
-        for (group, of) in self.config.groups.iter().enumerate() {
-            if number < first + of.connections {
-                return (group, number - first);
-            }
-            first += of.connections;
-        }
-        unreachable!("BUG: connection {number} belongs to no group")
-    }
-
     fn group(&self, session: &Session) -> &Group {
         &self.config.groups[session.group]
     }
@@ -131,7 +117,7 @@ impl Clients {
         let subscribers = connections(&self.config, Role::Subscribe);
         Publisher {
             packet,
-            next_packet_id: 1,
+            packet_ids: PacketIds::default(),
             next: self.config.next.get(index as usize).copied().unwrap_or(0),
             sent: 0,
             acked: 0,
@@ -161,12 +147,7 @@ impl Clients {
         let topic = session.index % self.config.topics.count;
         let names: Vec<String> =
             (0..group.subscriptions).map(|number| self.config.topics.name(topic, number)).collect();
-        let filters: Vec<Filter<'_>> =
-            names.iter().map(|topic| Filter { topic, options: group.qos as u8 }).collect();
-        let layout = Subscribe::layout(&filters).map_err(|error| error.to_string())?;
-        let none = PropertiesBuilder::new();
-        let subscribe = Subscribe::new(SUBSCRIBE_ID, none.as_properties(), &layout);
-        encode(&Packet::Subscribe(subscribe), self.config.version, out).map_err(|error| error.to_string())?;
+        subscribe(&names, group.qos, self.config.version, out)?;
         Ok(false)
     }
 
@@ -246,7 +227,7 @@ impl Protocol for Clients {
     }
 
     fn session(&self, number: u32) -> Session {
-        let (group, index) = self.place(number);
+        let (group, index) = place_of(self.config.groups.iter().map(|of| of.connections), number);
         let of = &self.config.groups[group];
         let part = match of.role {
             Role::Publish => Part::Publisher(self.publisher(index, of)),
@@ -294,8 +275,7 @@ impl Protocol for Clients {
         if group.messages.is_some_and(|messages| publisher.sent >= messages) {
             return None;
         }
-        let packet_id = publisher.next_packet_id;
-        publisher.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };
+        let packet_id = publisher.packet_ids.next();
         let stamp = Stamp {
             run: self.config.run,
             publisher: session.index,
@@ -369,5 +349,132 @@ impl Protocol for Clients {
         }
         let disconnect = Disconnect { properties: properties.as_properties(), ..Disconnect::NORMAL };
         session.connection.disconnect(&disconnect, out).expect("BUG: a DISCONNECT may have this property");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::mqtt::{Properties, decode};
+
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::target::broker::options::PhaseClients;
+
+    const VERSION: ProtocolVersion = ProtocolVersion::V5;
+
+    /// The clients of a phase of two pairs or sessions, and the connection with this number after CONNACK.
+    fn connected(
+        scenario: &str,
+        phase: usize,
+        next: &[u64],
+        first: &[u64],
+        number: u32,
+    ) -> (Clients, Session) {
+        let mut scenario = Scenario::load(scenario, &[]).unwrap();
+        scenario.phases[phase].mixes.iter_mut().for_each(|mix| mix.connections = 2);
+        let PhaseClients { options, groups, topics } =
+            PhaseClients::read(&scenario, &scenario.phases[phase]).unwrap();
+        let resumes = groups.iter().any(|group| group.resume);
+        let clients = Clients::new(Config {
+            version: VERSION,
+            groups,
+            topics,
+            payload_bytes: options.payload_bytes,
+            token_prefix: options.token_prefix,
+            client_prefix: "c".to_owned(),
+            keep_alive_s: 60,
+            run: 7,
+            next: next.to_vec(),
+            first: first.to_vec(),
+        });
+        let mut session = clients.session(number);
+        clients.open(&mut session, &mut Vec::new());
+        let connack = ConnAck { session_present: resumes, code: 0, properties: Properties::NONE };
+        let taken = take(&clients, &mut session, &Packet::ConnAck(connack)).unwrap();
+        assert!(taken.1.is_empty());
+        (clients, session)
+    }
+
+    /// Gives a packet to a connection. Returns what it sends, and the messages that were delivered.
+    fn take(
+        clients: &Clients,
+        session: &mut Session,
+        packet: &Packet<'_>,
+    ) -> Result<(Vec<u8>, Vec<Operation>), String> {
+        let (mut bytes, mut out, mut delivered) = (Vec::new(), Vec::new(), Vec::new());
+        encode(packet, VERSION, &mut bytes).unwrap();
+        let mut done = |completion: Completion<'_>| {
+            if let Answer::Delivery(operation) = completion.answer {
+                delivered.push(operation);
+            }
+        };
+        let received = clients.receive(session, &bytes, &mut out, &mut done)?;
+        assert_eq!(received.used, bytes.len());
+        Ok((out, delivered))
+    }
+
+    fn payload(publisher: u32, number: u64) -> Vec<u8> {
+        let mut message = blank(100);
+        Stamp { run: 7, publisher, number, intended_ns: 40, sent_ns: 50 }.write(&mut message);
+        message
+    }
+
+    fn deliver(clients: &Clients, session: &mut Session, message: &[u8]) -> (Vec<u8>, Vec<Operation>) {
+        let publish = Publish { packet_id: Some(9), ..Publish::new("t", QoS::AtLeastOnce, message) };
+        take(clients, session, &Packet::Publish(publish)).unwrap()
+    }
+
+    #[test]
+    fn a_message_is_due_at_every_subscriber_of_its_topic_and_no_longer_when_it_came() {
+        let (clients, mut publisher) = connected("broker-pairs", 0, &[0, 0], &[0, 0], 1);
+        let mut out = Vec::new();
+        let due = DueTime { intended_ns: 40, wall_ms: 0, sent_ns: 50 };
+        clients.start(&mut publisher, due, &mut out).unwrap();
+        let sent = decode(&out, Some(VERSION), usize::MAX).unwrap().unwrap().packet;
+        let Packet::Publish(sent) = sent else { panic!("{sent:?}") };
+        assert_eq!((sent.topic, sent.payload), ("devices/dev-1/bench", &payload(1, 0)[..]));
+        assert!(clients.awaits_deliveries());
+        let mut subscriber = clients.session(3);
+        clients.open(&mut subscriber, &mut Vec::new());
+        let connack = ConnAck { session_present: false, code: 0, properties: Properties::NONE };
+        let (subscribe, _) = take(&clients, &mut subscriber, &Packet::ConnAck(connack)).unwrap();
+        let subscribe = decode(&subscribe, Some(VERSION), usize::MAX).unwrap().unwrap().packet;
+        let Packet::Subscribe(subscribe) = subscribe else { panic!("{subscribe:?}") };
+        assert_eq!(subscribe.filters().next().unwrap().topic, sent.topic);
+        let (ack, delivered) = deliver(&clients, &mut subscriber, &payload(1, 0));
+        assert_eq!(ack, [0x40, 2, 0, 9]);
+        assert_eq!(delivered, [Operation { class: 1, intended_ns: 40, sent_ns: 50 }]);
+        assert!(!clients.awaits_deliveries());
+        // A second copy is acknowledged, and neither delivered nor counted.
+        assert_eq!(deliver(&clients, &mut subscriber, &payload(1, 0)).1, []);
+        // Publisher 0 has another topic.
+        assert_eq!(deliver(&clients, &mut subscriber, &payload(0, 0)).1, []);
+        let received = subscriber.into_received().unwrap();
+        assert_eq!((received.sequences[0].1.repeated, received.foreign), (1, 1));
+    }
+
+    #[test]
+    fn a_session_that_returns_awaits_what_was_queued_and_counts_from_its_connect() {
+        let (clients, mut session) = connected("broker-offline", 2, &[12, 10], &[10, 10], 0);
+        assert!(clients.awaits_deliveries());
+        clients.reopening(&mut session, 1_000);
+        for number in [10, 11] {
+            let (_, delivered) = deliver(&clients, &mut session, &payload(0, number));
+            assert_eq!(delivered, [Operation { class: 2, intended_ns: 1_000, sent_ns: 1_000 }]);
+        }
+        assert!(!clients.awaits_deliveries());
+    }
+
+    #[test]
+    fn a_refused_subscription_and_a_forgotten_session_end_the_connection() {
+        let (clients, mut session) = connected("broker-pairs", 0, &[0, 0], &[0, 0], 2);
+        let suback = SubAck { packet_id: 1, properties: Properties::NONE, codes: &[0x87] };
+        let error = take(&clients, &mut session, &Packet::SubAck(suback)).unwrap_err();
+        assert!(error.contains("SUBACK 0x87") && error.contains("mqtt.subscribe_topics"), "{error}");
+        let (clients, mut session) = connected("broker-offline", 2, &[0, 0], &[0, 0], 0);
+        clients.open(&mut session, &mut Vec::new());
+        let connack = ConnAck { session_present: false, code: 0, properties: Properties::NONE };
+        let error = take(&clients, &mut session, &Packet::ConnAck(connack)).unwrap_err();
+        assert!(error.contains("no session of this client"), "{error}");
     }
 }

@@ -1,20 +1,15 @@
 //! A device: it reports telemetry, answers calls, and receives attributes.
 
 use wire::mqtt::client::Connection;
-use wire::mqtt::{
-    Connect, Disconnect, Filter, Packet, PropertiesBuilder, ProtocolVersion, Publish, QoS, Subscribe, encode,
-    encode_puback, encode_publish,
-};
+use wire::mqtt::{Connect, Disconnect, Packet, ProtocolVersion, Publish, QoS, encode_puback, encode_publish};
 
 use super::command::{Command, Content, response};
 use crate::limits::PACKET_BYTES_MAX;
 use crate::protocol::{Answer, AnswerStatus, Completion, DueTime, Received};
 use crate::recorder::Operation;
 use crate::target::broker::{Arrived, Sequence};
-use crate::target::mqtt::{PublishTemplate, acknowledgement};
+use crate::target::mqtt::{PacketIds, PublishTemplate, acknowledgement, subscribe};
 
-/// The packet identifier of the SUBSCRIBE.
-const SUBSCRIBE_ID: u16 = 1;
 /// The quality of service of telemetry and of messages to the device.
 pub(super) const QOS: QoS = QoS::AtLeastOnce;
 
@@ -39,7 +34,7 @@ pub(super) struct DeviceConfig {
 pub(super) struct Device {
     number: u32,
     connection: Connection,
-    next_packet_id: u16,
+    packet_ids: PacketIds,
     last_ts_ms: u64,
     sent: u64,
     /// The numbers of its commands.
@@ -53,7 +48,7 @@ impl Device {
         Self {
             number,
             connection: Connection::new(config.version, PACKET_BYTES_MAX),
-            next_packet_id: 1,
+            packet_ids: PacketIds::default(),
             last_ts_ms: 0,
             sent: 0,
             commands: Sequence::default(),
@@ -78,8 +73,7 @@ impl Device {
 
     /// Appends a message of telemetry. Returns its key.
     pub(super) fn start(&mut self, config: &DeviceConfig, due: DueTime, out: &mut Vec<u8>) -> u32 {
-        let packet_id = self.next_packet_id;
-        self.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };
+        let packet_id = self.packet_ids.next();
         let ts_ms = due.wall_ms.max(self.last_ts_ms + 1);
         config.telemetry.render(out, packet_id, ts_ms, self.number, self.sent);
         self.last_ts_ms = ts_ms;
@@ -108,7 +102,9 @@ impl Device {
                 Packet::Publish(publish) => {
                     commands += u64::from(self.message(config, &publish, length, out, done));
                 }
-                Packet::ConnAck(connack) if connack.is_accepted() => subscribe(config, out)?,
+                Packet::ConnAck(connack) if connack.is_accepted() => {
+                    subscribe(&[config.command.filter()], QOS, config.version, out)?;
+                }
                 Packet::ConnAck(connack) => return Err(connack.refusal(config.version)),
                 Packet::SubAck(suback) => match suback.codes {
                     [code] if *code < 0x80 => received.ready = true,
@@ -172,12 +168,4 @@ impl Device {
         let disconnected = self.connection.disconnect(&Disconnect::NORMAL, out);
         disconnected.expect("BUG: a DISCONNECT without properties is always valid");
     }
-}
-
-fn subscribe(config: &DeviceConfig, out: &mut Vec<u8>) -> Result<(), String> {
-    let filters = [Filter { topic: config.command.filter(), options: QOS as u8 }];
-    let layout = Subscribe::layout(&filters).map_err(|error| error.to_string())?;
-    let none = PropertiesBuilder::new();
-    let subscribe = Packet::Subscribe(Subscribe::new(SUBSCRIBE_ID, none.as_properties(), &layout));
-    encode(&subscribe, config.version, out).map_err(|error| error.to_string())
 }

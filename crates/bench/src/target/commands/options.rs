@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::command::Command;
 use crate::payload::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
-use crate::target::mqtt::Version;
+use crate::target::mqtt::{Version, defaults};
 
 /// What the connections of a mix are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -23,36 +23,16 @@ pub(super) enum Role {
 pub(super) struct CommandOptions {
     pub(super) command: Command,
     role: Option<Role>,
-    #[serde(default = "hundred")]
+    #[serde(default = "defaults::payload_bytes")]
     pub(super) payload_bytes: usize,
-    #[serde(default = "v311")]
+    #[serde(default = "defaults::version")]
     version: String,
-    #[serde(default = "tok")]
+    #[serde(default = "defaults::token_prefix")]
     pub(super) token_prefix: String,
-    #[serde(default = "dev")]
+    #[serde(default = "defaults::device_prefix")]
     pub(super) device_prefix: String,
-    #[serde(default = "minute")]
+    #[serde(default = "defaults::keep_alive_s")]
     pub(super) keep_alive_s: u16,
-}
-
-fn hundred() -> usize {
-    100
-}
-
-fn v311() -> String {
-    "3.1.1".to_owned()
-}
-
-fn tok() -> String {
-    "tok".to_owned()
-}
-
-fn dev() -> String {
-    "dev-".to_owned()
-}
-
-fn minute() -> u16 {
-    60
 }
 
 /// The connections of one mix.
@@ -79,11 +59,7 @@ impl PhaseClients {
     pub(super) fn read(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
         // A separate check of `[dataset]` gives better suggestions.
         typed::<CommandOptions>(scenario.dataset.clone(), "[dataset]", &[])?;
-        let place = phase.place();
-        Self::of(scenario, phase, &place).map_err(|what| match what.starts_with(&place) {
-            true => what,
-            false => format!("{place}: {what}"),
-        })
+        Self::of(scenario, phase, &phase.place()).map_err(|what| phase.error(what))
     }
 
     fn of(scenario: &Scenario, phase: &Phase, place: &str) -> Result<Self, String> {

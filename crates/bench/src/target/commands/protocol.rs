@@ -7,6 +7,7 @@ use super::options::{Group, Role};
 use super::user::{User, UserConfig};
 use crate::protocol::{Answer, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started};
 use crate::schedule::SECOND_NS;
+use crate::target::plan::place_of;
 
 /// The clients of a phase.
 #[derive(Debug)]
@@ -46,18 +47,13 @@ impl Protocol for Clients {
     }
 
     fn session(&self, number: u32) -> Session {
-        let mut first = 0;
-        for group in &self.groups {
-            let index = number - first;
-            if index < group.connections {
-                return match group.role {
-                    Role::Device => Session::Device(Box::new(Device::new(index, &self.devices))),
-                    Role::User => Session::User(Box::new(User::new(index, &self.users)), group.class),
-                };
+        let (group, index) = place_of(self.groups.iter().map(|group| group.connections), number);
+        match self.groups[group] {
+            Group { role: Role::Device, .. } => Session::Device(Box::new(Device::new(index, &self.devices))),
+            Group { role: Role::User, class, .. } => {
+                Session::User(Box::new(User::new(index, &self.users)), class)
             }
-            first += group.connections;
         }
-        unreachable!("BUG: connection {number} belongs to no group")
     }
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {

@@ -1,8 +1,22 @@
-//! The acknowledgements of a publisher's messages.
+//! The packet identifiers of a publisher's messages and their acknowledgements.
 
 use wire::mqtt::{Ack, Packet, ProtocolVersion, QoS, encode};
 
 use crate::protocol::{Answer, AnswerStatus, Completion};
+
+/// The packet identifiers of a publisher, in turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PacketIds {
+    last: u16,
+}
+
+impl PacketIds {
+    /// The next identifier; 0 is none.
+    pub(crate) fn next(&mut self) -> u16 {
+        self.last = if self.last == u16::MAX { 1 } else { self.last + 1 };
+        self.last
+    }
+}
 
 /// The last answer to a message: PUBACK, PUBCOMP, or a refusal in PUBREC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
