@@ -32,11 +32,11 @@ def attributes(server, device, scope):
 
 
 class ThingsBoardDevice:
-    """The process of `thingsboard_device.py`, with its lines as a queue."""
+    """The process of a script with ThingsBoard's client, with its lines as a queue."""
 
-    def __init__(self, server, token):
+    def __init__(self, server, token, script="thingsboard_device.py"):
         environment = os.environ | {"PYTHONPATH": str(Path(sys.prefix) / "thingsboard")}
-        command = [sys.executable, str(HERE / "thingsboard_device.py"), str(server.mqtt), token]
+        command = [sys.executable, str(HERE / script), str(server.mqtt), token]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
         )

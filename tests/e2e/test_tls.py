@@ -1,6 +1,7 @@
 """TLS on every door, with the clients of the field."""
 
 import json
+import resource
 import shutil
 import signal
 import socket
@@ -13,27 +14,12 @@ import pytest
 import websocket
 
 from harness import wait
+from harness.certificates import certificates, client_certificate, settings
 from harness.server import Server, run
 
 TOPIC = "v1/devices/me/telemetry"
 WAIT_S = 60
 CLOSE_S = 30
-
-
-def certificates(directory):
-    """CA, certificate and key as `tacho tls self-signed` makes them."""
-    run("tls", "self-signed", "--out", directory)
-    return directory
-
-
-def settings(files):
-    return {
-        "TACHO_TLS_CERTIFICATE": str(files / "server.pem"),
-        "TACHO_TLS_KEY": str(files / "server-key.pem"),
-        "TACHO_MQTT_TLS_LISTEN": "127.0.0.1:0",
-        "TACHO_HTTP_TLS_LISTEN": "127.0.0.1:0",
-        "TACHO_POSTGRES_LISTEN": "127.0.0.1:0",
-    }
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +147,98 @@ def test_two_hundred_connections_at_once(secure, files):
     for publisher in publishers:
         publisher.close()
     assert [secure.api.latest(device.name, "n") for device in devices] == list(range(200))
+
+
+def connect_packet(name, token):
+    """CONNECT of MQTT 3.1.1 with a user name."""
+    body = b"\x00\x04MQTT\x04\x82\x00\x3c" + b"".join(len(part).to_bytes(2, "big") + part.encode() for part in (name, token))
+    return b"\x10" + length(body) + body
+
+
+def publish_packet(identifier, payload):
+    """PUBLISH of MQTT 3.1.1 with QoS 1."""
+    body = len(TOPIC).to_bytes(2, "big") + TOPIC.encode() + identifier.to_bytes(2, "big") + json.dumps(payload).encode()
+    return b"\x32" + length(body) + body
+
+
+def length(body):
+    """The length of a packet, seven bits a byte."""
+    low, high = len(body) & 0x7F, len(body) >> 7
+    assert high < 128
+    return bytes([low | 0x80, high]) if high else bytes([low])
+
+
+def read_exactly(connection, count):
+    received = b""
+    while len(received) < count:
+        part = connection.recv(count - len(received))
+        assert part, "the server closed the connection"
+        received += part
+    return received
+
+
+def test_a_thousand_connections_stay_open_and_each_gets_its_ack(secure, files):
+    count = 1_000
+    # Both ends of the connections are files of one machine, but not of one process.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, count + 200)), hard))
+    provisioned = secure.api.post("/api/tacho/devices", {"count": count, "prefix": "many-", "tokenPrefix": "many-token-"})
+    assert provisioned["created"] == count
+    context = ssl.create_default_context(cafile=files / "ca.pem")
+    connections = []
+    try:
+        for n in range(count):
+            plain = socket.create_connection(("127.0.0.1", secure.listeners["mqtts"]), timeout=WAIT_S)
+            connections.append(context.wrap_socket(plain, server_hostname="localhost"))
+            connections[n].sendall(connect_packet(f"many-{n}", f"many-token-{n}"))
+        for connection in connections:
+            assert read_exactly(connection, 4) == b"\x20\x02\x00\x00"
+        for n, connection in enumerate(connections):
+            connection.sendall(publish_packet(7, {"n": n}))
+        for connection in connections:
+            assert read_exactly(connection, 4) == b"\x40\x02\x00\x07"
+    finally:
+        for connection in connections:
+            connection.close()
+    assert [secure.api.latest(f"many-{n}", "n") for n in range(0, count, 50)] == list(range(0, count, 50))
+
+
+def test_a_full_https_door_answers_503_inside_tls(own_server, files):
+    server = own_server(settings(files) | {"TACHO_HTTP_CONNECTIONS_MAX": "2"})
+    port = server.listeners["https"]
+    context = ssl.create_default_context(cafile=files / "ca.pem")
+    held = [context.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=WAIT_S), server_hostname="localhost") for _ in range(2)]
+
+    def curl(path):
+        command = ["curl", "-sS", "--cacert", str(files / "ca.pem"), "-w", "\n%{http_code}", f"https://localhost:{port}{path}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.rsplit("\n", 1)
+
+    text, status = curl("/api/status")
+    assert status == "503" and "all 2 connections" in text, text
+    assert curl("/healthz")[1] == "200"
+    for connection in held:
+        connection.close()
+    wait.until(lambda: curl("/api/status")[1] == "200", "room for a connection")
+
+
+def test_handshakes_above_the_bound_are_closed_and_counted(own_server, files):
+    server = own_server(settings(files) | {"TACHO_HTTP_CONNECTIONS_MAX": "1"})
+    port, name = server.listeners["https"], 'tacho_refusals_total{door="http",reason="connections_max"} '
+
+    def refused():
+        done = subprocess.run(["curl", "-sS", f"{server.url}/metrics"], capture_output=True, text=True, timeout=WAIT_S, check=True)
+        lines = [line for line in done.stdout.splitlines() if line.startswith(name)]
+        return int(lines[0].rsplit(" ", 1)[1]) if lines else 0
+
+    connect = lambda: socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)  # noqa: E731
+    # One connection has the door. Four of its address may begin a handshake, and the fifth is closed at once.
+    held = [connect() for _ in range(6)]
+    assert held[5].recv(1) == b""
+    wait.until(lambda: refused() >= 1, "the count of the refused connection")
+    for connection in held:
+        connection.close()
 
 
 def psql(server, mode, *more):
@@ -291,15 +369,6 @@ def test_an_unusable_file_at_the_start_is_named(tmp_path, files):
         env = settings(files) | {name: str(path), "TACHO_MQTT_LISTEN": "127.0.0.1:0", "TACHO_HTTP_LISTEN": "127.0.0.1:0"}
         done = run("serve", "--data", tmp_path / "data", env=env, check=False)
         assert done.returncode == 2 and said in done.stderr, done.stderr
-
-
-def client_certificate(directory, name, *issuer):
-    """A certificate and its key made by openssl: of an authority, or signed by one."""
-    certificate, key = directory / f"{name}.pem", directory / f"{name}-key.pem"
-    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    make += ["-subj", f"/CN={name}", "-keyout", key, "-out", certificate, *issuer]
-    subprocess.run(make, check=True, capture_output=True)
-    return certificate, key
 
 
 def test_a_client_certificate_is_verified(own_server, files, tmp_path):

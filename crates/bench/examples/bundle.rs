@@ -71,6 +71,7 @@ fn simulate(speed: f64, seconds: u64, seed: u64) -> Bundle {
         .target(Target {
             address: "simulated".to_owned(),
             product: Some("simulated store".to_owned()),
+            tls: None,
             started_by_run: true,
             settings: BTreeMap::from([("flush_interval_s".to_owned(), FLUSH_EVERY_S.to_string())]),
         })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::passwords;
 use crate::target::sql::Client;
 use crate::target_url::{self, REDIS, TargetUrl, addresses};
+use crate::tls::{TlsClient, TlsConfig, TlsError, TlsOptions};
 
 pub use crate::target::redis::{Login, control::Control as RedisClient};
 pub use crate::target::sql::{Address as SqlAddress, Dialect, SqlError};
@@ -55,22 +56,35 @@ pub struct RedisAddress {
     pub port: u16,
     /// User, password and database.
     pub login: Login,
+    /// The options of TLS; `None` without TLS.
+    pub tls: Option<TlsOptions>,
 }
 
 impl RedisAddress {
-    /// Parses `redis://user:password@host:6379/database`. The scheme can also be `valkey` or `tcp`.
+    /// Parses `redis://user:password@host:6379/database`. The scheme can also be `valkey` or `tcp`; with TLS it is `rediss` or
+    /// `valkeys`.
     pub fn parse(url: &str) -> Result<Self, String> {
         let url = TargetUrl::parse(url, &REDIS)?;
         let database = match url.path.as_str() {
             "" => 0,
             text => text.parse().map_err(|_| format!("`/{text}` is no database number"))?,
         };
+        let tls = url.tls_options().cloned();
         let (port, resp3) = (url.port(), url.parameter("resp") == Some("3"));
         Ok(Self {
             host: url.host,
             port,
+            tls,
             login: Login { user: url.user, password: url.password, database, resp3 },
         })
+    }
+
+    /// The client of TLS for this server; `None` without TLS.
+    ///
+    /// # Errors
+    /// A file of the options cannot be used.
+    pub fn tls_client(&self) -> Result<Option<TlsClient>, TlsError> {
+        self.tls.as_ref().map(|options| TlsConfig::load(options)?.client(&self.host)).transpose()
     }
 
     /// All socket addresses of the host, at least one.
@@ -89,7 +103,8 @@ impl fmt::Debug for RedisAddress {
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        write!(f, "redis://{host}:{}/{}", self.port, self.login.database)
+        let scheme = if self.tls.is_some() { "rediss" } else { "redis" };
+        write!(f, "{scheme}://{host}:{}/{}", self.port, self.login.database)
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::scenario::Scenario;
 use crate::target_url::without_password;
+use crate::tls::{TlsOptions, Trust};
 
 /// A command line without passwords. Of the result's directory only the last name stays.
 pub(crate) fn command_line(words: &[String]) -> Vec<String> {
@@ -54,6 +55,22 @@ pub(crate) const LEFT_BEHIND: &str = "The run leaves ";
 /// The finding about data that a run leaves on the target, with the command that removes it.
 pub(crate) fn left_behind(what: &str, command: &str) -> String {
     format!("{LEFT_BEHIND}{what} on the target. To remove them: {command}")
+}
+
+/// The options of curl and redis-cli for a server with TLS, with a blank before each.
+pub(crate) fn tls_flags(options: Option<&TlsOptions>) -> String {
+    let Some(options) = options else { return String::new() };
+    let file = |option: &str, file: &Path| format!(" {option} {}", shell_word(&file.display().to_string()));
+    let mut flags = match &options.trust {
+        Trust::Everything => " --insecure".to_owned(),
+        Trust::File(authority) | Trust::AnyName(Some(authority)) => file("--cacert", authority),
+        Trust::System | Trust::AnyName(None) => String::new(),
+    };
+    if let Some(identity) = &options.identity {
+        flags += &file("--cert", &identity.certificate);
+        flags += &file("--key", &identity.key);
+    }
+    flags
 }
 
 /// Quotes a word if a shell would interpret it.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::http::rest::RestError;
+use crate::tls::TlsError;
 
 /// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +72,9 @@ pub enum Error {
         /// Status and body, or the transport's cause.
         what: String,
     },
+    /// The options of TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A request to a REST interface failed.
     #[error(transparent)]
     Rest(#[from] RestError),

@@ -37,6 +37,7 @@ mod server_process;
 pub mod statistics;
 pub mod target;
 mod target_url;
+pub mod tls;
 
 pub use error::{Error, Result};
 pub use machine::{Machine, utc_now};

@@ -8,6 +8,8 @@ pub(crate) const READ_BYTES: usize = 32 * 1024;
 /// The longest packet that a server may send. CONNACK, PUBACK, PINGRESP and DISCONNECT are small; v5 reason strings are
 /// the only text in them.
 pub(crate) const PACKET_BYTES_MAX: usize = 64 * 1024;
+/// The largest file with certificates or a key of a client. The authorities of a system have some 200 KiB.
+pub(crate) const PEM_BYTES_MAX: u64 = 1024 * 1024;
 /// The largest number of unacknowledged messages of one connection; packet identifiers end at 65,535. Further messages
 /// wait in the connection's queue, and their wait counts as latency.
 pub(crate) const IN_FLIGHT_MAX: usize = 32_768;

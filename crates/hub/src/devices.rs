@@ -8,7 +8,8 @@ use crate::caller::{Action, Caller};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
-    BulkDevices, DEFAULT_NAME, Device, NewDevice, Page, PageRequest, Profile, Provisioned, RegistryError,
+    BulkDevices, DEFAULT_NAME, Device, DeviceChange, NewDevice, Page, PageRequest, Profile, Provisioned,
+    RegistryError,
 };
 
 impl Hub {
@@ -69,13 +70,25 @@ impl Hub {
         Ok(devices)
     }
 
-    /// Renames a device ([`crate::registry::Registry::rename_device`]). Waits for the disk.
-    pub fn rename_device(&self, caller: &Caller, id: Uuid, name: &str) -> Result<Arc<Device>, RegistryError> {
+    /// Renames a device ([`crate::registry::Registry::rename_device`]), and makes it a gateway or an ordinary device. Waits for the
+    /// disk.
+    pub fn change_device(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        change: DeviceChange<'_>,
+    ) -> Result<Arc<Device>, RegistryError> {
         caller.check(Action::ManageDevices)?;
         let old = self.own_device(caller, id)?;
-        let renamed = self.registry.rename_device(id, name)?;
-        self.audit(caller, "rename device", &format!("{} to {name}", old.name));
-        Ok(renamed)
+        let changed = self.registry.change_device(id, change)?;
+        if change.gateway.is_some_and(|gateway| gateway != old.gateway) {
+            let act = if changed.gateway { "make device a gateway" } else { "make device no gateway" };
+            self.audit(caller, act, &changed.name);
+        }
+        if old.name != changed.name || change.gateway.is_none() {
+            self.audit(caller, "rename device", &format!("{} to {}", old.name, changed.name));
+        }
+        Ok(changed)
     }
 
     /// Deletes a device with its credentials and attributes. Its values stay in the store. Waits for the disk.

@@ -17,6 +17,7 @@ use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
 use crate::fan_out::FanOut;
+use crate::gateways::Creations;
 use crate::kv_progress::KvProgress;
 use crate::live::Live;
 use crate::logins::Logins;
@@ -33,7 +34,7 @@ pub struct Hub {
     pub(crate) kv: Arc<dyn KeyValueStore>,
     pub(crate) kv_progress: Arc<KvProgress>,
     pub(crate) broker: Broker,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) limits: IngestLimits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: ReceiptClock,
@@ -47,6 +48,7 @@ pub struct Hub {
     pub(crate) pushes: Arc<Pushes>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) stored_calls: Arc<StoredCalls>,
+    pub(crate) creations: Creations,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) sql: OnceLock<query::Engine>,
@@ -105,6 +107,8 @@ impl Hub {
         kv.watch(Arc::clone(&pushes) as Arc<dyn kv::ProgressWatcher>);
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
+        let registry = Arc::new(registry);
+        let creations = Creations::start(Arc::clone(&registry), Arc::clone(&metrics));
         Ok(Arc::new(Self {
             store,
             kv,
@@ -120,6 +124,7 @@ impl Hub {
                 Arc::clone(&metrics),
             )),
             stored_calls,
+            creations,
             outboxes,
             attribute_locks: Locks::default(),
             pushes,

@@ -6,6 +6,7 @@
 mod api_keys;
 pub mod attributes;
 mod audit;
+mod behind_gateways;
 mod blocking_append;
 pub mod broker;
 pub mod bulk;
@@ -21,6 +22,7 @@ mod devices;
 mod each_batch;
 mod error;
 mod fan_out;
+pub mod gateways;
 pub mod history;
 mod hub;
 mod ingest;

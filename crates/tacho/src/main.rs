@@ -21,6 +21,7 @@ mod panics;
 mod program;
 mod progress;
 mod row_args;
+mod self_signed;
 mod server;
 mod simulator;
 mod time_format;

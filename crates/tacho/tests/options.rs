@@ -22,7 +22,9 @@ const EXPORT: &[Refusal] = &[
         "no time lies between",
     ),
     ("export --table u --out NEW.csv", 1, "there is no table \"u\""),
-    ("export --table t --url https://127.0.0.1:1 --out NEW.csv", 1, "only http:// addresses"),
+    ("export --table t --url ftp://127.0.0.1:1 --out NEW.csv", 1, "only http:// and https:// addresses"),
+    ("export --table t --url http://127.0.0.1:1 --insecure --out NEW.csv", 1, "--insecure is for https://"),
+    ("export --table t --insecure --out NEW.csv", 2, "--url"),
 ];
 
 const TABLE: &[Refusal] = &[

@@ -7,6 +7,7 @@ use super::FailureRule;
 use crate::limits::HANDSHAKE_TIMEOUT_S;
 use crate::recorder::Window;
 use crate::schedule::Arrivals;
+use crate::tls::TlsClient;
 
 /// What the connections of one group do during a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -165,6 +166,8 @@ pub struct Plan {
     pub target: SocketAddr,
     /// Groups that connect to another address.
     pub elsewhere: Vec<(usize, SocketAddr)>,
+    /// TLS of every connection; `None` without TLS. Its handshake is a part of opening a connection.
+    pub tls: Option<TlsClient>,
     /// The local addresses to connect from, in turn; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
     /// The number of connections of each group. Connection numbers run through all groups, in order.
@@ -204,6 +207,12 @@ impl Plan {
     /// The address of a group.
     pub(crate) fn target_of(&self, group: usize) -> SocketAddr {
         self.elsewhere.iter().find(|(known, _)| *known == group).map_or(self.target, |(_, address)| *address)
+    }
+
+    /// The same plan with TLS on every connection, if the target has it.
+    #[must_use]
+    pub(crate) fn over(self, tls: Option<TlsClient>) -> Self {
+        Self { tls, ..self }
     }
 
     /// The number of connections of all groups, including those of other processes.

@@ -5,8 +5,11 @@ use std::io::Read;
 use std::time::Duration;
 
 use serde_json::Value;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector as _, DefaultConnector};
 
 use crate::limits::HTTP_QUOTE_CHARS;
+use crate::tls::{TlsConfig, TlsConnector};
 
 /// What an answer may take.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +24,7 @@ pub struct HttpLimits {
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     agent: ureq::Agent,
+    tls: Option<TlsConfig>,
     /// The beginning of every URL, such as `http://host:port`.
     base: String,
     limits: HttpLimits,
@@ -100,8 +104,19 @@ impl<'a> HttpRequest<'a> {
 impl HttpClient {
     /// A client of the server whose URLs begin with `base`. It sends nothing yet.
     pub fn new(base: impl Into<String>, limits: HttpLimits) -> Self {
-        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-        Self { agent: config.new_agent(), base: base.into(), limits, header: None }
+        Self { agent: agent(None), base: base.into(), tls: None, limits, header: None }
+    }
+
+    /// The same client with TLS for addresses that begin with `https`. Without it such addresses are an error.
+    pub fn with_tls(mut self, config: Option<TlsConfig>) -> Self {
+        self.agent = agent(config.clone());
+        self.tls = config;
+        self
+    }
+
+    /// The configuration of TLS; `None` without TLS.
+    pub const fn tls(&self) -> Option<&TlsConfig> {
+        self.tls.as_ref()
     }
 
     /// The same client with a header in each request, if there is a value.
@@ -204,6 +219,12 @@ impl HttpClient {
         answer.body = read.map_err(failed)?;
         Ok(())
     }
+}
+
+fn agent(tls: Option<TlsConfig>) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+    let connector = DefaultConnector::new().chain(TlsConnector(tls));
+    ureq::Agent::with_parts(config, connector, DefaultResolver::default())
 }
 
 enum Timeout {

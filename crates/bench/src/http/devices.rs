@@ -9,6 +9,7 @@ use super::client::{Body, HttpLimits, HttpRequest};
 use super::rest::{RestClient, RestError};
 use crate::error::Result;
 use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_QUOTE_CHARS, READ_BACK_ROWS};
+use crate::tls::TlsConfig;
 
 const LIMITS: HttpLimits =
     HttpLimits { timeout: Duration::from_secs(60), body_bytes_max: HTTP_BODY_BYTES_MAX };
@@ -52,7 +53,12 @@ pub struct Provisioned {
 impl Client {
     /// Logs in. `base` is `http://host:port` without a path.
     pub fn login(base: &str, user: &str, password: &str) -> Result<Self> {
-        let rest = RestClient::new(base, LIMITS);
+        Self::login_over(base, None, user, password)
+    }
+
+    /// Logs in, with TLS for a base that begins with `https`.
+    pub fn login_over(base: &str, tls: Option<TlsConfig>, user: &str, password: &str) -> Result<Self> {
+        let rest = RestClient::new(base, LIMITS).with_tls(tls);
         rest.log_in(user, password)?;
         Ok(Self { rest })
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::client::{Body, HttpAnswer, HttpClient, HttpError, HttpLimits, HttpRequest};
 use crate::limits::{HTTP_QUOTE_CHARS, HTTP_STREAM_BEGIN_TIMEOUT};
+use crate::tls::{TlsConfig, TlsFailure};
 
 const LOGIN_PATH: &str = "/api/auth/login";
 const UNAUTHORIZED: u16 = 401;
@@ -48,6 +49,14 @@ pub enum RestError {
         #[source]
         source: Box<ureq::Error>,
     },
+    /// The handshake of TLS failed, or the server speaks TLS and this client does not.
+    #[error("{url}: {failure}")]
+    Tls {
+        /// The address.
+        url: String,
+        /// The cause, and what to do.
+        failure: TlsFailure,
+    },
     /// The answer has an error status.
     #[error("{method} {url}: status {status}: {message}")]
     Status {
@@ -78,6 +87,17 @@ impl RestClient {
     /// A client of the server at `base`, such as `http://127.0.0.1:8080`. It sends nothing yet.
     pub fn new(base: &str, limits: HttpLimits) -> Self {
         Self { http: HttpClient::new(base.trim_end_matches('/'), limits), login: Arc::default() }
+    }
+
+    /// The same client with TLS, for an address that begins with `https`.
+    pub fn with_tls(mut self, config: Option<TlsConfig>) -> Self {
+        self.http = self.http.with_tls(config);
+        self
+    }
+
+    /// The configuration of TLS; `None` without TLS.
+    pub const fn tls(&self) -> Option<&TlsConfig> {
+        self.http.tls()
     }
 
     /// The server's address.
@@ -194,7 +214,13 @@ impl RestClient {
         match answer.and_then(HttpAnswer::success) {
             Ok(answer) => Ok(answer),
             Err(HttpError::NoAnswer { source, .. }) => {
-                Err(RestError::Transport { url: self.url(path), source })
+                let url = self.url(path);
+                match &*source {
+                    ureq::Error::Io(error) if let Some(failure) = TlsFailure::of(error) => {
+                        Err(RestError::Tls { url, failure: failure.clone() })
+                    }
+                    _ => Err(RestError::Transport { url, source }),
+                }
             }
             Err(HttpError::Status(answer) | HttpError::NotJson(answer)) => {
                 let retry_after = answer.header("Retry-After").parse().ok().map(Duration::from_secs);

@@ -119,6 +119,9 @@ pub struct Target {
     pub address: String,
     /// Product and version as the server names itself.
     pub product: Option<String>,
+    /// How the certificate of its TLS was checked; `None` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
     /// Whether the run started it.
     pub started_by_run: bool,
     /// The settings that it reports.

@@ -21,6 +21,9 @@ impl fmt::Display for Bundle {
         if let Some(product) = &result.target.product {
             write!(f, " ({product})")?;
         }
+        if let Some(tls) = &result.target.tls {
+            write!(f, " over TLS, certificate {tls}")?;
+        }
         writeln!(f)?;
         if result.tool.name != OWN_TOOL {
             writeln!(f, "measured by {} {}, imported", result.tool.name, result.tool.version)?;

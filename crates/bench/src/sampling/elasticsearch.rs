@@ -10,6 +10,7 @@ use super::ValueKind::{self, Counter, Gauge};
 use super::{Readings, Source};
 use crate::http::{HttpClient, HttpLimits};
 use crate::limits::HTTP_BODY_BYTES_MAX;
+use crate::tls::TlsConfig;
 
 const LIMITS: HttpLimits =
     HttpLimits { timeout: Duration::from_secs(2), body_bytes_max: HTTP_BODY_BYTES_MAX };
@@ -60,6 +61,11 @@ impl Elasticsearch {
     pub fn new(base: &str, login: Option<String>) -> Self {
         let url = format!("{}/_nodes/stats/{METRICS}", base.trim_end_matches('/'));
         Self { statistics: HttpClient::new(url, LIMITS).with_header("Authorization", login) }
+    }
+
+    /// The same with TLS, for an address that begins with `https`.
+    pub fn with_tls(self, tls: Option<TlsConfig>) -> Self {
+        Self { statistics: self.statistics.with_tls(tls) }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::ValueKind::{Counter, Gauge};
 use super::{Readings, Source};
 use crate::http::{HttpAnswer, HttpClient, HttpLimits};
+use crate::tls::TlsConfig;
 
 /// The usual length of the page is about a hundred bytes.
 const LIMITS: HttpLimits = HttpLimits { timeout: Duration::from_secs(2), body_bytes_max: 4 * 1024 };
@@ -54,6 +55,11 @@ impl Nginx {
     /// `url` is the address of the page. `polls` counts the requests for it.
     pub fn new(url: &str, polls: Arc<PollCount>) -> Self {
         Self { page: HttpClient::new(url, LIMITS), polls }
+    }
+
+    /// The same with TLS, for an address that begins with `https`.
+    pub fn with_tls(self, tls: Option<TlsConfig>) -> Self {
+        Self { page: self.page.with_tls(tls), ..self }
     }
 
     /// Reads the page.

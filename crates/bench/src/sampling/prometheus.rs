@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Readings, Source, ValueKind};
 use crate::http::{HttpAnswer, HttpClient, HttpLimits};
 use crate::limits::HTTP_BODY_BYTES_MAX;
+use crate::tls::TlsConfig;
 
 const LIMITS: HttpLimits =
     HttpLimits { timeout: Duration::from_secs(2), body_bytes_max: HTTP_BODY_BYTES_MAX };
@@ -27,6 +28,11 @@ impl Prometheus {
     /// The metrics of a Tachograph server; `base` is its `http://host:port`.
     pub fn tacho(base: &str) -> Self {
         Self::new(&format!("{base}/metrics"), "tacho", None)
+    }
+
+    /// The same with TLS, for an address that begins with `https`.
+    pub fn with_tls(self, tls: Option<TlsConfig>) -> Self {
+        Self { metrics: self.metrics.with_tls(tls), ..self }
     }
 }
 

@@ -1,12 +1,13 @@
 //! Servers' own counters: MySQL's status, PostgreSQL's database statistics, Redis' INFO.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::ValueKind::{Counter, Gauge};
 use super::{Readings, Source, ValueKind};
 use crate::target::sql::{Address, Dialect, ServerCounters};
+use crate::tls::{Stream, TlsClient};
 
 /// The longest answer of Redis to INFO.
 const INFO_BYTES_MAX: u64 = 1024 * 1024;
@@ -116,15 +117,21 @@ fn mysql_kind(name: &str) -> Option<ValueKind> {
 #[derive(Debug)]
 pub struct Redis {
     address: SocketAddr,
+    tls: Option<TlsClient>,
     user: Option<String>,
     password: Option<String>,
-    connection: Option<BufReader<TcpStream>>,
+    connection: Option<BufReader<Stream>>,
 }
 
 impl Redis {
     /// Connects at the first reading, and again after a failure.
     pub fn new(address: SocketAddr, user: Option<String>, password: Option<String>) -> Self {
-        Self { address, user, password, connection: None }
+        Self { address, tls: None, user, password, connection: None }
+    }
+
+    /// The same with TLS, if the server has it.
+    pub fn with_tls(self, tls: Option<TlsClient>) -> Self {
+        Self { tls, ..self }
     }
 
     fn info(&mut self) -> std::io::Result<String> {
@@ -144,11 +151,8 @@ impl Redis {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    fn connect(&self) -> std::io::Result<BufReader<TcpStream>> {
-        let stream = TcpStream::connect_timeout(&self.address, TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        let mut connection = BufReader::new(stream);
+    fn connect(&self) -> std::io::Result<BufReader<Stream>> {
+        let mut connection = BufReader::new(Stream::connect(self.address, self.tls.as_ref(), TIMEOUT)?);
         if let Some(password) = &self.password {
             let words: Vec<&str> =
                 std::iter::once("AUTH").chain(self.user.as_deref()).chain([&**password]).collect();

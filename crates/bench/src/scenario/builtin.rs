@@ -23,6 +23,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "thingsboard" = "thingsboard.toml",
     "thingsboard-reconnect" = "thingsboard-reconnect.toml",
     "mqtt-10k" = "mqtt-10k.toml",
+    "mqtt-tls-5k" = "mqtt-tls-5k.toml",
     "mqtt-closed" = "mqtt-closed.toml",
     "broker-pairs" = "broker-pairs.toml",
     "broker-fanout" = "broker-fanout.toml",

@@ -206,6 +206,7 @@ pub(crate) fn own_server(address: String, durability: String) -> Target {
     Target {
         address,
         product: Some(format!("tacho {}", env!("CARGO_PKG_VERSION"))),
+        tls: None,
         started_by_run: true,
         settings: [("durability".to_owned(), durability)].into(),
     }

@@ -75,6 +75,7 @@ pub(crate) fn plan(phase: &Phase, scenario: &Scenario, target: SocketAddr, part:
     Plan {
         target,
         elsewhere: Vec::new(),
+        tls: None,
         sources: Vec::new(),
         groups: phase.mixes.iter().map(|mix| mix.connections).collect(),
         classes: scenario.classes(),

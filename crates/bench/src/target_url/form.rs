@@ -1,5 +1,8 @@
 //! The URL forms of the drivers. A new driver needs another [`Form`] here.
 
+/// A part of a URL, or what is wrong with it and how to write it.
+pub(super) type Parsed<T> = std::result::Result<T, String>;
+
 /// The parts of a URL that a driver accepts.
 #[derive(Debug)]
 pub(crate) struct Form {
@@ -7,8 +10,8 @@ pub(crate) struct Form {
     pub(crate) example: &'static str,
     /// The schemes with their ports, the usual one first.
     pub(crate) schemes: &'static [(&'static str, u16)],
-    /// The schemes of the same protocol over TLS, which no driver supports.
-    pub(crate) tls_schemes: &'static [&'static str],
+    /// How a URL asks for TLS.
+    pub(crate) tls: TlsForm,
     /// Whether a URL without a scheme gets the first one.
     pub(crate) has_default_scheme: bool,
     /// The host of a URL without one; `None` if it is required.
@@ -21,6 +24,59 @@ pub(crate) struct Form {
     pub(crate) parameters: &'static [(&'static str, &'static [&'static str])],
     /// Known parameters that are refused, with the reason.
     pub(crate) refused: &'static [(&'static str, &'static str)],
+}
+
+/// How a URL asks for TLS.
+#[derive(Debug)]
+pub(crate) enum TlsForm {
+    /// By one of these schemes, with their ports, the usual one first.
+    Schemes(&'static [(&'static str, u16)], FileNames),
+    /// By a parameter with one of these names, as in the clients of the product.
+    Modes {
+        /// The names of the parameter.
+        names: &'static [&'static str],
+        /// Its values.
+        modes: &'static [(&'static str, TlsMode)],
+        /// The files.
+        files: FileNames,
+    },
+    /// Not at all.
+    None {
+        /// The schemes that would mean it.
+        schemes: &'static [&'static str],
+        /// What to do instead.
+        why: &'static str,
+    },
+}
+
+/// The names of the parameters that name files.
+#[derive(Debug)]
+pub(crate) struct FileNames {
+    /// The authorities that the client trusts.
+    pub(super) authority: &'static str,
+    /// The certificate of the client.
+    pub(super) certificate: &'static str,
+    /// Its key.
+    pub(super) key: &'static str,
+}
+
+impl FileNames {
+    pub(super) fn all(&self) -> [&'static str; 3] {
+        [self.authority, self.certificate, self.key]
+    }
+}
+
+/// What a mode of MySQL or PostgreSQL means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TlsMode {
+    /// No TLS.
+    Off,
+    /// TLS with any certificate.
+    Unverified,
+    /// A certificate of a trusted authority for any name.
+    AnyName,
+    /// A certificate of a trusted authority for the name of the server.
+    Full,
 }
 
 /// The part before `@`.
@@ -45,7 +101,7 @@ pub(crate) enum PathForm {
     Refused(&'static str),
 }
 
-pub(super) const NO_TLS: &str = "this driver speaks no TLS";
+const FILES: FileNames = FileNames { authority: "cafile", certificate: "cert", key: "key" };
 const NO_SOCKET: &str = "this driver connects over TCP, not over a Unix socket";
 const PASSWORD_PLACE: &str =
     "a password stands before the host (user:password@host) or in TACHO_TARGET_PASSWORD";
@@ -54,7 +110,7 @@ const PASSWORD_PLACE: &str =
 pub(crate) const REDIS: Form = Form {
     example: "redis://user:password@host:6379/database",
     schemes: &[("redis", 6_379), ("valkey", 6_379), ("tcp", 6_379)],
-    tls_schemes: &["rediss", "valkeys"],
+    tls: TlsForm::Schemes(&[("rediss", 6_379), ("valkeys", 6_379)], FILES),
     has_default_scheme: true,
     default_host: None,
     login: LoginForm::Password,
@@ -64,7 +120,7 @@ pub(crate) const REDIS: Form = Form {
         ("protocol", "write resp=2 or resp=3"),
         ("db", "the database number follows the host: redis://host/5"),
         ("password", PASSWORD_PLACE),
-        ("ssl", NO_TLS),
+        ("ssl", "TLS has a scheme of its own: rediss://"),
     ],
 };
 
@@ -72,7 +128,7 @@ pub(crate) const REDIS: Form = Form {
 pub(crate) const HTTP: Form = Form {
     example: "http://user:password@host:80/path",
     schemes: &[("http", 80)],
-    tls_schemes: &["https"],
+    tls: TlsForm::Schemes(&[("https", 443)], FILES),
     has_default_scheme: true,
     default_host: None,
     login: LoginForm::User,
@@ -85,7 +141,7 @@ pub(crate) const HTTP: Form = Form {
 pub(crate) const ES: Form = Form {
     example: "http://user:password@host:9200/index",
     schemes: &[("http", 9_200)],
-    tls_schemes: &["https"],
+    tls: TlsForm::Schemes(&[("https", 9_200)], FILES),
     has_default_scheme: true,
     default_host: None,
     login: LoginForm::User,
@@ -98,7 +154,10 @@ pub(crate) const ES: Form = Form {
 pub(crate) const TCP: Form = Form {
     example: "http://host:80",
     schemes: &[("http", 80), ("tcp", 80)],
-    tls_schemes: &["https", "ssl", "tls"],
+    tls: TlsForm::None {
+        schemes: &["https", "ssl", "tls"],
+        why: "driver tcp measures connections of TCP: use driver http",
+    },
     has_default_scheme: true,
     default_host: None,
     login: LoginForm::Refused("driver tcp does not log in"),
@@ -111,7 +170,7 @@ pub(crate) const TCP: Form = Form {
 pub(crate) const MQTT: Form = Form {
     example: "mqtt://host:1883",
     schemes: &[("mqtt", 1_883), ("tcp", 1_883)],
-    tls_schemes: &["mqtts", "ssl", "tls", "ws", "wss"],
+    tls: TlsForm::Schemes(&[("mqtts", 8_883), ("ssl", 8_883), ("tls", 8_883)], FILES),
     has_default_scheme: true,
     default_host: None,
     login: LoginForm::Refused(
@@ -128,17 +187,22 @@ const SQL_NAMES: PathForm = PathForm::Name("database");
 pub(crate) const MYSQL: Form = Form {
     example: "mysql://user:password@host:3306/database",
     schemes: &[("mysql", 3_306), ("mariadb", 3_306)],
-    tls_schemes: &["mysqls"],
+    tls: TlsForm::Modes {
+        names: &["ssl-mode", "sslmode"],
+        modes: &[
+            ("DISABLED", TlsMode::Off),
+            ("REQUIRED", TlsMode::Unverified),
+            ("VERIFY_CA", TlsMode::AnyName),
+            ("VERIFY_IDENTITY", TlsMode::Full),
+            ("DISABLE", TlsMode::Off),
+        ],
+        files: FileNames { authority: "ssl-ca", certificate: "ssl-cert", key: "ssl-key" },
+    },
     has_default_scheme: false,
     default_host: Some("127.0.0.1"),
     login: LoginForm::User,
     path: SQL_NAMES,
-    parameters: &[
-        ("ssl-mode", &["disabled"]),
-        ("sslmode", &["disable", "disabled"]),
-        ("ssl", &["false", "0"]),
-        ("usessl", &["false", "0"]),
-    ],
+    parameters: &[("ssl", &["false", "0"]), ("usessl", &["false", "0"])],
     refused: &[("socket", NO_SOCKET), ("unix_socket", NO_SOCKET), ("password", PASSWORD_PLACE)],
 };
 
@@ -146,12 +210,21 @@ pub(crate) const MYSQL: Form = Form {
 pub(crate) const POSTGRES: Form = Form {
     example: "postgres://user:password@host:5432/database",
     schemes: &[("postgres", 5_432), ("postgresql", 5_432)],
-    tls_schemes: &[],
+    tls: TlsForm::Modes {
+        names: &["sslmode"],
+        modes: &[
+            ("disable", TlsMode::Off),
+            ("require", TlsMode::Unverified),
+            ("verify-ca", TlsMode::AnyName),
+            ("verify-full", TlsMode::Full),
+        ],
+        files: FileNames { authority: "sslrootcert", certificate: "sslcert", key: "sslkey" },
+    },
     has_default_scheme: false,
     default_host: Some("127.0.0.1"),
     login: LoginForm::User,
     path: SQL_NAMES,
-    parameters: &[("sslmode", &["disable"])],
+    parameters: &[],
     refused: &[
         ("socket", NO_SOCKET),
         (
@@ -166,7 +239,7 @@ pub(crate) const POSTGRES: Form = Form {
 pub(crate) const HBASE: Form = Form {
     example: "hbase://zookeeper:2181/hbase or hbase+rpc://master:16000",
     schemes: &[("hbase", 2_181), ("hbase+rpc", 16_000)],
-    tls_schemes: &[],
+    tls: TlsForm::None { schemes: &["hbases"], why: "HBase itself has no TLS that this driver speaks" },
     has_default_scheme: false,
     default_host: None,
     login: LoginForm::Refused(
@@ -181,7 +254,7 @@ pub(crate) const HBASE: Form = Form {
 pub(crate) const ASKED: Form = Form {
     example: "http://host:80/path",
     schemes: &[("http", 80)],
-    tls_schemes: &["https"],
+    tls: TlsForm::Schemes(&[("https", 443)], FILES),
     has_default_scheme: false,
     default_host: None,
     login: LoginForm::Refused(

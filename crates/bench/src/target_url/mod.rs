@@ -3,6 +3,7 @@
 //! password.
 
 mod form;
+mod tls;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -11,10 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::error::{Error, Result};
 use crate::passwords;
-use form::NO_TLS;
+use crate::tls::{TlsClient, TlsConfig, TlsOptions};
 pub(crate) use form::{ASKED, ES, Form, HBASE, HTTP, LoginForm, MQTT, MYSQL, POSTGRES, PathForm, REDIS, TCP};
-
-type Parsed<T> = std::result::Result<T, String>;
+use form::{Parsed, TlsForm};
 
 /// A parsed and decoded URL.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(crate) struct TargetUrl {
     /// Without the first `/`.
     pub(crate) path: String,
     parameters: Vec<(String, String)>,
+    /// The options of TLS; `None` without TLS.
+    tls: Option<TlsOptions>,
 }
 
 /// Keeps the password out of logs and results.
@@ -64,15 +66,18 @@ impl TargetUrl {
             return Err("a `#` has no meaning in it".to_owned());
         }
         let (path, query) = tail.split_once('?').map_or((tail, None), |(path, query)| (path, Some(query)));
+        let path = path_of(path, form.path)?;
+        let parameters = query.map_or(Ok(Vec::new()), |query| parameters(query, form))?;
         Ok(Self {
+            tls: tls::options(&scheme, &parameters, form)?,
             scheme,
             user,
             password,
             host,
             port,
             default_port,
-            path: path_of(path, form.path)?,
-            parameters: query.map_or(Ok(Vec::new()), |query| parameters(query, form))?,
+            path,
+            parameters,
         })
     }
 
@@ -83,8 +88,21 @@ impl TargetUrl {
 
     /// Host and port for a header `Host`, as in the URL.
     pub(crate) fn host_port(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let host = self.host_name();
         self.port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
+    }
+
+    /// The host for a URL: an IPv6 address in brackets.
+    pub(crate) fn host_name(&self) -> String {
+        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+    }
+
+    /// The parameters of this URL for another one with the same TLS, with `?`; `None` without TLS.
+    pub(crate) fn tls_query(&self) -> Option<String> {
+        self.tls.as_ref()?;
+        let pairs: Vec<String> =
+            self.parameters.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        Some(if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) })
     }
 
     /// Host and port, with the default port if the URL has none.
@@ -110,6 +128,32 @@ impl TargetUrl {
     /// The value of a parameter of the form.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The options of TLS; `None` without TLS.
+    pub(crate) fn tls_options(&self) -> Option<&TlsOptions> {
+        self.tls.as_ref()
+    }
+
+    /// What a result says about TLS: how the server's certificate was checked.
+    pub(crate) fn verification(&self) -> Option<String> {
+        self.tls.as_ref().map(TlsOptions::verification)
+    }
+
+    /// The configuration of TLS, read from its files; `None` without TLS.
+    pub(crate) fn tls_config(&self) -> Result<Option<TlsConfig>> {
+        Ok(self.tls.as_ref().map(TlsConfig::load).transpose()?)
+    }
+
+    /// The client of TLS for this server; `None` without TLS.
+    pub(crate) fn tls_client(&self) -> Result<Option<TlsClient>> {
+        let config = self.tls_config()?;
+        Ok(config.map(|config| config.client(&self.host)).transpose()?)
+    }
+
+    /// Scheme, host, port and path, without login and parameters.
+    pub(crate) fn base(&self) -> String {
+        format!("{}://{}/{}", self.scheme, self.host_port(), self.path)
     }
 
     /// The first address of the host.
@@ -148,7 +192,8 @@ pub(crate) fn encoded(name: &str) -> String {
 
 fn scheme<'a>(url: &'a str, form: &Form) -> Parsed<(String, u16, &'a str)> {
     let spoken = || {
-        let names: Vec<&str> = form.schemes.iter().map(|(name, _)| *name).collect();
+        let tls_schemes = if let TlsForm::Schemes(schemes, _) = &form.tls { *schemes } else { &[] };
+        let names: Vec<&str> = form.schemes.iter().chain(tls_schemes).map(|(name, _)| *name).collect();
         names.join(", ")
     };
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -160,13 +205,14 @@ fn scheme<'a>(url: &'a str, form: &Form) -> Parsed<(String, u16, &'a str)> {
         };
     };
     let scheme = scheme.to_ascii_lowercase();
-    if form.tls_schemes.contains(&scheme.as_str()) {
-        let plain = form.schemes[0].0;
-        return Err(format!(
-            "`{scheme}://`: {NO_TLS}, only {plain}://; measure the port without TLS, or put a TLS client such as stunnel between"
-        ));
-    }
-    let known = form.schemes.iter().find(|(name, _)| *name == scheme);
+    let tls_schemes = match &form.tls {
+        TlsForm::Schemes(schemes, _) => *schemes,
+        TlsForm::None { schemes, why } if schemes.contains(&scheme.as_str()) => {
+            return Err(format!("`{scheme}://`: this driver speaks no TLS; {why}"));
+        }
+        TlsForm::None { .. } | TlsForm::Modes { .. } => &[],
+    };
+    let known = form.schemes.iter().chain(tls_schemes).find(|(name, _)| *name == scheme);
     known.map(|(_, port)| (scheme.clone(), *port, rest)).ok_or_else(|| match is_word(&scheme) {
         true => format!("`{scheme}://`: this driver speaks {}", spoken()),
         false => format!("what stands before `://` is no scheme; this driver speaks {}", spoken()),
@@ -255,16 +301,14 @@ fn parameters(query: &str, form: &Form) -> Parsed<Vec<(String, String)>> {
     for part in query.split('&').filter(|part| !part.is_empty()) {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let name = decoded(name, "a parameter")?.to_ascii_lowercase();
-        let value = decoded(value, "a parameter")?.to_ascii_lowercase();
-        let known = form.parameters.iter().find(|(known, _)| *known == name);
-        let Some((_, obeyed)) = known else { return Err(refusal(&name, form)) };
-        if !obeyed.contains(&value.as_str()) {
-            let why = if obeyed.iter().all(|value| value.parse::<u32>().is_ok()) {
-                String::new()
-            } else {
-                format!("{NO_TLS}; ")
-            };
-            return Err(format!("`{name}={value}`: {why}{name} can be {}", obeyed.join(" or ")));
+        let mut value = decoded(value, "a parameter")?;
+        if !tls::has_parameter(form, &name) {
+            value = value.to_ascii_lowercase();
+            let known = form.parameters.iter().find(|(known, _)| *known == name);
+            let Some((_, obeyed)) = known else { return Err(refusal(&name, form)) };
+            if !obeyed.contains(&value.as_str()) {
+                return Err(format!("`{name}={value}`: {name} can be {}", obeyed.join(" or ")));
+            }
         }
         if all.iter().any(|(known, _)| *known == name) {
             return Err(format!("`{name}` is given twice"));
@@ -278,7 +322,8 @@ fn refusal(name: &str, form: &Form) -> String {
     if let Some((_, why)) = form.refused.iter().find(|(refused, _)| *refused == name) {
         return format!("parameter `{name}`: {why}");
     }
-    let known: Vec<&str> = form.parameters.iter().map(|(name, _)| *name).collect();
+    let mut known: Vec<&str> = form.parameters.iter().map(|(name, _)| *name).collect();
+    known.extend(tls::parameter_names(form));
     let known = if known.is_empty() { "none is".to_owned() } else { format!("only {}", known.join(", ")) };
     format!("parameter `{name}` is not known here, {known}")
 }
@@ -309,7 +354,10 @@ fn decoded(text: &str, what: &str) -> Parsed<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::tls::Trust;
     use proptest::prelude::*;
 
     const ALL: [&Form; 8] = [&REDIS, &HTTP, &ES, &TCP, &MQTT, &MYSQL, &POSTGRES, &ASKED];
@@ -348,11 +396,22 @@ mod tests {
     #[test]
     fn what_a_driver_does_not_take_is_refused_by_name() {
         for (url, form, expected) in [
-            ("http://x", &REDIS, "this driver speaks redis, valkey, tcp"),
-            ("rediss://h", &REDIS, "`rediss://`: this driver speaks no TLS"),
-            ("https://h/", &HTTP, "`https://`: this driver speaks no TLS"),
-            ("mqtts://h", &MQTT, "`mqtts://`: this driver speaks no TLS"),
-            ("wss://h/mqtt", &MQTT, "`wss://`: this driver speaks no TLS"),
+            ("http://x", &REDIS, "this driver speaks redis, valkey, tcp, rediss, valkeys"),
+            ("https://h/", &TCP, "`https://`: this driver speaks no TLS; driver tcp measures"),
+            ("hbases://h/", &HBASE, "`hbases://`: this driver speaks no TLS"),
+            ("wss://h/mqtt", &MQTT, "`wss://`: this driver speaks mqtt, tcp, mqtts"),
+            ("mqtt://h?cafile=/ca.pem", &MQTT, "`cafile` is for TLS: write mqtts://"),
+            ("redis://h?insecure=true", &REDIS, "`insecure` is for TLS: write rediss://"),
+            ("mqtts://h?insecure=yes", &MQTT, "`insecure=yes`: insecure can be true or false"),
+            ("mqtts://h?insecure=true&cafile=/ca.pem", &MQTT, "verifies nothing: leave out `cafile`"),
+            ("https://h?cert=/c.pem", &HTTP, "`cert` and `key` belong together"),
+            (
+                "https://h?sslmode=require",
+                &HTTP,
+                "`sslmode` is not known here, only cafile, cert, key, insecure",
+            ),
+            ("mqtts://h?cafile=/a&cafile=/b", &MQTT, "`cafile` is given twice"),
+            ("hbase://h?cafile=/a", &HBASE, "`cafile` is not known here"),
             ("redis://h/5?db=3", &REDIS, "the database number follows the host"),
             ("redis://h/?resp=4", &REDIS, "`resp=4`: resp can be 2 or 3"),
             ("redis://h/?resp=2&resp=3", &REDIS, "`resp` is given twice"),
@@ -366,7 +425,7 @@ mod tests {
             ("redis://", &REDIS, "names no host"),
             ("redis://a b", &REDIS, "no host name has"),
             ("redis://h#1", &REDIS, "`#` has no meaning"),
-            ("http://h/x?q=1", &HTTP, "parameter `q` is not known here, none is"),
+            ("http://h/x?q=1", &HTTP, "parameter `q` is not known here, only cafile, cert, key, insecure"),
             ("http://:pw@h/", &HTTP, "a user goes before the password"),
             ("http://h/a b", &HTTP, "%20"),
             ("http://h/x", &TCP, "belongs into the phase"),
@@ -374,11 +433,12 @@ mod tests {
             ("mqtt://u:p@h", &MQTT, "token_prefix"),
             ("mqtt://h/topic", &MQTT, "MQTT has no path"),
             (
-                "postgres://h/d?sslmode=require",
+                "postgres://h/d?sslmode=prefer",
                 &POSTGRES,
-                "`sslmode=require`: this driver speaks no TLS; sslmode can be disable",
+                "`sslmode=prefer`: sslmode can be disable or require or verify-ca or verify-full",
             ),
-            ("postgres://h/d?sslmode=prefer", &POSTGRES, "no TLS"),
+            ("postgres://h/d?sslmode=require&sslrootcert=/ca.pem", &POSTGRES, "`sslrootcert` is not used"),
+            ("postgres://h/d?sslcert=/c.pem", &POSTGRES, "`sslcert` is for TLS: give a mode"),
             ("postgres:///d?host=/run/postgresql", &POSTGRES, "not over a Unix socket"),
             ("postgres://%2Frun%2Fpostgresql/d", &POSTGRES, "no host name has"),
             ("postgres://a,b/d", &POSTGRES, "several hosts"),
@@ -388,7 +448,7 @@ mod tests {
                 "`application_name` is not known here, only sslmode",
             ),
             ("mysql://h/d?socket=/run/mysqld/s", &MYSQL, "not over a Unix socket"),
-            ("mysql://h/d?ssl-mode=REQUIRED", &MYSQL, "`ssl-mode=required`: this driver speaks no TLS"),
+            ("mysql://h/d?ssl-mode=PREFERRED", &MYSQL, "`ssl-mode=PREFERRED`: ssl-mode can be DISABLED"),
             ("mysql://h/d?charset=utf8mb4", &MYSQL, "`charset` is not known here"),
             ("localhost", &MYSQL, "no URL"),
             ("http://u:p@h/status", &ASKED, "cannot have a user and password"),
@@ -396,6 +456,38 @@ mod tests {
             let error = TargetUrl::parse(url, form).unwrap_err();
             assert!(error.contains(expected) && error.ends_with(form.example), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn addresses_with_tls_say_what_is_trusted() {
+        let trust = |text: &str, form: &Form| {
+            let url = TargetUrl::parse(text, form).unwrap();
+            url.tls_options().map(|options| options.trust.clone())
+        };
+        let file = || PathBuf::from("/etc/CA one.pem");
+        assert_eq!(trust("mqtt://h", &MQTT), None);
+        assert_eq!(trust("mqtts://h", &MQTT), Some(Trust::System));
+        assert_eq!(trust("https://h?cafile=/etc/CA%20one.pem", &HTTP), Some(Trust::File(file())));
+        assert_eq!(trust("rediss://h?insecure=true&resp=3", &REDIS), Some(Trust::Everything));
+        assert_eq!(trust("rediss://h?insecure=false", &REDIS), Some(Trust::System));
+        assert_eq!(trust("mysql://h/d?ssl-mode=Disabled", &MYSQL), None);
+        assert_eq!(trust("mysql://h/d?ssl-mode=required", &MYSQL), Some(Trust::Everything));
+        let mysql = trust("mysql://h/d?ssl-mode=VERIFY_CA&ssl-ca=/etc/CA%20one.pem", &MYSQL);
+        assert_eq!(mysql, Some(Trust::AnyName(Some(file()))));
+        let postgres = trust("postgres://h/d?sslmode=verify-full&sslrootcert=/etc/CA%20one.pem", &POSTGRES);
+        assert_eq!(postgres, Some(Trust::File(file())));
+
+        let url = TargetUrl::parse("mqtts://h?cafile=/CA%20one&cert=/c&key=/k", &MQTT).unwrap();
+        assert_eq!(
+            (url.port(), url.tls_query().as_deref()),
+            (8_883, Some("?cafile=%2FCA%20one&cert=%2Fc&key=%2Fk"))
+        );
+        let identity = url.tls_options().unwrap().identity.as_ref().unwrap();
+        assert_eq!((identity.certificate.to_str(), identity.key.to_str()), (Some("/c"), Some("/k")));
+        let again = format!("https://h/{}", url.tls_query().unwrap());
+        let again = TargetUrl::parse(&again, &ASKED).unwrap();
+        assert_eq!(again.tls_options(), url.tls_options());
+        assert_eq!(again.base(), "https://h/");
     }
 
     #[test]

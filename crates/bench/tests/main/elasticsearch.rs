@@ -1,7 +1,7 @@
 //! Scenarios of driver `es` against a small server of our own that answers as Elasticsearch does, or wrongly.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,6 +10,9 @@ use bench::Context;
 use bench::result::Bundle;
 use bench::runner::{self, Options};
 use bench::scenario::Scenario;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::tls;
 
 /// What goes wrong with one of the bulk requests, the third.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,10 @@ struct Server {
 
 impl Server {
     fn start(version: &'static str, fault: Fault) -> Self {
+        Self::over(version, fault, None)
+    }
+
+    fn over(version: &'static str, fault: Fault, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
@@ -58,8 +65,13 @@ impl Server {
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let state = Arc::clone(&shared);
-                thread::spawn(move || state.serve(stream));
+                let (state, tls) = (Arc::clone(&shared), tls.clone());
+                thread::spawn(move || match tls {
+                    None => state.serve(stream),
+                    Some(config) => {
+                        state.serve(StreamOwned::new(ServerConnection::new(config).unwrap(), stream));
+                    }
+                });
             }
         });
         Self { address, state }
@@ -72,8 +84,8 @@ impl Server {
 
 impl State {
     /// Answers the requests of a connection until it ends.
-    fn serve(&self, mut stream: TcpStream) {
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
+    fn serve(&self, stream: impl Read + Write) {
+        let mut reader = BufReader::new(stream);
         while let Some((line, body)) = request(&mut reader) {
             let is_head = line.starts_with("HEAD ");
             let (answer, closes) = self.answer(&line, &body);
@@ -84,7 +96,8 @@ impl State {
             let head = format!(
                 "HTTP/1.1 {status} Some\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n{sent}"
             );
-            if stream.write_all(head.as_bytes()).is_err() || closes {
+            let stream = reader.get_mut();
+            if stream.write_all(head.as_bytes()).and_then(|()| stream.flush()).is_err() || closes {
                 return;
             }
         }
@@ -162,7 +175,7 @@ impl State {
 }
 
 /// The request line and the body of the next request; `None` at the end of the connection.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+fn request(reader: &mut BufReader<impl Read>) -> Option<(String, String)> {
     let mut first = String::new();
     reader.read_line(&mut first).ok().filter(|count| *count > 0)?;
     let mut length = 0;
@@ -250,6 +263,27 @@ fn documents_are_loaded_and_found_by_every_kind_of_server() {
         assert_eq!((server.asked("POST /test/_refresh"), server.asked("POST /test/_forcemerge")), (2, 1));
         assert_eq!(server.state.bulks.load(Ordering::SeqCst), 10);
     }
+}
+
+#[test]
+fn documents_are_loaded_and_found_over_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("server.pem");
+    let server = Server::over(OPENSEARCH, Fault::None, Some(tls::identity(&file)));
+    let url =
+        |parameters: &str| format!("target.url=https://localhost:{}/test{parameters}", server.address.port());
+    let trusted = format!("?cafile={}", file.display());
+    let bundle = run(&server, &[], &[&url(&trusted)]).unwrap();
+    assert!(bundle.result.verification.iter().all(|it| it.passed), "{bundle}");
+    assert_eq!(bundle.result.phases[1].total.counts.completed, 100);
+    assert_eq!(bundle.result.target.tls, Some(format!("verified with {}", file.display())));
+    let findings = bundle.result.findings.join("\n");
+    assert!(
+        findings.contains(&format!("curl --cacert {} -X DELETE https://localhost:", file.display())),
+        "{findings}"
+    );
+    let error = run(&server, &[], &[&url("")]).unwrap_err().to_string();
+    assert!(error.contains("no trusted authority signed the certificate"), "{error}");
 }
 
 #[test]

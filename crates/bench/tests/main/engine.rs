@@ -12,14 +12,14 @@ use bench::schedule::Arrivals;
 use crate::plans;
 
 /// Sends letters and takes every letter as an answer.
-struct Letters {
-    window: usize,
+pub(crate) struct Letters {
+    pub(crate) window: usize,
     /// The number of messages per session.
-    messages: u64,
+    pub(crate) messages: u64,
     /// Whether the server speaks first.
-    greeted: bool,
+    pub(crate) greeted: bool,
     /// Whether answers may wait.
-    patient: bool,
+    pub(crate) patient: bool,
 }
 
 impl Protocol for Letters {

@@ -26,3 +26,4 @@ mod sql;
 mod sql_scenarios;
 mod tcp;
 mod tcp_nginx;
+mod tls;

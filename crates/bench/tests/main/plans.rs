@@ -10,6 +10,7 @@ pub(crate) fn plan(target: SocketAddr, connections: u32, load: Load, duration: D
     Plan {
         target,
         elsewhere: Vec::new(),
+        tls: None,
         sources: Vec::new(),
         groups: vec![connections],
         classes: vec!["operation".to_owned()],

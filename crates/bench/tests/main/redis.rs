@@ -56,7 +56,7 @@ impl Server {
     }
 
     fn control(&self) -> Control {
-        Control::connect(self.address, &Login::default()).unwrap()
+        Control::connect(self.address, None, &Login::default()).unwrap()
     }
 
     fn keys(&self) -> Vec<String> {

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::Hub;
 use hub::caller::{Action, Caller};
-use hub::registry::{BulkDevices, Device, NewDevice, PageRequest, Profile, Provisioned};
+use hub::registry::{BulkDevices, Device, DeviceChange, NewDevice, PageRequest, Profile, Provisioned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
@@ -31,8 +31,20 @@ pub(crate) fn device_json(device: &Device) -> JsonValue {
         "name": device.name,
         "type": device.profile.name,
         "label": null,
-        "additionalInfo": null,
+        "additionalInfo": additional_info(device),
     })
+}
+
+/// ThingsBoard's `additionalInfo`: whether the device is a gateway, and the gateway that last connected it. `null` without either.
+fn additional_info(device: &Device) -> JsonValue {
+    let mut info = serde_json::Map::new();
+    if device.gateway {
+        info.insert("gateway".into(), true.into());
+    }
+    if let Some(gateway) = device.last_gateway {
+        info.insert("lastConnectedGateway".into(), gateway.to_string().into());
+    }
+    if info.is_empty() { JsonValue::Null } else { info.into() }
 }
 
 /// `GET /api/tenant/devices?deviceName=` for one, `?pageSize=&page=` for a page.
@@ -219,6 +231,13 @@ pub(crate) struct DeviceJson {
     #[serde(rename = "type")]
     profile: Option<String>,
     device_profile_id: Option<EntityJson>,
+    additional_info: Option<AdditionalInfoJson>,
+}
+
+/// ThingsBoard's `additionalInfo`. Other members are ignored.
+#[derive(Debug, Deserialize)]
+struct AdditionalInfoJson {
+    gateway: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -236,8 +255,8 @@ impl DeviceJson {
     }
 }
 
-/// `POST /api/device?accessToken=`: adds a device, or renames it if the body has an `id`. New values of a renamed device have
-/// its new name; old values keep the old name.
+/// `POST /api/device?accessToken=`: adds a device, or changes it if the body has an `id`. New values of a renamed device have
+/// its new name; old values keep the old name. With `{"additionalInfo":{"gateway":true}}` the device is a gateway.
 pub(crate) async fn save(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -248,6 +267,7 @@ pub(crate) async fn save(
     let hub = Arc::clone(&state.hub);
     let profile = new.profile(&hub, session.caller())?;
     let token = params.text("accessToken").map(str::to_owned);
+    let gateway = new.additional_info.as_ref().and_then(|info| info.gateway);
     if let Some(EntityJson { id }) = new.id {
         let device = session.device(&hub, id)?;
         if token.is_some() {
@@ -258,13 +278,15 @@ pub(crate) async fn save(
             let message = "the profile of a device cannot be changed yet; leave `type` as it is";
             return Err(ApiError::bad_request(message));
         }
-        let rename = move || hub.rename_device(session.caller(), id, &new.name);
-        let renamed = state.changes.run(rename).await??;
-        return Ok(Json(device_json(&renamed)).into_response());
+        let change =
+            move || hub.change_device(session.caller(), id, DeviceChange { name: &new.name, gateway });
+        let changed = state.changes.run(change).await??;
+        return Ok(Json(device_json(&changed)).into_response());
     }
     let add = move || {
         let (profile, token) = (profile.as_deref(), token.as_deref());
-        hub.add_device(session.caller(), NewDevice { name: &new.name, profile, token })
+        let gateway = gateway.unwrap_or(false);
+        hub.add_device(session.caller(), NewDevice { name: &new.name, profile, token, gateway })
     };
     let added = state.changes.run(add).await??;
     Ok(Json(device_json(&added.device)).into_response())

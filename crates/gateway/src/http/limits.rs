@@ -8,6 +8,8 @@ use crate::budget::{Limit, Limits};
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// Connections above the bound that may check the server's health, so monitoring gets an answer when all others are in use.
 pub(crate) const PROBES_MAX: usize = 64;
+/// The same with TLS. Each costs a handshake, so fewer may be under way at once; the door closes further ones without an answer.
+pub(crate) const TLS_PROBES_MAX: usize = 16;
 /// Connections above the bound from one address.
 pub(crate) const PROBES_PER_ADDRESS_MAX: usize = 4;
 /// From the opening of a connection above the bound to the end of its answer.

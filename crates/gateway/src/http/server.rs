@@ -1,7 +1,6 @@
 //! Starts and stops the HTTP door, and serves its connections.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,7 +21,7 @@ use super::connection::Connection;
 use super::door_stream::{DoorStream, timed};
 use super::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX, PROBE_TIMEOUT, PROBES_MAX,
-    PROBES_PER_ADDRESS_MAX,
+    PROBES_PER_ADDRESS_MAX, TLS_PROBES_MAX,
 };
 use super::options::HttpOptions;
 use super::routes::router;
@@ -56,15 +55,11 @@ pub async fn serve(
         tokio::spawn(serve_accepted(accepted, Arc::clone(&state), router.clone(), permit));
     };
     let probes = Probes::new();
-    let reject = |accepted: Accepted, exceeded: LimitExceeded| {
-        // An answer over TLS needs a handshake, which costs more than the connection is worth.
-        let is_plain = accepted.tls.is_none();
-        match probes.admit(accepted.peer, &exceeded).filter(|_| is_plain) {
-            Some(connection) => {
-                tokio::spawn(serve_probe(accepted, Arc::clone(&state), router.clone(), connection, exceeded));
-            }
-            None => refuse(&state, accepted, &exceeded),
+    let reject = |accepted: Accepted, exceeded: LimitExceeded| match probes.admit(&accepted, &exceeded) {
+        Some(connection) => {
+            tokio::spawn(serve_probe(accepted, Arc::clone(&state), router.clone(), connection, exceeded));
         }
+        None => refuse(&state, accepted, &exceeded),
     };
     acceptor.run(stop, shutdown, serve, reject).await
 }
@@ -141,28 +136,46 @@ async fn serve_connection(stream: DoorStream, router: Router, connection: Connec
 /// Permits for connections above the bound that only check the server's health.
 struct Probes {
     permits: Arc<Semaphore>,
+    /// Those of connections with TLS.
+    tls_permits: Arc<Semaphore>,
     addresses: AddressLimiter,
 }
 
 impl Probes {
     fn new() -> Self {
         let addresses = AddressLimiter::new(PROBES_PER_ADDRESS_MAX);
-        Self { permits: Arc::new(Semaphore::new(PROBES_MAX)), addresses }
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self { permits: semaphore(PROBES_MAX), tls_permits: semaphore(TLS_PROBES_MAX), addresses }
     }
 
     /// Admits a rejected connection as a probe, unless its own address has too many connections.
-    fn admit(&self, peer: SocketAddr, exceeded: &LimitExceeded) -> Option<Connection> {
+    fn admit(&self, accepted: &Accepted, exceeded: &LimitExceeded) -> Option<Connection> {
         if exceeded.limit == DoorLimit::ConnectionsPerAddress {
             return None;
         }
-        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-        let address = self.addresses.acquire(peer.ip())?;
-        Some(Connection::probe(permit, address, peer))
+        let permits = if accepted.tls.is_some() { &self.tls_permits } else { &self.permits };
+        let permit = Arc::clone(permits).try_acquire_owned().ok()?;
+        let address = self.addresses.acquire(accepted.peer.ip())?;
+        Some(Connection::probe(permit, address, accepted.peer))
     }
 }
 
-/// Answers one request of a probe for the server's health, and any other request with the exceeded limit.
+/// Answers one request of a probe for the server's health, and any other request with the exceeded limit. All of it, with the
+/// handshake of TLS, has [`PROBE_TIMEOUT`].
 async fn serve_probe(
+    accepted: Accepted,
+    state: Arc<HttpState>,
+    router: Router,
+    connection: Connection,
+    exceeded: LimitExceeded,
+) {
+    let peer = accepted.peer;
+    if timeout(PROBE_TIMEOUT, answer_probe(accepted, state, router, connection, exceeded)).await.is_err() {
+        tracing::debug!(%peer, "http: a connection above the bound was too slow");
+    }
+}
+
+async fn answer_probe(
     mut accepted: Accepted,
     state: Arc<HttpState>,
     router: Router,
@@ -172,8 +185,15 @@ async fn serve_probe(
     if state.gate.read_header(&mut accepted).await.is_err() {
         return;
     }
-    let peer = accepted.peer;
-    let _ = accepted.stream.set_nodelay(true);
+    let Accepted { stream, peer, tls, .. } = accepted;
+    let _ = stream.set_nodelay(true);
+    let stream = match tls {
+        None => DoorStream::Plain(stream),
+        Some(tls) => match handshake(&tls, &state.hub, hub::Door::Http, stream, peer).await {
+            Ok(stream) => DoorStream::Tls(Box::new(stream)),
+            Err(_) => return,
+        },
+    };
     let service = service_fn(move |mut request: Request<Incoming>| {
         let is_probe = is_probe(request.uri().path());
         request.extensions_mut().insert(connection.clone());
@@ -191,8 +211,8 @@ async fn serve_probe(
         .keep_alive(false)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(timed(DoorStream::Plain(accepted.stream))), service);
-    if let Ok(Err(error)) = timeout(PROBE_TIMEOUT, serving).await {
+        .serve_connection(TokioIo::new(timed(stream)), service);
+    if let Err(error) = serving.await {
         tracing::debug!(%error, "http: connection ended");
     }
 }

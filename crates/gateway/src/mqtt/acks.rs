@@ -23,6 +23,8 @@ pub(crate) struct ConnectionKey {
 pub(crate) enum AckKind {
     /// A QoS 0 message: no packet is sent. The entry exists for the latency metric.
     None,
+    /// The rows of one device in a message of a gateway. The entry of the message follows.
+    Part,
     /// QoS 1.
     PubAck,
     /// QoS 2, first half.

@@ -41,6 +41,8 @@ pub(super) struct Connection {
     pub(crate) peer_closed: bool,
     /// In the worker's list of paused connections: the next message waits for the store, and the worker does not read.
     pub(crate) paused: bool,
+    /// Paused, and not in that list: the connection is woken when its next message can be handled.
+    pub(crate) awaits: bool,
     /// In the worker's list of connections to read from.
     pub(crate) queued: bool,
     /// In the worker's list of connections to write to.
@@ -56,6 +58,8 @@ pub(crate) enum Handled {
     All,
     /// The packets before a message for which the store has no room now.
     UpToMessage,
+    /// The packets before a message that waits until the connection is woken.
+    UpToAwaited,
     /// The packets before a message that the door takes after this time.
     UpToLaterMessage(Duration),
 }
@@ -83,6 +87,7 @@ impl Connection {
             readable: false,
             peer_closed: false,
             paused: false,
+            awaits: false,
             queued: false,
             dirty: false,
             starved: false,
@@ -219,6 +224,7 @@ fn consume(
         match session.on_packet(decoded.packet, context) {
             Ok(()) => at += decoded.consumed,
             Err(PacketError::StoreBusy) => return Ok((at, Handled::UpToMessage)),
+            Err(PacketError::Awaited) => return Ok((at, Handled::UpToAwaited)),
             Err(PacketError::TooManyRequests(wait)) => return Ok((at, Handled::UpToLaterMessage(wait))),
             Err(PacketError::End(end)) => return Err(end),
         }

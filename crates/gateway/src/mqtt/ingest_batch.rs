@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hub::registry::Device;
 use model::Batch;
 
-use super::acks::PendingAck;
+use super::acks::{AckKind, Answer, ConnectionKey, PendingAck};
 use super::limits;
 
 /// Rows and acks of one pass of the event loop with the same durability class.
@@ -94,12 +94,13 @@ impl IngestBatch {
 
     /// Fills `batch` with the rows of one message.
     pub(crate) fn copy_rows(&self, message: usize, batch: &mut Batch) {
-        let mut builder = batch.builder();
-        for row in self.rows(message).map(|row| self.batch.row(row)) {
-            row.fields().for_each(|field| builder.field(field.key, field.value));
-            builder.row(row.series(), row.ts());
-        }
-        builder.finish();
+        copy_rows(&self.batch, self.rows(message), batch);
+    }
+
+    /// Completes the rows of one device in a message that has several. The message itself comes after its parts, with the ack.
+    pub(crate) fn push_part(&mut self, device: &Arc<Device>, connection: ConnectionKey, payload: &[u8]) {
+        let (kind, answer) = (AckKind::Part, Answer::Accepted);
+        self.push(device, PendingAck { connection, packet_id: 0, kind, answer }, payload);
     }
 
     /// The messages from `first` on, whose acks are `acks`.
@@ -115,4 +116,14 @@ impl IngestBatch {
     fn before(&self, message: usize) -> Span {
         message.checked_sub(1).map(|before| self.spans[before]).unwrap_or_default()
     }
+}
+
+/// Adds rows of a batch to another one.
+pub(crate) fn copy_rows(from: &Batch, rows: Range<usize>, to: &mut Batch) {
+    let mut builder = to.builder();
+    for row in rows.map(|row| from.row(row)) {
+        row.fields().for_each(|field| builder.field(field.key, field.value));
+        builder.row(row.series(), row.ts());
+    }
+    builder.finish();
 }

@@ -39,6 +39,10 @@ pub(crate) const UNSENT_BYTES_MAX: usize = 32 * 1024;
 pub(crate) const CLOSE_READS_MAX: usize = 16;
 /// Messages that the worker takes from the outbox of a device at once.
 pub(crate) const OUTBOX_TAKE_MAX: usize = 64;
+/// Rows of one message of a gateway, over all of its devices. A full pass has room for them.
+pub(crate) const GATEWAY_ROWS_MAX: usize = model::limits::BATCH_ROWS_MAX / 2;
+/// Devices that the refusal of a message of a gateway names. The dead letter has the parts of all.
+pub(crate) const FAULTS_NAMED_MAX: usize = 8;
 /// Seconds between two looks for sessions of the broker that have expired.
 pub(crate) const SWEEP_INTERVAL_S: u32 = 10;
 /// Seconds after which the worker closes a peer that takes none of its acks.

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod client;
+mod gateways;
 mod limits;
 mod moody;
 mod proxy;

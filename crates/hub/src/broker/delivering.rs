@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use kv::{Direction, KeyRange, WriteBatch};
-use uuid::Uuid;
 
 use super::core::{Broker, QUEUES};
 use super::error::BrokerError;
 use super::limits;
-use super::message::{Delivery, Message};
+use super::message::{CallOf, Delivery, Message};
 use super::queue::{Done, Outgoing, Rest, Sent, Waiting};
 use super::record::{QueueRecord, RecordError, number_key, queue_key, read_queue_key};
 use super::retained::{BrokerReadError, RetainedCursor};
@@ -20,12 +19,12 @@ use super::shared::CONTENTS;
 #[derive(Debug, Default)]
 pub struct Acknowledged {
     write: WriteBatch,
-    calls: Vec<(Uuid, i32)>,
+    calls: Vec<CallOf>,
 }
 
 impl Acknowledged {
     /// The stored calls that clients have acknowledged since the last time, with their devices.
-    pub fn take_calls(&mut self) -> Vec<(Uuid, i32)> {
+    pub fn take_calls(&mut self) -> Vec<CallOf> {
         std::mem::take(&mut self.calls)
     }
 }
@@ -145,7 +144,7 @@ impl Broker {
     }
 
     fn finish(&self, session: &Session, done: Done, acknowledged: &mut Acknowledged) {
-        acknowledged.calls.extend(done.call.map(|call| (session.key.device, call)));
+        acknowledged.calls.extend(done.call);
         if session.is_durable {
             acknowledged.write.delete(QUEUES, queue_key(session.id(), done.number));
             self.release(done.shared, &mut acknowledged.write);

@@ -56,9 +56,12 @@ pub(super) struct Delivery {
     pub(super) retain: bool,
     /// Subscription identifiers.
     pub(super) identifiers: Vec<u32>,
-    /// The number of the stored call that the message is, if it is one.
-    pub(super) call: Option<i32>,
+    /// The stored call that the message is, if it is one.
+    pub(super) call: Option<CallOf>,
 }
+
+/// A stored call: its device, which may be behind a gateway, and its number.
+pub type CallOf = (uuid::Uuid, i32);
 
 /// A message of the server for one client.
 #[derive(Debug, Clone, Copy)]
@@ -67,8 +70,8 @@ pub struct ToClient<'a> {
     pub content: Content<'a>,
     /// Quality of service.
     pub qos: Quality,
-    /// The number of a stored call. [`Acknowledged`](super::Acknowledged) has it when the client has acknowledged the message.
-    pub call: Option<i32>,
+    /// A stored call. [`Acknowledged`](super::Acknowledged) has it when the client has acknowledged the message.
+    pub call: Option<CallOf>,
 }
 
 /// Counts the bytes of all messages in memory.

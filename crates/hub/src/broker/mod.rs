@@ -30,7 +30,7 @@ mod topic;
 pub use core::Broker;
 pub use delivering::{Acknowledged, Delivered, Received};
 pub use error::BrokerError;
-pub use message::{Content, Message, Publication, ToClient};
+pub use message::{CallOf, Content, Message, Publication, ToClient};
 pub use metrics::BrokerMetrics;
 pub use publishing::{Dropped, Published};
 pub use queue::{Outgoing, Sent};

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use super::limits;
-use super::message::Delivery;
+use super::message::{CallOf, Delivery};
 use super::subscription::Quality;
 
 /// The messages of a session.
@@ -54,7 +54,7 @@ struct Inflight {
     number: u64,
     bytes: u64,
     shared: Option<u64>,
-    call: Option<i32>,
+    call: Option<CallOf>,
     phase: Phase,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Done {
     pub(super) number: u64,
     pub(super) shared: Option<u64>,
     /// The stored call that the message was, if the client has acknowledged it.
-    pub(super) call: Option<i32>,
+    pub(super) call: Option<CallOf>,
 }
 
 /// A packet for the client.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use model::Timestamp;
 use parking_lot::Mutex;
@@ -57,6 +57,10 @@ pub(super) enum Put {
 pub(super) struct Outbox {
     wake: Arc<dyn Wake>,
     interests: AtomicU8,
+    /// The connection is one of a gateway that speaks for the device.
+    is_behind: bool,
+    /// Another connection of a gateway speaks for the device now.
+    is_moved: AtomicBool,
     content: Mutex<Content>,
 }
 
@@ -74,11 +78,36 @@ impl fmt::Debug for Outbox {
 
 impl Outbox {
     pub(super) fn new(interests: Interests, wake: Arc<dyn Wake>) -> Self {
-        Self { wake, interests: AtomicU8::new(interests.bits()), content: Mutex::default() }
+        let interests = AtomicU8::new(interests.bits());
+        let is_moved = AtomicBool::new(false);
+        Self { wake, interests, is_behind: false, is_moved, content: Mutex::default() }
+    }
+
+    /// The outbox of a device behind a connection of a gateway, without interests.
+    pub(super) fn behind(wake: Arc<dyn Wake>) -> Self {
+        Self { is_behind: true, ..Self::new(Interests::default(), wake) }
+    }
+
+    /// Whether a connection of a gateway speaks for the device through this outbox.
+    pub(super) fn speaks_for_device(&self) -> bool {
+        self.is_behind && !self.is_moved()
+    }
+
+    /// Whether another connection of a gateway speaks for the device now.
+    pub(super) fn is_moved(&self) -> bool {
+        self.is_moved.load(Ordering::Acquire)
+    }
+
+    /// Another connection of a gateway speaks for the device from now on. Drops what waits.
+    pub(super) fn move_away(&self, total: &TotalBytes) {
+        self.is_moved.store(true, Ordering::Release);
+        self.set_interests(Interests::default());
+        self.clear(total);
     }
 
     /// Sets the interests. Returns whether the connection wants RPC requests now and did not before.
     pub(super) fn set_interests(&self, interests: Interests) -> bool {
+        let interests = if self.is_moved() { Interests::default() } else { interests };
         let before = self.interests.swap(interests.bits(), Ordering::AcqRel);
         interests.rpc && before & Interests::RPC_BIT == 0
     }

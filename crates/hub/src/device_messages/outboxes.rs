@@ -62,8 +62,30 @@ impl Outboxes {
     /// Opens the outbox of a connection of a device.
     pub fn open(self: &Arc<Self>, device: Uuid, interests: Interests, wake: Arc<dyn Wake>) -> DeviceOutbox {
         let outbox = Arc::new(Outbox::new(interests, wake));
+        self.insert(&mut self.shard(device).lock(), device, outbox)
+    }
+
+    /// Opens the outbox of a device behind a connection of a gateway. At most one such connection has an outbox for the device: another
+    /// one loses it if `takes_over` is set; otherwise this returns `None`.
+    pub(crate) fn open_behind(
+        self: &Arc<Self>,
+        device: Uuid,
+        wake: Arc<dyn Wake>,
+        takes_over: bool,
+    ) -> Option<DeviceOutbox> {
+        let mut shard = self.shard(device).lock();
+        let former = of_device(&shard, device).find(|outbox| outbox.speaks_for_device());
+        match former {
+            Some(former) if takes_over => former.move_away(&self.total),
+            Some(_) => return None,
+            None => {}
+        }
+        Some(self.insert(&mut shard, device, Arc::new(Outbox::behind(wake))))
+    }
+
+    fn insert(self: &Arc<Self>, shard: &mut Shard, device: Uuid, outbox: Arc<Outbox>) -> DeviceOutbox {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.shard(device).lock().insert((device, id), Arc::clone(&outbox));
+        shard.insert((device, id), Arc::clone(&outbox));
         self.metrics.device_messages.outboxes.inc();
         DeviceOutbox { outboxes: Arc::clone(self), device, id, outbox }
     }
@@ -72,7 +94,7 @@ impl Outboxes {
     pub fn send(&self, device: Uuid, message: &Arc<DeviceMessage>) -> Delivered {
         let connections: Vec<Arc<Outbox>> = {
             let shard = self.shard(device).lock();
-            shard.range((device, 0)..=(device, u64::MAX)).map(|(_, outbox)| Arc::clone(outbox)).collect()
+            of_device(&shard, device).cloned().collect()
         };
         let mut delivered = Delivered::default();
         for outbox in connections {
@@ -104,7 +126,17 @@ impl Outboxes {
     }
 }
 
+/// The outboxes of a device.
+fn of_device(shard: &Shard, device: Uuid) -> impl Iterator<Item = &Arc<Outbox>> {
+    shard.range((device, 0)..=(device, u64::MAX)).map(|(_, outbox)| outbox)
+}
+
 impl DeviceOutbox {
+    /// Whether another connection of a gateway speaks for the device now. Then nothing waits here any more.
+    pub fn is_moved(&self) -> bool {
+        self.outbox.is_moved()
+    }
+
     /// The device of the connection.
     pub fn device(&self) -> Uuid {
         self.device

@@ -100,6 +100,8 @@ pub struct Metrics {
     pub device_messages: DeviceMessageMetrics,
     /// RPC.
     pub rpc: RpcMetrics,
+    /// Devices that gateways have added.
+    pub gateway_devices_added: Counter,
     store: StoreGauges,
     keys: KeyGauges,
     sql: SqlGauges,
@@ -230,6 +232,7 @@ impl Metrics {
             broker: Arc::default(),
             device_messages: DeviceMessageMetrics::default(),
             rpc: RpcMetrics::default(),
+            gateway_devices_added: Counter::default(),
             store: StoreGauges::default(),
             keys: KeyGauges::default(),
             sql: SqlGauges::default(),
@@ -241,6 +244,8 @@ impl Metrics {
         metrics.keys.register(&mut registry);
         metrics.device_messages.register(&mut registry);
         metrics.rpc.register(&mut registry);
+        let help = "Devices that gateways have added to the registry";
+        registry.register("gateway_devices_added", help, metrics.gateway_devices_added.clone());
         *metrics.registry.lock() = registry;
         metrics
     }

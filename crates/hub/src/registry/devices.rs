@@ -8,7 +8,7 @@ use model::name::check_tag_value;
 use uuid::Uuid;
 
 use super::defaults::DEFAULT_NAME;
-use super::entity::{BulkDevices, Device, NewDevice, Page, PageRequest, Profile, Provisioned};
+use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Profile, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Index;
@@ -57,7 +57,8 @@ impl Registry {
     /// Adds a device. Waits for the disk: when this returns, the device survives a power cut.
     pub fn add_device(&self, tenant: Uuid, new: NewDevice<'_>) -> Result<Provisioned, RegistryError> {
         let wanted = Wanted { name: new.name.to_owned(), token: new.token.map(str::to_owned) };
-        let request = Request { tenant, profile: new.profile, existing_ok: false };
+        let kind = Kind { gateway: new.gateway, last_gateway: None };
+        let request = Request { tenant, profile: new.profile, existing_ok: false, kind };
         let mut added = self.provision(request, std::iter::once(wanted))?;
         Ok(added.pop().expect("BUG: one device in, one device out"))
     }
@@ -77,8 +78,8 @@ impl Registry {
             name: format!("{}{n}", bulk.prefix),
             token: bulk.token_prefix.map(|prefix| format!("{prefix}{n}")),
         });
-        let request = Request { tenant, profile: bulk.profile, existing_ok: bulk.existing_ok };
-        self.provision(request, wanted)
+        let (profile, existing_ok) = (bulk.profile, bulk.existing_ok);
+        self.provision(Request { tenant, profile, existing_ok, kind: Kind::default() }, wanted)
     }
 
     /// Replaces the access token of a device, by a random one if `token` is `None`. The old token is invalid from now on. Waits
@@ -102,6 +103,16 @@ impl Registry {
     /// Renames a device. Its id and its access token stay. A series has the name of its device: old values keep the old name, and
     /// new values have the new one. Waits for the disk.
     pub fn rename_device(&self, device: Uuid, name: &str) -> Result<Arc<Device>, RegistryError> {
+        self.change_device(device, DeviceChange { name, gateway: None })
+    }
+
+    /// Changes a device, like [`rename_device`](Self::rename_device). Waits for the disk.
+    pub fn change_device(
+        &self,
+        device: Uuid,
+        change: DeviceChange<'_>,
+    ) -> Result<Arc<Device>, RegistryError> {
+        let name = change.name;
         check_tag_value(name)?;
         let mut writer = self.writer.lock();
         let (device, token) = {
@@ -109,20 +120,22 @@ impl Registry {
             let found = index.device(device).ok_or_else(|| RegistryError::unknown("device", device))?;
             (Arc::clone(&found.0), Arc::clone(&found.1))
         };
-        if device.name == name {
+        let gateway = change.gateway.unwrap_or(device.gateway);
+        if device.name == name && device.gateway == gateway {
             return Ok(device);
         }
-        if self.device_by_name(device.tenant, name).is_some() {
+        if device.name != name && self.device_by_name(device.tenant, name).is_some() {
             return Err(RegistryError::exists("device", name));
         }
-        let renamed = Arc::new(Device { name: name.into(), ..Device::clone(&device) });
-        self.commit(&mut writer, "rename a device", |transaction| {
-            transaction.execute("UPDATE device SET name = ?2 WHERE id = ?1", (renamed.id, name))?;
+        let changed = Arc::new(Device { name: name.into(), gateway, ..Device::clone(&device) });
+        self.commit(&mut writer, "change a device", |transaction| {
+            let sql = "UPDATE device SET name = ?2, gateway = ?3 WHERE id = ?1";
+            transaction.execute(sql, (changed.id, name, gateway))?;
             Ok(())
         })?;
-        self.index.write().put_device(Arc::clone(&renamed), token);
+        self.index.write().put_device(Arc::clone(&changed), token);
         self.forget_cached();
-        Ok(renamed)
+        Ok(changed)
     }
 
     /// Deletes a device and its credentials. Its values stay in the store. Waits for the disk.
@@ -137,6 +150,38 @@ impl Registry {
         self.index.write().remove_device(device.id);
         self.forget_cached();
         Ok(device)
+    }
+
+    /// Adds those of the devices that are not there, for a gateway that speaks for them; all or none. A profile that does not exist
+    /// counts as the default one. Waits for the disk.
+    pub(crate) fn add_behind_gateway(
+        &self,
+        gateway: &Device,
+        names: &[String],
+        profile: Option<&str>,
+    ) -> Result<Vec<Provisioned>, RegistryError> {
+        let tenant = gateway.tenant;
+        let profile = profile.filter(|name| self.profile(tenant, name).is_some());
+        let kind = Kind { gateway: false, last_gateway: Some(gateway.id) };
+        let wanted = names.iter().map(|name| Wanted { name: name.clone(), token: None });
+        self.provision(Request { tenant, profile, existing_ok: true, kind }, wanted)
+    }
+
+    /// Records which gateway has connected devices last: pairs of device and gateway. Devices that are gone are left out. Waits for
+    /// the disk.
+    pub(crate) fn set_last_gateways(&self, pairs: &[(Uuid, Uuid)]) -> Result<(), RegistryError> {
+        let mut writer = self.writer.lock();
+        self.commit(&mut writer, "record the gateways of devices", |transaction| {
+            let mut update = transaction.prepare("UPDATE device SET last_gateway = ?2 WHERE id = ?1")?;
+            pairs.iter().try_for_each(|pair| update.execute(*pair).map(drop))
+        })?;
+        let mut index = self.index.write();
+        for (device, gateway) in pairs {
+            let Some((device, token)) = index.device(*device).cloned() else { continue };
+            let last_gateway = Some(*gateway);
+            index.put_device(Arc::new(Device { last_gateway, ..Device::clone(&device) }), token);
+        }
+        Ok(())
     }
 
     fn provision(
@@ -174,6 +219,14 @@ struct Request<'a> {
     tenant: Uuid,
     profile: Option<&'a str>,
     existing_ok: bool,
+    kind: Kind,
+}
+
+/// What the new devices of a request are with regard to gateways.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kind {
+    gateway: bool,
+    last_gateway: Option<Uuid>,
 }
 
 struct Wanted {
@@ -198,8 +251,10 @@ impl Wanted {
         check_token_is_free(index, &token, &self.name, None)?;
         let profile = Arc::clone(profile);
         let (id, tenant) = (file::new_id(), request.tenant);
-        let device = Arc::new(Device { id, tenant, name: self.name, profile, created_at: now });
-        Ok(Provisioned { device, token, created: true })
+        let Kind { gateway, last_gateway } = request.kind;
+        let name = self.name;
+        let device = Device { id, tenant, name, profile, created_at: now, gateway, last_gateway };
+        Ok(Provisioned { device: Arc::new(device), token, created: true })
     }
 
     fn keep(
@@ -208,7 +263,9 @@ impl Wanted {
         request: &Request<'_>,
         device: &Arc<Device>,
     ) -> Result<Provisioned, RegistryError> {
-        let same_profile = request.profile.is_none_or(|profile| profile == device.profile.name);
+        // A gateway does not change the profile of a device that is there.
+        let same_profile = request.kind.last_gateway.is_some()
+            || request.profile.is_none_or(|profile| profile == device.profile.name);
         match index.device(device.id) {
             Some((device, token))
                 if request.existing_ok
@@ -223,12 +280,13 @@ impl Wanted {
 }
 
 fn insert(transaction: &rusqlite::Transaction<'_>, devices: &[Provisioned]) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO device (id, tenant, name, profile, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let sql = "INSERT INTO device (id, tenant, name, profile, created_at, gateway, last_gateway) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let mut add_device = transaction.prepare(sql)?;
     let mut add_token = transaction.prepare("INSERT INTO access_token (device, token) VALUES (?1, ?2)")?;
     for Provisioned { device, token, .. } in devices.iter().filter(|new| new.created) {
-        let created_at = device.created_at.millis();
-        add_device.execute((device.id, device.tenant, &device.name, device.profile.id, created_at))?;
+        let Device { id, tenant, name, profile, created_at, gateway, last_gateway } = &**device;
+        add_device.execute((id, tenant, name, profile.id, created_at.millis(), gateway, last_gateway))?;
         add_token.execute((device.id, &**token))?;
     }
     Ok(())

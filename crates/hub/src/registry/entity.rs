@@ -141,6 +141,10 @@ pub struct Device {
     pub profile: Arc<Profile>,
     /// When it was added; whole milliseconds.
     pub created_at: Timestamp,
+    /// Whether it is a gateway: it speaks for the devices behind it.
+    pub gateway: bool,
+    /// The id of the gateway that last connected this device, also after that gateway was deleted.
+    pub last_gateway: Option<Uuid>,
 }
 
 /// A device to add.
@@ -152,6 +156,17 @@ pub struct NewDevice<'a> {
     pub profile: Option<&'a str>,
     /// Access token; a random one when it is `None`.
     pub token: Option<&'a str>,
+    /// Whether it is a gateway.
+    pub gateway: bool,
+}
+
+/// New properties of a device.
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceChange<'a> {
+    /// Name, unique in the tenant.
+    pub name: &'a str,
+    /// Whether it is a gateway; as before when it is `None`.
+    pub gateway: Option<bool>,
 }
 
 /// Many devices to add: `<prefix><n>` for `count` numbers from `start_index` on.

@@ -24,8 +24,12 @@ use crate::namespace::namespace_of;
 const APPLICATION_ID: i32 = 0x5441_4348;
 
 /// `MIGRATIONS[n]` turns version n into n + 1. Released entries never change.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema_v1.sql"), include_str!("schema_v2.sql"), include_str!("schema_v3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema_v1.sql"),
+    include_str!("schema_v2.sql"),
+    include_str!("schema_v3.sql"),
+    include_str!("schema_v6.sql"),
+];
 
 /// How long to wait for another process that has the file open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -52,7 +56,7 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
                 profile(row, default_tenant)
             })?;
         let profile_of = |id: Uuid| profiles.iter().find(|profile| profile.id == id).cloned();
-        let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, t.token \
+        let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, t.token, d.gateway, d.last_gateway \
                    FROM device d JOIN access_token t ON t.device = d.id";
         for (device, token) in rows(connection, sql, |row| device(row, profile_of))? {
             index.put_device(device, token);
@@ -254,7 +258,8 @@ fn device(
 ) -> rusqlite::Result<(Arc<Device>, Arc<str>)> {
     let profile = profile_of(row.get(3)?).ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let (id, tenant, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let device = Device { id, tenant, name, profile, created_at: time(row, 4)? };
+    let (gateway, last_gateway) = (row.get(6)?, row.get(7)?);
+    let device = Device { id, tenant, name, profile, created_at: time(row, 4)?, gateway, last_gateway };
     Ok((Arc::new(device), row.get(5)?))
 }
 

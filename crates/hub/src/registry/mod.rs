@@ -34,7 +34,8 @@ mod users;
 pub use api_keys::{API_KEY_PREFIX, NewApiKey};
 pub use defaults::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE};
 pub use entity::{
-    ApiKey, Authority, BulkDevices, Device, NewDevice, Page, PageRequest, Profile, Provisioned, Tenant, User,
+    ApiKey, Authority, BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Profile, Provisioned,
+    Tenant, User,
 };
 pub use error::RegistryError;
 pub use first_start::{ADMIN_PASSWORD_FILE, FirstStart};

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod deletion;
+mod gateways;
 mod key_values;
 mod permissions;
 mod rpc;
@@ -34,7 +35,7 @@ struct Fixture {
 fn fixture() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
-    let new = NewDevice { name: "car", profile: None, token: None };
+    let new = NewDevice { name: "car", profile: None, token: None, gateway: false };
     let device = registry.add_device(registry.default_tenant(), new).unwrap().device;
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;

@@ -5,7 +5,7 @@ use hub::attributes::Scope;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden, Role};
 use hub::history::TextHeld;
-use hub::registry::{BulkDevices, Device, NewApiKey, PageRequest, RegistryError, User};
+use hub::registry::{BulkDevices, Device, DeviceChange, NewApiKey, PageRequest, RegistryError, User};
 use hub::{AttributeError, BackupList, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use uuid::Uuid;
@@ -119,8 +119,9 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
             let request = DeleteRequest { matchers: Vec::new(), what };
             Ok(hub.delete_rows(caller, "telemetry", &request, false)? == 1)
         }),
-        operation("rename_device", Administrator, Unknown, move |hub, caller| {
-            Ok(hub.rename_device(caller, id, "car").map(|_| true)?)
+        operation("change_device", Administrator, Unknown, move |hub, caller| {
+            let change = DeviceChange { name: "car", gateway: None };
+            Ok(hub.change_device(caller, id, change).map(|_| true)?)
         }),
         operation("set_token", Administrator, Unknown, move |hub, caller| {
             Ok(hub.set_token(caller, id, None).map(|_| true)?)

@@ -5,15 +5,17 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use bench::tls::{TlsConfig, TlsOptions, Trust};
 use gateway::door::ListenAddress;
 use serde::{Deserialize, Serialize};
 
 use super::api::{Api, client_of};
 use crate::config::Config;
 use crate::limits::REQUEST_TIMEOUT;
-use crate::program::path_word;
+use crate::program::{path_word, word};
 
 /// A running server writes this file into its data directory and removes it at its end.
 const RUNTIME_FILE: &str = "server.json";
@@ -89,9 +91,17 @@ impl RuntimeFile {
 /// The arguments that select a server and a login.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// HTTP address of the server, such as http://127.0.0.1:8080 [default: the server that runs on the data directory]
+    /// HTTP address of the server, such as http://127.0.0.1:8080 or https://tacho.example.org:8443 [default: the server that
+    /// runs on the data directory]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// File of the authority that signed the certificate of an https server, such as ca.pem of `tacho tls self-signed`
+    /// [default: the authorities of the system]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub cafile: Option<PathBuf>,
+    /// Takes any certificate of an https server. Somebody between can then read and change everything: only for tests
+    #[arg(long, requires = "url", conflicts_with = "cafile")]
+    pub insecure: bool,
     /// Login name
     #[arg(long, value_name = "LOGIN", default_value = hub::registry::ADMIN_LOGIN)]
     pub user: String,
@@ -104,20 +114,55 @@ pub(crate) struct ServerArgs {
 impl ServerArgs {
     /// A client of the server of `--url`, or of the server that runs on the data directory. It is not logged in.
     pub(crate) fn find(&self, config: &Config) -> anyhow::Result<Api> {
+        self.find_within(config, REQUEST_TIMEOUT)
+    }
+
+    /// The same with another limit of the time for a request.
+    pub(crate) fn find_within(&self, config: &Config, timeout: Duration) -> anyhow::Result<Api> {
         if let Some(url) = &self.url {
-            if !url.starts_with("http://") {
-                bail!("--url {url}: only http:// addresses are spoken, such as http://127.0.0.1:8080");
-            }
-            return Ok(client_of(url, REQUEST_TIMEOUT));
+            return Ok(client_of(url, timeout).with_tls(self.tls(url)?));
         }
         match RuntimeFile::read(&config.data)? {
-            Some(runtime) => Ok(client_of(&runtime.url(), REQUEST_TIMEOUT)),
+            Some(runtime) => Ok(client_of(&runtime.url(), timeout)),
             None => bail!(
                 "no server runs on {}; start one with `tacho serve --data {}` or name one with --url",
                 config.data.display(),
                 path_word(&config.data)
             ),
         }
+    }
+
+    /// TLS for an address; `None` for one without.
+    fn tls(&self, url: &str) -> anyhow::Result<Option<TlsConfig>> {
+        if url.starts_with("https://") {
+            let trust = match &self.cafile {
+                _ if self.insecure => Trust::Everything,
+                Some(file) => Trust::File(file.clone()),
+                None => Trust::System,
+            };
+            return Ok(Some(TlsConfig::load(&TlsOptions { trust, identity: None })?));
+        }
+        let not_for_http = |option: &str| format!("{option} is for https://, and --url {url} has no TLS");
+        ensure!(
+            url.starts_with("http://"),
+            "--url {url}: only http:// and https:// addresses are spoken, such as http://127.0.0.1:8080"
+        );
+        ensure!(self.cafile.is_none(), not_for_http("--cafile"));
+        ensure!(!self.insecure, not_for_http("--insecure"));
+        Ok(None)
+    }
+
+    /// The options that select this server in another command, with a blank before each.
+    pub(crate) fn words(&self) -> String {
+        let Some(url) = &self.url else { return String::new() };
+        let mut words = format!(" --url {}", word(url));
+        if let Some(file) = &self.cafile {
+            words += &format!(" --cafile {}", path_word(file));
+        }
+        if self.insecure {
+            words += " --insecure";
+        }
+        words
     }
 
     /// Logs a client in.
@@ -159,6 +204,30 @@ mod tests {
         let mode = RuntimeFile::path(directory.path()).metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(runtime.url(), "http://127.0.0.1:8080");
+    }
+
+    #[test]
+    fn options_of_tls_are_for_https() {
+        let args = |url: &str, cafile: Option<&str>, insecure| ServerArgs {
+            url: Some(url.to_owned()),
+            cafile: cafile.map(PathBuf::from),
+            insecure,
+            ..ServerArgs::default()
+        };
+        let tls = |args: &ServerArgs| args.tls(args.url.as_deref().unwrap());
+        let error = |args: &ServerArgs| tls(args).unwrap_err().to_string();
+        assert!(error(&args("http://h", Some("/ca.pem"), false)).contains("--cafile is for https://"));
+        assert!(error(&args("http://h", None, true)).contains("--insecure is for https://"));
+        assert!(error(&args("ftp://h", None, false)).contains("only http:// and https://"));
+        assert!(error(&args("https://h", Some("/no/ca.pem"), false)).contains("cannot read /no/ca.pem"));
+        let insecure = args("https://h", None, true);
+        assert!(tls(&insecure).unwrap().is_some());
+        assert!(tls(&args("http://h", None, false)).unwrap().is_none());
+        assert_eq!(insecure.words(), " --url https://h --insecure");
+        assert_eq!(
+            args("https://h", Some("/c a.pem"), false).words(),
+            " --url https://h --cafile '/c a.pem'"
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(crate) fn pause_before_retry(error: &ApiError) -> Option<Duration> {
             Some(retry_after.unwrap_or(RETRY_PAUSE).min(RETRY_PAUSE_MAX))
         }
         ApiError::Transport { .. } => Some(RETRY_PAUSE),
-        ApiError::Status { .. } | ApiError::Answer { .. } => None,
+        ApiError::Status { .. } | ApiError::Answer { .. } | ApiError::Tls { .. } => None,
     }
 }
 

@@ -1,12 +1,14 @@
 //! `tacho demo`: a server with a simulated fleet.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use bench::tls::{TlsConfig, TlsOptions, Trust};
 use clap::Args;
+use gateway::tls::TlsFiles;
 use hub::registry::BulkDevices;
 
 use crate::config::Config;
@@ -14,12 +16,20 @@ use crate::data_args::DataArgs;
 use crate::limits::DEMO_OTHER_FILES;
 use crate::listen_args::ListenArgs;
 use crate::output::Audience;
+use crate::self_signed::SelfSigned;
 use crate::server::{OpenFiles, Server};
 use crate::simulator::{Credentials, Plan, Simulator};
 use crate::{fleet, logging, program};
 
+/// The usual ports of MQTT and HTTP with TLS.
+const MQTTS_PORT: u16 = 8883;
+const HTTPS_PORT: u16 = 8443;
+/// The folder of the certificate, in the data directory.
+const TLS_FOLDER: &str = "tls";
 /// The default port of PostgreSQL clients.
 const POSTGRES_PORT: u16 = 5432;
+/// A name that every certificate of a demo has.
+const CERTIFIED: &str = "localhost";
 /// The prefix of the device names.
 const PREFIX: &str = "vehicle-";
 
@@ -33,6 +43,7 @@ const PREFIX: &str = "vehicle-";
 Examples:
   tacho demo
   tacho demo --devices 50 --rate 2 --seed 7
+  tacho demo --tls                     the vehicles connect with TLS
   tacho demo --http 127.0.0.1:9090 --mqtt 127.0.0.1:0
   tacho demo --data ./demo-data        keeps the data for the next demo")]
 pub(crate) struct DemoArgs {
@@ -52,6 +63,10 @@ pub(crate) struct DemoArgs {
     /// Opens the dashboard in the browser
     #[arg(long)]
     open: bool,
+    /// Serves MQTT, HTTP and PostgreSQL with TLS too, and connects the vehicles with it. The certificate is a self-signed one in
+    /// the folder tls of the data directory; the demo makes it if it is not there
+    #[arg(long)]
+    tls: bool,
     /// Data directory [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -87,19 +102,40 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     args.listen.apply(&mut config);
     config.http.public_read = true;
     if config.postgres.is_none() {
-        config.open_postgres(free_postgres_address());
+        config.open_postgres(free_address(POSTGRES_PORT));
     }
+    let certificate = if args.tls { Some(open_tls(&mut config)?) } else { None };
     logging::start(&config)?;
     check_open_files(args.devices)?;
     let mut server = Server::start(&config, Audience::of(args.json))?;
-    let ran = drive(args, &config, &mut server);
+    let ran = drive(args, &config, &mut server, certificate.as_ref());
     let stopped = server.stop();
     ran.and(stopped)
 }
 
-/// The default port of PostgreSQL, or any free port if that one is taken.
-fn free_postgres_address() -> SocketAddr {
-    let usual = SocketAddr::from(([127, 0, 0, 1], POSTGRES_PORT));
+/// Makes or finds the certificate, and opens the doors of TLS with it.
+fn open_tls(config: &mut Config) -> anyhow::Result<SelfSigned> {
+    ensure!(
+        config.tls.is_none(),
+        "the configuration has a certificate in [tls], and --tls makes one of its own: leave out one of the two"
+    );
+    let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    for address in [config.mqtt.listen.ip(), config.http.listen.ip()] {
+        if !address.is_unspecified() && !names.contains(&address.to_string()) {
+            names.push(address.to_string());
+        }
+    }
+    let files = SelfSigned::find_or_make(&config.data.join(TLS_FOLDER), &names)?;
+    let (certificate, key) = (files.certificate.clone(), files.key.clone());
+    config.tls = Some(TlsFiles { certificate, key, client_ca: None });
+    config.mqtt.tls_listen.get_or_insert_with(|| free_address(MQTTS_PORT));
+    config.http.tls_listen.get_or_insert_with(|| free_address(HTTPS_PORT));
+    Ok(files)
+}
+
+/// The address with the usual port, or any free port if that one is taken.
+fn free_address(port: u16) -> SocketAddr {
+    let usual = SocketAddr::from(([127, 0, 0, 1], port));
     match TcpListener::bind(usual) {
         Ok(_) => usual,
         Err(_) => SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -119,7 +155,12 @@ fn check_open_files(devices: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Result<()> {
+fn drive(
+    args: &DemoArgs,
+    config: &Config,
+    server: &mut Server,
+    certificate: Option<&SelfSigned>,
+) -> anyhow::Result<()> {
     let count = args.devices as usize;
     let devices = BulkDevices { count, prefix: PREFIX, existing_ok: true, ..BulkDevices::default() };
     let devices = server.registry().add_devices(server.registry().default_tenant(), devices)?;
@@ -129,10 +170,19 @@ fn drive(args: &DemoArgs, config: &Config, server: &mut Server) -> anyhow::Resul
     });
     let vehicles = fleet::vehicles(count, args.seed).into_iter().zip(credentials).collect();
     let period = Duration::from_secs_f64(1.0 / args.rate);
-    let plan = Plan { address: address_of(server, "mqtt"), vehicles, period };
+    let (address, tls) = match certificate {
+        None => (address_of(server, "mqtt"), None),
+        Some(files) => {
+            let options = TlsOptions { trust: Trust::File(files.ca.clone()), identity: None };
+            (address_of(server, "mqtts"), Some(TlsConfig::load(&options)?.client(CERTIFIED)?))
+        }
+    };
+    let plan = Plan { address, tls, vehicles, period };
     let simulator = Simulator::start(plan).context("cannot start the fleet")?;
-    server.announce(&[("devices", args.devices.into()), ("reportsPerSecond", reports(args).into())]);
-    describe(args, config, server);
+    let mut more = vec![("devices", args.devices.into()), ("reportsPerSecond", reports(args).into())];
+    more.extend(certificate.map(|files| ("cafile", files.ca.to_string_lossy().into())));
+    server.announce(&more);
+    describe(args, config, server, certificate);
     let waited = server.wait_for_signal();
     let summary = simulator.stop();
     tracing::info!(?summary, "the fleet has stopped");
@@ -149,13 +199,83 @@ fn address_of(server: &Server, scheme: &str) -> SocketAddr {
     server.address(scheme).unwrap_or_else(|| panic!("BUG: no door listens for {scheme}"))
 }
 
-fn describe(args: &DemoArgs, config: &Config, server: &Server) {
-    let (url, mqtt) = (format!("http://{}", address_of(server, "http")), address_of(server, "mqtt"));
+/// What the printed commands need to reach the server.
+struct Reach {
+    url: String,
+    mqtt: String,
+    /// A line with curl.
+    curl: String,
+    psql: String,
+    /// The options of `tacho status` besides the data directory.
+    status: String,
+}
+
+impl Reach {
+    fn plain(server: &Server) -> Self {
+        let mqtt = address_of(server, "mqtt");
+        let psql = server
+            .address("postgres")
+            .map(|address| format!("\n  psql -h {} -p {} -U public tacho", address.ip(), address.port()));
+        Self {
+            url: format!("http://{}", address_of(server, "http")),
+            mqtt: format!("-h {} -p {}", mqtt.ip(), mqtt.port()),
+            curl: String::new(),
+            psql: psql.unwrap_or_default(),
+            status: String::new(),
+        }
+    }
+
+    fn encrypted(server: &Server, files: &SelfSigned) -> Self {
+        let (mqtt, https) = (address_of(server, "mqtts"), address_of(server, "https"));
+        let (ca, url) = (program::path_word(&files.ca), format!("https://{}", certified(https)));
+        let psql = server.address("postgres").map(|address| {
+            let words = format!(
+                "host={} port={} user=public dbname=tacho sslmode=verify-full sslrootcert={}",
+                certified_host(address),
+                address.port(),
+                conninfo_value(&files.ca)
+            );
+            format!("\n  psql {}", program::double_quoted(&words))
+        });
+        Self {
+            mqtt: format!("--cafile {ca} -h {} -p {}", certified_host(mqtt), mqtt.port()),
+            curl: format!("  curl --cacert {ca} {url}/healthz\n"),
+            psql: psql.unwrap_or_default(),
+            status: format!("--url {url} --cafile {ca} "),
+            url,
+        }
+    }
+}
+
+/// A path as a value in a connection string of PostgreSQL.
+fn conninfo_value(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.contains([' ', '\'', '\\']) {
+        return format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"));
+    }
+    text.into_owned()
+}
+
+/// A name of an address that its certificate has.
+fn certified_host(address: SocketAddr) -> String {
+    if address.ip().is_loopback() || address.ip().is_unspecified() {
+        return CERTIFIED.to_owned();
+    }
+    address.ip().to_string()
+}
+
+/// Such a name with the port, for a URL.
+fn certified(address: SocketAddr) -> String {
+    match certified_host(address).as_str() {
+        host if host.contains(':') => format!("[{host}]:{}", address.port()),
+        host => format!("{host}:{}", address.port()),
+    }
+}
+
+fn describe(args: &DemoArgs, config: &Config, server: &Server, certificate: Option<&SelfSigned>) {
+    let Reach { url, mqtt, curl, psql, status } =
+        certificate.map_or_else(|| Reach::plain(server), |files| Reach::encrypted(server, files));
     let (tacho, data) = (program::name(), program::path_word(&config.data));
-    let psql = match server.address("postgres") {
-        Some(address) => format!("\n  psql -h {} -p {} -U public tacho", address.ip(), address.port()),
-        None => String::new(),
-    };
     let audience = Audience::of(args.json);
     audience.tell(format_args!(
         "
@@ -171,7 +291,7 @@ Log in there as the administrator, who may do more than look:
 Connect a device of your own:
 
   {tacho} device add my-device --token my-token --data {data}
-  mosquitto_pub -h {} -p {} -u my-token -q 1 -t v1/devices/me/telemetry -m '{{\"speed\":42.5}}'
+  mosquitto_pub {mqtt} -u my-token -q 1 -t v1/devices/me/telemetry -m '{{\"speed\":42.5}}'
 
 Ask with SQL:
 
@@ -179,15 +299,13 @@ Ask with SQL:
 
 See how the server is:
 
-  {tacho} status --data {data}
+{curl}  {tacho} status {status}--data {data}
 
 Ctrl-C ends the demo{}.",
         args.devices,
         reports(args),
         hub::registry::ADMIN_LOGIN,
         password(args, config),
-        mqtt.ip(),
-        mqtt.port(),
         if args.data.is_none() { " and removes its data" } else { "" },
     ));
     if args.open {

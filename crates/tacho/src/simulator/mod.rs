@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use bench::tls::TlsClient;
 use mio::{Events, Poll, Token, Waker};
 
 use crate::fleet::Vehicle;
@@ -33,6 +34,8 @@ const WAKER: Token = Token(usize::MAX);
 pub(crate) struct Plan {
     /// The address of the MQTT door.
     pub address: SocketAddr,
+    /// TLS of the connections; `None` without TLS.
+    pub tls: Option<TlsClient>,
     /// Each vehicle with its device's name and access token.
     pub vehicles: Vec<(Vehicle, Credentials)>,
     /// Time between two reports of one vehicle.
@@ -84,7 +87,8 @@ struct Runner {
 impl Runner {
     fn new(poll: Poll, plan: Plan, stop: Arc<AtomicBool>) -> Self {
         let session = |(index, (vehicle, credentials))| {
-            (vehicle, Session::new(index, plan.address, credentials, plan.period))
+            let target = (plan.address, plan.tls.clone());
+            (vehicle, Session::new(index, target, credentials, plan.period))
         };
         let fleet = plan.vehicles.into_iter().enumerate().map(session).collect();
         let next_at = Instant::now() + plan.period.min(Duration::from_secs(1));

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bench::tls::{TlsClient, TlsSession};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use serde::Serialize;
@@ -25,6 +26,7 @@ const LIMITS: Limits = Limits { packet_bytes_max: FLEET_PACKET_BYTES_MAX, messag
 pub(super) struct Session {
     token: Token,
     address: SocketAddr,
+    tls: Option<TlsClient>,
     credentials: Credentials,
     keep_alive_s: u16,
     /// Keeps reports until they are acknowledged.
@@ -42,6 +44,8 @@ enum Link {
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
+    /// TLS over the stream; `None` without TLS.
+    tls: Option<TlsSession>,
     input: Vec<u8>,
     output: Vec<u8>,
 }
@@ -70,15 +74,43 @@ enum ConnectionError {
     Disconnected(String),
 }
 
+impl Connection {
+    fn write_plain(&mut self) -> Result<(), ConnectionError> {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(0) => return Err(ConnectionError::Closed),
+                Ok(written) => drop(self.output.drain(..written)),
+                Err(error) if is_not_now(&error) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what was read to the input.
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.tls {
+            None => self.input.extend_from_slice(bytes),
+            Some(tls) => tls.decrypt(bytes, &mut self.input)?,
+        }
+        Ok(())
+    }
+}
+
 impl Session {
-    pub(super) fn new(index: usize, address: SocketAddr, credentials: Credentials, period: Duration) -> Self {
+    pub(super) fn new(
+        index: usize,
+        (address, tls): (SocketAddr, Option<TlsClient>),
+        credentials: Credentials,
+        period: Duration,
+    ) -> Self {
         // A report per period keeps the session alive; three missed ones may end it.
         let keep_alive_s = (3 * period.as_secs()).clamp(60, u16::MAX.into()) as u16;
         let version = if index.is_multiple_of(2) { ProtocolVersion::V5 } else { ProtocolVersion::V311 };
         let link = Link::Down { retry_at: Instant::now() };
         let token = Token(index);
         let client = client::Session::new(version, LIMITS);
-        Self { token, address, credentials, keep_alive_s, client, link, retry: FLEET_RETRY_FIRST }
+        Self { token, address, tls, credentials, keep_alive_s, client, link, retry: FLEET_RETRY_FIRST }
     }
 
     pub(super) fn wants_to_connect(&self, now: Instant) -> bool {
@@ -102,7 +134,8 @@ impl Session {
             ..Connect::new(self.client.connection().version(), &self.credentials.name)
         };
         self.client.connect(&connect, &mut output)?;
-        self.link = Link::Up(Box::new(Connection { stream, input: Vec::new(), output }));
+        let tls = self.tls.as_ref().map(TlsClient::session);
+        self.link = Link::Up(Box::new(Connection { stream, tls, input: Vec::new(), output }));
         Ok(())
     }
 
@@ -136,15 +169,21 @@ impl Session {
 
     fn write(&mut self) -> Result<(), ConnectionError> {
         let Link::Up(connection) = &mut self.link else { return Ok(()) };
-        while !connection.output.is_empty() {
-            match connection.stream.write(&connection.output) {
-                Ok(0) => return Err(ConnectionError::Closed),
-                Ok(written) => drop(connection.output.drain(..written)),
+        let Connection { stream, tls: Some(tls), output, .. } = &mut **connection else {
+            return connection.write_plain();
+        };
+        loop {
+            match tls.flush_to(stream) {
                 Err(error) if is_not_now(&error) => return Ok(()),
-                Err(error) => return Err(error.into()),
+                other => other?,
             }
+            // During the handshake and while the socket takes nothing, reports wait unencrypted, as without TLS.
+            if output.is_empty() || tls.is_handshaking() || tls.wants_write() {
+                return Ok(());
+            }
+            tls.encrypt(output)?;
+            output.clear();
         }
-        Ok(())
     }
 
     fn read(&mut self, summary: &mut Summary) -> Result<(), ConnectionError> {
@@ -153,7 +192,7 @@ impl Session {
             let Link::Up(connection) = &mut self.link else { return Ok(()) };
             match connection.stream.read(&mut bytes) {
                 Ok(0) => return Err(ConnectionError::Closed),
-                Ok(len) => connection.input.extend_from_slice(&bytes[..len]),
+                Ok(len) => connection.take(&bytes[..len])?,
                 Err(error) if is_not_now(&error) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }

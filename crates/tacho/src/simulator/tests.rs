@@ -72,7 +72,7 @@ fn fleet_and_server(count: usize, drops: usize) -> (Simulator, mpsc::Receiver<Se
     let credentials = |index| Credentials { name: format!("vehicle-{index}"), token: format!("tok-{index}") };
     let vehicles = fleet::vehicles(count, 1).into_iter().enumerate();
     let vehicles = vehicles.map(|(index, vehicle)| (vehicle, credentials(index))).collect();
-    let plan = Plan { address, vehicles, period: Duration::from_millis(50) };
+    let plan = Plan { address, tls: None, vehicles, period: Duration::from_millis(50) };
     (Simulator::start(plan).unwrap(), seen)
 }
 

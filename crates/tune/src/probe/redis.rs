@@ -159,9 +159,10 @@ impl Probe for RedisProbe {
 
 fn connected(address: &RedisAddress, target: &str) -> Result<RedisClient, ProbeError> {
     let unreachable = |reason: String| ProbeError::Connect { target: target.to_owned(), reason };
+    let tls = address.tls_client().map_err(|error| unreachable(error.to_string()))?;
     let mut last = "it has no address".to_owned();
     for socket in address.resolve().map_err(unreachable)? {
-        match RedisClient::connect(socket, &address.login) {
+        match RedisClient::connect(socket, tls.as_ref(), &address.login) {
             Ok(client) => return Ok(client),
             Err(Error::Io { what, source }) => last = format!("{what}: {source}"),
             Err(error) => return Err(failure(error, target)),

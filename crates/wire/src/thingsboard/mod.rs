@@ -1,4 +1,6 @@
-//! Topics and payloads of ThingsBoard's device API, beside telemetry.
+//! Topics and payloads of ThingsBoard's device API, beside telemetry of a single device.
 
 pub mod attributes;
+pub mod gateway;
+mod object;
 pub mod rpc;

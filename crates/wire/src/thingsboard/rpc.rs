@@ -1,16 +1,14 @@
 //! RPC: topics of MQTT, and payloads of MQTT and HTTP (ThingsBoard, `MqttTopics`, `JsonConverter`).
 //!
 //! Both sides call each other with the same names. On `.../rpc/request/<id>` the caller sends `{"method":"m","params":...}`, and on
-//! `.../rpc/response/<id>` the other side answers with any payload. A gateway has one topic for the calls of its devices.
+//! `.../rpc/response/<id>` the other side answers with any payload. A gateway has one topic for the calls of its devices
+//! ([`Topic::Rpc`](super::gateway::Topic::Rpc)).
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-/// The topic on which a gateway gets calls of its devices and answers them.
-pub const GATEWAY_TOPIC: &str = "v1/gateway/rpc";
 
 const LONG_REQUEST: &str = "v1/devices/me/rpc/request/";
 const LONG_RESPONSE: &str = "v1/devices/me/rpc/response/";
@@ -181,7 +179,7 @@ mod tests {
             "v1/devices/me/rpc/request/1/2",
             "v1/devices/me/rpc",
             "v2/r/1",
-            GATEWAY_TOPIC,
+            "v1/gateway/rpc",
         ] {
             assert_eq!(Topic::parse(other), None, "{other}");
         }

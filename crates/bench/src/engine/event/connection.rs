@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use crate::limits::IN_FLIGHT_MAX;
 use crate::protocol::{Answer, DueTime, Lifetime, Protocol};
 use crate::recorder::{Operation, Recorder};
+use crate::tls::TlsSession;
 
 /// Bytes rendered before they are handed to the kernel.
 const SEND_BYTES: usize = 64 * 1024;
@@ -17,6 +18,8 @@ const SEND_BYTES: usize = 64 * 1024;
 pub(super) enum Phase {
     /// A TCP connect is in progress. With `waits`, a handshake of the protocol follows it.
     Connecting { waits: bool },
+    /// The handshake of TLS is in progress. With `waits`, one of the protocol follows it.
+    TlsHandshake { waits: bool },
     /// The first bytes are sent, and the server has not answered yet.
     Handshake,
     /// Ready for operations.
@@ -73,6 +76,8 @@ pub(super) struct Connection<S> {
     pub(super) session: S,
     pub(super) lifetime: Lifetime,
     pub(super) stream: Option<TcpStream>,
+    /// TLS over the stream; `None` without TLS.
+    pub(super) tls: Option<TlsSession>,
     pub(super) phase: Phase,
     /// Whether the worker's list of connections with bytes to send contains this one.
     pub(super) dirty: bool,
@@ -118,6 +123,7 @@ impl<S> Connection<S> {
             session,
             lifetime,
             stream: None,
+            tls: None,
             phase: Phase::Closed,
             dirty: false,
             wants_write: false,
@@ -142,10 +148,23 @@ impl<S> Connection<S> {
     }
 
     /// Takes a new stream, which is not connected yet, and the first bytes to send.
-    pub(super) fn begin(&mut self, stream: TcpStream, waits: bool, first: Vec<u8>, now_ns: u64) {
+    /// With `tls`, they wait for the end of its handshake.
+    pub(super) fn begin(
+        &mut self,
+        stream: TcpStream,
+        tls: Option<TlsSession>,
+        waits: bool,
+        first: Vec<u8>,
+        now_ns: u64,
+    ) {
         self.stream = Some(stream);
+        self.tls = tls;
         self.phase = Phase::Connecting { waits };
         self.outbound = first;
+        if let Some(tls) = &mut self.tls {
+            // Writing to memory succeeds.
+            let _ = tls.encrypt(&std::mem::take(&mut self.outbound));
+        }
         self.inbound.clear();
         self.wants_write = true;
         self.began_ns = now_ns;
@@ -161,7 +180,7 @@ impl<S> Connection<S> {
     pub(super) fn close(&mut self) -> usize {
         let outstanding = self.outstanding();
         self.phase = Phase::Closed;
-        self.stream = None;
+        self.end_stream();
         self.in_flight.clear();
         self.again.clear();
         self.waiting.clear();
@@ -170,6 +189,16 @@ impl<S> Connection<S> {
         self.credits = 0;
         self.held = false;
         outstanding
+    }
+
+    /// Drops the stream. With TLS, the server is told before that nothing follows.
+    pub(super) fn end_stream(&mut self) {
+        if let (Some(tls), Some(mut stream)) = (&mut self.tls, self.stream.as_ref())
+            && !tls.is_handshaking()
+        {
+            tls.close(&mut stream);
+        }
+        (self.stream, self.tls) = (None, None);
     }
 
     /// Resets the times for a new segment. `by_kernel` chooses the source of the times of answers.
@@ -210,7 +239,7 @@ impl<S> Connection<S> {
 
     /// Whether bytes wait for the socket to become writable.
     pub(super) fn is_blocked(&self) -> bool {
-        !self.outbound.is_empty()
+        !self.outbound.is_empty() || self.tls.as_ref().is_some_and(TlsSession::wants_write)
     }
 
     /// Sends what is due, as far as the window and the kernel allow. `counts` is also right after an error.
@@ -302,7 +331,11 @@ impl<S> Connection<S> {
 
     /// Sends bytes and keeps those that the kernel does not accept.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(stream) = &self.stream else { return Ok(()) };
+        let Some(mut stream) = self.stream.as_ref() else { return Ok(()) };
+        if let Some(tls) = &mut self.tls {
+            tls.encrypt(bytes)?;
+            return tls.flush_to(&mut stream);
+        }
         let taken = if self.is_blocked() { 0 } else { write_some(stream, bytes)? };
         self.outbound.extend_from_slice(&bytes[taken..]);
         Ok(())
@@ -311,8 +344,11 @@ impl<S> Connection<S> {
     /// Sends the bytes that were kept.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.is_blocked()
-            && let Some(stream) = &self.stream
+            && let Some(mut stream) = self.stream.as_ref()
         {
+            if let Some(tls) = &mut self.tls {
+                return tls.flush_to(&mut stream);
+            }
             let taken = write_some(stream, &self.outbound)?;
             self.outbound.drain(..taken);
             if self.outbound.is_empty() {

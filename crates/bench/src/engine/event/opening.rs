@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::limits::{HANDSHAKES_MAX, LOOP_SLEEP_MAX_MS};
 use crate::protocol::{Lifetime, Opening, Protocol};
 use crate::recorder::Operation;
+use crate::tls::TlsClient;
 
 /// Number of failures after which the worker opens no more connections.
 const FAILURES_MAX: u64 = 100;
@@ -93,7 +94,8 @@ impl<P: Protocol> Worker<'_, P> {
         let mut first = Vec::new();
         let opening = self.protocol.open(&mut connection.session, &mut first);
         self.poller.add(&stream, index, Interest::ReadWrite)?;
-        connection.begin(stream, opening == Opening::Wait, first, now_ns);
+        let tls = self.plan.tls.as_ref().map(TlsClient::session);
+        connection.begin(stream, tls, opening == Opening::Wait, first, now_ns);
         self.begun.push_back((now_ns, index));
         Ok(())
     }
@@ -116,14 +118,17 @@ impl<P: Protocol> Worker<'_, P> {
         }
         let closes = self.closes_at_once(index);
         let connection = &mut self.connections[index as usize];
+        let has_tls = connection.tls.is_some();
         if !connection.is_blocked()
-            && !closes
+            && (has_tls || !closes)
             && let Some(stream) = &connection.stream
         {
             connection.wants_write = false;
             self.poller.modify(stream, index, Interest::Read)?;
         }
-        if waits {
+        if has_tls {
+            connection.phase = Phase::TlsHandshake { waits };
+        } else if waits {
             connection.phase = Phase::Handshake;
         } else {
             self.ready(index);
@@ -331,8 +336,11 @@ impl<P: Protocol> Worker<'_, P> {
         let now_ns = self.now_ns();
         while let Some((began_ns, index)) = self.begun.front().copied() {
             let connection = &self.connections[index as usize];
-            let under_way = matches!(connection.phase, Phase::Connecting { .. } | Phase::Handshake)
-                && connection.began_ns == began_ns;
+            let opening = matches!(
+                connection.phase,
+                Phase::Connecting { .. } | Phase::TlsHandshake { .. } | Phase::Handshake
+            );
+            let under_way = opening && connection.began_ns == began_ns;
             if under_way && now_ns.saturating_sub(began_ns) < timeout_ns {
                 return;
             }

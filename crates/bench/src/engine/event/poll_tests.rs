@@ -72,6 +72,7 @@ fn plan(target: SocketAddr, tick_us: u32) -> Plan {
     Plan {
         target,
         elsewhere: Vec::new(),
+        tls: None,
         sources: Vec::new(),
         groups: vec![3],
         classes: vec!["letter".to_owned()],
@@ -99,7 +100,7 @@ fn diary_of(reading: Duration, tick_us: u32, run: impl FnOnce(&mut Worker<'_, Di
         server.write_all(b"m").unwrap();
         worker.poller.add(&stream, index, Interest::Read).unwrap();
         let connection = &mut worker.connections[index as usize];
-        connection.begin(stream, false, Vec::new(), 0);
+        connection.begin(stream, None, false, Vec::new(), 0);
         connection.wants_write = false;
         connection.open(usize::MAX);
         server

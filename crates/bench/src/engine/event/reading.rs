@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 
-use super::connection::{Connection, InFlight, IoContext};
+use super::connection::{Connection, InFlight, IoContext, Phase};
 use super::timestamped_reader::TimestampedReader;
 use crate::limits::IN_FLIGHT_MAX;
 use crate::protocol::{Answer, AnswerStatus, Completion, Protocol};
 use crate::recorder::{Operation, Recorder};
+use crate::tls::TlsFailure;
 
 /// The results of one read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -34,20 +35,61 @@ impl<S> Connection<S> {
     ) -> io::Result<()> {
         let Some(stream) = &self.stream else { return Ok(()) };
         let (count, received_ns) = match reader.read(stream, self.by_kernel, || context.now_ns()) {
+            Ok((0, _)) if matches!(self.phase, Phase::TlsHandshake { .. }) => {
+                return Err(TlsFailure::Closed.into_io());
+            }
             Ok((0, _)) => return self.closed(context, answers),
             Ok(read) => read,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
             Err(e) => return Err(e),
         };
         answers.received_ns = received_ns;
-        let buffer = &reader.buffer;
+        if self.tls.is_none() {
+            return self.take(&reader.buffer[..count], context, answers);
+        }
+        let mut content = std::mem::take(&mut reader.content);
+        content.clear();
+        let taken = self.decrypt(&reader.buffer[..count], &mut content, answers);
+        let taken = match taken {
+            Ok(()) if content.is_empty() => Ok(()),
+            Ok(()) => self.take(&content, context, answers),
+            Err(error) => Err(error),
+        };
+        reader.content = content;
+        taken
+    }
+
+    /// Decrypts what was read, and sends what TLS itself answers. The end of the handshake begins that of the protocol.
+    fn decrypt(&mut self, bytes: &[u8], content: &mut Vec<u8>, answers: &mut Answers) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        let decrypted = tls.decrypt(bytes, content);
+        if let Some(mut stream) = self.stream.as_ref() {
+            // After an error too: the alert tells the server why the connection ends.
+            let sent = tls.flush_to(&mut stream);
+            decrypted.and(sent)?;
+        }
+        let is_ready = !tls.is_handshaking();
+        if let (true, Phase::TlsHandshake { waits }) = (is_ready, self.phase) {
+            self.phase = Phase::Handshake;
+            answers.ready = !waits;
+        }
+        Ok(())
+    }
+
+    /// Gives content to the protocol and keeps what is no whole answer.
+    fn take<P: Protocol<Session = S>>(
+        &mut self,
+        content: &[u8],
+        context: &mut IoContext<'_, P>,
+        answers: &mut Answers,
+    ) -> io::Result<()> {
         if self.inbound.is_empty() {
-            let used = self.receive(&buffer[..count], context, answers)?;
-            self.inbound.extend_from_slice(&buffer[used..count]);
+            let used = self.receive(content, context, answers)?;
+            self.inbound.extend_from_slice(&content[used..]);
             return Ok(());
         }
         let mut joined = std::mem::take(&mut self.inbound);
-        joined.extend_from_slice(&buffer[..count]);
+        joined.extend_from_slice(content);
         let used = self.receive(&joined, context, answers)?;
         joined.drain(..used);
         if !joined.is_empty() {
@@ -63,15 +105,18 @@ impl<S> Connection<S> {
         answers: &mut Answers,
     ) -> io::Result<usize> {
         context.scratch.clear();
-        let Self { session, in_flight, .. } = self;
+        let Self { session, in_flight, tls, .. } = self;
         let recorder = &mut *context.recorder;
         let mut done =
             |completion: Completion<'_>| record_completion(answers, in_flight, recorder, &completion);
-        let received = context
-            .protocol
-            .receive(session, bytes, context.scratch, &mut done)
-            .map_err(|why| io::Error::new(ErrorKind::ConnectionRefused, why))?;
-        (answers.ready, answers.over) = (received.ready, received.over);
+        let received =
+            context.protocol.receive(session, bytes, context.scratch, &mut done).map_err(|why| {
+                match tls.is_none() && TlsFailure::is_alert(bytes) {
+                    true => TlsFailure::Encrypted.into_io(),
+                    false => io::Error::new(ErrorKind::ConnectionRefused, why),
+                }
+            })?;
+        (answers.ready, answers.over) = (answers.ready || received.ready, received.over);
         self.window = IN_FLIGHT_MAX.min(context.protocol.window(&self.session));
         if !context.scratch.is_empty() {
             self.send(context.scratch)?;

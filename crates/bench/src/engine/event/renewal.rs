@@ -18,7 +18,7 @@ impl<S> Connection<S> {
     pub(super) fn is_usable(&self) -> bool {
         match self.phase {
             Phase::Open | Phase::BetweenConnections => true,
-            Phase::Connecting { .. } | Phase::Handshake => self.is_renewed(),
+            Phase::Connecting { .. } | Phase::TlsHandshake { .. } | Phase::Handshake => self.is_renewed(),
             Phase::Closed => false,
         }
     }
@@ -31,7 +31,7 @@ impl<S> Connection<S> {
     /// Closes the connection until an operation is due. Operations in flight are sent again on the next connection.
     pub(super) fn close_until_due(&mut self, now_ns: u64) {
         self.phase = Phase::BetweenConnections;
-        self.stream = None;
+        self.end_stream();
         let unanswered = self.in_flight.drain(..).map(|carried| carried.operation);
         // Operations that already waited for a repetition are later than those in flight.
         self.again = unanswered.chain(self.again.drain(..)).collect();

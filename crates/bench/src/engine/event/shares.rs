@@ -39,6 +39,7 @@ mod tests {
         Plan {
             target: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
             elsewhere: Vec::new(),
+            tls: None,
             sources: Vec::new(),
             groups: groups.to_vec(),
             classes: vec!["one".to_owned()],

@@ -22,6 +22,8 @@ pub(super) fn ask_for_stamps(stream: &TcpStream) {
 pub(super) struct TimestampedReader {
     /// The data of the latest read.
     pub(super) buffer: Vec<u8>,
+    /// The content of a read from a connection with TLS.
+    pub(super) content: Vec<u8>,
     control: Vec<u8>,
     /// Whether some connections have timestamps.
     stamped: bool,
@@ -37,6 +39,7 @@ impl TimestampedReader {
     pub(super) fn new(stamped: bool) -> Self {
         Self {
             buffer: vec![0; READ_BYTES],
+            content: Vec::new(),
             control: nix::cmsg_space!(TimeSpec),
             stamped,
             unstamped: false,

@@ -77,7 +77,7 @@ impl Clocked {
             ask_for_stamps(&stream);
         }
         let mut connection = Connection::new(0, (), Lifetime::Run);
-        connection.begin(stream, false, Vec::new(), 0);
+        connection.begin(stream, None, false, Vec::new(), 0);
         connection.open(1);
         connection.begin_segment(by_kernel);
         let window = Window { from_ns: 0, until_ns: u64::MAX };
@@ -188,6 +188,7 @@ fn plan(segments: [[Load; 2]; 2]) -> Plan {
     Plan {
         target: ([127, 0, 0, 1], 1).into(),
         elsewhere: Vec::new(),
+        tls: None,
         sources: Vec::new(),
         groups: vec![2, 1],
         classes: vec!["letter".to_owned()],

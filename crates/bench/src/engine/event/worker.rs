@@ -370,7 +370,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         match self.connections[index as usize].phase {
             Phase::Closed | Phase::BetweenConnections => return Ok(()),
             Phase::Connecting { waits } => return self.connected(index, event, waits),
-            Phase::Handshake | Phase::Open => {}
+            Phase::TlsHandshake { .. } | Phase::Handshake | Phase::Open => {}
         }
         if event.readable
             && let Err(error) = self.read(index)
@@ -427,7 +427,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let connection = &mut self.connections[index as usize];
         match connection.phase {
             Phase::Closed | Phase::BetweenConnections => return,
-            Phase::Connecting { .. } | Phase::Handshake => return self.opening_failed(index, error),
+            Phase::Connecting { .. } | Phase::TlsHandshake { .. } | Phase::Handshake => {
+                return self.opening_failed(index, error);
+            }
             Phase::Open if connection.is_renewed() => return self.lost_and_renewed(index, error),
             Phase::Open => {}
         }

@@ -24,7 +24,7 @@ use crate::limits::HANDSHAKES_MAX;
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{RunResult, Target};
-use crate::sampling::{Prometheus, Source, server_pid};
+use crate::sampling::{Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::driver::{
     Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, TargetKind, Verdict,
@@ -32,6 +32,7 @@ use crate::target::driver::{
 use crate::target::mqtt::{Fleet, PROCESS_NAMES, Platform, TargetOptions, leftover_finding};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::MQTT;
+use crate::tls::TlsClient;
 
 /// Settings of a server that the driver starts: the topics of scenarios are open to all devices.
 const OPEN_TOPICS: [(&str, &str); 2] =
@@ -56,6 +57,8 @@ pub(super) struct BrokerDriver {
     scenario: Scenario,
     target: TargetOptions,
     address: Option<SocketAddr>,
+    /// TLS to a running broker; `None` without TLS.
+    tls: Option<TlsClient>,
     platform: Option<Platform>,
     /// Tells messages and client identifiers of this run from others.
     run: u32,
@@ -93,6 +96,7 @@ impl BrokerDriver {
             scenario: scenario.clone(),
             target,
             address: None,
+            tls: None,
             platform: None,
             run,
             next: Vec::new(),
@@ -180,19 +184,22 @@ impl Driver for BrokerDriver {
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
         let fleet = self.fleet()?;
         let started = self.starts_server();
+        let mut tls = None;
         let address = if started {
             let (address, platform) =
                 Platform::start((&self.target, &fleet), &OPEN_TOPICS, context, progress)?;
             self.platform = Some(platform);
             address
         } else {
-            let address = target_url(&self.scenario, &MQTT).map_err(Error::Options)?.resolve()?;
-            self.platform = Platform::running(address, (&self.target, &fleet), progress)?;
+            let url = target_url(&self.scenario, &MQTT).map_err(Error::Options)?;
+            let address = url.resolve()?;
+            (self.tls, tls) = (url.tls_client()?, url.verification());
+            self.platform = Platform::running(&url, (&self.target, &fleet), progress)?;
             address
         };
         self.address = Some(address);
         let mut target =
-            Target { address: address.to_string(), started_by_run: started, ..Target::default() };
+            Target { address: address.to_string(), tls, started_by_run: started, ..Target::default() };
         if let Some(platform) = &self.platform {
             target.product = started.then(|| format!("tacho {}", env!("CARGO_PKG_VERSION")));
             target.settings = [("durability".to_owned(), platform.durability.clone())].into();
@@ -219,7 +226,7 @@ impl Driver for BrokerDriver {
     fn sources(&self) -> Vec<Box<dyn Source>> {
         // Only Tachograph has this address.
         let platform = self.platform.iter();
-        platform.map(|platform| Box::new(Prometheus::tacho(&platform.http)) as Box<dyn Source>).collect()
+        platform.map(|platform| Box::new(platform.metrics()) as Box<dyn Source>).collect()
     }
 
     fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
@@ -228,7 +235,7 @@ impl Driver for BrokerDriver {
         let config = self.config(&clients)?;
         let address = self.address.expect(NOT_OPEN);
         let first = config.first.clone();
-        let mut plan = plan(phase, &self.scenario, address, part);
+        let mut plan = plan(phase, &self.scenario, address, part).over(self.tls.clone());
         plan.segments = segments(phase, &self.scenario, &clients);
         if clients.groups.iter().any(|group| group.resume) {
             // A SYN that a full backlog drops comes again a second later, and would hide the rate of the deliveries.

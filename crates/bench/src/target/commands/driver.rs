@@ -20,7 +20,7 @@ use crate::options::Context;
 use crate::payload::Template;
 use crate::progress::Progress;
 use crate::result::{RunResult, Target};
-use crate::sampling::{Prometheus, Source, server_pid};
+use crate::sampling::{Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::broker::{Deliveries, Published, Received};
 use crate::target::driver::{
@@ -62,7 +62,7 @@ impl CommandsDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let has_target = !scenario.target.url.is_empty();
         if has_target {
-            target_url(scenario, &MQTT)?;
+            refuse_tls("target.url", &target_url(scenario, &MQTT)?)?;
         }
         let mut target: TargetOptions = typed(scenario.target.driver_keys.clone(), "[target]", TARGET_KEYS)?;
         target.check(has_target)?;
@@ -146,8 +146,9 @@ impl Driver for CommandsDriver {
         let (mqtt, platform) = if started {
             Platform::start((&self.target, &fleet), &[], context, progress)?
         } else {
-            let mqtt = target_url(&self.scenario, &MQTT).map_err(Error::Options)?.resolve()?;
-            let platform = Platform::running(mqtt, (&self.target, &fleet), progress)?;
+            let url = target_url(&self.scenario, &MQTT).map_err(Error::Options)?;
+            let mqtt = url.resolve()?;
+            let platform = Platform::running(&url, (&self.target, &fleet), progress)?;
             let platform = platform.ok_or_else(|| {
                 Error::Options(
                     "commands go over the REST interface of a running server: give target.password (ours keeps it in \
@@ -157,7 +158,9 @@ impl Driver for CommandsDriver {
             })?;
             (mqtt, platform)
         };
-        let http = TargetUrl::parse(&platform.http, &ASKED).map_err(Error::Options)?.resolve()?;
+        let door = TargetUrl::parse(&platform.http, &ASKED).map_err(Error::Options)?;
+        refuse_tls("target.http", &door).map_err(Error::Options)?;
+        let http = door.resolve()?;
         let (ids, bearer) = platform.devices(&fleet)?;
         let server_process = platform.server.as_ref().map(|server| server.sampled().pid());
         let target = Target {
@@ -165,6 +168,7 @@ impl Driver for CommandsDriver {
             product: started.then(|| format!("tacho {}", env!("CARGO_PKG_VERSION"))),
             started_by_run: started,
             settings: [("durability".to_owned(), platform.durability.clone())].into(),
+            ..Target::default()
         };
         self.opened = Some(OpenedServer { platform, mqtt, http, ids, bearer });
         let server_pid = server_process.or_else(|| server_pid(mqtt, &PROCESS_NAMES));
@@ -181,7 +185,7 @@ impl Driver for CommandsDriver {
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let opened = self.opened.iter();
-        opened.map(|it| Box::new(Prometheus::tacho(&it.platform.http)) as Box<dyn Source>).collect()
+        opened.map(|it| Box::new(it.platform.metrics()) as Box<dyn Source>).collect()
     }
 
     fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
@@ -238,5 +242,15 @@ impl Driver for CommandsDriver {
 
     fn close(&mut self) -> Result<()> {
         self.opened.take().map_or(Ok(()), |opened| opened.platform.stop())
+    }
+}
+
+/// Refuses an address with TLS: the users and the devices of this driver share one plan, which has one kind of TLS.
+fn refuse_tls(key: &str, url: &TargetUrl) -> std::result::Result<(), String> {
+    match url.tls_options() {
+        Some(_) => {
+            Err(format!("{key}: driver commands speaks no TLS; give the address of a door without TLS"))
+        }
+        None => Ok(()),
     }
 }

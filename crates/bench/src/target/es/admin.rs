@@ -9,6 +9,7 @@ use super::server::Server;
 use crate::error::{Error, Result};
 use crate::http::{Body, HttpClient, HttpLimits, HttpRequest};
 use crate::limits::{ES_MERGE_TIMEOUT_S, HTTP_BODY_BYTES_MAX};
+use crate::tls::TlsConfig;
 
 /// The longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,9 +48,9 @@ pub(super) struct Finishing {
 
 impl Admin {
     /// `base` is `http://host:port`; `login` is the value of the header `Authorization`.
-    pub(super) fn new(base: &str, index: &str, login: Option<String>) -> Self {
+    pub(super) fn new(base: &str, index: &str, login: Option<String>, tls: Option<TlsConfig>) -> Self {
         let limits = HttpLimits { timeout: TIMEOUT, body_bytes_max: HTTP_BODY_BYTES_MAX };
-        let http = HttpClient::new(base, limits).with_header("Authorization", login);
+        let http = HttpClient::new(base, limits).with_header("Authorization", login).with_tls(tls);
         Self { http, index: index.to_owned() }
     }
 

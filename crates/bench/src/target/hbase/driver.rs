@@ -221,7 +221,7 @@ impl Driver for HbaseDriver {
         let count = status.servers_name.len().to_string();
         let settings = [("region_servers".to_owned(), count)].into();
         let address = self.cluster.registry.url();
-        let target = Target { address, product, started_by_run: false, settings };
+        let target = Target { address, product, settings, ..Target::default() };
         Ok(Opened { target, server_pid, ..Opened::default() })
     }
 

@@ -223,7 +223,7 @@ impl Driver for HostDriver {
         let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let settings =
             model.map(|(_, model)| ("processor".to_owned(), model.to_owned())).into_iter().collect();
-        let target = Target { address: "this machine".to_owned(), product, started_by_run: false, settings };
+        let target = Target { address: "this machine".to_owned(), product, settings, ..Target::default() };
         Ok(Opened { target, ..Opened::default() })
     }
 

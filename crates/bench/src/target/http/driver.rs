@@ -25,6 +25,7 @@ use crate::target::driver::{
 };
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{ASKED, HTTP, TargetUrl};
+use crate::tls::{TlsClient, TlsConfig};
 
 /// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 10] =
@@ -51,13 +52,18 @@ pub(crate) const KIND: TargetKind = TargetKind {
     dataset_keys: true,
 };
 
+/// An address that is asked besides the load, and its TLS.
+type Page = (String, Option<TlsConfig>);
+
 /// The driver of one scenario.
 pub(super) struct HttpDriver {
     scenario: Scenario,
     url: TargetUrl,
     address: Option<SocketAddr>,
-    nginx_status: Option<String>,
-    elasticsearch_stats: Option<String>,
+    /// TLS of the connections, known since `open`.
+    tls: Option<TlsClient>,
+    nginx_status: Option<Page>,
+    elasticsearch_stats: Option<Page>,
     data: Data,
     /// Requests for the status page of nginx. nginx counts them as well.
     polls: Arc<PollCount>,
@@ -70,13 +76,17 @@ pub(super) struct HttpDriver {
 impl HttpDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let url = target_url(scenario, &HTTP)?;
-        let address = |name: &str| match scenario.dataset.get(name).and_then(toml::Value::as_str) {
-            // The result contains the data set unchanged, so a URL with a password is refused.
-            Some(url) => match TargetUrl::parse(url, &ASKED) {
-                Ok(_) => Ok(Some(url.to_owned())),
-                Err(what) => Err(format!("[dataset] {name}: {what}")),
-            },
-            None => Ok(None),
+        let address = |name: &str| -> std::result::Result<Option<Page>, String> {
+            match scenario.dataset.get(name).and_then(toml::Value::as_str) {
+                // The result contains the data set unchanged, so a URL with a password is refused.
+                Some(url) => {
+                    let failed = |what: &dyn std::fmt::Display| format!("[dataset] {name}: {what}");
+                    let url = TargetUrl::parse(url, &ASKED).map_err(|what| failed(&what))?;
+                    let tls = url.tls_config().map_err(|error| failed(&error))?;
+                    Ok(Some((url.base(), tls)))
+                }
+                None => Ok(None),
+            }
         };
         GroupOptions::check_dataset(&scenario.dataset)?;
         let driver = Self {
@@ -86,6 +96,7 @@ impl HttpDriver {
             scenario: scenario.clone(),
             url,
             address: None,
+            tls: None,
             polls: Arc::default(),
             status_before: None,
             tallies: Vec::new(),
@@ -112,6 +123,11 @@ impl HttpDriver {
 
     fn group(&self, phase: &Phase, mix: &Mix) -> std::result::Result<GroupConfig, String> {
         let own = GroupOptions::read(&self.scenario.dataset, mix)?;
+        if own.protocol == Version::Two && self.url.tls_options().is_some() {
+            return Err(
+                "`protocol = \"h2\"` is for http://: this driver negotiates no HTTP/2 over TLS".to_owned()
+            );
+        }
         if own.requests.is_none() && phase.duration.is_none() {
             return Err("it has neither `duration` nor `requests` and would never end".to_owned());
         }
@@ -181,7 +197,8 @@ impl HttpDriver {
     }
 
     fn nginx(&self) -> Option<Nginx> {
-        self.nginx_status.as_deref().map(|url| Nginx::new(url, Arc::clone(&self.polls)))
+        let page = self.nginx_status.as_ref();
+        page.map(|(url, tls)| Nginx::new(url, Arc::clone(&self.polls)).with_tls(tls.clone()))
     }
 
     fn status(&self) -> Result<Option<(StubStatus, (u64, u64))>> {
@@ -241,21 +258,27 @@ impl Driver for HttpDriver {
 
     fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Opened> {
         let address = self.url.resolve()?;
+        let tls = self.url.tls_client()?;
         let product = match self.speaks_h1() {
-            true => probe::server(address, &self.url.host_port(), &format!("/{}", self.url.path))?,
+            true => {
+                let (host, path) = (self.url.host_port(), format!("/{}", self.url.path));
+                probe::server(address, tls.as_ref(), &host, &path)?
+            }
             false => None,
         };
         self.status()?;
-        self.address = Some(address);
-        let target = Target { address: address.to_string(), product, ..Target::default() };
+        (self.address, self.tls) = (Some(address), tls);
+        let tls = self.url.verification();
+        let target = Target { address: address.to_string(), product, tls, ..Target::default() };
         Ok(Opened { target, server_pid: server_pid(address, &PROCESS_NAMES), ..Opened::default() })
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let nginx = self.nginx().map(|nginx| Box::new(nginx) as Box<dyn Source>);
-        let stats = self.elasticsearch_stats.as_deref();
-        let elasticsearch =
-            stats.map(|base| Box::new(Elasticsearch::new(base, self.url.basic_login())) as Box<dyn Source>);
+        let elasticsearch = self.elasticsearch_stats.as_ref().map(|(base, tls)| {
+            let statistics = Elasticsearch::new(base, self.url.basic_login()).with_tls(tls.clone());
+            Box::new(statistics) as Box<dyn Source>
+        });
         nginx.into_iter().chain(elasticsearch).collect()
     }
 
@@ -268,7 +291,7 @@ impl Driver for HttpDriver {
         let PhaseRun { phase, part, shared, on_event } = run;
         let driver = self.http(phase).map_err(Error::Options)?;
         let address = self.address.expect(NOT_OPEN);
-        let plan = plan(phase, &self.scenario, address, part);
+        let plan = plan(phase, &self.scenario, address, part).over(self.tls.clone());
         let outcome = event::run(&driver, &plan, shared, on_event)?;
         self.tallies = outcome.sessions.iter().map(|session| session.tally).collect();
         Ok(outcome.segments)

@@ -1,22 +1,27 @@
 //! A request outside of the load: it asks for the server's product name.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use wire::http1::{self, write};
 
 use crate::error::{Error, Result};
+use crate::tls::{Stream, TlsClient, TlsFailure};
 
 /// The longest wait for the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends HEAD for `path` by HTTP/1.1 and returns the server's product name, if it gives one. A server without HTTP/1.1
 /// has no name.
-pub fn server(address: SocketAddr, host: &str, path: &str) -> Result<Option<String>> {
+pub fn server(
+    address: SocketAddr,
+    tls: Option<&TlsClient>,
+    host: &str,
+    path: &str,
+) -> Result<Option<String>> {
     let cannot = |what: &str| Error::io(format!("{what} the server at {address}"));
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(cannot("connecting to"))?;
-    stream.set_read_timeout(Some(TIMEOUT)).map_err(cannot("asking"))?;
+    let mut stream = Stream::connect(address, tls, TIMEOUT).map_err(cannot("connecting to"))?;
     let mut request = Vec::new();
     write::start(&mut request, "HEAD", path);
     write::header(&mut request, "Host", host);
@@ -29,6 +34,9 @@ pub fn server(address: SocketAddr, host: &str, path: &str) -> Result<Option<Stri
         match http1::head(&inbound, true) {
             Ok(Some(head)) => return Ok(name(&inbound[..head.bytes])),
             Ok(None) => {}
+            Err(_) if tls.is_none() && TlsFailure::is_alert(&inbound) => {
+                return Err(cannot("asking")(TlsFailure::Encrypted.into_io()));
+            }
             Err(_) => return Ok(None),
         }
         match stream.read(&mut buffer).map_err(cannot("no answer within 10 s from"))? {

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
 use crate::result::{Check, RunResult, Target};
-use crate::sampling::{Prometheus, Source, server_pid};
+use crate::sampling::{Source, server_pid};
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::driver::{
     Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_EVENTS,
@@ -28,6 +28,7 @@ use crate::target::driver::{
 };
 use crate::target::plan::{plan, target_url};
 use crate::target_url::MQTT;
+use crate::tls::TlsClient;
 
 /// Process names of brokers. Brokers in Erlang run as the Erlang machine.
 pub(crate) const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
@@ -46,6 +47,8 @@ pub(super) struct MqttDriver {
     scenario: Scenario,
     target: TargetOptions,
     address: Option<SocketAddr>,
+    /// TLS of the connections, known since `open`.
+    tls: Option<TlsClient>,
     platform: Option<Platform>,
     /// For each mix of the latest phase, the tally of each device by its number.
     tallies: Vec<Vec<(u32, Tally)>>,
@@ -69,6 +72,7 @@ impl MqttDriver {
             scenario: scenario.clone(),
             target,
             address: None,
+            tls: None,
             platform: None,
             tallies: Vec::new(),
             connect_time: Duration::ZERO,
@@ -94,19 +98,22 @@ impl Driver for MqttDriver {
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
         let options = self.of_phase(&self.scenario.phases[0])?.options;
         let started = self.starts_server();
+        let mut tls = None;
         let address = if started {
             let (address, platform) =
                 Platform::start((&self.target, &self.fleet(&options)), &[], context, progress)?;
             self.platform = Some(platform);
             address
         } else {
-            let address = target_url(&self.scenario, &MQTT).map_err(Error::Options)?.resolve()?;
-            self.platform = Platform::running(address, (&self.target, &self.fleet(&options)), progress)?;
+            let url = target_url(&self.scenario, &MQTT).map_err(Error::Options)?;
+            let address = url.resolve()?;
+            (self.tls, tls) = (url.tls_client()?, url.verification());
+            self.platform = Platform::running(&url, (&self.target, &self.fleet(&options)), progress)?;
             address
         };
         self.address = Some(address);
         let mut target =
-            Target { address: address.to_string(), started_by_run: started, ..Target::default() };
+            Target { address: address.to_string(), tls, started_by_run: started, ..Target::default() };
         if let Some(platform) = &self.platform {
             self.floor_ts_ms = platform.floor_ts_ms;
             target.product = started.then(|| format!("tacho {}", env!("CARGO_PKG_VERSION")));
@@ -120,7 +127,9 @@ impl Driver for MqttDriver {
                 Some(server) => Some(server.sampled().pid()),
                 None => server_pid(address, &PROCESS_NAMES),
             },
-            target_overrides: platform.map(|it| it.target_overrides(address)).unwrap_or_default(),
+            target_overrides: platform
+                .map(|it| it.target_overrides(&self.broker_url(address)))
+                .unwrap_or_default(),
             ..Opened::default()
         })
     }
@@ -139,7 +148,7 @@ impl Driver for MqttDriver {
     fn sources(&self) -> Vec<Box<dyn Source>> {
         // Only Tachograph has this address.
         let platform = self.platform.iter();
-        platform.map(|platform| Box::new(Prometheus::tacho(&platform.http)) as Box<dyn Source>).collect()
+        platform.map(|platform| Box::new(platform.metrics()) as Box<dyn Source>).collect()
     }
 
     fn run(&mut self, run: PhaseRun<'_>) -> Result<Vec<SegmentOutcome>> {
@@ -153,7 +162,7 @@ impl Driver for MqttDriver {
             keep_alive_s: options.keep_alive_s,
             floor_ts_ms: self.floor_ts_ms,
         });
-        let plan = plan(phase, &self.scenario, address, part);
+        let plan = plan(phase, &self.scenario, address, part).over(self.tls.clone());
         let outcome = event::run(&driver, &plan, shared, on_event)?;
         self.tallies = vec![Vec::new(); phase.mixes.len()];
         for session in &outcome.sessions {
@@ -203,6 +212,15 @@ impl Driver for MqttDriver {
 }
 
 impl MqttDriver {
+    /// The address of the broker for other processes.
+    fn broker_url(&self, address: SocketAddr) -> String {
+        match self.tls {
+            // The name and the files of TLS are parts of it.
+            Some(_) => self.scenario.target.url.clone(),
+            None => format!("mqtt://{address}"),
+        }
+    }
+
     fn starts_server(&self) -> bool {
         self.scenario.target.url.is_empty()
     }

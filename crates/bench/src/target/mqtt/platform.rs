@@ -15,12 +15,15 @@ use crate::options::Context;
 use crate::passwords;
 use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
+use crate::sampling::Prometheus;
 use crate::scenario::Scenario;
 use crate::server::{ADMIN, DataDirectory, Server, ServerInstance};
 use crate::target::plan::target_url;
 use crate::target_url::{ASKED, MQTT, TargetUrl};
+use crate::tls::{TlsConfig, TlsOptions, Trust};
 
 const HTTP_PORT: u16 = 8_080;
+const HTTPS_PORT: u16 = 8_443;
 
 /// Keys of `[target]` besides the address.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -71,20 +74,42 @@ pub(crate) struct Fleet {
 
 /// The finding about devices that stay on a running server, with the way to remove them.
 pub(crate) fn leftover_finding(scenario: &Scenario, target: &TargetOptions, fleet: &Fleet) -> Option<String> {
-    let (host, last) = (target_url(scenario, &MQTT).ok()?.host, fleet.devices.checked_sub(1)?);
-    let http = target.http.clone().unwrap_or_else(|| format!("http://{host}:{HTTP_PORT}"));
+    let (broker, last) = (target_url(scenario, &MQTT).ok()?, fleet.devices.checked_sub(1)?);
+    let http = target.http.clone().unwrap_or_else(|| http_beside(&broker));
+    let door = TargetUrl::parse(&http, &ASKED).ok()?;
     let (prefix, is_asked) = (&fleet.device_prefix, target.provision_and_verify().0);
     is_asked.then(|| {
         left_behind(
             &format!("the devices `{prefix}0` to `{prefix}{last}`, as far as they were not there before, and what they reported"),
             &format!(
-                "for n in $(seq 0 {last}); do tacho device delete {}$n --url {}; done. Rows go with the time to live of their table \
+                "for n in $(seq 0 {last}); do tacho device delete {}$n --url {}{}; done. Rows go with the time to live of their table \
                  (`tacho table set`)",
                 shell_word(prefix),
-                shell_word(&http)
+                shell_word(door.base().trim_end_matches('/')),
+                door.tls_options().map(tacho_flags).unwrap_or_default(),
             ),
         )
     })
+}
+
+/// The address of the HTTP interface beside a broker: on its host, with its TLS.
+fn http_beside(broker: &TargetUrl) -> String {
+    let host = broker.host_name();
+    match broker.tls_query() {
+        Some(query) => format!("https://{host}:{HTTPS_PORT}{query}"),
+        None => format!("http://{host}:{HTTP_PORT}"),
+    }
+}
+
+/// The options of `tacho` for a server with TLS, with a blank before each.
+fn tacho_flags(options: &TlsOptions) -> String {
+    match &options.trust {
+        Trust::Everything => " --insecure".to_owned(),
+        Trust::File(file) | Trust::AnyName(Some(file)) => {
+            format!(" --cafile {}", shell_word(&file.display().to_string()))
+        }
+        Trust::System | Trust::AnyName(None) => String::new(),
+    }
 }
 
 /// A server with known devices.
@@ -96,8 +121,12 @@ pub(crate) struct Platform {
     ids: Option<Vec<String>>,
     /// The first timestamp that no earlier run can have used, milliseconds.
     pub(super) floor_ts_ms: u64,
-    /// The base of the HTTP addresses.
+    /// The address of the HTTP interface, with the parameters of TLS.
     pub(crate) http: String,
+    /// The base of its URLs.
+    base: String,
+    /// TLS of the HTTP interface; `None` without TLS.
+    tls: Option<TlsConfig>,
     /// The password of the first administrator, if the run started the server.
     password: String,
     /// The durability class of the server's acknowledgements.
@@ -132,7 +161,7 @@ impl Platform {
     /// Logs in to a running server and creates the devices. Returns `None` if neither provisioning nor verification is
     /// wanted.
     pub(crate) fn running(
-        broker: SocketAddr,
+        broker: &TargetUrl,
         (target, fleet): (&TargetOptions, &Fleet),
         progress: &Progress,
     ) -> Result<Option<Self>> {
@@ -147,10 +176,13 @@ impl Platform {
                     .to_owned(),
             )
         })?;
-        let http = target.http.clone();
-        let http = http.unwrap_or_else(|| format!("http://{}", SocketAddr::new(broker.ip(), HTTP_PORT)));
-        let client = Client::login(&http, target.user.as_deref().unwrap_or(ADMIN), &password)?;
-        Self::of(client, http, fleet, provision_and_verify, progress).map(Some)
+        let http = target.http.clone().unwrap_or_else(|| http_beside(broker));
+        let door = TargetUrl::parse(&http, &ASKED).map_err(Error::Options)?;
+        let (base, tls) = (door.base().trim_end_matches('/').to_owned(), door.tls_config()?);
+        let client =
+            Client::login_over(&base, tls.clone(), target.user.as_deref().unwrap_or(ADMIN), &password)?;
+        let platform = Self::of(client, http, fleet, provision_and_verify, progress)?;
+        Ok(Some(Self { base, tls, ..platform }))
     }
 
     fn of(
@@ -173,7 +205,9 @@ impl Platform {
             server: None,
             ids: None,
             floor_ts_ms: 0,
+            base: http.clone(),
             http,
+            tls: None,
             password: String::new(),
             durability,
             _data_directory: None,
@@ -194,10 +228,10 @@ impl Platform {
     }
 
     /// The `[target]` for other processes: the devices exist already.
-    pub(crate) fn target_overrides(&self, broker: SocketAddr) -> toml::Table {
+    pub(crate) fn target_overrides(&self, broker: &str) -> toml::Table {
         let text = |text: &str| toml::Value::String(text.to_owned());
         let mut told: toml::Table = [
-            ("url", text(&format!("mqtt://{broker}"))),
+            ("url", text(broker)),
             ("http", text(&self.http)),
             ("user", text(ADMIN)),
             ("password", text(&self.password)),
@@ -216,6 +250,11 @@ impl Platform {
     pub(crate) fn devices(&self, fleet: &Fleet) -> Result<(Vec<String>, String)> {
         let ids = self.client.device_ids(&fleet.device_prefix, fleet.connected)?;
         Ok((ids, self.client.bearer()))
+    }
+
+    /// The counters of the server.
+    pub(crate) fn metrics(&self) -> Prometheus {
+        Prometheus::tacho(&self.base).with_tls(self.tls.clone())
     }
 
     /// Reads back what these devices sent since a time. Returns `None` if verification is not wanted.

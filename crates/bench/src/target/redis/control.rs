@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use wire::resp::{Token, reply, token, write};
 
 use super::protocol::{Login, text_of};
 use crate::error::{Error, Result};
+use crate::tls::{Stream, TlsClient};
 
 /// The longest wait for one answer. INFO and DBSIZE answer at once; a server that loads its file reports that.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -16,17 +17,15 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// A blocking connection.
 #[derive(Debug)]
 pub struct Control {
-    stream: TcpStream,
+    stream: Stream,
     inbound: Vec<u8>,
 }
 
 impl Control {
     /// Connects and logs in.
-    pub fn connect(address: SocketAddr, login: &Login) -> Result<Self> {
+    pub fn connect(address: SocketAddr, tls: Option<&TlsClient>, login: &Login) -> Result<Self> {
         let cannot = || Error::io(format!("connecting to Redis at {address}"));
-        let stream = TcpStream::connect_timeout(&address, TIMEOUT).map_err(cannot())?;
-        stream.set_read_timeout(Some(TIMEOUT)).map_err(cannot())?;
-        stream.set_write_timeout(Some(TIMEOUT)).map_err(cannot())?;
+        let stream = Stream::connect(address, tls, TIMEOUT).map_err(cannot())?;
         let mut control = Self { stream, inbound: Vec::new() };
         if let Some(password) = &login.password {
             let mut words = vec!["AUTH"];

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use super::control::Control;
 use super::options::groups;
 use super::{GroupConfig, Login, Redis};
-use crate::command_line::{left_behind, load_command, shell_word};
+use crate::command_line::{left_behind, load_command, shell_word, tls_flags};
 use crate::engine::{Ended, SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
@@ -25,6 +25,7 @@ use crate::target::driver::{
 };
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{REDIS, TargetUrl, without_password};
+use crate::tls::TlsClient;
 
 /// The number of keys to look up in order to see whether a data set exists.
 const SAMPLED_KEYS: u64 = 100;
@@ -46,6 +47,8 @@ pub(super) struct RedisDriver {
     url: TargetUrl,
     login: Login,
     address: Option<SocketAddr>,
+    /// TLS of the connections, known since `open`.
+    tls: Option<TlsClient>,
     control: Option<Control>,
     loaded: bool,
     /// The number of calls of each command before the phase.
@@ -73,6 +76,7 @@ impl RedisDriver {
             url,
             login,
             address: None,
+            tls: None,
             control: None,
             loaded: false,
             calls_before: BTreeMap::new(),
@@ -220,6 +224,16 @@ fn used_memory(control: &mut Control) -> Result<u64> {
     Ok(control.info("memory")?.get("used_memory").and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
+impl RedisDriver {
+    /// The command of a client of this server, without the password.
+    fn redis_cli(&self) -> String {
+        let url = without_password(&self.scenario.target.url);
+        let url = url.split('?').next().unwrap_or_default();
+        let trust = tls_flags(self.url.tls_options());
+        format!("redis-cli -u {}{trust}", shell_word(url))
+    }
+}
+
 impl Driver for RedisDriver {
     fn capabilities(&self) -> Capabilities {
         Capabilities::of_events(&self.scenario)
@@ -231,7 +245,8 @@ impl Driver for RedisDriver {
 
     fn open(&mut self, _context: &Context, _progress: &Progress) -> Result<Opened> {
         let address = self.url.resolve()?;
-        let mut control = Control::connect(address, &self.login)?;
+        let tls = self.url.tls_client()?;
+        let mut control = Control::connect(address, tls.as_ref(), &self.login)?;
         let server = control.info("server").map_err(|error| match error {
             Error::Answer(text) if text.contains("NOAUTH") => Error::Options(format!(
                 "{text} Put the password into the target's URL (redis://:PASSWORD@host) or into TACHO_TARGET_PASSWORD"
@@ -253,8 +268,9 @@ impl Driver for RedisDriver {
             }
         }
         self.control = Some(control);
-        self.address = Some(address);
-        let target = Target { address: address.to_string(), product, started_by_run: false, settings };
+        (self.address, self.tls) = (Some(address), tls);
+        let (address, tls) = (address.to_string(), self.url.verification());
+        let target = Target { address, product, tls, started_by_run: false, settings };
         Ok(Opened { target, server_pid, ..Opened::default() })
     }
 
@@ -269,9 +285,8 @@ impl Driver for RedisDriver {
                 }
             }
         }
-        let target = without_password(&self.scenario.target.url);
         let sentence = |prefix: &String| {
-            let client = format!("redis-cli -u {}", shell_word(&target));
+            let client = self.redis_cli();
             let pattern = shell_word(&format!("{}*", glob_escaped(prefix)));
             let command = format!("{client} --scan --pattern {pattern} | xargs -r -n 1000 {client} UNLINK");
             left_behind(&format!("keys that begin with `{prefix}`"), &command)
@@ -282,7 +297,7 @@ impl Driver for RedisDriver {
     fn sources(&self) -> Vec<Box<dyn Source>> {
         let Some(address) = self.address else { return Vec::new() };
         let Login { user, password, .. } = self.login.clone();
-        vec![Box::new(sampling::Redis::new(address, user, password))]
+        vec![Box::new(sampling::Redis::new(address, user, password).with_tls(self.tls.clone()))]
     }
 
     fn prepare(&mut self, phase: &Phase) -> Result<()> {
@@ -301,7 +316,7 @@ impl Driver for RedisDriver {
         let groups = groups(&self.scenario, phase).map_err(Error::Options)?;
         let driver = Redis::new(groups, self.login.clone()).map_err(Error::Options)?;
         let address = self.address.expect(NOT_OPEN);
-        let plan = plan(phase, &self.scenario, address, part);
+        let plan = plan(phase, &self.scenario, address, part).over(self.tls.clone());
         Ok(event::run(&driver, &plan, shared, on_event)?.segments)
     }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::target_url::{MYSQL, POSTGRES, TargetUrl, addresses, encoded};
+use crate::tls::{TlsClient, TlsConfig, TlsOptions};
 
 /// sysbench's default user and database.
 const DEFAULT_NAME: &str = "sbtest";
@@ -32,7 +33,26 @@ pub struct Address {
     pub password: String,
     /// Database; `sbtest` by default.
     pub database: String,
+    /// TLS; `None` without TLS.
+    tls: Option<AddressTls>,
 }
+
+/// TLS of a database.
+#[derive(Clone)]
+pub(super) struct AddressTls {
+    pub(super) options: TlsOptions,
+    pub(super) client: TlsClient,
+    /// The parameters of the URL, with `?`.
+    query: String,
+}
+
+impl PartialEq for AddressTls {
+    fn eq(&self, other: &Self) -> bool {
+        self.options == other.options
+    }
+}
+
+impl Eq for AddressTls {}
 
 /// Keeps the password out of logs and results.
 impl std::fmt::Debug for Address {
@@ -42,7 +62,10 @@ impl std::fmt::Debug for Address {
 }
 
 impl Address {
-    /// Parses a URL.
+    /// Parses a URL, and reads the files that it names for TLS.
+    ///
+    /// # Errors
+    /// The text is no such URL, or a file cannot be used.
     pub fn parse(url: &str) -> Result<Self, String> {
         Self::with_defaults(url, |_| [DEFAULT_NAME; 2])
     }
@@ -64,10 +87,18 @@ impl Address {
             }
         };
         let url = TargetUrl::parse(url, form)?;
+        let tls = match (url.tls_options().cloned(), url.tls_query()) {
+            (Some(options), Some(query)) => {
+                let client = TlsConfig::load(&options).and_then(|config| config.client(&url.host));
+                Some(AddressTls { options, query, client: client.map_err(|error| error.to_string())? })
+            }
+            _ => None,
+        };
         let [user, database] = defaults(dialect);
         let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
         Ok(Self {
             dialect,
+            tls,
             port: url.port(),
             user: or(url.user.unwrap_or_default(), user),
             password: url.password.unwrap_or_default(),
@@ -84,7 +115,12 @@ impl Address {
         };
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         let [user, database] = [&self.user, &self.database].map(|name| encoded(name));
-        format!("{scheme}://{user}@{host}:{}/{database}", self.port)
+        let query = self.tls.as_ref().map_or("", |tls| tls.query.as_str());
+        format!("{scheme}://{user}@{host}:{}/{database}{query}", self.port)
+    }
+
+    pub(super) fn tls(&self) -> Option<&AddressTls> {
+        self.tls.as_ref()
     }
 
     /// All socket addresses of the host, at least one.
@@ -120,11 +156,14 @@ mod tests {
             ("oracle://x", "no database spoken here"),
             ("mysql://x:y@h:port/d", "the port is not"),
             ("mysql://x:%zz@h/d", "hexadecimal"),
-            ("mysql://h/d?sslmode=require", "no TLS"),
+            ("mysql://h/d?sslmode=prefer", "DISABLED or REQUIRED"),
+            ("mysql://h/d?ssl-ca=/x", "is for TLS"),
         ] {
             let error = Address::parse(url).unwrap_err();
             assert!(error.contains(expected) && error.contains("mysql://user"), "{error}");
         }
+        let error = Address::parse("mysql://h/d?ssl-mode=VERIFY_CA&ssl-ca=/no/such.pem").unwrap_err();
+        assert!(error.contains("cannot read /no/such.pem"), "{error}");
         let address = Address::parse("mysql://no-such-host.invalid/").unwrap();
         assert!(address.resolve().unwrap_err().contains("no-such-host.invalid"));
     }

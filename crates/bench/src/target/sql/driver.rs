@@ -206,7 +206,8 @@ impl Driver for SqlDriver {
         let product = counters.version().map_err(|error| failed(&error))?;
         let settings = counters.settings().map_err(|error| failed(&error))?;
         self.counters = Some(counters);
-        let target = Target { address: place, product: Some(product), started_by_run: false, settings };
+        let tls = self.address.tls().map(|tls| tls.options.verification());
+        let target = Target { address: place, product: Some(product), tls, started_by_run: false, settings };
         Ok(Opened { target, server_pid: process_of(&self.address), ..Opened::default() })
     }
 

@@ -1,12 +1,13 @@
 //! A blocking socket with a read buffer, and its errors.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::{Address, Dialect};
 use crate::protocol::CancelHandle;
+use crate::tls::{TlsClient, TlsFailure, TlsStream};
 
 /// The initial size of a read buffer. The answer of a range of 100 rows of 125 bytes fits, so that it needs one system
 /// call.
@@ -87,10 +88,32 @@ fn without_details(message: &str) -> String {
     text
 }
 
+/// A socket that another thread may shut down.
+#[derive(Debug)]
+struct SharedSocket(Arc<TcpStream>);
+
+impl Read for SharedSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buffer)
+    }
+}
+
+impl Write for SharedSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The socket of one connection.
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: Arc<TcpStream>,
+    socket: Arc<TcpStream>,
+    /// TLS over the socket; `None` without TLS.
+    tls: Option<Box<TlsStream<SharedSocket>>>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -116,16 +139,41 @@ impl Link {
         stream.set_read_timeout(Some(silence))?;
         stream.set_write_timeout(Some(silence))?;
         let buffer = vec![0; BUFFER_BYTES];
-        Ok(Self { stream: Arc::new(stream), buffer, start: 0, end: 0, bytes_in: 0, bytes_out: 0 })
+        let socket = Arc::new(stream);
+        Ok(Self { socket, tls: None, buffer, start: 0, end: 0, bytes_in: 0, bytes_out: 0 })
+    }
+
+    /// Goes on with TLS, after the server has agreed to it.
+    pub(super) fn start_tls(&mut self, client: &TlsClient) -> Result<(), SqlError> {
+        if self.start < self.end {
+            // What came before the handshake is not protected; it must not count as an answer.
+            return Err(SqlError::Lost("the server sent more than its agreement to TLS".to_owned()));
+        }
+        let stream = TlsStream::handshake(client, SharedSocket(Arc::clone(&self.socket)));
+        let stream = stream.map_err(|error| match TlsFailure::of(&error) {
+            Some(failure) => SqlError::Unreachable(failure.to_string()),
+            None => lost(&error),
+        })?;
+        self.tls = Some(Box::new(stream));
+        Ok(())
+    }
+
+    /// Whether the connection has TLS.
+    pub(super) fn has_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     pub(super) fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle::new(&self.stream)
+        CancelHandle::new(&self.socket)
     }
 
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), SqlError> {
         self.bytes_out += bytes.len() as u64;
-        (&*self.stream).write_all(bytes).map_err(|error| lost(&error))
+        let sent = match &mut self.tls {
+            None => (&*self.socket).write_all(bytes),
+            Some(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        };
+        sent.map_err(|error| lost(&error))
     }
 
     /// Waits until `count` bytes have arrived; they are `self.bytes()[..count]`.
@@ -148,7 +196,11 @@ impl Link {
             self.buffer.resize(count, 0);
         }
         while self.end - self.start < count {
-            match (&*self.stream).read(&mut self.buffer[self.end..]) {
+            let read = match &mut self.tls {
+                None => (&*self.socket).read(&mut self.buffer[self.end..]),
+                Some(stream) => stream.read(&mut self.buffer[self.end..]),
+            };
+            match read {
                 Ok(0) => return Err(SqlError::Lost("connection closed by the server".to_owned())),
                 Ok(some) => {
                     self.end += some;

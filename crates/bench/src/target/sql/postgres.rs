@@ -13,6 +13,7 @@ use super::address::Address;
 use super::link::{Link, SqlError};
 use super::value::{Effect, Rows, Statement, Type, Value};
 use crate::protocol::CancelHandle;
+use crate::tls::TlsClient;
 
 const INT4: Oid = 23;
 const TEXT: Oid = 25;
@@ -108,7 +109,27 @@ impl Postgres {
         self.link.send(&self.out)
     }
 
+    /// Asks the server for TLS and goes on with it.
+    fn start_tls(&mut self, client: &TlsClient) -> Result<(), SqlError> {
+        frontend::ssl_request(&mut self.out);
+        self.link.send(&self.out)?;
+        self.out.clear();
+        self.link.need(1)?;
+        let answer = self.link.bytes()[0];
+        self.link.used(1);
+        match answer {
+            b'S' => self.link.start_tls(client),
+            b'N' => Err(SqlError::Unreachable(
+                "the server has no TLS: set `ssl = on` there, or write sslmode=disable".to_owned(),
+            )),
+            _ => Err(unexpected("an answer to the request for TLS")),
+        }
+    }
+
     fn log_in(&mut self, address: &Address) -> Result<(), SqlError> {
+        if let Some(tls) = address.tls() {
+            self.start_tls(&tls.client)?;
+        }
         let parameters = [
             ("user", address.user.as_str()),
             ("database", address.database.as_str()),

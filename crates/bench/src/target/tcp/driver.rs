@@ -178,7 +178,7 @@ impl Driver for TcpDriver {
             ("net.ipv4.tcp_tw_reuse", limits.reuse.to_string()),
         ];
         let settings = settings.map(|(name, value)| (format!("generator: {name}"), value)).into();
-        let target = Target { address: address.to_string(), product, started_by_run: false, settings };
+        let target = Target { address: address.to_string(), product, settings, ..Target::default() };
         Ok(Opened { target, server_pid: self.server_pid, ..Opened::default() })
     }
 

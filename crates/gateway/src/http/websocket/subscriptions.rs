@@ -279,7 +279,15 @@ mod tests {
         let id = Uuid::from_u128(1);
         let (name, table) = ("default".to_owned(), "telemetry".try_into().unwrap());
         let profile = Arc::new(Profile { id, tenant: id, name, table, durability: Durability::Fsync });
-        Arc::new(Device { id, tenant: id, name: "d".into(), profile, created_at: Timestamp::from_micros(0) })
+        Arc::new(Device {
+            id,
+            tenant: id,
+            name: "d".into(),
+            profile,
+            created_at: Timestamp::from_micros(0),
+            gateway: false,
+            last_gateway: None,
+        })
     }
 
     fn subscriptions() -> Subscriptions {

@@ -12,6 +12,7 @@ use wire::mqtt::{
 };
 
 use super::super::{clients, limits};
+use super::behind::Behind;
 use super::connected::{Connected, StoredWill};
 use super::context::Context;
 use super::end::SessionEnd;
@@ -111,9 +112,11 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         inflight_max: connect.properties.receive_maximum().min(hub::broker::limits::INFLIGHT_MAX),
         attached: OnceCell::new(),
         outbox: None,
+        behind: None,
         aliases: Vec::new(),
         will: connect.will.map(|will| Box::new(stored_will(&will))),
     };
+    connected.behind = connected.device.gateway.then(|| Box::new(Behind::new((context.wake)())));
     let request = connected.attach_request(connected.expiry_s, connect.clean_start, context);
     let (attached, is_present) = context.hub.broker().attach(&request).map_err(|error| Refused {
         code: ReasonCode::QUOTA_EXCEEDED,

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
+use hub::Durability;
 use hub::broker::Attached;
 use hub::device_messages::DeviceOutbox;
 use hub::registry::{Device, Registry};
@@ -12,6 +13,7 @@ use wire::mqtt::{QoS, ReasonCode};
 
 use super::super::clients::{ClientKey, ConnectionRef};
 use super::super::qos2::SharedQos2;
+use super::behind::Behind;
 use super::end::SessionEnd;
 use super::peer::Peer;
 
@@ -40,6 +42,8 @@ pub(crate) struct Connected {
     pub(crate) attached: OnceCell<Attached>,
     /// Messages of the server for the device, if the client has subscribed to some.
     pub(super) outbox: Option<DeviceOutbox>,
+    /// The devices behind the device, if it is a gateway.
+    pub(super) behind: Option<Box<Behind>>,
     /// Topics of the topic aliases, by alias.
     pub(super) aliases: Vec<Option<Arc<str>>>,
     pub(super) will: Option<Box<StoredWill>>,
@@ -66,6 +70,15 @@ pub(super) struct StoredWill {
 }
 
 impl Connected {
+    /// The durability of the acks of this session. An ack to a gateway may stand for devices of several profiles, so it promises the
+    /// most.
+    pub(super) fn durability(&self) -> Durability {
+        match self.behind {
+            Some(_) => Durability::Fsync,
+            None => self.device.profile.durability,
+        }
+    }
+
     /// Applies changes of the device in the registry. The session ends if the device was deleted or its access token was
     /// replaced.
     pub(crate) fn follow(&mut self, registry: &Registry) -> Result<(), SessionEnd> {
@@ -81,6 +94,13 @@ impl Connected {
         if token != self.token {
             let cause = "the access token of the device was replaced";
             return Err(SessionEnd::refused(ReasonCode::NOT_AUTHORIZED, "token_replaced", cause));
+        }
+        if device.gateway != self.device.gateway {
+            let cause = "the device became a gateway, or is none any more; connect again";
+            return Err(SessionEnd::refused(ReasonCode::ADMINISTRATIVE_ACTION, "gateway_changed", cause));
+        }
+        if let Some(behind) = &mut self.behind {
+            behind.follow(registry);
         }
         // Another name or another table means another series, and a caller can have deleted the series.
         self.series = None;

@@ -1,12 +1,15 @@
 //! ThingsBoard's device API over MQTT: attributes and calls. `docs/protocol/thingsboard-devices.md` lists the topics.
 
+use std::sync::Arc;
+
 use hub::AttributeError;
+use hub::registry::Device;
 use hub::rpc::{SessionLimits, answer_to_device};
+use model::Value;
 use wire::mqtt::ReasonCode;
 use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
 use wire::thingsboard::rpc::{self, DeviceCall, Kind};
 
-use super::super::acks::Refusal;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
@@ -34,7 +37,7 @@ impl Connected {
             let text = format!(
                 "the device may not publish to this topic; it may to {TELEMETRY_TOPIC} and to those of mqtt.publish_topics"
             );
-            return Ok(Some(invalid_topic(&text)));
+            return Ok(Some(Unfit::topic(&text)));
         };
         match message {
             Message::Attributes(AttributeTopic::Attributes(_)) => self.set_attributes(payload, context),
@@ -43,10 +46,10 @@ impl Connected {
                 self.answer_request(&topic, payload, context)
             }
             Message::Attributes(AttributeTopic::Response { .. }) => {
-                Ok(Some(invalid_topic("the server sends attributes under this topic; it takes none")))
+                Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
             }
             Message::Rpc(rpc::Topic { kind: Kind::Response, id, .. }) => {
-                self.answer_call(id, payload, context)
+                self.answer_call_of(&self.device, id, payload, context)
             }
             Message::Rpc(topic) => {
                 let answer = rpc::Topic { kind: Kind::Response, ..topic }.to_string();
@@ -56,15 +59,26 @@ impl Connected {
     }
 
     fn set_attributes(
-        &self,
+        &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
         let entries = match read_publish(payload, context.hub.limits().json_depth_max) {
             Ok(entries) => entries,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
-        match context.hub.set_client_attributes(&self.device, &entries) {
+        let device = Arc::clone(&self.device);
+        self.set_attributes_of(&device, &entries, context)
+    }
+
+    /// Sets client attributes of a device: of this one, or of one behind it.
+    pub(super) fn set_attributes_of(
+        &self,
+        device: &Device,
+        entries: &[(String, Value)],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        match context.hub.set_client_attributes(device, entries) {
             Ok(sequence) => {
                 *context.kv_sequence = sequence.max(*context.kv_sequence);
                 Ok(None)
@@ -81,7 +95,7 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let request = match read_request(payload) {
             Ok(request) => request,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         let (client, shared) = (request.client.as_deref(), request.shared.as_deref());
         match context.hub.attributes_for_device(&self.device, client, shared) {
@@ -94,13 +108,15 @@ impl Connected {
         }
     }
 
-    fn answer_call(
+    /// Takes the answer to a call of a device: of this one, or of one behind it.
+    pub(super) fn answer_call_of(
         &self,
+        device: &Device,
         id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        match context.hub.answer_call(&self.device, id, payload.to_vec().into()) {
+        match context.hub.answer_call(device, id, payload.to_vec().into()) {
             Ok(_) => {
                 // The answer to a stored call is in the engine before this sequence.
                 let committed = context.hub.broker().progress().committed;
@@ -120,40 +136,27 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let call = match DeviceCall::parse(payload) {
             Ok(call) => call,
-            Err(error) => return Ok(Some(invalid_payload(&error))),
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
         context.hub.metrics().rpc.from_devices.inc();
         let limits = SessionLimits {
             payload_bytes_max: context.options.packet_bytes_max,
             inflight_max: context.options.receive_maximum.into(),
-            gateway: false,
+            gateway: self.device.gateway,
         };
         self.send_to_client(topic, answer_to_device(&call.method, limits).as_bytes(), context)?;
         Ok(None)
     }
 }
 
-fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, PacketError> {
+pub(super) fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, PacketError> {
     match error.blame() {
         hub::Blame::Busy => Err(PacketError::StoreBusy),
-        hub::Blame::Caller => {
-            let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
-            Ok(Some(Unfit { refusal, label: error.label() }))
-        }
+        hub::Blame::Caller => Ok(Some(Unfit::limit(error.label(), error))),
         hub::Blame::Operator => Err(failed(&error.to_string())),
     }
 }
 
-fn failed(cause: &str) -> PacketError {
+pub(super) fn failed(cause: &str) -> PacketError {
     SessionEnd::refused(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, "store", cause).into()
-}
-
-fn invalid_payload(error: &dyn std::fmt::Display) -> Unfit {
-    let refusal = Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() };
-    Unfit { refusal, label: "payload" }
-}
-
-fn invalid_topic(cause: &str) -> Unfit {
-    let refusal = Refusal { reason: ReasonCode::TOPIC_NAME_INVALID, text: cause.into() };
-    Unfit { refusal, label: "topic" }
 }

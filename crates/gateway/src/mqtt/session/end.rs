@@ -40,6 +40,9 @@ pub(crate) enum PacketError {
     End(SessionEnd),
     /// The store has no room. The session has changed nothing; the worker passes the same packet again later.
     StoreBusy,
+    /// The registry adds devices that the message names. As above, the session has changed nothing; the worker passes the same
+    /// packet again when the connection is woken.
+    Awaited,
     /// The door takes no further message for this time. As above, the session has changed nothing.
     TooManyRequests(Duration),
 }

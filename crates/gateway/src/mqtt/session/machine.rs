@@ -56,6 +56,8 @@ impl Session {
         let Self::Connected(mut connected) = self else { return None };
         clients.unregister(&connected.client, connected.connection, connected.expiry_s, now_s);
         connected.outbox = None;
+        // A will of a gateway attaches the devices that it names for itself.
+        connected.behind.iter_mut().for_each(|behind| behind.detach_all());
         if let Some(attached) = connected.attached.take() {
             broker.detach(&attached, connected.expiry_s, now_ms);
         }

@@ -4,14 +4,17 @@
 //! the ack when the batch is as durable as the device's profile requires. The session writes at once only answers that promise
 //! nothing about data (CONNACK, PINGRESP, SUBACK, PUBCOMP).
 
+mod behind;
 mod connect;
 mod connected;
 mod context;
 mod device_api;
 mod end;
+mod gateway_api;
 mod machine;
 mod outgoing;
 mod packets;
+mod parts;
 mod peer;
 mod publish;
 mod receiving;

@@ -63,7 +63,7 @@ impl Peer {
         let packet_id = ack.packet_id;
         let yes = Ack::success(packet_id);
         match (ack.kind, &ack.answer) {
-            (AckKind::None, _) => {}
+            (AckKind::None | AckKind::Part, _) => {}
             (AckKind::PubAck, Answer::Accepted | Answer::AcceptedQos2(_)) => {
                 encode_puback(packet_id, self.version, out)
             }

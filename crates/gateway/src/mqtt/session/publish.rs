@@ -8,8 +8,10 @@ use hub::{Blame, DeadLetter, Door};
 use model::SeriesId;
 use wire::mqtt::{PropertyId, ProtocolVersion, Publish, QoS, ReasonCode};
 use wire::telemetry::Receipt;
+use wire::thingsboard::gateway::Topic as GatewayTopic;
 
 use super::super::acks::{AckKind, Answer, PendingAck, Refusal};
+use super::super::ingest_batch::IngestBatch;
 use super::super::limits;
 use super::super::qos2::{BatchRef, Phase};
 use super::connected::Connected;
@@ -44,7 +46,7 @@ impl Connected {
         }
         context.gate.take_request().map_err(PacketError::TooManyRequests)?;
         let taken = self.take_message(publish, context);
-        if let Err(PacketError::StoreBusy) = taken {
+        if let Err(PacketError::StoreBusy | PacketError::Awaited) = taken {
             // The worker passes the message again.
             context.gate.give_back_request();
         }
@@ -141,12 +143,12 @@ impl Connected {
 
     /// The batch that the messages of this session enter.
     fn batch_ref(&self, context: &Context<'_>) -> BatchRef {
-        BatchRef { worker: context.connection.worker as u16, class: self.device.profile.durability }
+        BatchRef { worker: context.connection.worker as u16, class: self.durability() }
     }
 
     fn repeat(&mut self, packet_id: u16, context: &mut Context<'_>) {
         let ack = self.ack((packet_id, AckKind::PubRec), Answer::Accepted, context);
-        context.batches[self.device.profile.durability as usize].push(&self.device, ack, &[]);
+        context.batches[self.durability() as usize].push(&self.device, ack, &[]);
     }
 
     /// Completes a message whose rows are in the batch. `exchange` is set for the first half of a QoS 2 exchange.
@@ -171,7 +173,7 @@ impl Connected {
             (None, None) => Answer::Accepted,
         };
         let ack = self.ack((packet_id, kind), answer, context);
-        let batch = &mut context.batches[self.device.profile.durability as usize];
+        let batch = &mut context.batches[self.durability() as usize];
         batch.messages += 1;
         batch.bytes += payload.len() as u64;
         batch.push(&self.device, ack, if is_dead_letter { &[] } else { payload });
@@ -195,23 +197,44 @@ impl Connected {
         context: &mut Context<'_>,
     ) -> Result<Option<Refusal>, PacketError> {
         let Incoming { topic, payload, .. } = incoming;
+        let of_gateway = GatewayTopic::parse(topic);
+        if of_gateway == Some(GatewayTopic::Telemetry) && self.behind.is_some() {
+            return self.add_parts(incoming, context);
+        }
         let unfit = if is_telemetry(topic) {
             self.decode_telemetry(payload, context)?
         } else if self.may_publish(topic, context) && !is_too_deep(topic) {
             self.add_publication(incoming, context);
             None
+        } else if let Some(topic) = of_gateway {
+            self.on_gateway_message(topic, payload, context)?
         } else {
             self.on_device_message(topic, payload, context)?
         };
-        let Some(Unfit { refusal, label }) = unfit else {
-            return Ok(None);
-        };
-        let batch = &mut context.batches[self.device.profile.durability as usize].batch;
+        unfit.map(|unfit| self.add_letter(topic, payload, unfit, context)).transpose()
+    }
+
+    /// Adds a refused message, or its refused part, to the batch as a dead letter. Returns the refusal for its ack.
+    pub(super) fn add_letter(
+        &self,
+        topic: &str,
+        payload: &[u8],
+        unfit: Unfit,
+        context: &mut Context<'_>,
+    ) -> Result<Refusal, PacketError> {
+        let Unfit { refusal, label, payload: part } = unfit;
+        let payload = part.as_deref().unwrap_or(payload);
         let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &refusal.text, payload };
-        context.hub.add_dead_letter(&self.device, letter, batch).map_err(|error| store_error(&error))?;
-        let peer = Some(context.peer);
-        refusals::message(context.hub, Door::Mqtt, peer, &self.device, label, &refusal.text);
-        Ok(Some(refusal))
+        let (hub, peer) = (context.hub, Some(context.peer));
+        let batch = &mut self.batch(context).batch;
+        hub.add_dead_letter(&self.device, letter, batch).map_err(|error| store_error(&error))?;
+        refusals::message(hub, Door::Mqtt, peer, &self.device, label, &refusal.text);
+        Ok(refusal)
+    }
+
+    /// The batch that the messages of this session enter.
+    pub(super) fn batch<'a>(&self, context: &'a mut Context<'_>) -> &'a mut IngestBatch {
+        &mut context.batches[self.durability() as usize]
     }
 
     /// Adds a message for subscribers. The worker publishes it at the end of the pass.
@@ -236,8 +259,7 @@ impl Connected {
         let series = match self.series(context) {
             Ok(series) => series,
             Err(error) if error.blame() == Blame::Caller => {
-                let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: error.to_string() };
-                return Ok(Some(Unfit { refusal, label: "store_limit" }));
+                return Ok(Some(Unfit::limit("store_limit", &error)));
             }
             Err(error) => return Err(store_error(&error)),
         };
@@ -247,12 +269,9 @@ impl Connected {
         let next = || assigned.take().unwrap_or_else(|| hub.receipt_time());
         let receipt = Receipt { now: context.now, next: &next };
         let limits = hub.limits_of(&self.device);
-        let batch = &mut context.batches[self.device.profile.durability as usize].batch;
+        let batch = &mut context.batches[self.durability() as usize].batch;
         let decoded = wire::telemetry::decode(payload, series, receipt, &limits, batch);
-        Ok(decoded.err().map(|error| Unfit {
-            refusal: Refusal { reason: ReasonCode::PAYLOAD_FORMAT_INVALID, text: error.to_string() },
-            label: error.label(),
-        }))
+        Ok(decoded.err().map(|error| Unfit { label: error.label(), ..Unfit::payload(&error) }))
     }
 
     fn series(&mut self, context: &Context<'_>) -> Result<SeriesId, hub::IngestError> {
@@ -302,7 +321,7 @@ fn check_alias_bytes(bytes: usize) -> Result<(), SessionEnd> {
 }
 
 /// The effect of a store error on the session.
-fn store_error(error: &hub::IngestError) -> PacketError {
+pub(super) fn store_error(error: &hub::IngestError) -> PacketError {
     match error.blame() {
         Blame::Busy => PacketError::StoreBusy,
         Blame::Caller | Blame::Operator => {

@@ -82,7 +82,10 @@ impl Connected {
             return Answer { code, why: None };
         }
         let why = match is_of_device_api(filter.topic) {
-            true => format!("the server sends nothing under {:?}", filter.topic),
+            true => format!(
+                "the server sends nothing under {:?} to the device {:?}",
+                filter.topic, self.device.name
+            ),
             false => format!(
                 "the device {:?} may not subscribe to {:?}; mqtt.subscribe_topics lists what it may",
                 self.device.name, filter.topic

@@ -6,11 +6,17 @@
 use hub::Hub;
 use hub::broker::{Attached, BrokerError, Content, Quality, ToClient};
 use hub::device_messages::{DeviceMessage, DeviceOutbox, Interests};
+use hub::registry::Device;
 use hub::rpc::Delivery;
-use wire::thingsboard::attributes::{Topic as AttributeTopic, push_of_changed, push_of_deleted};
+use wire::thingsboard::attributes::{
+    Topic as AttributeTopic, push_of_changed, push_of_changed_to_gateway, push_of_deleted,
+    push_of_deleted_to_gateway,
+};
+use wire::thingsboard::gateway::Topic as GatewayTopic;
 use wire::thingsboard::rpc::{self, Kind};
 
 use super::super::limits;
+use super::behind::Behind;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
@@ -44,6 +50,11 @@ impl Connected {
                 .any(|filter| matches!(AttributeTopic::parse(filter), Some(AttributeTopic::Attributes(_)))),
             rpc: filters.iter().any(|filter| call_names(filter).is_some()),
         };
+        if let Some(behind) = &mut self.behind {
+            let wants = |topic: GatewayTopic| filters.iter().any(|filter| **filter == *topic.name());
+            let (shared_attributes, rpc) = (wants(GatewayTopic::Attributes), wants(GatewayTopic::Rpc));
+            behind.set_interests(Interests { shared_attributes, rpc }, context.hub);
+        }
         match &self.outbox {
             Some(outbox) => context.hub.set_interests(outbox, interests),
             None if interests.rpc || interests.shared_attributes => {
@@ -53,10 +64,18 @@ impl Connected {
         }
     }
 
-    /// Moves the messages of the outbox to the queue of the session. Returns whether further ones wait.
+    /// Moves the messages of the outboxes to the queue of the session. Returns whether further ones wait.
     pub(crate) fn take_from_outbox(&self, hub: &Hub) -> Result<bool, BrokerError> {
-        let (Some(outbox), Some(attached)) = (&self.outbox, self.attached.get()) else { return Ok(false) };
-        self.move_messages(outbox, attached, hub)
+        let Some(attached) = self.attached.get() else { return Ok(false) };
+        let own = match &self.outbox {
+            Some(outbox) => self.move_messages(outbox, attached, hub)?,
+            None => false,
+        };
+        let behind = match &self.behind {
+            Some(behind) => move_messages_behind(behind, attached, hub)?,
+            None => false,
+        };
+        Ok(own || behind)
     }
 
     fn move_messages(
@@ -70,27 +89,73 @@ impl Connected {
         for message in &taken {
             for filter in &filters {
                 let Some((topic, payload)) = packet_of(message, filter) else { continue };
-                let qos = hub.broker().subscribed_quality(&attached.session, &topic);
-                let qos = qos.unwrap_or(Quality::AtMostOnce);
-                let call = match &**message {
-                    DeviceMessage::RpcRequest(call) if call.persistent => Some(call.id),
-                    _ => None,
-                };
-                let content =
-                    Content { topic: &topic, payload: &payload, properties: &[], expires_at_ms: None };
-                let is_queued = hub.broker().send(&attached.session, ToClient { content, qos, call })?;
-                // A stored call that found no room stays queued, and is sent again after the next connect.
-                if let Some(id) = call.filter(|_| is_queued) {
-                    let delivery = match qos {
-                        Quality::AtMostOnce => Delivery::Delivered,
-                        _ => Delivery::Sent,
-                    };
-                    hub.call_delivery(&self.device, id, delivery);
-                }
+                queue(message, (&topic, &payload), &self.device, attached, hub)?;
                 break;
             }
         }
         Ok(taken.len() == limits::OUTBOX_TAKE_MAX)
+    }
+}
+
+/// Moves messages for devices behind a gateway to the queue of its session, from a bounded number of devices. Returns whether further
+/// ones wait.
+fn move_messages_behind(behind: &Behind, attached: &Attached, hub: &Hub) -> Result<bool, BrokerError> {
+    for _ in 0..limits::OUTBOX_TAKE_MAX {
+        let Some((slot, one)) = behind.next_waiting() else { return Ok(false) };
+        let Some(outbox) = &one.outbox else { continue };
+        let taken = outbox.take(limits::OUTBOX_TAKE_MAX);
+        if taken.len() == limits::OUTBOX_TAKE_MAX {
+            behind.waits_again(slot);
+        }
+        for message in &taken {
+            let (topic, payload) = packet_behind(message, &one.device.name);
+            queue(message, (topic.name(), &payload), &one.device, attached, hub)?;
+        }
+    }
+    Ok(behind.is_waiting())
+}
+
+/// Adds a message for a device to the queue of a session: of its own, or of its gateway.
+fn queue(
+    message: &DeviceMessage,
+    (topic, payload): (&str, &[u8]),
+    device: &Device,
+    attached: &Attached,
+    hub: &Hub,
+) -> Result<(), BrokerError> {
+    let qos = hub.broker().subscribed_quality(&attached.session, topic);
+    let qos = qos.unwrap_or(Quality::AtMostOnce);
+    let call = match message {
+        DeviceMessage::RpcRequest(call) if call.persistent => Some((device.id, call.id)),
+        _ => None,
+    };
+    let content = Content { topic, payload, properties: &[], expires_at_ms: None };
+    let is_queued = hub.broker().send(&attached.session, ToClient { content, qos, call })?;
+    // A stored call that found no room stays queued, and is sent again after the next connect.
+    if let Some((_, id)) = call.filter(|_| is_queued) {
+        let delivery = match qos {
+            Quality::AtMostOnce => Delivery::Delivered,
+            _ => Delivery::Sent,
+        };
+        hub.call_delivery(device, id, delivery);
+    }
+    Ok(())
+}
+
+/// The topic and payload of a message for a device behind a gateway.
+fn packet_behind(message: &DeviceMessage, device: &str) -> (GatewayTopic, Vec<u8>) {
+    match message {
+        DeviceMessage::AttributesChanged { entries } => {
+            (GatewayTopic::Attributes, push_of_changed_to_gateway(device, &pairs(entries)))
+        }
+        DeviceMessage::AttributesDeleted { keys } => {
+            let keys: Vec<&str> = keys.iter().map(|key| &**key).collect();
+            (GatewayTopic::Attributes, push_of_deleted_to_gateway(device, &keys))
+        }
+        DeviceMessage::RpcRequest(call) => {
+            let payload = rpc::gateway_call(device, call.id, &call.method, &call.params);
+            (GatewayTopic::Rpc, payload.into_bytes())
+        }
     }
 }
 

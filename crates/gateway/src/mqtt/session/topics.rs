@@ -2,6 +2,7 @@
 
 use hub::broker::{Names, permits};
 use wire::thingsboard::attributes::Topic as AttributeTopic;
+use wire::thingsboard::gateway::Topic as GatewayTopic;
 use wire::thingsboard::rpc;
 
 use super::connected::Connected;
@@ -24,8 +25,12 @@ pub(super) fn is_of_device_api(topic: &str) -> bool {
 /// Whether the server sends messages under topics that a filter of the device API selects.
 pub(super) fn is_served_filter(filter: &str) -> bool {
     let attributes = matches!(AttributeTopic::parse(filter), Some(AttributeTopic::Attributes(_)));
+    let for_gateways = matches!(
+        GatewayTopic::parse(filter),
+        Some(GatewayTopic::Attributes | GatewayTopic::AttributesResponse | GatewayTopic::Rpc)
+    );
     let responses = ["v1/devices/me/attributes/response/+", "v2/a/res/+", "v2/a/res/j/+"];
-    attributes || responses.contains(&filter) || rpc::filter(filter).is_some()
+    attributes || for_gateways || responses.contains(&filter) || rpc::filter(filter).is_some()
 }
 
 impl Connected {
@@ -39,7 +44,8 @@ impl Connected {
     /// Whether the device may subscribe to a filter.
     pub(super) fn may_subscribe(&self, filter: &str, context: &Context<'_>) -> bool {
         if is_of_device_api(filter) {
-            return is_served_filter(filter);
+            let is_allowed = self.behind.is_some() || GatewayTopic::parse(filter).is_none();
+            return is_allowed && is_served_filter(filter);
         }
         self.is_permitted(&context.options.subscribe_topics, filter, context)
     }

@@ -25,7 +25,7 @@ impl Connected {
             Ok(()) => {}
             Err(PacketError::End(end)) => self.discard_will(context.hub, &end.cause),
             // A will is not a request, so the limit of messages does not hold for it.
-            Err(PacketError::StoreBusy | PacketError::TooManyRequests(_)) => {
+            Err(PacketError::StoreBusy | PacketError::Awaited | PacketError::TooManyRequests(_)) => {
                 self.will = Some(will);
                 return false;
             }

@@ -26,6 +26,14 @@ enum Outcome {
     Failed(IngestError),
 }
 
+/// What happened to a part of a message whose own entry comes later.
+enum PartFault {
+    /// It is a dead letter. The others are stored.
+    Refused(Refusal),
+    /// The store accepts it in no form, so the message gets no ack.
+    Failed,
+}
+
 impl Worker {
     /// Appends the batches of this pass. Keeps a batch for which the store has no room.
     pub(super) fn append_batches(&mut self) {
@@ -83,14 +91,30 @@ impl Worker {
             acks: self.queues.new_list(),
         };
         let mut failed = Vec::new();
+        let mut part_fault = None;
         let mut batch = Batch::new();
         let (mut messages, mut bytes) = (0, 0);
         while let Some(mut ack) = acks.next() {
             let message = whole.len() - acks.len() - 1;
+            let is_message = ack.kind != AckKind::Part;
             let peer = find(&mut self.connections, ack.connection).map(|connection| connection.peer);
             match self.append_one(&whole, message, peer, class, &mut batch) {
                 Outcome::Stored(sequence) => {
-                    ack.stored();
+                    match part_fault.take_if(|_| is_message) {
+                        Some(PartFault::Refused(refusal)) => self.refuse(&mut ack, refusal),
+                        Some(PartFault::Failed) => {
+                            ack.not_stored();
+                            continue;
+                        }
+                        None => ack.stored(),
+                    }
+                    group.sequence = sequence;
+                    group.acks.push(ack);
+                }
+                Outcome::DeadLetter(sequence, refusal) if !is_message => {
+                    let (device, text) = (&whole.device(message).name, refusal.text);
+                    let text = format!("refused for {device:?}, stored for the others: {text}");
+                    part_fault.get_or_insert(PartFault::Refused(Refusal { text, ..refusal }));
                     group.sequence = sequence;
                     group.acks.push(ack);
                 }
@@ -114,11 +138,14 @@ impl Worker {
                         let device = whole.device(message);
                         tracing::warn!(device = %device.name, %error, "a message of QoS 0 or a will could not be stored");
                     }
+                    if !is_message {
+                        part_fault = Some(PartFault::Failed);
+                    }
                     failed.push((ack.connection, error.to_string()));
                     continue;
                 }
             }
-            messages += 1;
+            messages += u64::from(is_message);
             bytes += whole.payload(message).len() as u64;
         }
         let metrics = self.state.hub.metrics().door(Door::Mqtt);

@@ -129,6 +129,10 @@ impl Worker {
 
     fn deliver(&mut self, key: ConnectionKey, now_ms: i64) -> Result<Delivered, SessionEnd> {
         let Some(connection) = find(&mut self.connections, key) else { return Ok(Delivered::All) };
+        if std::mem::take(&mut connection.awaits) {
+            // The next pass handles the message that waits.
+            self.paused.push(key);
+        }
         let Session::Connected(connected) = &connection.session else { return Ok(Delivered::All) };
         // The device has lost what was taken. It reads its attributes again after the next connect, and calls end with their timeout.
         let more = connected

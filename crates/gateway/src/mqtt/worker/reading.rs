@@ -164,6 +164,12 @@ impl Worker {
                 self.store_busy |= takes_messages;
                 Ok(())
             }
+            Handled::UpToAwaited => {
+                if let Some(connection) = find(&mut self.connections, key) {
+                    (connection.paused, connection.awaits) = (true, true);
+                }
+                Ok(())
+            }
             Handled::UpToLaterMessage(wait) => {
                 self.pause(key);
                 self.throttled_until = Some(Instant::now() + wait.max(limits::THROTTLE_PAUSE));

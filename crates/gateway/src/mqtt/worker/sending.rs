@@ -25,10 +25,14 @@ impl Worker {
     fn send_acks(&mut self, mut group: AckGroup) {
         let latency_s = group.received.elapsed().as_secs_f64();
         let metrics = self.state.hub.metrics().door(hub::Door::Mqtt);
-        metrics.ack_latency.observe_many(latency_s, group.acks.len() as u64);
+        let messages = group.acks.iter().filter(|ack| ack.kind != AckKind::Part).count();
+        metrics.ack_latency.observe_many(latency_s, messages as u64);
         let in_flight_max = u32::from(self.state.options.receive_maximum);
         for ack in group.acks.drain(..) {
             let key = ack.connection;
+            if ack.kind == AckKind::Part {
+                continue;
+            }
             let Some(connection) = find(&mut self.connections, key) else { continue };
             let Session::Connected(connected) = &mut connection.session else { continue };
             if ack.kind != AckKind::None {

@@ -46,8 +46,8 @@ fn bad_names_and_tokens_are_refused_with_the_reason() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let add = |name: &str, token: Option<&str>| {
-        let refused =
-            registry.add_device(registry.default_tenant(), NewDevice { name, token, profile: None });
+        let refused = registry
+            .add_device(registry.default_tenant(), NewDevice { name, token, profile: None, gateway: false });
         let error = refused.unwrap_err();
         assert_eq!(error.blame(), Blame::Caller, "{error}");
         error.to_string()
@@ -59,7 +59,7 @@ fn bad_names_and_tokens_are_refused_with_the_reason() {
     assert!(add("a", Some("to ken")).contains("visible ASCII"));
     assert!(add("a", Some("tökén")).contains("visible ASCII"));
     assert!(add("a", Some(&"t".repeat(256))).contains("limit is 255"));
-    let unknown = NewDevice { name: "a", profile: Some("lorry"), token: None };
+    let unknown = NewDevice { name: "a", profile: Some("lorry"), token: None, gateway: false };
     let error = registry.add_device(registry.default_tenant(), unknown).unwrap_err().to_string();
     assert!(error.contains("no profile \"lorry\""), "{error}");
     let error = registry.add_device(Uuid::nil(), new_device("a")).unwrap_err().to_string();
@@ -72,7 +72,7 @@ fn duplicates_are_refused_without_naming_the_token() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
-    let with_token = |name| NewDevice { name, token: Some("secret-1"), profile: None };
+    let with_token = |name| NewDevice { name, token: Some("secret-1"), profile: None, gateway: false };
     registry.add_device(tenant, with_token("one")).unwrap();
     let same_name = registry.add_device(tenant, new_device("one")).unwrap_err().to_string();
     assert!(same_name.contains("the device \"one\" exists already"), "{same_name}");
@@ -110,7 +110,9 @@ fn a_bulk_request_is_all_or_nothing_and_may_be_repeated() {
     let tenant = registry.default_tenant();
     let bulk =
         BulkDevices { count: 10, start_index: 5, prefix: "d", token_prefix: Some("t"), ..Default::default() };
-    registry.add_device(tenant, NewDevice { name: "d14", token: Some("t14"), profile: None }).unwrap();
+    registry
+        .add_device(tenant, NewDevice { name: "d14", token: Some("t14"), profile: None, gateway: false })
+        .unwrap();
     let error = registry.add_devices(tenant, bulk).unwrap_err().to_string();
     assert!(error.contains("\"d14\" exists"), "{error}");
     assert_eq!(registry.device_count(), 1);
@@ -204,7 +206,7 @@ fn replaced_tokens_and_deleted_devices_are_refused_and_the_doors_are_notified() 
     drop(registry);
     let registry = fixture.open();
     assert_eq!(everything(&registry), before);
-    let again = NewDevice { name: "two", token: Some(&two.token), profile: None };
+    let again = NewDevice { name: "two", token: Some(&two.token), profile: None, gateway: false };
     assert_ne!(registry.add_device(tenant, again).unwrap().device.id, two.device.id);
 }
 
@@ -237,7 +239,7 @@ fn a_changed_profile_changes_its_devices_and_only_those() {
     let registry = fixture.open();
     let tenant = registry.default_tenant();
     registry.add_profile(tenant, "truck", "trucks", Durability::Fsync).unwrap();
-    let truck = NewDevice { name: "t1", profile: Some("truck"), token: None };
+    let truck = NewDevice { name: "t1", profile: Some("truck"), token: None, gateway: false };
     let truck = registry.add_device(tenant, truck).unwrap();
     let other = registry.add_device(tenant, new_device("o1")).unwrap();
     let generation = registry.generation();
@@ -271,4 +273,47 @@ fn bad_profiles_are_refused() {
     assert!(add("p", "dead_letter").contains("keeps refused messages"));
     let unknown = registry.set_profile(tenant, "p", "x", Durability::Os).unwrap_err().to_string();
     assert!(unknown.contains("no profile \"p\""), "{unknown}");
+}
+
+#[test]
+fn a_gateway_adds_only_devices_that_are_not_there() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    registry.add_profile(tenant, "pump", "pumps", Durability::Os).unwrap();
+    let new = NewDevice { name: "gateway", gateway: true, ..NewDevice::default() };
+    let gateway = registry.add_device(tenant, new).unwrap().device;
+    let kept = registry.add_device(tenant, new_device("kept")).unwrap();
+    let names = ["kept", "new"].map(str::to_owned);
+    let added = registry.add_behind_gateway(&gateway, &names, Some("pump")).unwrap();
+    assert_eq!(added.iter().map(|one| one.created).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(added[0].device, kept.device, "its profile and its token stay");
+    assert_eq!(
+        (added[1].device.profile.name.as_str(), added[1].device.last_gateway),
+        ("pump", Some(gateway.id))
+    );
+    let other =
+        registry.add_behind_gateway(&gateway, &["other".to_owned()], Some("no such profile")).unwrap();
+    assert_eq!(other[0].device.profile.name, "default");
+    let bad = ["x".repeat(256), "fine".to_owned()];
+    assert!(registry.add_behind_gateway(&gateway, &bad, None).is_err());
+    assert!(registry.device_by_name(tenant, "fine").is_none(), "all or none");
+}
+
+#[test]
+fn what_a_device_is_to_gateways_survives_a_restart() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    let [one, two] = ["one", "two"].map(|name| registry.add_device(tenant, new_device(name)).unwrap().device);
+    let change = DeviceChange { name: "one", gateway: Some(true) };
+    assert!(registry.change_device(one.id, change).unwrap().gateway);
+    registry.set_last_gateways(&[(two.id, one.id), (one.tenant, one.id)]).unwrap();
+    let renamed = registry.rename_device(one.id, "first").unwrap();
+    assert!(renamed.gateway);
+    drop(registry);
+    let registry = fixture.open();
+    assert!(registry.device_by_name(tenant, "first").unwrap().gateway);
+    assert_eq!(registry.device_by_id(two.id).unwrap().last_gateway, Some(one.id));
+    assert!(!registry.device_by_id(two.id).unwrap().gateway);
 }

@@ -65,7 +65,7 @@ fn commits_are_synced_and_foreign_keys_hold() {
     let registry = fixture.open();
     let writer = registry.writer.lock();
     let number = |pragma| writer.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 3));
+    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 4));
     let journal: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(journal, "wal");
 }
@@ -125,7 +125,8 @@ fn a_registry_of_version_1_opens_with_its_users_and_their_sessions() {
     let pair =
         registry.open_session(&User { session_epoch: 0, ..User::clone(&admin) }, Timestamp::from_micros(0));
     drop(registry);
-    let sql = "DROP TABLE api_key; DROP TABLE deleted_tenant; ALTER TABLE user DROP COLUMN session_epoch; PRAGMA user_version = 1";
+    let sql = "DROP TABLE api_key; DROP TABLE deleted_tenant; ALTER TABLE user DROP COLUMN session_epoch; \
+               ALTER TABLE device DROP COLUMN gateway; ALTER TABLE device DROP COLUMN last_gateway; PRAGMA user_version = 1";
     Connection::open(fixture.path()).unwrap().execute_batch(sql).unwrap();
     let registry = fixture.open();
     assert!(registry.authenticate(ADMIN_LOGIN, "a password").unwrap().is_some());

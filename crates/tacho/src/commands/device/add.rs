@@ -25,6 +25,7 @@ use crate::program;
 Examples:
   tacho device add \"truck 7\"
   tacho device add \"truck 7\" --token 8vHqzT5kd0
+  tacho device add \"depot 1\" --gateway
   tacho device add --count 20000 --prefix dev- --token-prefix tok
   tacho device add --count 500 --prefix van- --tokens tokens.csv")]
 pub(crate) struct AddArgs {
@@ -37,6 +38,9 @@ pub(crate) struct AddArgs {
     /// Profile (type) of the device: it determines the table and the durability of acknowledged data
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// Makes the device a gateway: it speaks for the devices behind it (v1/gateway/... over MQTT)
+    #[arg(long, conflicts_with = "count")]
+    gateway: bool,
     /// Adds this many devices with the names PREFIX0, PREFIX1, ...: all of them or none
     #[arg(long, value_name = "N", requires = "prefix")]
     count: Option<u32>,
@@ -70,7 +74,8 @@ pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
 }
 
 fn add_one(args: &AddArgs, name: &str, config: &Config, registrar: &mut dyn Registrar) -> anyhow::Result<()> {
-    let new = NewDevice { name, profile: args.profile.as_deref(), token: args.token.as_deref() };
+    let (profile, token) = (args.profile.as_deref(), args.token.as_deref());
+    let new = NewDevice { name, profile, token, gateway: args.gateway };
     let Added { token, continues } = registrar.add(&new)?;
     say(format_args!("added    {name}"))?;
     if continues {

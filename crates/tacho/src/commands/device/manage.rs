@@ -146,6 +146,9 @@ fn lines(details: &Details) -> Vec<(&'static str, String)> {
         ("table", format!("{}, acknowledged when {}", details.table, durable(&details.durability))),
         ("created", seconds_of_millis(details.created_ms)),
     ];
+    if details.gateway {
+        lines.push(("gateway", "yes, it speaks for the devices behind it".to_owned()));
+    }
     let Some(activity) = &details.activity else {
         let text = "unknown: the server does not run on this directory";
         lines.extend([("reported", text.to_owned()), ("refused", text.to_owned())]);
@@ -190,11 +193,12 @@ fn durable(class: &str) -> String {
 }
 
 fn as_json(details: &Details) -> serde_json::Value {
-    let Details { id, name, profile, table, durability, created_ms, activity } = details;
+    let Details { id, name, profile, gateway, table, durability, created_ms, activity } = details;
     json!({
         "id": id,
         "name": name,
         "profile": profile,
+        "gateway": gateway,
         "table": table,
         "durability": durability,
         "created": seconds_of_millis(*created_ms),
@@ -222,6 +226,7 @@ mod tests {
             id: "7d1a".into(),
             name: "truck 7".into(),
             profile: "default".into(),
+            gateway: false,
             table: "telemetry".into(),
             durability: "fsync".into(),
             created_ms: 1_700_000_000_000,

@@ -6,6 +6,8 @@ pub(super) struct NewDevice<'a> {
     pub name: &'a str,
     pub profile: Option<&'a str>,
     pub token: Option<&'a str>,
+    /// Whether it speaks for devices behind it.
+    pub gateway: bool,
 }
 
 /// An added device.
@@ -53,6 +55,8 @@ pub(super) struct Details {
     pub id: String,
     pub name: String,
     pub profile: String,
+    /// Whether it speaks for devices behind it.
+    pub gateway: bool,
     /// The table with its rows.
     pub table: String,
     /// The name of the durability class of its acks.

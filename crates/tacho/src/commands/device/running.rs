@@ -53,6 +53,9 @@ impl Registrar for Running {
         if let Some(profile) = new.profile {
             body["type"] = profile.into();
         }
+        if new.gateway {
+            body["additionalInfo"] = json!({ "gateway": true });
+        }
         let query = new.token.map(|token| format!("?accessToken={}", escaped(token))).unwrap_or_default();
         let device = self.api.post(&format!("/api/device{query}"), &body);
         let device = device.with_context(|| format!("cannot add the device \"{}\"", new.name))?;
@@ -131,6 +134,7 @@ impl Registrar for Running {
             id,
             name: text(&found["name"]),
             profile: text(&found["type"]),
+            gateway: found["additionalInfo"]["gateway"] == Value::Bool(true),
             table: text(&found["table"]),
             durability: text(&found["durability"]),
             created_ms: found["createdTime"].as_i64().unwrap_or_default(),

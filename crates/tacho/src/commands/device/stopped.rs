@@ -27,7 +27,8 @@ impl Stopped {
 
 impl Registrar for Stopped {
     fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added> {
-        let new = hub::registry::NewDevice { name: new.name, profile: new.profile, token: new.token };
+        let NewDevice { name, profile, token, gateway } = *new;
+        let new = hub::registry::NewDevice { name, profile, token, gateway };
         let added = self.locked.registry.add_device(self.locked.registry.default_tenant(), new)?;
         Ok(Added { token: added.token.to_string(), continues: false })
     }
@@ -76,6 +77,7 @@ impl Registrar for Stopped {
             id: device.id.to_string(),
             name: device.name.clone(),
             profile: device.profile.name.clone(),
+            gateway: device.gateway,
             table: device.profile.table.name().to_owned(),
             durability: device.profile.durability.name().into(),
             created_ms: device.created_at.millis(),

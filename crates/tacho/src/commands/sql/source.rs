@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use bench::tls::{TlsClient, TlsFailure};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, unfold};
 use futures_util::{StreamExt, TryStreamExt};
@@ -17,9 +18,11 @@ use hyper::client::conn::http1;
 use hyper::{Method, Request, header};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
 
 use crate::client::{Api, ServerArgs, message_of};
 use crate::config::Config;
@@ -33,10 +36,50 @@ use crate::progress::Progress;
 /// The bytes of an answer, piece by piece.
 pub(super) type Answer = BoxStream<'static, anyhow::Result<Bytes>>;
 
+/// The address of a server's HTTP door.
+#[derive(Debug)]
+pub(super) struct SqlServer {
+    /// Host and port.
+    authority: String,
+    /// TLS; `None` without TLS.
+    tls: Option<TlsClient>,
+}
+
+/// A connection of either kind.
+trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Socket for T {}
+
+impl SqlServer {
+    fn of(api: &Api) -> anyhow::Result<Self> {
+        let (scheme, authority) = api.base().split_once("://").unwrap_or(("http", api.base()));
+        ensure!(!authority.contains('/'), "--url {}: leave the path out", api.base());
+        let port = if scheme == "https" { 443 } else { 80 };
+        // The colons of an IPv6 address are inside brackets.
+        let after_host = authority.rsplit(']').next().unwrap_or(authority);
+        let host = authority.rsplit_once(':').filter(|_| after_host.contains(':'));
+        let host = host.map_or(authority, |(host, _)| host);
+        let tls = api.tls().map(|config| config.client(host.trim_matches(['[', ']']))).transpose()?;
+        let authority = match after_host.contains(':') {
+            true => authority.to_owned(),
+            false => format!("{authority}:{port}"),
+        };
+        Ok(Self { authority, tls })
+    }
+
+    async fn connect(&self) -> std::io::Result<Box<dyn Socket>> {
+        let stream = TcpStream::connect(&self.authority).await?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        let connector = TlsConnector::from(tls.config().shared());
+        let stream = connector.connect(tls.name(), stream).await.map_err(TlsFailure::explain)?;
+        Ok(Box::new(stream))
+    }
+}
+
 /// The place where queries run.
 #[derive(Debug)]
 pub(super) enum Source {
-    Server { authority: String, bearer: String },
+    Server { server: SqlServer, bearer: String },
     Directory { hub: Arc<Hub>, name: String },
 }
 
@@ -50,12 +93,8 @@ impl Source {
     }
 
     fn server(api: &Api) -> anyhow::Result<Self> {
-        let authority = api.base().strip_prefix("http://").unwrap_or(api.base());
-        ensure!(!authority.contains('/'), "--url {}: leave the path out", api.base());
         let bearer = api.bearer().ok_or_else(|| anyhow!("BUG: a login without a session"))?;
-        let authority =
-            if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
-        Ok(Self::Server { authority, bearer })
+        Ok(Self::Server { server: SqlServer::of(api)?, bearer })
     }
 
     fn directory(config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
@@ -86,7 +125,7 @@ impl Source {
     /// The name of the source in the prompt.
     pub(super) fn name(&self) -> String {
         match self {
-            Self::Server { authority, .. } => format!("the server at {authority}"),
+            Self::Server { server, .. } => format!("the server at {}", server.authority),
             Self::Directory { name, .. } => format!("the store in {name} (no server runs there)"),
         }
     }
@@ -101,7 +140,7 @@ impl Source {
     /// Runs a query. Dropping the answer ends it.
     pub(super) async fn ask(&self, text: &str, format: Format) -> anyhow::Result<Answer> {
         match self {
-            Self::Server { authority, bearer } => ask_server(authority, bearer, text, format).await,
+            Self::Server { server, bearer } => ask_server(server, bearer, text, format).await,
             Self::Directory { hub, .. } => {
                 let reader = Reader::from(Caller::local(hub.registry().default_tenant()));
                 let answer = hub.sql(text, Vec::new(), &reader).await?;
@@ -135,13 +174,14 @@ impl Watched {
     }
 }
 
-async fn ask_server(authority: &str, bearer: &str, text: &str, format: Format) -> anyhow::Result<Answer> {
+async fn ask_server(server: &SqlServer, bearer: &str, text: &str, format: Format) -> anyhow::Result<Answer> {
+    let authority = &server.authority;
     let no_answer = || {
         format!(
             "no answer from {authority}; check that the server runs and that this is the address of its HTTP door"
         )
     };
-    let connecting = tokio::time::timeout(REQUEST_TIMEOUT, TcpStream::connect(authority));
+    let connecting = tokio::time::timeout(REQUEST_TIMEOUT, server.connect());
     let stream = connecting
         .await
         .map_err(anyhow::Error::from)

@@ -59,8 +59,8 @@ fn text(report: &Report, json: bool) -> String {
 
 fn report(args: &StatusArgs) -> anyhow::Result<Report> {
     let config = args.data.load()?;
-    let url = match &args.server.url {
-        Some(_) => args.server.find(&config)?.base().to_owned(),
+    let api = match &args.server.url {
+        Some(_) => args.server.find_within(&config, STATUS_TIMEOUT)?,
         None => {
             ensure!(
                 config.data.exists(),
@@ -68,13 +68,13 @@ fn report(args: &StatusArgs) -> anyhow::Result<Report> {
                 config.data.display()
             );
             match local(&config)? {
-                Ok(url) => url,
+                Ok(url) => client_of(&url, STATUS_TIMEOUT),
                 Err(report) => return Ok(report),
             }
         }
     };
     let data = args.server.url.is_none().then_some(config.data.as_path());
-    asked(&client_of(&url, STATUS_TIMEOUT), args, &config, data)
+    asked(&api, args, &config, data)
 }
 
 /// The address of the server on the data directory, or the report if no server answers there.

@@ -1,6 +1,5 @@
 //! `tacho tls`: certificates for TLS.
 
-mod certificates;
 mod self_signed;
 
 use clap::Subcommand;

@@ -1,15 +1,11 @@
 //! `tacho tls self-signed`.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 
-use super::certificates;
 use crate::output::say;
+use crate::self_signed::SelfSigned;
 
 /// Makes a certificate for tests and for networks of one's own
 ///
@@ -36,26 +32,11 @@ pub(super) fn run(args: &SelfSignedArgs) -> anyhow::Result<()> {
         [] => ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
         names => names.to_vec(),
     };
-    let made = certificates::make(&names).context("cannot make a certificate for these names")?;
-    let out = &args.out;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let out = out.canonicalize().with_context(|| format!("cannot read {}", out.display()))?;
-    let (ca, certificate, key) = (out.join("ca.pem"), out.join("server.pem"), out.join("server-key.pem"));
-    for (path, text, mode) in
-        [(&ca, &made.ca, 0o644), (&certificate, &made.certificate, 0o644), (&key, &made.key, 0o600)]
-    {
-        write_new(path, text, mode).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    say(usage(&names[0], &ca, &certificate, &key))
+    say(usage(&names[0], &SelfSigned::make(&args.out, &names)?))
 }
 
-fn write_new(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(text.as_bytes())
-}
-
-fn usage(host: &str, ca: &Path, certificate: &Path, key: &Path) -> String {
-    let (ca, certificate, key) = (ca.display(), certificate.display(), key.display());
+fn usage(host: &str, files: &SelfSigned) -> String {
+    let (ca, certificate, key) = (files.ca.display(), files.certificate.display(), files.key.display());
     format!(
         "\
 # Settings of the server:

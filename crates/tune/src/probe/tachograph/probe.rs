@@ -66,6 +66,7 @@ fn login_error(error: &RestError, target: &str) -> ProbeError {
         RestError::Transport { source, .. } => {
             ProbeError::Connect { target, reason: format!("{reason}: {source}") }
         }
+        RestError::Tls { .. } => ProbeError::Connect { target, reason },
         RestError::Status { status: 401, .. } => ProbeError::Login { target, reason },
         RestError::Status { .. } => ProbeError::Protocol { target, what: "the answer to the login", reason },
         RestError::Answer { .. } => {

@@ -1,9 +1,8 @@
-//! Payloads of gateways, which speak for several devices.
+//! Requests of gateways for attributes.
 
 use serde_json::value::RawValue;
 
-use super::object::{Member, kind, read_object, text};
-use super::publish::{Attributes, values_of};
+use super::super::object::{find, kind, read_object, text};
 use super::request::texts;
 use crate::telemetry::PayloadError;
 
@@ -23,30 +22,14 @@ pub struct GatewayRequest {
     pub keys: Vec<String>,
 }
 
-/// Reads `{"Device A":{"key":value},"Device B":{..}}`: the attributes of each device, with the rules of
-/// [`read_publish`](super::read_publish).
-pub fn read_gateway_publish(
-    payload: &[u8],
-    json_depth_max: usize,
-) -> Result<Vec<(String, Attributes)>, PayloadError> {
-    read_object(payload, json_depth_max.saturating_add(2), "the payload", |devices| {
-        let of_device = |(name, raw): &Member<'_>| {
-            let what = format!("the value of the device {name:?}");
-            Ok((name.clone().into_owned(), values_of(raw, &what, json_depth_max)?))
-        };
-        devices.iter().map(of_device).collect()
-    })
-}
-
 /// Reads `{"id":1,"device":"A","client":true,"key":"a"}` or the same with `"keys":["a","b"]`.
 pub fn read_gateway_request(payload: &[u8]) -> Result<GatewayRequest, PayloadError> {
     read_object(payload, REQUEST_DEPTH_MAX, "the payload", |members| {
-        let find = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw);
         let need = |name: &str| {
             let missing = || PayloadError::Shape(format!("the request has no member {name}; add it"));
-            find(name).ok_or_else(missing)
+            find(members, name).ok_or_else(missing)
         };
-        let keys = match find("key") {
+        let keys = match find(members, "key") {
             Some(key) => vec![text(key, "key")?],
             None => texts(need("keys")?, "keys")?,
         };

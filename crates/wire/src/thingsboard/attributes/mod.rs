@@ -6,7 +6,6 @@
 //! sends and gets the same with the names of its devices. Payloads may be relaxed JSON, as telemetry may.
 
 mod gateway;
-mod object;
 mod publish;
 mod request;
 mod response;
@@ -14,11 +13,11 @@ mod response;
 mod tests;
 mod topic;
 
-pub use gateway::{GatewayRequest, read_gateway_publish, read_gateway_request};
+pub use gateway::{GatewayRequest, read_gateway_request};
 pub use publish::{Attributes, read_publish};
 pub use request::{Request, read_request};
 pub use response::{
     JsonValue, gateway_response, push_of_changed, push_of_changed_to_gateway, push_of_deleted,
     push_of_deleted_to_gateway, response,
 };
-pub use topic::{GATEWAY_REQUEST_TOPIC, GATEWAY_RESPONSE_TOPIC, GATEWAY_TOPIC, Names, Topic};
+pub use topic::{Names, Topic};

@@ -3,7 +3,7 @@
 use model::Value;
 use serde_json::value::RawValue;
 
-use super::object::{members, read_object};
+use super::super::object::read_object;
 use crate::telemetry::{PayloadError, read_value};
 
 /// Keys and values, in the order of the payload.
@@ -15,16 +15,6 @@ pub fn read_publish(payload: &[u8], json_depth_max: usize) -> Result<Attributes,
     read_object(payload, json_depth_max.saturating_add(1), "the payload", |members| {
         values(members.iter().map(|(key, raw)| (&**key, *raw)), json_depth_max)
     })
-}
-
-/// The attributes of an object that belongs to `what`.
-pub(super) fn values_of(
-    raw: &RawValue,
-    what: &str,
-    json_depth_max: usize,
-) -> Result<Attributes, PayloadError> {
-    let members = members(raw, what)?;
-    values(members.iter().map(|(key, raw)| (&**key, *raw)), json_depth_max)
 }
 
 fn values<'a>(

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::object::{kind, read_object, text};
+use super::super::object::{kind, read_object, text};
 use crate::telemetry::PayloadError;
 
 /// Nesting of a request.

@@ -108,18 +108,6 @@ fn the_server_pushes_changes_of_shared_attributes() {
 }
 
 #[test]
-fn a_gateway_publishes_attributes_of_its_devices() {
-    let payload =
-        r#"{"Device A":{"attribute1":"value1","attribute2":42},"Device B":{"attribute1":"value1"},"C":{}}"#;
-    let found = read_gateway_publish(payload.as_bytes(), DEPTH).unwrap();
-    let counts: Vec<_> = found.iter().map(|(device, values)| (device.as_str(), values.len())).collect();
-    assert_eq!(counts, [("Device A", 2), ("Device B", 1), ("C", 0)]);
-    assert_eq!(found[0].1[1], ("attribute2".to_owned(), Value::I64(42)));
-    let error = read_gateway_publish(br#"{"A":{"a":1},"B":7}"#, DEPTH).unwrap_err().to_string();
-    assert_eq!(error, r#"the value of the device "B" must be an object, found a number"#);
-}
-
-#[test]
 fn a_gateway_asks_for_one_or_several_keys() {
     let read = |payload: &str| read_gateway_request(payload.as_bytes());
     let one = read(r#"{"id": 1, "device": "Device A", "client": true, "key": "attribute1"}"#).unwrap();

@@ -2,13 +2,6 @@
 
 use std::fmt;
 
-/// The topic on which a gateway publishes client attributes of its devices and gets changes of their shared attributes.
-pub const GATEWAY_TOPIC: &str = "v1/gateway/attributes";
-/// The topic on which a gateway asks for attributes of a device.
-pub const GATEWAY_REQUEST_TOPIC: &str = "v1/gateway/attributes/request";
-/// The topic on which a gateway gets attributes of a device.
-pub const GATEWAY_RESPONSE_TOPIC: &str = "v1/gateway/attributes/response";
-
 /// The names of topics that a device uses. An answer goes to the names of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Names {

@@ -15,7 +15,7 @@ use super::protocol::{Es, Operation, Tally};
 use super::queries::QueryWriter;
 use super::request::RequestHead;
 use super::server::Server;
-use crate::command_line::{left_behind, load_command, shell_word};
+use crate::command_line::{left_behind, load_command, shell_word, tls_flags};
 use crate::engine::{SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::limits::HTTP_BODIES_BYTES_MAX;
@@ -31,6 +31,7 @@ use crate::target::driver::{
 };
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{ES, TargetUrl, without_password};
+use crate::tls::TlsClient;
 
 /// Process names of servers of this protocol.
 const PROCESS_NAMES: [&str; 4] = ["java", "elasticsearch", "opensearch", "tacho"];
@@ -55,6 +56,8 @@ struct EsDriver {
     index: String,
     /// Address, client and product of the open server.
     opened: Option<(SocketAddr, Admin, Server)>,
+    /// TLS of the connections, known since `open`.
+    tls: Option<TlsClient>,
     /// The hits of queries, once they are counted.
     counts: Option<TermCounts>,
     /// The documents of this process in the latest phase.
@@ -76,6 +79,7 @@ impl EsDriver {
             options,
             index,
             opened: None,
+            tls: None,
             counts: None,
             tally: Tally::default(),
         };
@@ -143,8 +147,13 @@ impl EsDriver {
     }
 
     /// The URL of the index, without user and password.
+    /// Scheme, host and port.
+    fn base(&self) -> String {
+        format!("{}://{}", self.url.scheme, self.url.authority())
+    }
+
     fn index_url(&self) -> String {
-        format!("http://{}/{}", self.url.authority(), self.index)
+        format!("{}/{}", self.base(), self.index)
     }
 
     /// Creates the index of a load.
@@ -248,18 +257,22 @@ impl Driver for EsDriver {
 
     fn open(&mut self, _: &Context, _: &Progress) -> Result<Opened> {
         let address = self.url.resolve()?;
-        let base = format!("http://{}", self.url.authority());
-        let admin = Admin::new(&base, &self.index, self.url.basic_login());
+        let config = self.url.tls_config()?;
+        let tls = self.url.tls_client()?;
+        let admin = Admin::new(&self.base(), &self.index, self.url.basic_login(), config);
         let server = admin.server()?;
         let product = Some(server.product.clone());
         self.opened = Some((address, admin, server));
-        let target = Target { address: self.index_url(), product, ..Target::default() };
+        self.tls = tls;
+        let tls = self.url.verification();
+        let target = Target { address: self.index_url(), product, tls, ..Target::default() };
         Ok(Opened { target, server_pid: server_pid(address, &PROCESS_NAMES), ..Opened::default() })
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
-        let base = format!("http://{}", self.url.authority());
-        vec![Box::new(Elasticsearch::new(&base, self.url.basic_login()))]
+        // The files of TLS were read before.
+        let tls = self.url.tls_config().ok().flatten();
+        vec![Box::new(Elasticsearch::new(&self.base(), self.url.basic_login()).with_tls(tls))]
     }
 
     fn prepare(&mut self, phase: &Phase) -> Result<()> {
@@ -283,7 +296,7 @@ impl Driver for EsDriver {
             requests: self.requests(phase),
             seed: self.scenario.head.seed,
         };
-        let plan = plan(phase, &self.scenario, *address, part);
+        let plan = plan(phase, &self.scenario, *address, part).over(self.tls.clone());
         let outcome = event::run(&es, &plan, shared, on_event)?;
         self.tally = outcome.sessions.iter().fold(Tally::default(), |sum, session| sum + session.tally);
         Ok(outcome.segments)
@@ -312,7 +325,8 @@ impl Driver for EsDriver {
         if !self.scenario.phases.iter().filter(ran).any(|phase| self.loads(phase)) {
             return Vec::new();
         }
-        let command = format!("curl -X DELETE {}", shell_word(&self.index_url()));
+        let trust = tls_flags(self.url.tls_options());
+        let command = format!("curl{trust} -X DELETE {}", shell_word(&self.index_url()));
         vec![left_behind(&format!("the documents of the index {}", self.index), &command)]
     }
 }

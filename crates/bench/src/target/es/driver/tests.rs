@@ -61,7 +61,8 @@ fn what_a_scenario_cannot_mean_is_refused() {
         ("duration = \"1s\"", "", "would never end"),
         ("9200/test", "9200/Test", "`Test` is no index"),
         ("9200/test", "9200/_all", "`_all` is no index"),
-        ("http://127", "https://127", "this driver speaks no TLS"),
+        ("http://127", "mqtt://127", "this driver speaks http, https"),
+        ("9200/test", "9200/test?cafile=/ca.pem", "`cafile` is for TLS: write https://"),
     ] {
         let error = made(&SCENARIO.replacen(from, to, 1)).err().unwrap_or_default();
         assert!(error.contains(wrong), "{to}: {error}");

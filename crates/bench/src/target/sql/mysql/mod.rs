@@ -27,6 +27,8 @@ const EOF: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 /// A packet of this length continues in the next one. Only rows and statements of 16 MiB and more are that long.
 const LONGEST: usize = 0xff_ffff;
+/// The number of utf8mb4_general_ci.
+const UTF8MB4: u8 = 45;
 /// The error code for statements that the server cannot prepare.
 const UNSUPPORTED: &str = "1295";
 
@@ -39,6 +41,16 @@ fn wanted() -> CapabilityFlags {
         | CapabilityFlags::CLIENT_PLUGIN_AUTH
         | CapabilityFlags::CLIENT_CONNECT_WITH_DB
         | CapabilityFlags::CLIENT_DEPRECATE_EOF
+}
+
+/// The packet before the handshake of TLS: the head of the login, with MariaDB's capabilities at its end.
+fn tls_request(capabilities: CapabilityFlags, own: u32) -> Vec<u8> {
+    let mut packet = capabilities.bits().to_le_bytes().to_vec();
+    packet.extend_from_slice(&(LONGEST as u32).to_le_bytes());
+    packet.push(UTF8MB4);
+    packet.resize(28, 0);
+    packet.extend_from_slice(&own.to_le_bytes());
+    packet
 }
 
 /// A connection.
@@ -160,6 +172,19 @@ impl Mysql {
         if self.says_metadata {
             capabilities.remove(CapabilityFlags::CLIENT_LONG_PASSWORD);
         }
+        if let Some(tls) = address.tls() {
+            if !hello.capabilities().contains(CapabilityFlags::CLIENT_SSL) {
+                return Err(SqlError::Unreachable(
+                    "the server has no TLS: set ssl-cert and ssl-key there, or write ssl-mode=DISABLED"
+                        .to_owned(),
+                ));
+            }
+            capabilities |= CapabilityFlags::CLIENT_SSL;
+            self.reply(&tls_request(capabilities, if self.says_metadata { own.bits() } else { 0 }))?;
+            self.link.start_tls(&tls.client)?;
+            // Otherwise the sequence follows from the packet before.
+            self.sequence = self.sequence.wrapping_add(1);
+        }
         let mut nonce = hello.scramble_1_ref().to_vec();
         nonce.extend_from_slice(hello.scramble_2_ref().unwrap_or_default());
         nonce.resize(20, 0);
@@ -215,6 +240,11 @@ impl Mysql {
                 }
                 // caching_sha2_password: 3 means "known, OK follows", 4 asks for the password itself.
                 Some(1) if packet.get(1) == Some(&3) => {}
+                Some(1) if packet.get(1) == Some(&4) && self.link.has_tls() => {
+                    let mut text = address.password.clone().into_bytes();
+                    text.push(0);
+                    self.reply(&text)?;
+                }
                 Some(1) if packet.get(1) == Some(&4) => self.reply(&[2])?,
                 Some(1) => {
                     let secret = encrypted(&address.password, &nonce, &packet[1..]);

@@ -136,15 +136,15 @@ fn command_that_reads(args: &ImportArgs, config: &Config, imported: &Imported) -
         name.replace('\'', "''")
     );
     let place = match &args.server.url {
-        Some(url) => format!("--url {}", program::word(url)),
+        Some(_) => args.server.words(),
         None => {
-            let data = format!("--data {}", program::path_word(&config.data));
+            let data = format!(" --data {}", program::path_word(&config.data));
             let file =
                 args.data.config.as_ref().map(|file| format!(" --config {}", program::path_word(file)));
             data + &file.unwrap_or_default()
         }
     };
-    Some(format!("{} sql {} {place}", program::name(), program::double_quoted(&statement)))
+    Some(format!("{} sql {}{place}", program::name(), program::double_quoted(&statement)))
 }
 
 fn is_plain(name: &str) -> bool {

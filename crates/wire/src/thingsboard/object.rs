@@ -24,6 +24,11 @@ pub(super) fn read_object<T>(
 /// A member: its name, and its value as JSON text.
 pub(super) type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
+/// The member of this name; the last one if it occurs twice.
+pub(super) fn find<'a>(members: &[Member<'a>], name: &str) -> Option<&'a RawValue> {
+    members.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
+}
+
 /// The members of an object.
 pub(super) fn members<'a>(raw: &'a RawValue, what: &str) -> Result<Vec<Member<'a>>, PayloadError> {
     if !raw.get().starts_with('{') {

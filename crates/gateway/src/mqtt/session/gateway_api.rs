@@ -1,0 +1,225 @@
+//! ThingsBoard's gateway API: a gateway speaks for the devices behind it. `docs/protocol/thingsboard-devices.md` lists the topics.
+//!
+//! A device behind a gateway is known to the connection after the first message that names it. A message that names devices
+//! which the registry does not have waits, with all later ones of its connection, until the registry has added them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hub::gateways::CreationRefused;
+use hub::gateways::limits::GATEWAY_CREATED_AT_ONCE_MAX;
+use wire::mqtt::ReasonCode;
+use wire::thingsboard::attributes::{gateway_response, read_gateway_request, read_publish};
+use wire::thingsboard::gateway::{Topic, read_device, read_parts};
+use wire::thingsboard::rpc::GatewayAnswer;
+
+use super::connected::Connected;
+use super::context::Context;
+use super::device_api::{attribute_error, failed};
+use super::end::PacketError;
+use super::parts::{Faults, quoted};
+use super::unfit::Unfit;
+use crate::attribute_pairs::pairs;
+
+impl Connected {
+    /// Handles a message of the gateway API other than telemetry. Returns the refusal if there is one, also for a device that is no
+    /// gateway.
+    pub(super) fn on_gateway_message(
+        &mut self,
+        topic: Topic,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        if self.behind.is_none() {
+            let device = self.device.name.clone();
+            let refused = CreationRefused::NotAGateway { device };
+            return Ok(Some(Unfit::new(ReasonCode::NOT_AUTHORIZED, "topic", &refused)));
+        }
+        match topic {
+            Topic::Connect => self.connect_behind(payload, context),
+            Topic::Disconnect => self.disconnect_behind(payload),
+            Topic::Attributes => self.set_attributes_behind(payload, context),
+            Topic::AttributesRequest => self.answer_request_behind(payload, context),
+            Topic::Rpc => self.answer_call_behind(payload, context),
+            Topic::Claim => Ok(Some(Unfit::topic(&"devices cannot be claimed; an administrator adds them"))),
+            // Telemetry takes another way (`add_parts`).
+            Topic::AttributesResponse | Topic::Telemetry => {
+                Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
+            }
+        }
+    }
+
+    fn connect_behind(
+        &mut self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let message = match read_device(payload) {
+            Ok(message) => message,
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
+        };
+        let name = message.device.as_str();
+        if let Err(refused) = self.know([name], message.profile.as_deref(), context)? {
+            return Ok(Some(refused));
+        }
+        let (gateway, hub) = (&self.device, context.hub);
+        let behind = self.behind.as_mut().expect("BUG: only gateways get here");
+        if let Some(fault) = behind.fault_of(name) {
+            return Ok(Some(Unfit::limit("gateway_device", &fault)));
+        }
+        // `know` has found the device a moment ago; if it was deleted since, the next message adds it again.
+        if let Some(device) = hub.device_behind(gateway, name) {
+            behind.attach(gateway, device, true, hub);
+        }
+        Ok(None)
+    }
+
+    fn disconnect_behind(&mut self, payload: &[u8]) -> Result<Option<Unfit>, PacketError> {
+        match read_device(payload) {
+            Ok(message) => {
+                self.behind.iter_mut().for_each(|behind| behind.detach(&message.device));
+                Ok(None)
+            }
+            Err(error) => Ok(Some(Unfit::payload(&error))),
+        }
+    }
+
+    /// Makes the devices of these names known to the connection. Adds those to the registry that it does not have; meanwhile the
+    /// message waits. Names that no device can have stay unknown, and so do devices above the limit of the connection.
+    pub(super) fn know<'a>(
+        &mut self,
+        names: impl IntoIterator<Item = &'a str>,
+        profile: Option<&str>,
+        context: &Context<'_>,
+    ) -> Result<Result<(), Unfit>, PacketError> {
+        let (gateway, hub) = (&self.device, context.hub);
+        let behind = self.behind.as_mut().expect("BUG: only gateways get here");
+        if let Some(creation) = behind.creation.take() {
+            match creation.result() {
+                None => {
+                    behind.creation = Some(creation);
+                    return Err(PacketError::Awaited);
+                }
+                Some(Ok(())) => {}
+                Some(Err(error)) => match error.blame() {
+                    hub::Blame::Busy => return Err(PacketError::StoreBusy),
+                    hub::Blame::Caller => return Ok(Err(Unfit::limit("gateway_device", error))),
+                    hub::Blame::Operator => return Err(failed(&error.to_string())),
+                },
+            }
+        }
+        let room = GATEWAY_CREATED_AT_ONCE_MAX.min(behind.room());
+        let mut missing = BTreeSet::new();
+        for name in names {
+            let is_attached = behind
+                .find(name)
+                .is_some_and(|known| known.outbox.as_ref().is_some_and(|outbox| !outbox.is_moved()));
+            if is_attached || behind.fault_of(name).is_some() {
+                continue;
+            }
+            match hub.device_behind(gateway, name) {
+                Some(device) => behind.attach(gateway, device, false, hub),
+                // The others follow when these are there, as far as the limit allows.
+                None if missing.len() < room => drop(missing.insert(name.to_owned())),
+                None => {}
+            }
+        }
+        if missing.is_empty() {
+            return Ok(Ok(()));
+        }
+        let profile = profile.map(str::to_owned);
+        match hub.add_devices_behind(gateway, missing.into_iter().collect(), profile, behind.wake()) {
+            Ok(creation) => {
+                behind.creation = Some(creation);
+                Err(PacketError::Awaited)
+            }
+            Err(CreationRefused::Busy { .. }) => Err(PacketError::StoreBusy),
+            Err(refused @ CreationRefused::NotAGateway { .. }) => {
+                Ok(Err(Unfit::limit("gateway_device", &refused)))
+            }
+        }
+    }
+
+    fn set_attributes_behind(
+        &mut self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let json_depth_max = context.hub.limits().json_depth_max;
+        let parts = match read_parts(payload, json_depth_max) {
+            Ok(parts) => parts,
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
+        };
+        let names = parts.iter().map(|part| part.device.as_str());
+        if let Err(refused) = self.know(names, None, context)? {
+            return Ok(Some(refused));
+        }
+        let mut faults = Faults::of(&parts);
+        for part in &parts {
+            let device = match self.device_of(part) {
+                Ok(behind) => Arc::clone(&behind.device),
+                Err(refused) => {
+                    faults.add(part, refused);
+                    continue;
+                }
+            };
+            match read_publish(part.json.as_bytes(), json_depth_max) {
+                // All of them again if the store is busy: the result is the same.
+                Ok(entries) => {
+                    if let Some(unfit) = self.set_attributes_of(&device, &entries, context)? {
+                        faults.add(part, unfit);
+                    }
+                }
+                Err(error) => faults.add(part, Unfit::payload(&error)),
+            }
+        }
+        Ok(faults.unfit())
+    }
+
+    fn answer_request_behind(
+        &mut self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let request = match read_gateway_request(payload) {
+            Ok(request) => request,
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
+        };
+        let Some(device) = context.hub.device_behind(&self.device, &request.device) else {
+            return Ok(Some(unknown(&request.device)));
+        };
+        let keys = Some(request.keys.as_slice());
+        let (client, shared) = if request.client { (keys, None) } else { (None, keys) };
+        match context.hub.attributes_for_device(&device, client, shared) {
+            Ok(found) => {
+                let found = if request.client { found.client } else { found.shared };
+                let answer =
+                    gateway_response(request.id, &request.device, request.keys.len(), &pairs(&found));
+                self.send_to_client(Topic::AttributesResponse.name(), &answer, context)?;
+                Ok(None)
+            }
+            Err(error) => attribute_error(&error),
+        }
+    }
+
+    fn answer_call_behind(
+        &mut self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let answer = match GatewayAnswer::parse(payload) {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Some(Unfit::payload(&error))),
+        };
+        match context.hub.device_behind(&self.device, &answer.device) {
+            Some(device) => self.answer_call_of(&device, answer.id, answer.data.get().as_bytes(), context),
+            None => Ok(Some(unknown(&answer.device))),
+        }
+    }
+}
+
+fn unknown(device: &str) -> Unfit {
+    let (device, connect) = (quoted(device), Topic::Connect.name());
+    let text = format!("there is no device {device} behind this gateway; send {connect} first");
+    Unfit::payload(&text)
+}
