@@ -53,13 +53,14 @@ def redis(*options):
 
 
 @contextlib.contextmanager
-def mosquitto():
-    """Its port and process id."""
+def mosquitto(*options):
+    """Its port and process id; options are lines of its configuration."""
     port = parity.free_port()
     with tempfile.TemporaryDirectory() as home:
         conf = pathlib.Path(home) / "mosquitto.conf"
         user = "user root\n" if os.getuid() == 0 else ""
-        conf.write_text(f"{user}listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\nlog_type none\n")
+        conf.write_text(f"{user}listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\nlog_type none\n"
+                        + "".join(f"{option}\n" for option in options))
         with running(["mosquitto", "-c", conf], port) as pid:
             yield port, pid
 

@@ -48,6 +48,11 @@ pub(crate) const REOPEN_PAUSE_MS: u64 = 100;
 pub(crate) const HANDSHAKE_TIMEOUT_S: u64 = 10;
 /// The longest wait for outstanding acknowledgements after the last scheduled message.
 pub(crate) const DRAIN_TIMEOUT_S: u64 = 10;
+/// The largest number of gaps in the numbers of one publisher that a subscriber remembers. A message of a further gap
+/// counts as lost even if it comes late.
+pub(crate) const SEQUENCE_GAPS_MAX: usize = 1_024;
+/// The time after the last delivery of a load in which the generator looks for messages that come twice.
+pub(crate) const DUPLICATES_AWAITED_MS: u64 = 100;
 /// The longest sleep of the generator loop. It limits the delay of a timeout or a stop.
 pub(crate) const LOOP_SLEEP_MAX_MS: u64 = 100;
 /// The longest time until a new server prints `ready`.

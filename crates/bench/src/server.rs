@@ -31,6 +31,8 @@ pub(crate) struct ServerInstance {
     pub(crate) data: PathBuf,
     pub(crate) mqtt: SocketAddr,
     pub(crate) http: SocketAddr,
+    /// Settings other than the defaults, as variables of its environment.
+    pub(crate) settings: &'static [(&'static str, &'static str)],
     /// The processes of the server, one after the other.
     pub(crate) process: ServerProcess,
 }
@@ -47,6 +49,7 @@ impl ServerInstance {
             data: data.to_owned(),
             mqtt: address(&mqtt)?,
             http: address(&http)?,
+            settings: &[],
             process: ServerProcess::default(),
         })
     }
@@ -115,6 +118,7 @@ impl Server {
             .arg(&instance.data)
             .env("TACHO_MQTT_LISTEN", instance.mqtt.to_string())
             .env("TACHO_HTTP_LISTEN", instance.http.to_string())
+            .envs(instance.settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

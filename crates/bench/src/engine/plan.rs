@@ -140,6 +140,8 @@ pub struct Connect {
     /// Whether the first segment opens the connections as operations of its load ([`Load::Reopen`]). Otherwise the
     /// engine opens them before the first segment, and a failure ends the run.
     pub by_load: bool,
+    /// The largest number of handshakes that a load has under way in each thread. Others wait.
+    pub at_once: usize,
     /// The longest handshake, from TCP connect to readiness.
     pub timeout: Duration,
     /// The time without traffic after which the kernel probes the other side (SO_KEEPALIVE).
@@ -148,7 +150,12 @@ pub struct Connect {
 
 impl Default for Connect {
     fn default() -> Self {
-        Self { by_load: false, timeout: Duration::from_secs(HANDSHAKE_TIMEOUT_S), keep_alive: None }
+        Self {
+            by_load: false,
+            at_once: usize::MAX,
+            timeout: Duration::from_secs(HANDSHAKE_TIMEOUT_S),
+            keep_alive: None,
+        }
     }
 }
 
@@ -157,6 +164,8 @@ impl Default for Connect {
 pub struct Plan {
     /// The address to connect to.
     pub target: SocketAddr,
+    /// Groups that connect to another address.
+    pub elsewhere: Vec<(usize, SocketAddr)>,
     /// TLS of every connection; `None` without TLS. Its handshake is a part of opening a connection.
     pub tls: Option<TlsClient>,
     /// The local addresses to connect from, in turn; empty for the kernel's choice.
@@ -193,6 +202,11 @@ impl Plan {
             .iter()
             .filter_map(|segment| segment.loads.get(group))
             .any(|load| !load.waits_for_answers())
+    }
+
+    /// The address of a group.
+    pub(crate) fn target_of(&self, group: usize) -> SocketAddr {
+        self.elsewhere.iter().find(|(known, _)| *known == group).map_or(self.target, |(_, address)| *address)
     }
 
     /// The same plan with TLS on every connection, if the target has it.

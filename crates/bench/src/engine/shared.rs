@@ -1,7 +1,7 @@
 //! The state that all threads of a run share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::SliceSource;
@@ -12,6 +12,8 @@ pub struct Shared {
     opened: AtomicU64,
     completed: AtomicU64,
     polled_ns: AtomicU64,
+    /// Workers that may still send operations of the current segment.
+    sending: AtomicUsize,
     stop: AtomicBool,
     slices: Option<Arc<dyn SliceSource>>,
 }
@@ -54,6 +56,21 @@ impl Shared {
 
     pub(crate) fn add_completed(&self, count: u64) {
         self.completed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Begins a segment of so many workers.
+    pub(super) fn begin_sending(&self, workers: usize) {
+        self.sending.store(workers, Ordering::Release);
+    }
+
+    /// A worker has sent its last operation of the segment.
+    pub(super) fn end_sending(&self) {
+        self.sending.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether a worker may still send operations of the segment.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending.load(Ordering::Acquire) > 0
     }
 
     pub(crate) fn add_polled(&self, ns: u64) {

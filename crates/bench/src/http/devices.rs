@@ -73,6 +73,11 @@ impl Client {
         provisioned.map_err(|e| self.unlike("POST", path, &format!("{e}"), &answer).into())
     }
 
+    /// The value of `X-Authorization` of this login.
+    pub(crate) fn bearer(&self) -> String {
+        self.rest.bearer().expect("BUG: the client is logged in")
+    }
+
     /// The server's status, or null if it has no such resource.
     pub fn status(&self) -> Value {
         self.rest.get("/api/status").unwrap_or(Value::Null)

@@ -9,6 +9,8 @@ mod choice;
 pub use blocking::{Blocking, CancelHandle, Done, Failure};
 pub use choice::OperationChoice;
 
+use crate::recorder::Operation;
+
 /// The time at which an operation is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueTime {
@@ -17,6 +19,8 @@ pub struct DueTime {
     /// The same moment by the wall clock at the start of the run, milliseconds since the epoch. It never goes
     /// backwards.
     pub wall_ms: u64,
+    /// When the operation is sent, nanoseconds after the start of the segment.
+    pub sent_ns: u64,
 }
 
 /// How an answer is matched with its operation.
@@ -28,6 +32,9 @@ pub enum Answer {
     Key(u32),
     /// There is no answer. The operation is complete when the kernel has accepted it.
     None,
+    /// Of a completion only: the end of an operation that another connection began, such as the delivery of a message to
+    /// a subscriber. Its times count from the start of the segment.
+    Delivery(Operation),
 }
 
 /// An operation whose request was written.
@@ -110,6 +117,9 @@ pub trait Protocol: Sync {
     /// Appends the first bytes after TCP connect. The engine calls it for every connection of the session.
     fn open(&self, session: &mut Self::Session, out: &mut Vec<u8>) -> Opening;
 
+    /// Tells a session that a load of connects opens its connection now, nanoseconds after the start of the segment.
+    fn reopening(&self, _session: &mut Self::Session, _now_ns: u64) {}
+
     /// The lifetime of the session's connections.
     fn lifetime(&self, _session: &Self::Session) -> Lifetime {
         Lifetime::Run
@@ -123,6 +133,14 @@ pub trait Protocol: Sync {
     /// Whether answers of operations on a schedule have no effect but their time. Then the engine may leave them in the
     /// kernel for a short time.
     fn answers_can_wait(&self) -> bool {
+        false
+    }
+
+    /// Whether connections report [`Answer::Delivery`].
+    const DELIVERS: bool = false;
+
+    /// Whether deliveries are outstanding. The engine then waits for them at the end of a load, at most the drain time.
+    fn awaits_deliveries(&self) -> bool {
         false
     }
 

@@ -29,6 +29,12 @@ impl Phase {
     pub(crate) fn place(&self) -> String {
         format!("phase `{}`", self.name)
     }
+
+    /// An error of this phase with its place, unless the error has it already.
+    pub(crate) fn error(&self, what: String) -> String {
+        let place = self.place();
+        if what.starts_with(&place) { what } else { format!("{place}: {what}") }
+    }
 }
 
 impl Mix {

@@ -5,6 +5,8 @@
 //! has the trait that all implement, `registry.rs` the drivers by name, and `plan.rs` the conversion of a phase into
 //! the plan of an engine.
 
+mod broker;
+mod commands;
 pub(crate) mod driver;
 pub(crate) mod es;
 mod hbase;

@@ -74,6 +74,7 @@ fn load(mix: &Mix, phase: &Phase, scenario: &Scenario, seed: u64, share: f64) ->
 pub(crate) fn plan(phase: &Phase, scenario: &Scenario, target: SocketAddr, part: (u32, u32)) -> Plan {
     Plan {
         target,
+        elsewhere: Vec::new(),
         tls: None,
         sources: Vec::new(),
         groups: phase.mixes.iter().map(|mix| mix.connections).collect(),
@@ -89,6 +90,18 @@ pub(crate) fn plan(phase: &Phase, scenario: &Scenario, target: SocketAddr, part:
     }
 }
 
+/// The group of a connection and its number there. `groups` has the number of connections of each group.
+pub(crate) fn place_of(groups: impl IntoIterator<Item = u32>, number: u32) -> (usize, u32) {
+    let mut first = 0;
+    for (group, connections) in groups.into_iter().enumerate() {
+        if number < first + connections {
+            return (group, number - first);
+        }
+        first += connections;
+    }
+    unreachable!("BUG: connection {number} belongs to no group")
+}
+
 /// `target.url`, checked for a driver.
 pub(crate) fn target_url(scenario: &Scenario, form: &Form) -> Result<TargetUrl, String> {
     TargetUrl::parse(&scenario.target.url, form).map_err(|what| format!("target.url: {what}"))
@@ -102,5 +115,11 @@ mod tests {
     fn stairs_go_up_and_down() {
         assert_eq!(stairs(3, false), [0.0, 0.5, 1.0]);
         assert_eq!(stairs(3, true), [0.0, 0.5, 1.0, 0.5, 0.0]);
+    }
+
+    #[test]
+    fn every_connection_has_a_place_in_its_group() {
+        let places: Vec<_> = (0..5).map(|number| place_of([2, 0, 3], number)).collect();
+        assert_eq!(places, [(0, 0), (0, 1), (2, 0), (2, 1), (2, 2)]);
     }
 }

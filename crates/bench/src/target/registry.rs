@@ -1,12 +1,14 @@
 //! The drivers by name.
 
 use super::driver::{Driver, TargetKind};
-use super::{es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp};
+use super::{broker, commands, es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp};
 use crate::scenario::{Scenario, TARGET_KEYS, no_keys};
 
 /// All kinds of targets.
-const KINDS: [TargetKind; 10] = [
+const KINDS: [TargetKind; 12] = [
     mqtt::KIND,
+    broker::KIND,
+    commands::KIND,
     redis::KIND,
     sql::KIND,
     hbase::KIND,
@@ -59,7 +61,7 @@ mod tests {
         "htpt".clone_into(&mut scenario.head.driver);
         assert_eq!(
             driver_of(&scenario).err().unwrap(),
-            "there is no driver `htpt`; there are mqtt, redis, sql, hbase, http, es, tcp, host, ledger and reads"
+            "there is no driver `htpt`; there are mqtt, broker, commands, redis, sql, hbase, http, es, tcp, host, ledger and reads"
         );
     }
 }

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)] // A test helper that fails fails its test.
 
 mod acker;
+mod broker;
 mod commands;
 mod databases;
 mod elasticsearch;
 mod engine;
 mod faults;
+mod faulty_broker;
 mod generator;
 mod hbase;
 mod hbase_server;

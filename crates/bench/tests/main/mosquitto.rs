@@ -13,14 +13,15 @@ use bench::scenario::Scenario;
 use crate::databases::free_port;
 use crate::peers::required;
 
-struct Broker {
+/// A running mosquitto. Dropping it kills it.
+pub(crate) struct Broker {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
     _directory: tempfile::TempDir,
 }
 
 impl Broker {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let program = required("mosquitto", "mosquitto");
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("mosquitto.conf");

@@ -9,6 +9,7 @@ use bench::engine::{Connect, Load, Plan, Segment};
 pub(crate) fn plan(target: SocketAddr, connections: u32, load: Load, duration: Duration) -> Plan {
     Plan {
         target,
+        elsewhere: Vec::new(),
         tls: None,
         sources: Vec::new(),
         groups: vec![connections],

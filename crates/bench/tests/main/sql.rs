@@ -173,7 +173,7 @@ fn bulk_inserts_go_on(url: &str) {
     for _ in 0..2 {
         for (sql, session) in [(&one, &mut mine), (&other, &mut yours)] {
             sql.reseed(session, 5);
-            sql.run(session, 0, DueTime { intended_ns: 0, wall_ms: 0 }).unwrap();
+            sql.run(session, 0, DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 }).unwrap();
         }
     }
     rows += one.statements().rows + other.statements().rows;

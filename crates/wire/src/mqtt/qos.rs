@@ -12,7 +12,8 @@ pub enum QoS {
 }
 
 impl QoS {
-    pub(super) const fn from_bits(bits: u8) -> Option<Self> {
+    /// The quality of service of two bits; `None` for 3.
+    pub const fn from_bits(bits: u8) -> Option<Self> {
         match bits {
             0 => Some(Self::AtMostOnce),
             1 => Some(Self::AtLeastOnce),

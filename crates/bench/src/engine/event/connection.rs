@@ -49,8 +49,8 @@ pub(super) struct IoContext<'t, P> {
 }
 
 impl<P> IoContext<'_, P> {
-    pub(super) fn due(&self, intended_ns: u64) -> DueTime {
-        DueTime { intended_ns, wall_ms: self.wall_ms + intended_ns / 1_000_000 }
+    pub(super) fn due(&self, intended_ns: u64, sent_ns: u64) -> DueTime {
+        DueTime { intended_ns, wall_ms: self.wall_ms + intended_ns / 1_000_000, sent_ns }
     }
 
     pub(super) fn now_ns(&self) -> u64 {
@@ -283,7 +283,7 @@ impl<S> Connection<S> {
                 }
             };
             let before = context.scratch.len();
-            let due = context.due(intended_ns);
+            let due = context.due(intended_ns, now_ns);
             let Some(started) = context.protocol.start(&mut self.session, due, context.scratch) else {
                 self.exhaust(context.recorder, counts, (!is_credit).then_some(intended_ns));
                 return;
@@ -314,7 +314,7 @@ impl<S> Connection<S> {
     pub(super) fn carry(&mut self, operation: Operation, answer: Answer) {
         let key = match answer {
             Answer::Key(key) => key,
-            Answer::InOrder | Answer::None => 0,
+            Answer::InOrder | Answer::None | Answer::Delivery(_) => 0,
         };
         self.in_flight.push_back(InFlight { operation, key });
     }

@@ -36,6 +36,7 @@ impl Coordinator<'_> {
             // The monotonic clock decides: a step of the wall clock does not move the times of messages.
             let wall_ms = run_began_ms + u64::try_from((at - run_began).as_millis()).unwrap_or(0);
             on_event(Event::Started { segment, at });
+            self.shared.begin_sending(self.starts.len());
             for start in &self.starts {
                 // A worker that has ended reports the reason in its result.
                 let _ = start.send(SegmentStart { segment, slice, at, wall_ms });

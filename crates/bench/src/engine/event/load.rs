@@ -11,7 +11,7 @@ use super::segment_clock::SegmentClock;
 use super::worker::{Worker, natural_end};
 use crate::engine::{Ended, Segment};
 use crate::error::Result;
-use crate::limits::{LOOP_SLEEP_MAX_MS, SENDS_PER_POLL};
+use crate::limits::{DUPLICATES_AWAITED_MS, LOOP_SLEEP_MAX_MS, SENDS_PER_POLL};
 use crate::protocol::Protocol;
 use crate::schedule::SECOND_NS;
 
@@ -111,7 +111,7 @@ impl<P: Protocol> Worker<'_, P> {
             if self.shared.is_stopped() {
                 return Ok(Some(Ended::Stopped));
             }
-            if self.outstanding == 0 && self.is_over() {
+            if self.outstanding == 0 && self.is_over() && !self.protocol.awaits_deliveries() {
                 return Ok(None);
             }
             if self.is_silent(now_ns) {
@@ -156,7 +156,8 @@ impl<P: Protocol> Worker<'_, P> {
             connection.credits = 0;
         }
         let deadline = Instant::now() + if ended == Ended::Silent { Duration::ZERO } else { limit };
-        while (self.outstanding > 0 || self.is_behind(last_ns)) && Instant::now() < deadline {
+        let mut sends = true;
+        while self.is_draining(last_ns, &mut sends) && Instant::now() < deadline {
             let now_ns = self.now_ns();
             self.end_seconds(clock, now_ns);
             self.end_late_handshakes();
@@ -166,8 +167,38 @@ impl<P: Protocol> Worker<'_, P> {
             let sleep_ns = if self.is_behind(last_ns) { 0 } else { DRAIN_SLEEP_NS };
             self.poll_once(sleep_ns)?;
         }
+        if sends {
+            self.shared.end_sending();
+        }
+        self.await_duplicates(clock, ended)?;
         self.record_missing(last_ns);
         self.close_second(clock);
+        Ok(())
+    }
+
+    /// Whether operations or deliveries are outstanding. `sends` becomes false, and other workers learn it, when this
+    /// worker has sent all and has its answers: only then the number of deliveries is known.
+    fn is_draining(&mut self, last_ns: u64, sends: &mut bool) -> bool {
+        if self.outstanding > 0 || self.is_behind(last_ns) {
+            return true;
+        }
+        if std::mem::take(sends) {
+            self.shared.end_sending();
+        }
+        P::DELIVERS && (self.shared.is_sending() || self.protocol.awaits_deliveries())
+    }
+
+    /// Reads for a moment after the last delivery: a message that comes twice comes late.
+    fn await_duplicates(&mut self, clock: &mut SegmentClock, ended: Ended) -> Result<()> {
+        if !P::DELIVERS || ended == Ended::Silent {
+            return Ok(());
+        }
+        let deadline = Instant::now() + Duration::from_millis(DUPLICATES_AWAITED_MS);
+        while Instant::now() < deadline {
+            let now_ns = self.now_ns();
+            self.end_seconds(clock, now_ns);
+            self.poll_once(DRAIN_SLEEP_NS)?;
+        }
         Ok(())
     }
 

@@ -74,18 +74,14 @@ impl<P: Protocol> Worker<'_, P> {
     pub(super) fn begin(&mut self, index: u32) -> Result<()> {
         let now_ns = self.now_ns();
         let stamped = self.asks_for_stamps(index);
+        let target = self.plan.target_of(self.group_of(index));
         let connection = &mut self.connections[index as usize];
         let source = match self.plan.sources.len() {
             0 => None,
             count => Some(self.plan.sources[connection.number as usize % count]),
         };
         self.pending += 1;
-        let options = ConnectOptions {
-            target: self.plan.target,
-            source,
-            keep_alive: self.plan.connect.keep_alive,
-            stamped,
-        };
+        let options = ConnectOptions { target, source, keep_alive: self.plan.connect.keep_alive, stamped };
         let stream = match socket::connect(&options) {
             Ok(stream) => stream,
             Err(error) if socket::is_local_limit(&error) => return Err(Error::io("opening a socket")(error)),
@@ -304,11 +300,14 @@ impl<P: Protocol> Worker<'_, P> {
     /// Begins every queued reopening for which a connection is available.
     pub(super) fn reopen_waiting(&mut self) -> Result<()> {
         for group in 0..self.feeds.len() {
-            while let Some((index, able_ns, operation, close)) = self.next_reopening(group) {
+            while self.pending < self.plan.connect.at_once
+                && let Some((index, able_ns, operation, close)) = self.next_reopening(group)
+            {
                 self.recorder.sent_when_able(&operation, able_ns, 0);
                 let connection = &mut self.connections[index as usize];
                 end(connection.stream.as_ref(), close);
                 let outstanding = connection.close();
+                self.protocol.reopening(&mut connection.session, operation.sent_ns);
                 connection.reopening = Some(operation);
                 self.outstanding -= outstanding;
                 self.begin(index)?;

@@ -71,6 +71,7 @@ impl Protocol for Diary {
 fn plan(target: SocketAddr, tick_us: u32) -> Plan {
     Plan {
         target,
+        elsewhere: Vec::new(),
         tls: None,
         sources: Vec::new(),
         groups: vec![3],

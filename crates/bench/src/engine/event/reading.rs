@@ -150,11 +150,17 @@ fn record_completion(
     recorder: &mut Recorder,
     completion: &Completion<'_>,
 ) {
-    let Some(operation) = take(in_flight, completion.answer) else {
-        recorder.error("an answer to nothing that was asked", 1);
-        return;
+    let operation = match completion.answer {
+        Answer::Delivery(operation) => operation,
+        answer => {
+            let Some(operation) = take(in_flight, answer) else {
+                recorder.error("an answer to nothing that was asked", 1);
+                return;
+            };
+            answers.answered += 1;
+            operation
+        }
     };
-    answers.answered += 1;
     match completion.status {
         AnswerStatus::Failed(what) => return recorder.failed(operation.class, what),
         AnswerStatus::Found { hits, misses } => recorder.found(&operation, hits, misses),

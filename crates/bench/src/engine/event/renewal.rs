@@ -54,7 +54,7 @@ impl<S> Connection<S> {
             && let Some(operation) = self.again.pop_front()
         {
             self.opened_from_ns = None;
-            let due = context.due(operation.intended_ns);
+            let due = context.due(operation.intended_ns, now_ns);
             match context.protocol.start(&mut self.session, due, context.scratch) {
                 Some(started) => self.carry(operation, started.answer),
                 None => {

@@ -38,6 +38,7 @@ mod tests {
     fn plan(groups: &[u32], threads: u32) -> Plan {
         Plan {
             target: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
+            elsewhere: Vec::new(),
             tls: None,
             sources: Vec::new(),
             groups: groups.to_vec(),

@@ -187,6 +187,7 @@ fn plan(segments: [[Load; 2]; 2]) -> Plan {
     };
     Plan {
         target: ([127, 0, 0, 1], 1).into(),
+        elsewhere: Vec::new(),
         tls: None,
         sources: Vec::new(),
         groups: vec![2, 1],

@@ -72,6 +72,7 @@ impl Blocking for Pretend {
 fn plan(connections: u32, load: Load, duration_ms: u64) -> Plan {
     Plan {
         target: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
+        elsewhere: Vec::new(),
         tls: None,
         sources: Vec::new(),
         groups: vec![connections],

@@ -182,7 +182,7 @@ impl<B: Blocking> Worker<'_, B> {
         };
         let sent_ns = state.now_ns();
         let operation = Operation { class, intended_ns, sent_ns };
-        let due = DueTime { intended_ns, wall_ms: state.wall_ms + intended_ns / 1_000_000 };
+        let due = DueTime { intended_ns, wall_ms: state.wall_ms + intended_ns / 1_000_000, sent_ns };
         self.connections.set_busy(self.number, true);
         let outcome = loop {
             match self.driver.run(session, class, due) {

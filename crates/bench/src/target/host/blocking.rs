@@ -234,7 +234,7 @@ mod tests {
         let choice = OperationChoice::of_all(&[1; 12]).unwrap();
         let host = Host::new(Kernel::ALL.to_vec(), choice, directory.path());
         let mut session = host.open(0).unwrap();
-        let due = DueTime { intended_ns: 0, wall_ms: 0 };
+        let due = DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 };
         for (class, kernel) in Kernel::ALL.iter().enumerate() {
             let done =
                 host.run(&mut session, class as u16, due).unwrap_or_else(|e| panic!("{kernel:?}: {e:?}"));
@@ -268,7 +268,8 @@ mod tests {
             || Host::new(vec![Kernel::Fsync], OperationChoice::of_all(&[1]).unwrap(), directory.path());
         let (a, b) = (side(), side());
         for host in [&a, &b] {
-            host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 }).unwrap();
+            host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 })
+                .unwrap();
         }
         let file = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 2 * 4_096);
@@ -281,7 +282,8 @@ mod tests {
             OperationChoice::of_all(&[1]).unwrap(),
             Path::new("/no/such/place"),
         );
-        let failure = host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0 });
+        let failure =
+            host.run(&mut host.open(0).unwrap(), 0, DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 });
         assert!(matches!(failure, Err(Failure::Refused(why)) if why.contains("Fsync")));
     }
 }

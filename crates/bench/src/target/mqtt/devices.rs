@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use wire::mqtt::QoS;
 
-use super::{Messages, Version};
+use super::{Messages, Version, defaults};
 use crate::payload::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Template};
 use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
 
@@ -13,18 +13,18 @@ use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
 pub(super) struct DeviceOptions {
     #[serde(default = "telemetry")]
     payload: Payload,
-    #[serde(default = "hundred")]
+    #[serde(default = "defaults::payload_bytes")]
     payload_bytes: usize,
-    #[serde(default = "one")]
+    #[serde(default = "defaults::qos")]
     qos: u8,
-    #[serde(default = "v311")]
+    #[serde(default = "defaults::version")]
     version: String,
-    #[serde(default = "tok")]
+    #[serde(default = "defaults::token_prefix")]
     pub(super) token_prefix: String,
-    #[serde(default = "dev")]
+    #[serde(default = "defaults::device_prefix")]
     pub(super) device_prefix: String,
     pub(super) devices: Option<u32>,
-    #[serde(default = "minute")]
+    #[serde(default = "defaults::keep_alive_s")]
     pub(super) keep_alive_s: u16,
 }
 
@@ -41,30 +41,6 @@ fn telemetry() -> Payload {
     Payload::Telemetry
 }
 
-fn hundred() -> usize {
-    100
-}
-
-fn one() -> u8 {
-    1
-}
-
-fn v311() -> String {
-    "3.1.1".to_owned()
-}
-
-fn tok() -> String {
-    "tok".to_owned()
-}
-
-fn dev() -> String {
-    "dev-".to_owned()
-}
-
-fn minute() -> u16 {
-    60
-}
-
 /// The common keys of the devices of a phase, and the messages of each mix.
 #[derive(Debug)]
 pub(super) struct PhaseDevices {
@@ -74,13 +50,9 @@ pub(super) struct PhaseDevices {
 
 impl PhaseDevices {
     pub(super) fn read(scenario: &Scenario, phase: &Phase) -> Result<Self, String> {
-        let place = phase.place();
         // A separate check of `[dataset]` gives better suggestions.
         typed::<DeviceOptions>(scenario.dataset.clone(), "[dataset]", &[])?;
-        Self::of(scenario, phase, &place).map_err(|what| match what.starts_with(&place) {
-            true => what,
-            false => format!("{place}: {what}"),
-        })
+        Self::of(scenario, phase, &phase.place()).map_err(|what| phase.error(what))
     }
 
     fn of(scenario: &Scenario, phase: &Phase, place: &str) -> Result<Self, String> {
@@ -143,11 +115,7 @@ impl DeviceOptions {
             Payload::Meter => Template::meter(),
             Payload::Vehicle => Template::vehicle(),
         };
-        let qos = match self.qos {
-            0 => QoS::AtMostOnce,
-            1 => QoS::AtLeastOnce,
-            _ => QoS::ExactlyOnce,
-        };
+        let qos = QoS::from_bits(self.qos).unwrap_or(QoS::ExactlyOnce);
         Messages { devices: mix.connections, qos, class, payload }
     }
 

@@ -11,8 +11,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::devices::PhaseDevices;
-use super::platform::{Platform, TargetOptions, leftover_finding};
+use super::devices::{DeviceOptions, PhaseDevices};
+use super::platform::{Fleet, Platform, TargetOptions, leftover_finding};
 use super::verify::Verification;
 use super::{Config, Messages, Mqtt, Tally};
 use crate::engine::{SegmentOutcome, event};
@@ -31,7 +31,7 @@ use crate::target_url::MQTT;
 use crate::tls::TlsClient;
 
 /// Process names of brokers. Brokers in Erlang run as the Erlang machine.
-const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
+pub(crate) const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
 /// The registration of this driver.
 pub(crate) const KIND: TargetKind = TargetKind {
@@ -100,15 +100,15 @@ impl Driver for MqttDriver {
         let started = self.starts_server();
         let mut tls = None;
         let address = if started {
-            let options = (&self.target, &options);
-            let (address, platform) = Platform::start(&self.scenario, options, context, progress)?;
+            let (address, platform) =
+                Platform::start((&self.target, &self.fleet(&options)), &[], context, progress)?;
             self.platform = Some(platform);
             address
         } else {
             let url = target_url(&self.scenario, &MQTT).map_err(Error::Options)?;
             let address = url.resolve()?;
             (self.tls, tls) = (url.tls_client()?, url.verification());
-            self.platform = Platform::running(&url, &self.scenario, (&self.target, &options), progress)?;
+            self.platform = Platform::running(&url, (&self.target, &self.fleet(&options)), progress)?;
             address
         };
         self.address = Some(address);
@@ -140,7 +140,7 @@ impl Driver for MqttDriver {
         }
         let options = self.of_phase(&self.scenario.phases[0]).ok();
         options
-            .and_then(|first| leftover_finding(&self.scenario, &self.target, &first.options))
+            .and_then(|first| leftover_finding(&self.scenario, &self.target, &self.fleet(&first.options)))
             .into_iter()
             .collect()
     }
@@ -223,6 +223,17 @@ impl MqttDriver {
 
     fn starts_server(&self) -> bool {
         self.scenario.target.url.is_empty()
+    }
+
+    /// The devices of all phases.
+    fn fleet(&self, options: &DeviceOptions) -> Fleet {
+        let connected = self.scenario.phases.iter().map(Phase::connections).max().unwrap_or(0);
+        Fleet {
+            device_prefix: options.device_prefix.clone(),
+            token_prefix: options.token_prefix.clone(),
+            devices: options.devices.unwrap_or(connected),
+            connected,
+        }
     }
 
     fn of_phase(&self, phase: &Phase) -> Result<PhaseDevices> {

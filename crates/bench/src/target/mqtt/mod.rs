@@ -1,18 +1,25 @@
 //! Devices that publish telemetry over MQTT.
 //!
-//! `driver.rs` runs the scenarios, `devices.rs` has their keys, `protocol.rs` is the client, `template.rs` has its
-//! messages. `platform.rs` creates the devices over the HTTP interface of the server, and `verify.rs` reads the stored
+//! `driver.rs` runs the scenarios, `devices.rs` has their keys, `protocol.rs` is the client, `acks.rs` knows which acks end a message, `subscription.rs` subscribes,
+//! and `template.rs` has the messages. `platform.rs` creates the devices over the HTTP interface of the server, and `verify.rs` reads the stored
 //! points back.
 
+mod acks;
+pub(crate) mod defaults;
 mod devices;
 mod driver;
 mod platform;
 mod protocol;
+mod subscription;
 mod template;
 mod verify;
 mod version;
 
-pub(crate) use driver::KIND;
+pub(crate) use acks::{PacketIds, acknowledgement};
+pub(crate) use driver::{KIND, PROCESS_NAMES};
+pub(crate) use platform::{Fleet, Platform, TargetOptions, leftover_finding};
 pub use protocol::{Config, Messages, Mqtt, Tally};
+pub(crate) use subscription::subscribe;
 pub use template::TELEMETRY_TOPIC;
+pub(crate) use template::{PublishPacket, PublishTemplate};
 pub use version::Version;

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::Tally;
-use super::devices::DeviceOptions;
 use super::verify::{self, Job, Verification};
 use crate::command_line::{left_behind, shell_word};
 use crate::error::{Error, Result};
@@ -29,18 +28,18 @@ const HTTPS_PORT: u16 = 8_443;
 /// Keys of `[target]` besides the address.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TargetOptions {
+pub(crate) struct TargetOptions {
     http: Option<String>,
     user: Option<String>,
     password: Option<String>,
     provision: Option<bool>,
-    verify: Option<bool>,
+    pub(crate) verify: Option<bool>,
     data: Option<PathBuf>,
 }
 
 impl TargetOptions {
     /// Refuses contradicting keys.
-    pub(super) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
+    pub(crate) fn check(&self, has_target: bool) -> std::result::Result<(), String> {
         if let Some(url) = &self.http {
             TargetUrl::parse(url, &ASKED).map_err(|what| format!("target.http: {what}"))?;
         }
@@ -62,26 +61,23 @@ impl TargetOptions {
     }
 }
 
-/// The largest number of connections of a phase.
-fn connections(scenario: &Scenario) -> u32 {
-    scenario.phases.iter().map(crate::scenario::Phase::connections).max().unwrap_or(0)
-}
-
-/// The number of devices to create.
-fn devices(scenario: &Scenario, options: &DeviceOptions) -> u32 {
-    options.devices.unwrap_or_else(|| connections(scenario))
+/// The devices of a run: device n is called `<device_prefix>n` and logs in with the user name `<token_prefix>n`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fleet {
+    pub(crate) device_prefix: String,
+    pub(crate) token_prefix: String,
+    /// The number to create.
+    pub(crate) devices: u32,
+    /// The number that connects, at most `devices`.
+    pub(crate) connected: u32,
 }
 
 /// The finding about devices that stay on a running server, with the way to remove them.
-pub(super) fn leftover_finding(
-    scenario: &Scenario,
-    target: &TargetOptions,
-    options: &DeviceOptions,
-) -> Option<String> {
-    let (broker, last) = (target_url(scenario, &MQTT).ok()?, devices(scenario, options).checked_sub(1)?);
+pub(crate) fn leftover_finding(scenario: &Scenario, target: &TargetOptions, fleet: &Fleet) -> Option<String> {
+    let (broker, last) = (target_url(scenario, &MQTT).ok()?, fleet.devices.checked_sub(1)?);
     let http = target.http.clone().unwrap_or_else(|| http_beside(&broker));
     let door = TargetUrl::parse(&http, &ASKED).ok()?;
-    let (prefix, is_asked) = (&options.device_prefix, target.provision_and_verify().0);
+    let (prefix, is_asked) = (&fleet.device_prefix, target.provision_and_verify().0);
     is_asked.then(|| {
         left_behind(
             &format!("the devices `{prefix}0` to `{prefix}{last}`, as far as they were not there before, and what they reported"),
@@ -117,16 +113,16 @@ fn tacho_flags(options: &TlsOptions) -> String {
 }
 
 /// A server with known devices.
-pub(super) struct Platform {
+pub(crate) struct Platform {
     client: Client,
     /// The process, if the run started it. Dropping it kills the process.
-    pub(super) server: Option<Server>,
+    pub(crate) server: Option<Server>,
     /// The ids of the devices by number; `None` if nothing is read back.
     ids: Option<Vec<String>>,
     /// The first timestamp that no earlier run can have used, milliseconds.
     pub(super) floor_ts_ms: u64,
     /// The address of the HTTP interface, with the parameters of TLS.
-    http: String,
+    pub(crate) http: String,
     /// The base of its URLs.
     base: String,
     /// TLS of the HTTP interface; `None` without TLS.
@@ -134,29 +130,29 @@ pub(super) struct Platform {
     /// The password of the first administrator, if the run started the server.
     password: String,
     /// The durability class of the server's acknowledgements.
-    pub(super) durability: String,
+    pub(crate) durability: String,
     /// Declared last, so that it is dropped after the server.
     _data_directory: Option<DataDirectory>,
 }
 
 impl Platform {
-    /// Starts a server and creates the devices. Returns the broker's address.
-    pub(super) fn start(
-        scenario: &Scenario,
-        options: (&TargetOptions, &DeviceOptions),
+    /// Starts a server with settings of its environment and creates the devices. Returns the broker's address.
+    pub(crate) fn start(
+        (target, fleet): (&TargetOptions, &Fleet),
+        settings: &'static [(&'static str, &'static str)],
         context: &Context,
         progress: &Progress,
     ) -> Result<(SocketAddr, Self)> {
-        let data_directory = DataDirectory::new(options.0.data.as_deref())?;
-        let instance = ServerInstance::new(&context.server_binary, data_directory.path())?;
+        let data_directory = DataDirectory::new(target.data.as_deref())?;
+        let mut instance = ServerInstance::new(&context.server_binary, data_directory.path())?;
+        instance.settings = settings;
         let binary = context.server_binary.display();
         progress.step(format!("starting {binary} serve --data {}", data_directory.path().display()));
         let server = Server::start(&instance)?;
         let password = instance.admin_password()?;
         let client = Client::login(&instance.http_url(), ADMIN, &password)?;
-        let provision_and_verify = (options.0.provision.unwrap_or(true), options.0.verify.unwrap_or(true));
-        let mut platform =
-            Self::of(client, instance.http_url(), scenario, options.1, provision_and_verify, progress)?;
+        let provision_and_verify = (target.provision.unwrap_or(true), target.verify.unwrap_or(true));
+        let mut platform = Self::of(client, instance.http_url(), fleet, provision_and_verify, progress)?;
         (platform.server, platform._data_directory, platform.password) =
             (Some(server), Some(data_directory), password);
         Ok((instance.mqtt, platform))
@@ -164,46 +160,43 @@ impl Platform {
 
     /// Logs in to a running server and creates the devices. Returns `None` if neither provisioning nor verification is
     /// wanted.
-    pub(super) fn running(
+    pub(crate) fn running(
         broker: &TargetUrl,
-        scenario: &Scenario,
-        options: (&TargetOptions, &DeviceOptions),
+        (target, fleet): (&TargetOptions, &Fleet),
         progress: &Progress,
     ) -> Result<Option<Self>> {
-        let provision_and_verify = options.0.provision_and_verify();
+        let provision_and_verify = target.provision_and_verify();
         if provision_and_verify == (false, false) {
             return Ok(None);
         }
-        let password = options.0.password.clone().or_else(passwords::administrator).ok_or_else(|| {
+        let password = target.password.clone().or_else(passwords::administrator).ok_or_else(|| {
             Error::Options(
                 "a running server needs a password to create devices and to read back (--password or TACHO_PASSWORD; ours keeps \
                  it in admin-password in its data directory), or target.provision=false and target.verify=false"
                     .to_owned(),
             )
         })?;
-        let http = options.0.http.clone().unwrap_or_else(|| http_beside(broker));
+        let http = target.http.clone().unwrap_or_else(|| http_beside(broker));
         let door = TargetUrl::parse(&http, &ASKED).map_err(Error::Options)?;
         let (base, tls) = (door.base().trim_end_matches('/').to_owned(), door.tls_config()?);
-        let user = options.0.user.as_deref().unwrap_or(ADMIN);
-        let client = Client::login_over(&base, tls.clone(), user, &password)?;
-        let platform = Self::of(client, http, scenario, options.1, provision_and_verify, progress)?;
+        let client =
+            Client::login_over(&base, tls.clone(), target.user.as_deref().unwrap_or(ADMIN), &password)?;
+        let platform = Self::of(client, http, fleet, provision_and_verify, progress)?;
         Ok(Some(Self { base, tls, ..platform }))
     }
 
     fn of(
         client: Client,
         http: String,
-        scenario: &Scenario,
-        options: &DeviceOptions,
+        fleet: &Fleet,
         (provision, verify): (bool, bool),
         progress: &Progress,
     ) -> Result<Self> {
-        let connections = connections(scenario);
         let mut has_older = !provision;
         if provision {
-            let devices = devices(scenario, options);
+            let devices = fleet.devices;
             progress.step(format!("provisioning {devices} devices"));
-            let provisioned = client.provision(devices, &options.device_prefix, &options.token_prefix)?;
+            let provisioned = client.provision(devices, &fleet.device_prefix, &fleet.token_prefix)?;
             has_older = provisioned.existing > 0;
         }
         let durability = client.status()["durability"].as_str().unwrap_or("unknown").to_owned();
@@ -220,7 +213,7 @@ impl Platform {
             _data_directory: None,
         };
         if verify {
-            let ids = platform.client.device_ids(&options.device_prefix, connections)?;
+            let ids = platform.client.device_ids(&fleet.device_prefix, fleet.connected)?;
             if has_older {
                 // Timestamps of earlier runs may lie in the future, and no point may be counted twice.
                 progress.step("looking for points of earlier runs".to_owned());
@@ -235,7 +228,7 @@ impl Platform {
     }
 
     /// The `[target]` for other processes: the devices exist already.
-    pub(super) fn target_overrides(&self, broker: &str) -> toml::Table {
+    pub(crate) fn target_overrides(&self, broker: &str) -> toml::Table {
         let text = |text: &str| toml::Value::String(text.to_owned());
         let mut told: toml::Table = [
             ("url", text(broker)),
@@ -253,8 +246,14 @@ impl Platform {
         told
     }
 
+    /// The ids of the devices by number, and the value of `X-Authorization` for requests about them.
+    pub(crate) fn devices(&self, fleet: &Fleet) -> Result<(Vec<String>, String)> {
+        let ids = self.client.device_ids(&fleet.device_prefix, fleet.connected)?;
+        Ok((ids, self.client.bearer()))
+    }
+
     /// The counters of the server.
-    pub(super) fn metrics(&self) -> Prometheus {
+    pub(crate) fn metrics(&self) -> Prometheus {
         Prometheus::tacho(&self.base).with_tls(self.tls.clone())
     }
 
@@ -270,7 +269,7 @@ impl Platform {
     }
 
     /// Stops a server that the run started. A failure is an error, because acknowledged points must be safe.
-    pub(super) fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         let Some(mut server) = self.server.take() else { return Ok(()) };
         match server.ended()? {
             Some(status) => Err(server.failed(format!("ended during the run ({status})"))),

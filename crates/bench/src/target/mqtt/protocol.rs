@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::mqtt::client::Connection;
-use wire::mqtt::{Ack, Connect, Disconnect, Packet, QoS, encode};
+use wire::mqtt::{Connect, Disconnect, Packet, QoS};
 
+use super::acks::{PacketIds, acknowledgement};
 use super::template::PublishTemplate;
 use super::version::Version;
 use crate::limits::PACKET_BYTES_MAX;
 use crate::payload::Template;
-use crate::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
+use crate::protocol::{Answer, Completion, DueTime, Opening, Protocol, Received, Started};
 use crate::schedule::SECOND_NS;
+use crate::target::plan::place_of;
 
 /// The number of runs of this process so far.
 static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -71,7 +73,7 @@ pub struct Session {
     group: usize,
     qos: QoS,
     connection: Connection,
-    next_packet_id: u16,
+    packet_ids: PacketIds,
     /// The counts of sent and acknowledged messages.
     pub tally: Tally,
 }
@@ -97,15 +99,6 @@ impl Mqtt {
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         Self { config, publish, client_prefix: format!("bench-{}-{run}-", std::process::id()) }
     }
-
-    /// The group of a device.
-    fn group_of(&self, device: u32) -> usize {
-        let ends = self.config.groups.iter().scan(0, |end, of| {
-            *end += of.devices;
-            Some(*end)
-        });
-        ends.take_while(|end| *end <= device).count()
-    }
 }
 
 impl Protocol for Mqtt {
@@ -114,10 +107,10 @@ impl Protocol for Mqtt {
     fn session(&self, number: u32) -> Session {
         let last_ts_ms = self.config.floor_ts_ms.saturating_sub(1);
         let tally = Tally { last_ts_ms, ..Tally::default() };
-        let group = self.group_of(number);
+        let (group, _) = place_of(self.config.groups.iter().map(|of| of.devices), number);
         let qos = self.config.groups[group].qos;
         let connection = Connection::new(self.config.version.on_the_wire(), PACKET_BYTES_MAX);
-        Session { device: number, group, qos, connection, next_packet_id: 1, tally }
+        Session { device: number, group, qos, connection, packet_ids: PacketIds::default(), tally }
     }
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
@@ -146,8 +139,7 @@ impl Protocol for Mqtt {
     }
 
     fn start(&self, session: &mut Session, due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
-        let packet_id = session.next_packet_id;
-        session.next_packet_id = if packet_id == u16::MAX { 1 } else { packet_id + 1 };
+        let packet_id = session.packet_ids.next();
         // Two messages of a device never have the same timestamp, so that none overwrites another.
         let ts_ms = due.wall_ms.max(session.tally.last_ts_ms + 1);
         self.publish[session.group].render(out, packet_id, ts_ms, session.device, session.tally.sent);
@@ -172,22 +164,15 @@ impl Protocol for Mqtt {
             session.connection.next(&bytes[received.used..]).map_err(|error| error.to_string())?
         {
             received.used += length;
+            match acknowledgement(&packet, session.qos, session.connection.version(), out) {
+                Some(Some(last)) => {
+                    session.tally.acked += u64::from(last.report(length, done));
+                    continue;
+                }
+                Some(None) => continue,
+                None => {}
+            }
             match packet {
-                Packet::PubAck(ack) if session.qos == QoS::AtLeastOnce => {
-                    answered(session, "PUBACK", ack, length, done);
-                }
-                Packet::PubRec(ack) if session.qos == QoS::ExactlyOnce => {
-                    if ack.reason.is_error() {
-                        answered(session, "PUBREC", ack, length, done);
-                    } else {
-                        let release = Packet::PubRel(Ack::success(ack.packet_id));
-                        encode(&release, session.connection.version(), out)
-                            .expect("BUG: the identifier came in a packet, so it is not zero");
-                    }
-                }
-                Packet::PubComp(ack) if session.qos == QoS::ExactlyOnce => {
-                    answered(session, "PUBCOMP", ack, length, done);
-                }
                 Packet::ConnAck(connack) if connack.is_accepted() => received.ready = true,
                 Packet::ConnAck(connack) => return Err(connack.refusal(session.connection.version())),
                 Packet::PingResp => {}
@@ -209,23 +194,5 @@ impl Protocol for Mqtt {
     fn close(&self, session: &mut Session, out: &mut Vec<u8>) {
         let disconnected = session.connection.disconnect(&Disconnect::NORMAL, out);
         disconnected.expect("BUG: a DISCONNECT without properties is always valid");
-    }
-}
-
-fn answered(
-    session: &mut Session,
-    what: &str,
-    ack: Ack<'_>,
-    length: usize,
-    done: &mut impl FnMut(Completion<'_>),
-) {
-    let answer = Answer::Key(ack.packet_id.into());
-    let bytes = length as u32;
-    if ack.reason.is_error() {
-        let text = format!("{what} {}", ack.reason);
-        done(Completion { answer, status: AnswerStatus::Failed(&text), bytes });
-    } else {
-        session.tally.acked += 1;
-        done(Completion { answer, status: AnswerStatus::Good, bytes });
     }
 }

@@ -1,6 +1,6 @@
 //! PUBLISH from a template in which only digits change: the generator encodes no message.
 
-use wire::mqtt::{QoS, encode_publish};
+use wire::mqtt::{ProtocolVersion, QoS, encode_publish};
 
 use super::version::Version;
 use crate::payload::Template;
@@ -10,34 +10,53 @@ pub const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 
 /// A complete PUBLISH packet with the offsets of the parts that change.
 #[derive(Debug, Clone)]
-pub(crate) struct PublishTemplate {
+pub(crate) struct PublishPacket {
     packet: Vec<u8>,
     /// `None` at QoS 0.
     packet_id: Option<usize>,
     payload_at: usize,
-    payload: Template,
 }
 
-impl PublishTemplate {
-    pub(crate) fn new(version: Version, qos: QoS, payload: Template) -> Self {
+impl PublishPacket {
+    /// A packet with this topic, which is a valid name, and a payload of this length.
+    pub(crate) fn new(version: ProtocolVersion, qos: QoS, topic: &str, payload: &[u8]) -> Self {
         let mut packet = Vec::new();
-        encode_publish(TELEMETRY_TOPIC, qos, 1, payload.bytes(), version.on_the_wire(), &mut packet)
+        encode_publish(topic, qos, 1, payload, version, &mut packet)
             .expect("BUG: topic and payload are within MQTT's limits");
-        let payload_at = packet.len() - payload.size_bytes();
-        let properties = usize::from(version == Version::V5);
+        let payload_at = packet.len() - payload.len();
+        let properties = usize::from(version == ProtocolVersion::V5);
         let packet_id = (qos != QoS::AtMostOnce).then(|| payload_at - properties - 2);
-        Self { packet_id, payload_at, packet, payload }
+        Self { packet, packet_id, payload_at }
     }
 
-    /// Appends one message.
-    pub(crate) fn render(&self, out: &mut Vec<u8>, packet_id: u16, ts_ms: u64, device: u32, sequence: u64) {
+    /// Appends the packet with an identifier. Returns its payload, to be changed in place.
+    pub(crate) fn render<'o>(&self, out: &'o mut Vec<u8>, packet_id: u16) -> &'o mut [u8] {
         let start = out.len();
         out.extend_from_slice(&self.packet);
         let packet = &mut out[start..];
         if let Some(at) = self.packet_id {
             packet[at..at + 2].copy_from_slice(&packet_id.to_be_bytes());
         }
-        self.payload.patch(&mut packet[self.payload_at..], ts_ms, device, sequence);
+        &mut packet[self.payload_at..]
+    }
+}
+
+/// A message of telemetry.
+#[derive(Debug, Clone)]
+pub(crate) struct PublishTemplate {
+    packet: PublishPacket,
+    payload: Template,
+}
+
+impl PublishTemplate {
+    pub(crate) fn new(version: Version, qos: QoS, payload: Template) -> Self {
+        let packet = PublishPacket::new(version.on_the_wire(), qos, TELEMETRY_TOPIC, payload.bytes());
+        Self { packet, payload }
+    }
+
+    /// Appends one message.
+    pub(crate) fn render(&self, out: &mut Vec<u8>, packet_id: u16, ts_ms: u64, device: u32, sequence: u64) {
+        self.payload.patch(self.packet.render(out, packet_id), ts_ms, device, sequence);
     }
 }
 

@@ -159,7 +159,7 @@ mod tests {
         tcp(Application::Http { host: "h:80".to_owned(), path: "/".to_owned() })
     }
 
-    const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
+    const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 };
 
     /// The answers in `bytes`, fed in pieces of every size.
     fn answers(tcp: &Tcp, session: &mut Session, bytes: &[u8], piece: usize) -> Result<Vec<String>, String> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::corpus::CorpusName;
 use super::*;
 
-const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
+const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 };
 
 fn es(corpus: &Corpus, operation: Operation, connections: u32) -> Es<'_> {
     Es {

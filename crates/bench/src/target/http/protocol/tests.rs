@@ -6,7 +6,7 @@ use wire::http2::{self, Kind, flag, setting, write};
 use super::*;
 use crate::target::http::{Expect, JsonExpect, JsonOptions, Request};
 
-const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0 };
+const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 };
 
 fn operation(request: &str, expect: Expect) -> Operation {
     let (method, target) = request.split_once(' ').unwrap();

@@ -33,7 +33,8 @@ fn sent(driver: &Redis, number: u32) -> Vec<String> {
     let mut texts = Vec::new();
     loop {
         let mut out = Vec::new();
-        if driver.start(&mut session, DueTime { intended_ns: 0, wall_ms: 0 }, &mut out).is_none() {
+        if driver.start(&mut session, DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 }, &mut out).is_none()
+        {
             return texts;
         }
         let mut words = Vec::new();
@@ -82,7 +83,9 @@ fn status(command: &str, answers: &[u8]) -> Vec<String> {
     let mut session = driver.session(0);
     let mut out = Vec::new();
     assert_eq!(driver.open(&mut session, &mut out), Opening::Ready);
-    (0..6).for_each(|_| _ = driver.start(&mut session, DueTime { intended_ns: 0, wall_ms: 0 }, &mut out));
+    (0..6).for_each(|_| {
+        _ = driver.start(&mut session, DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 0 }, &mut out)
+    });
     let mut texts = Vec::new();
     let received = driver
         .receive(&mut session, answers, &mut out, &mut |completion| {

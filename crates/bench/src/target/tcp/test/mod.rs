@@ -265,6 +265,7 @@ impl Test {
             by_load: self.kind != Kind::Qps,
             timeout: self.options.connect_timeout.unwrap_or(Duration::from_secs(HANDSHAKE_TIMEOUT_S)),
             keep_alive: by_kernel.then(|| self.every()),
+            at_once: usize::MAX,
         }
     }
 
