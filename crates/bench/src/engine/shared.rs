@@ -58,7 +58,7 @@ impl Shared {
         self.completed.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Begins a segment of so many workers.
+    /// Begins a segment with `workers` workers.
     pub(super) fn begin_sending(&self, workers: usize) {
         self.sending.store(workers, Ordering::Release);
     }

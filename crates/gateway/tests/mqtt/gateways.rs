@@ -9,7 +9,7 @@ use model::Value;
 use wire::mqtt::{ProtocolVersion, QoS, ReasonCode, encode_publish};
 
 use super::client::{Client, Fixture, Reply};
-use super::moody::ONE_TOO_MANY;
+use super::moody::{LATER, ONE_TOO_MANY};
 use super::{EVERY, one_worker, yes};
 
 const GATEWAY_TELEMETRY: &str = "v1/gateway/telemetry";
@@ -54,6 +54,24 @@ fn a_device_whose_rows_the_store_refuses_affects_no_other() {
         assert_eq!(fixture.dead_letters("b", "payload"), [format!(r#"[{{"{ONE_TOO_MANY}":1}}]"#)]);
         assert!(fixture.dead_letters("b", "reason")[0].contains("columns of a table"));
     }
+}
+
+#[test]
+fn the_ack_names_a_refused_part_also_if_the_store_is_busy_with_the_next_one() {
+    let fixture = fixture();
+    let mut client = fixture.connect(ProtocolVersion::V5, "g", "t-gateway");
+    assert_eq!(send(&mut client, 1, r#"{"a":[{"n":1}],"b":[{"n":1}]}"#), yes(1));
+    fixture.moods.no_later.store(true, Ordering::SeqCst);
+    let payload = format!(r#"{{"a":[{{"{ONE_TOO_MANY}":1}}],"b":[{{"{LATER}":2}}]}}"#);
+    client.publish_to(GATEWAY_TELEMETRY, QoS::AtLeastOnce, 2, payload.as_bytes());
+    fixture.wait_for("the dead letter", || !fixture.dead_letters("a", "payload").is_empty());
+    assert!(client.hears_nothing());
+    fixture.moods.no_later.store(false, Ordering::SeqCst);
+    let Reply::PubAck(2, ReasonCode::QUOTA_EXCEEDED, Some(reason)) = client.next() else {
+        panic!("a part is refused")
+    };
+    assert!(reason.starts_with(r#"refused for "a", stored for the others: "#), "{reason}");
+    assert_eq!(fixture.values("telemetry", "b", LATER), [Value::I64(2)]);
 }
 
 #[test]

@@ -14,12 +14,16 @@ use store::{
 
 /// A key that this store refuses, as if the table had the maximum number of columns.
 pub(crate) const ONE_TOO_MANY: &str = "one_too_many";
+/// A key whose rows the store does not accept now.
+pub(crate) const LATER: &str = "later";
 
 /// The failures that a test can switch on.
 #[derive(Debug, Default)]
 pub(crate) struct Moods {
     /// The store has no room for new series.
     pub(crate) no_new_series: AtomicBool,
+    /// The store has no room for rows with the key [`LATER`].
+    pub(crate) no_later: AtomicBool,
     /// The store accepts nothing, as after a failed write.
     pub(crate) takes_nothing: AtomicBool,
     /// `append` panics.
@@ -56,6 +60,10 @@ impl Store for MoodyStore {
         }
         if batch.rows().any(|row| row.fields().any(|field| field.key == ONE_TOO_MANY)) {
             return Err(StoreError::OverLimit { what: "columns of a table", actual: 20_001, limit: 20_000 });
+        }
+        let is_later = || batch.rows().any(|row| row.fields().any(|field| field.key == LATER));
+        if self.moods.no_later.load(Ordering::SeqCst) && is_later() {
+            return Err(StoreError::Busy { reason: "no room for these rows".into() });
         }
         self.store.append(batch, durability)
     }

@@ -8,7 +8,9 @@ use model::PanicEndsProcess;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::limits::{GATEWAY_CREATED_AT_ONCE_MAX, GATEWAY_RECORDS_MAX, GATEWAY_REQUESTS_MAX};
+use super::limits::{
+    GATEWAY_CREATED_AT_ONCE_MAX, GATEWAY_RECORDS_MAX, GATEWAY_REQUESTS_MAX, GATEWAY_TENANT_DEVICES_MAX,
+};
 use crate::metrics::Metrics;
 use crate::registry::{Device, Registry, RegistryError};
 use crate::wake::Wake;
@@ -174,7 +176,8 @@ impl Work {
         match self {
             Self::Add(Request { new, outcome, wake }) => {
                 let NewBehind { gateway, names, profile } = new;
-                let added = registry.add_behind_gateway(&gateway, &names, profile.as_deref());
+                let most = GATEWAY_TENANT_DEVICES_MAX;
+                let added = registry.add_behind_gateway(&gateway, &names, profile.as_deref(), most);
                 match &added {
                     Ok(devices) => {
                         let count = devices.iter().filter(|device| device.created).count();

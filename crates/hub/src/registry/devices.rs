@@ -152,15 +152,21 @@ impl Registry {
         Ok(device)
     }
 
-    /// Adds those of the devices that are not there, for a gateway that speaks for them; all or none. A profile that does not exist
-    /// counts as the default one. Waits for the disk.
+    /// Adds those of the devices that are not there, for a gateway that speaks for them; all or none, and none above a number of
+    /// devices of the tenant. A profile that does not exist counts as the default one. Waits for the disk.
     pub(crate) fn add_behind_gateway(
         &self,
         gateway: &Device,
         names: &[String],
         profile: Option<&str>,
+        devices_max: usize,
     ) -> Result<Vec<Provisioned>, RegistryError> {
         let tenant = gateway.tenant;
+        let devices = self.index.read().device_count_of(tenant).saturating_add(names.len());
+        if devices > devices_max {
+            let what = "number of devices of the tenant, with those that the gateway adds,";
+            return Err(RegistryError::OverLimit { what, actual: devices, limit: devices_max });
+        }
         let profile = profile.filter(|name| self.profile(tenant, name).is_some());
         let kind = Kind { gateway: false, last_gateway: Some(gateway.id) };
         let wanted = names.iter().map(|name| Wanted { name: name.clone(), token: None });

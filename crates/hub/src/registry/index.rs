@@ -70,6 +70,11 @@ impl Index {
         self.devices.len()
     }
 
+    /// Number of the devices of a tenant.
+    pub(super) fn device_count_of(&self, tenant: Uuid) -> usize {
+        self.by_name.get(&tenant).map_or(0, BTreeSet::len)
+    }
+
     pub(super) fn devices_page(&self, tenant: Uuid, request: PageRequest<'_>) -> Page<Arc<Device>> {
         let devices = self.by_name.get(&tenant).into_iter().flatten().map(|ByName(device)| device);
         let skipped = request.page.saturating_mul(request.page_size);

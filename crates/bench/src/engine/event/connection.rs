@@ -191,7 +191,7 @@ impl<S> Connection<S> {
         outstanding
     }
 
-    /// Drops the stream. With TLS, the server is told before that nothing follows.
+    /// Drops the stream. With TLS, the client first sends `close_notify`.
     pub(super) fn end_stream(&mut self) {
         if let (Some(tls), Some(mut stream)) = (&mut self.tls, self.stream.as_ref())
             && !tls.is_handshaking()

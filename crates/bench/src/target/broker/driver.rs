@@ -37,7 +37,7 @@ use crate::tls::TlsClient;
 /// Settings of a server that the driver starts: the topics of scenarios are open to all devices.
 const OPEN_TOPICS: [(&str, &str); 2] =
     [("TACHO_MQTT_PUBLISH_TOPICS", "#"), ("TACHO_MQTT_SUBSCRIBE_TOPICS", "#")];
-/// Sessions that come back are given up after so many failures one after the other.
+/// The driver gives up sessions that come back after this many consecutive failures.
 const GIVE_UP: FailureRule = FailureRule { last: 100, failures: 100 };
 
 /// The number of runs of this process so far.

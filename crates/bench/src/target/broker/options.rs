@@ -105,7 +105,7 @@ impl Topics {
             .replace("{subscription}", &subscription.to_string())
     }
 
-    /// How many of so many connections have this topic.
+    /// The number of connections, of `connections` in all, that have this topic.
     pub(super) fn sharing(&self, topic: u32, connections: u32) -> u32 {
         connections.saturating_sub(topic).div_ceil(self.count)
     }

@@ -125,8 +125,13 @@ impl Worker {
                 }
                 Outcome::Busy => {
                     self.stalled = true;
-                    let rest = std::iter::once(ack).chain(acks);
-                    let mut tail = whole.tail(message, rest);
+                    let mut rest: Vec<PendingAck> = std::iter::once(ack).chain(acks).collect();
+                    if let Some(fault) = part_fault.take()
+                        && let Some(of_message) = rest.iter_mut().find(|ack| ack.kind != AckKind::Part)
+                    {
+                        self.note_part_fault(of_message, fault);
+                    }
+                    let mut tail = whole.tail(message, rest.into_iter());
                     tail.messages = whole.messages.saturating_sub(messages);
                     tail.bytes = whole.bytes.saturating_sub(bytes);
                     self.batches[class as usize] = tail;
@@ -194,6 +199,18 @@ impl Worker {
             }
             Err(error) if error.blame() == Blame::Busy => Outcome::Busy,
             Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    /// Keeps the fault of a part in the ack of its message, which the store takes later.
+    fn note_part_fault(&mut self, ack: &mut PendingAck, fault: PartFault) {
+        match fault {
+            PartFault::Refused(refusal) => self.refuse(ack, refusal),
+            PartFault::Failed => {
+                // The worker closes the connection, so this ack leaves no more, and the peer sends the message again as a new one.
+                ack.not_stored();
+                ack.answer = Answer::Accepted;
+            }
         }
     }
 

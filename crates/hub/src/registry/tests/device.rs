@@ -285,7 +285,7 @@ fn a_gateway_adds_only_devices_that_are_not_there() {
     let gateway = registry.add_device(tenant, new).unwrap().device;
     let kept = registry.add_device(tenant, new_device("kept")).unwrap();
     let names = ["kept", "new"].map(str::to_owned);
-    let added = registry.add_behind_gateway(&gateway, &names, Some("pump")).unwrap();
+    let added = registry.add_behind_gateway(&gateway, &names, Some("pump"), 9).unwrap();
     assert_eq!(added.iter().map(|one| one.created).collect::<Vec<_>>(), [false, true]);
     assert_eq!(added[0].device, kept.device, "its profile and its token stay");
     assert_eq!(
@@ -293,11 +293,17 @@ fn a_gateway_adds_only_devices_that_are_not_there() {
         ("pump", Some(gateway.id))
     );
     let other =
-        registry.add_behind_gateway(&gateway, &["other".to_owned()], Some("no such profile")).unwrap();
+        registry.add_behind_gateway(&gateway, &["other".to_owned()], Some("no such profile"), 9).unwrap();
     assert_eq!(other[0].device.profile.name, "default");
     let bad = ["x".repeat(256), "fine".to_owned()];
-    assert!(registry.add_behind_gateway(&gateway, &bad, None).is_err());
+    assert!(registry.add_behind_gateway(&gateway, &bad, None, 9).is_err());
     assert!(registry.device_by_name(tenant, "fine").is_none(), "all or none");
+    // The tenant has four devices.
+    let fine = ["fine".to_owned()];
+    let refused = registry.add_behind_gateway(&gateway, &fine, None, 4).unwrap_err();
+    assert_eq!(refused.blame(), Blame::Caller);
+    assert!(refused.to_string().ends_with("is 5, the limit is 4"), "{refused}");
+    assert!(registry.add_behind_gateway(&gateway, &fine, None, 5).is_ok());
 }
 
 #[test]
