@@ -38,7 +38,7 @@ fn remedy(gate: &Gate, bundle: &Bundle, scenario: &Scenario) -> Option<(String, 
     let limit = |key: &str| vec![format!("gates.{key}={}", above(gate.value))];
     Some(match name {
         "lag_p99" | "generator_core" => (
-            "the generator is too slow for this rate; half of it should pass (or add --workers 2)".to_owned(),
+            "the generator is too slow for this rate; half of it should pass (or --workers 2, if the driver takes it)".to_owned(),
             rates(phase?, |rate| rate * HALF),
         ),
         "sent_share" | "arrival" => {

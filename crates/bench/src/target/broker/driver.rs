@@ -23,13 +23,13 @@ use crate::error::{Error, Result};
 use crate::limits::HANDSHAKES_MAX;
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::result::{RunResult, Target};
-use crate::sampling::{Source, server_pid};
+use crate::result::RunResult;
+use crate::sampling::Source;
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::driver::{
     Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, TargetKind, Verdict,
 };
-use crate::target::mqtt::{Fleet, PROCESS_NAMES, Platform, TargetOptions, leftover_finding};
+use crate::target::mqtt::{Fleet, Platform, TargetOptions, leftover_finding, opened_broker};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::MQTT;
 use crate::tls::TlsClient;
@@ -198,21 +198,7 @@ impl Driver for BrokerDriver {
             address
         };
         self.address = Some(address);
-        let mut target =
-            Target { address: address.to_string(), tls, started_by_run: started, ..Target::default() };
-        if let Some(platform) = &self.platform {
-            target.product = started.then(|| format!("tacho {}", env!("CARGO_PKG_VERSION")));
-            target.settings = [("durability".to_owned(), platform.durability.clone())].into();
-        }
-        let server = self.platform.as_ref().and_then(|platform| platform.server.as_ref());
-        Ok(Opened {
-            target,
-            server_pid: match server {
-                Some(server) => Some(server.sampled().pid()),
-                None => server_pid(address, &PROCESS_NAMES),
-            },
-            ..Opened::default()
-        })
+        Ok(opened_broker(address, tls, self.platform.as_ref()))
     }
 
     fn conclusions(&self, _: &RunResult) -> Vec<String> {

@@ -19,14 +19,14 @@ use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::payload::Template;
 use crate::progress::Progress;
-use crate::result::{RunResult, Target};
-use crate::sampling::{Source, server_pid};
+use crate::result::RunResult;
+use crate::sampling::Source;
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::broker::{Deliveries, Published, Received};
 use crate::target::driver::{
     Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, TargetKind, Verdict,
 };
-use crate::target::mqtt::{Fleet, PROCESS_NAMES, Platform, PublishTemplate, TargetOptions, leftover_finding};
+use crate::target::mqtt::{Fleet, Platform, PublishTemplate, TargetOptions, leftover_finding, opened_broker};
 use crate::target::plan::{plan, target_url};
 use crate::target_url::{ASKED, MQTT, TargetUrl};
 
@@ -162,17 +162,9 @@ impl Driver for CommandsDriver {
         refuse_tls("target.http", &door).map_err(Error::Options)?;
         let http = door.resolve()?;
         let (ids, bearer) = platform.devices(&fleet)?;
-        let server_process = platform.server.as_ref().map(|server| server.sampled().pid());
-        let target = Target {
-            address: mqtt.to_string(),
-            product: started.then(|| format!("tacho {}", env!("CARGO_PKG_VERSION"))),
-            started_by_run: started,
-            settings: [("durability".to_owned(), platform.durability.clone())].into(),
-            ..Target::default()
-        };
+        let opened = opened_broker(mqtt, None, Some(&platform));
         self.opened = Some(OpenedServer { platform, mqtt, http, ids, bearer });
-        let server_pid = server_process.or_else(|| server_pid(mqtt, &PROCESS_NAMES));
-        Ok(Opened { target, server_pid, ..Opened::default() })
+        Ok(opened)
     }
 
     fn conclusions(&self, _: &RunResult) -> Vec<String> {

@@ -12,15 +12,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::devices::{DeviceOptions, PhaseDevices};
-use super::platform::{Fleet, Platform, TargetOptions, leftover_finding};
+use super::platform::{Fleet, Platform, TargetOptions, leftover_finding, opened_broker};
 use super::verify::Verification;
 use super::{Config, Messages, Mqtt, Tally};
 use crate::engine::{SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::result::{Check, RunResult, Target};
-use crate::sampling::{Source, server_pid};
+use crate::result::{Check, RunResult};
+use crate::sampling::Source;
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::driver::{
     Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, SLICE_MS_EVENTS,
@@ -29,9 +29,6 @@ use crate::target::driver::{
 use crate::target::plan::{plan, target_url};
 use crate::target_url::MQTT;
 use crate::tls::TlsClient;
-
-/// Process names of brokers. Brokers in Erlang run as the Erlang machine.
-pub(crate) const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
 /// The registration of this driver.
 pub(crate) const KIND: TargetKind = TargetKind {
@@ -112,25 +109,12 @@ impl Driver for MqttDriver {
             address
         };
         self.address = Some(address);
-        let mut target =
-            Target { address: address.to_string(), tls, started_by_run: started, ..Target::default() };
-        if let Some(platform) = &self.platform {
-            self.floor_ts_ms = platform.floor_ts_ms;
-            target.product = started.then(|| format!("tacho {}", env!("CARGO_PKG_VERSION")));
-            target.settings = [("durability".to_owned(), platform.durability.clone())].into();
-        }
         let platform = self.platform.as_ref();
-        let server = platform.and_then(|platform| platform.server.as_ref());
+        self.floor_ts_ms = platform.map_or(self.floor_ts_ms, |platform| platform.floor_ts_ms);
+        let target_overrides = platform.map(|it| it.target_overrides(&self.broker_url(address)));
         Ok(Opened {
-            target,
-            server_pid: match server {
-                Some(server) => Some(server.sampled().pid()),
-                None => server_pid(address, &PROCESS_NAMES),
-            },
-            target_overrides: platform
-                .map(|it| it.target_overrides(&self.broker_url(address)))
-                .unwrap_or_default(),
-            ..Opened::default()
+            target_overrides: target_overrides.unwrap_or_default(),
+            ..opened_broker(address, tls, platform)
         })
     }
 

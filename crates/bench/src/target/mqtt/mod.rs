@@ -16,8 +16,8 @@ mod verify;
 mod version;
 
 pub(crate) use acks::{PacketIds, acknowledgement};
-pub(crate) use driver::{KIND, PROCESS_NAMES};
-pub(crate) use platform::{Fleet, Platform, TargetOptions, leftover_finding};
+pub(crate) use driver::KIND;
+pub(crate) use platform::{Fleet, Platform, TargetOptions, leftover_finding, opened_broker};
 pub use protocol::{Config, Messages, Mqtt, Tally};
 pub(crate) use subscription::subscribe;
 pub use template::TELEMETRY_TOPIC;

@@ -15,12 +15,17 @@ use crate::options::Context;
 use crate::passwords;
 use crate::payload::SEQUENCE_KEY;
 use crate::progress::Progress;
-use crate::sampling::Prometheus;
+use crate::result::Target;
+use crate::sampling::{Prometheus, server_pid};
 use crate::scenario::Scenario;
 use crate::server::{ADMIN, DataDirectory, Server, ServerInstance};
+use crate::target::driver::Opened;
 use crate::target::plan::target_url;
 use crate::target_url::{ASKED, MQTT, TargetUrl};
 use crate::tls::{TlsConfig, TlsOptions, Trust};
+
+/// Process names of brokers. Brokers in Erlang run as the Erlang machine.
+const PROCESS_NAMES: [&str; 5] = ["mosquitto", "tacho", "nanomq", "flashmq", "beam"];
 
 const HTTP_PORT: u16 = 8_080;
 const HTTPS_PORT: u16 = 8_443;
@@ -70,6 +75,24 @@ pub(crate) struct Fleet {
     pub(crate) devices: u32,
     /// The number that connects, at most `devices`.
     pub(crate) connected: u32,
+}
+
+/// Describes a broker that the driver has opened, with its process if that runs on this machine.
+pub(crate) fn opened_broker(address: SocketAddr, tls: Option<String>, platform: Option<&Platform>) -> Opened {
+    let server = platform.and_then(|platform| platform.server.as_ref());
+    let durability = platform.map(|platform| ("durability".to_owned(), platform.durability.clone()));
+    Opened {
+        target: Target {
+            address: address.to_string(),
+            product: server.map(|_| format!("tacho {}", env!("CARGO_PKG_VERSION"))),
+            started_by_run: server.is_some(),
+            settings: durability.into_iter().collect(),
+            tls,
+        },
+        server_pid: server
+            .map_or_else(|| server_pid(address, &PROCESS_NAMES), |server| Some(server.sampled().pid())),
+        ..Opened::default()
+    }
 }
 
 /// The finding about devices that stay on a running server, with the way to remove them.
