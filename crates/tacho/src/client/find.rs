@@ -91,7 +91,7 @@ impl RuntimeFile {
 /// The arguments that select a server and a login.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// HTTP address of the server, such as http://127.0.0.1:8080 or https://tacho.example.org:8443 [default: the server that
+    /// HTTP address of the server, such as http://127.0.0.1:8080 or https://localhost:8443 [default: the server that
     /// runs on the data directory]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
