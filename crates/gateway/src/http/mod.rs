@@ -38,6 +38,7 @@ mod options;
 mod pieces;
 mod polls;
 mod request;
+mod route_list;
 mod routes;
 mod rpc;
 mod server;

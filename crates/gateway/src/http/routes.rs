@@ -5,93 +5,126 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
-use axum::middleware::{from_fn, from_fn_with_state, map_response_with_state};
+use axum::middleware::{from_fn_with_state, map_response_with_state};
 use axum::response::Response;
-use axum::routing::{delete, get, post};
 
 use super::error_response::RefusalLabel;
+use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, attributes, auth, bulk, compression, counted_answers, dashboard, deletion,
-    device_api, device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql,
-    stored_calls, telemetry, tenants, users, websocket,
+    admin, admission, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion, device_api,
+    device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql, stored_calls,
+    telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
-/// The routes of the door.
+/// The router of the door.
 pub(super) fn router(state: Arc<HttpState>) -> Router {
-    Router::new()
-        .route("/api/v1/{token}/telemetry", post(device_api::telemetry))
-        .route("/api/v1/{token}/attributes", get(device_attributes::read).post(device_attributes::set))
-        .route("/api/v1/{token}/attributes/updates", get(device_attributes::updates))
-        .route("/api/v1/{token}/rpc", get(device_rpc::poll).post(device_rpc::call))
-        .route("/api/v1/{token}/rpc/{id}", post(device_rpc::answer))
-        .route("/api/rpc/oneway/{id}", post(rpc::one_way))
-        .route("/api/rpc/twoway/{id}", post(rpc::two_way))
-        .route("/api/plugins/rpc/oneway/{id}", post(rpc::one_way_v1))
-        .route("/api/plugins/rpc/twoway/{id}", post(rpc::two_way_v1))
-        .route("/api/rpc/persistent/{id}", get(stored_calls::show).delete(stored_calls::delete))
-        .route("/api/rpc/persistent/device/{id}", get(stored_calls::list))
-        .route("/api/auth/login", post(auth::login))
-        .route("/api/auth/login/public", post(auth::login_public))
-        .route("/api/auth/token", post(auth::renew))
-        .route("/api/auth/user", get(auth::user))
-        .route("/api/tenant/devices", get(devices::list).layer(from_fn(compression::gzip)))
-        .route("/api/device", post(devices::save))
-        .route("/api/device/credentials", post(devices::set_credentials))
-        .route("/api/device/{id}", get(devices::show).delete(devices::delete))
-        .route("/api/device/{id}/credentials", get(devices::credentials))
-        .route("/api/deviceProfileInfo/default", get(devices::default_profile))
-        .route("/api/tacho/devices", post(devices::create_many))
-        .route("/api/tacho/devices/{id}", get(device_details::details))
-        .route("/api/tacho/refusals", get(device_details::refusals))
-        .route("/api/tacho/values", post(telemetry::values_of_many))
-        .route("/api/tacho/tables", get(bulk::tables).post(bulk::set_table).delete(deletion::table))
-        .route("/api/tacho/delete", post(deletion::rows))
-        .route("/api/tacho/tables/columns", get(bulk::table_columns).delete(bulk::drop_key))
-        .route("/api/tacho/export", post(bulk::export))
-        .route("/api/tacho/import", post(bulk::import))
-        .route("/api/tacho/import/device", get(bulk::table_of_device))
-        .route("/api/tacho/check", post(maintenance::check))
-        .route("/api/tacho/backup", post(maintenance::backup))
-        .route("/api/tacho/users", get(users::list).post(users::add))
-        .route("/api/tacho/users/{login}", delete(users::delete))
-        .route("/api/tacho/users/{login}/password", post(users::set_password))
-        .route("/api/tacho/users/{login}/role", post(users::set_role))
-        .route("/api/tacho/api-keys", get(api_keys::list).post(api_keys::add))
-        .route("/api/tacho/api-keys/{id}", delete(api_keys::delete))
-        .route("/api/tacho/tenants", get(tenants::list).post(tenants::add))
-        .route("/api/tacho/tenants/{name}", delete(tenants::delete))
-        .route("/api/tacho/session-key", post(users::rotate_key))
-        .route("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", get(telemetry::keys))
-        .route("/api/plugins/telemetry/{kind}/{id}/values/timeseries", get(telemetry::values))
-        .route("/api/plugins/telemetry/{kind}/{id}/keys/attributes", get(attributes::keys))
-        .route("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", get(attributes::keys_in_scope))
-        .route("/api/plugins/telemetry/{kind}/{id}/values/attributes", get(attributes::values))
-        .route(
-            "/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}",
-            get(attributes::values_in_scope),
-        )
-        .route("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", post(attributes::set))
-        .route("/api/plugins/telemetry/{kind}/{id}/{scope}", post(attributes::set).delete(attributes::delete))
-        .route(
-            "/api/plugins/telemetry/{id}/{scope}",
-            post(attributes::set_of_device).delete(attributes::delete_of_device),
-        )
-        .route("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", delete(deletion::values))
-        .route("/api/ws/plugins/telemetry", get(websocket::open))
-        .route("/mqtt", get(mqtt_socket::open))
-        .route("/api/sql", get(sql::get).post(sql::post))
-        .route("/api/status", get(admin::status))
-        .route("/healthz", get(admin::alive))
-        .route("/readyz", get(admin::ready))
-        .route("/metrics", get(admin::metrics).layer(from_fn(compression::gzip)))
+    routes()
+        .into_router()
         .method_not_allowed_fallback(wrong_method)
         .fallback(dashboard::file)
         .layer(from_fn_with_state(Arc::clone(&state), counted_answers::count))
         .layer(from_fn_with_state(Arc::clone(&state), admission::admit))
         .layer(map_response_with_state(Arc::clone(&state), finish))
         .with_state(state)
+}
+
+/// All routes of the door.
+fn routes() -> Routes {
+    device_api_routes().merge(thingsboard_routes()).merge(own_routes()).merge(other_routes())
+}
+
+/// ThingsBoard's interface for devices.
+fn device_api_routes() -> Routes {
+    Routes::default()
+        .post("/api/v1/{token}/telemetry", device_api::telemetry)
+        .get("/api/v1/{token}/attributes", device_attributes::read)
+        .post("/api/v1/{token}/attributes", device_attributes::set)
+        .get("/api/v1/{token}/attributes/updates", device_attributes::updates)
+        .get("/api/v1/{token}/rpc", device_rpc::poll)
+        .post("/api/v1/{token}/rpc", device_rpc::call)
+        .post("/api/v1/{token}/rpc/{id}", device_rpc::answer)
+}
+
+/// ThingsBoard's interface for applications.
+fn thingsboard_routes() -> Routes {
+    Routes::default()
+        .post("/api/rpc/oneway/{id}", rpc::one_way)
+        .post("/api/rpc/twoway/{id}", rpc::two_way)
+        .post("/api/plugins/rpc/oneway/{id}", rpc::one_way_v1)
+        .post("/api/plugins/rpc/twoway/{id}", rpc::two_way_v1)
+        .get("/api/rpc/persistent/{id}", stored_calls::show)
+        .delete("/api/rpc/persistent/{id}", stored_calls::delete)
+        .get("/api/rpc/persistent/device/{id}", stored_calls::list)
+        .post("/api/auth/login", auth::login)
+        .post("/api/auth/login/public", auth::login_public)
+        .post("/api/auth/token", auth::renew)
+        .get("/api/auth/user", auth::user)
+        .get_compressed("/api/tenant/devices", devices::list)
+        .post("/api/device", devices::save)
+        .post("/api/device/credentials", devices::set_credentials)
+        .get("/api/device/{id}", devices::show)
+        .delete("/api/device/{id}", devices::delete)
+        .get("/api/device/{id}/credentials", devices::credentials)
+        .get("/api/deviceProfileInfo/default", devices::default_profile)
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", telemetry::keys)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/timeseries", telemetry::values)
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes", attributes::keys)
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", attributes::keys_in_scope)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes", attributes::values)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}", attributes::values_in_scope)
+        .post("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", attributes::set)
+        .post("/api/plugins/telemetry/{kind}/{id}/{scope}", attributes::set)
+        .delete("/api/plugins/telemetry/{kind}/{id}/{scope}", attributes::delete)
+        .post("/api/plugins/telemetry/{id}/{scope}", attributes::set_of_device)
+        .delete("/api/plugins/telemetry/{id}/{scope}", attributes::delete_of_device)
+        .delete("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", deletion::values)
+        .get("/api/ws/plugins/telemetry", websocket::open)
+}
+
+/// Tachograph's own interface.
+fn own_routes() -> Routes {
+    Routes::default()
+        .post("/api/tacho/devices", devices::create_many)
+        .get("/api/tacho/devices/{id}", device_details::details)
+        .get("/api/tacho/refusals", device_details::refusals)
+        .post("/api/tacho/values", telemetry::values_of_many)
+        .get("/api/tacho/tables", bulk::tables)
+        .post("/api/tacho/tables", bulk::set_table)
+        .delete("/api/tacho/tables", deletion::table)
+        .post("/api/tacho/delete", deletion::rows)
+        .get("/api/tacho/tables/columns", bulk::table_columns)
+        .delete("/api/tacho/tables/columns", bulk::drop_key)
+        .post("/api/tacho/export", bulk::export)
+        .post("/api/tacho/import", bulk::import)
+        .get("/api/tacho/import/device", bulk::table_of_device)
+        .post("/api/tacho/check", maintenance::check)
+        .post("/api/tacho/backup", maintenance::backup)
+        .get("/api/tacho/users", users::list)
+        .post("/api/tacho/users", users::add)
+        .delete("/api/tacho/users/{login}", users::delete)
+        .post("/api/tacho/users/{login}/password", users::set_password)
+        .post("/api/tacho/users/{login}/role", users::set_role)
+        .get("/api/tacho/api-keys", api_keys::list)
+        .post("/api/tacho/api-keys", api_keys::add)
+        .delete("/api/tacho/api-keys/{id}", api_keys::delete)
+        .get("/api/tacho/tenants", tenants::list)
+        .post("/api/tacho/tenants", tenants::add)
+        .delete("/api/tacho/tenants/{name}", tenants::delete)
+        .post("/api/tacho/session-key", users::rotate_key)
+}
+
+/// SQL, MQTT over WebSocket, and the pages of operators.
+fn other_routes() -> Routes {
+    Routes::default()
+        .get("/mqtt", mqtt_socket::open)
+        .get("/api/sql", sql::get)
+        .post("/api/sql", sql::post)
+        .get("/api/status", admin::status)
+        .get("/healthz", admin::alive)
+        .get("/readyz", admin::ready)
+        .get_compressed("/metrics", admin::metrics)
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {

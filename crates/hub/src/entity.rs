@@ -1,0 +1,111 @@
+//! Kinds of entities and their ids, in ThingsBoard's words.
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+/// A kind of entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntityKind {
+    /// A tenant.
+    Tenant,
+    /// A customer of a tenant.
+    Customer,
+    /// A user.
+    User,
+    /// A device.
+    Device,
+    /// The type of devices.
+    DeviceProfile,
+    /// An asset: a thing that reports nothing itself, such as a depot.
+    Asset,
+    /// The type of assets.
+    AssetProfile,
+    /// A view of an entity that shows some of its keys and times.
+    EntityView,
+    /// An alarm.
+    Alarm,
+}
+
+impl EntityKind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Tenant,
+        Self::Customer,
+        Self::User,
+        Self::Device,
+        Self::DeviceProfile,
+        Self::Asset,
+        Self::AssetProfile,
+        Self::EntityView,
+        Self::Alarm,
+    ];
+
+    /// ThingsBoard's name (`EntityType`).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tenant => "TENANT",
+            Self::Customer => "CUSTOMER",
+            Self::User => "USER",
+            Self::Device => "DEVICE",
+            Self::DeviceProfile => "DEVICE_PROFILE",
+            Self::Asset => "ASSET",
+            Self::AssetProfile => "ASSET_PROFILE",
+            Self::EntityView => "ENTITY_VIEW",
+            Self::Alarm => "ALARM",
+        }
+    }
+}
+
+impl fmt::Display for EntityKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for EntityKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("the entity type is {name:?}; it must be one of {names}")
+        })
+    }
+}
+
+/// The kind and the id of an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId {
+    /// The kind.
+    pub kind: EntityKind,
+    /// The id, unique among all kinds.
+    pub id: Uuid,
+}
+
+impl EntityId {
+    /// The id of a device.
+    pub const fn device(id: Uuid) -> Self {
+        Self { kind: EntityKind::Device, id }
+    }
+}
+
+impl fmt::Display for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_names_that_parse_back() {
+        for kind in EntityKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+        }
+        assert!("TRUCK".parse::<EntityKind>().unwrap_err().contains("ENTITY_VIEW"));
+    }
+}
