@@ -34,6 +34,7 @@ mod json;
 pub mod limits;
 mod maintenance;
 mod mqtt_socket;
+mod openapi;
 mod options;
 mod pieces;
 mod polls;

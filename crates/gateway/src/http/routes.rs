@@ -13,7 +13,7 @@ use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
     admin, admission, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion, device_api,
-    device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql, stored_calls,
+    device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, openapi, rpc, sql, stored_calls,
     telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
@@ -31,8 +31,12 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
 }
 
 /// All routes of the door.
-fn routes() -> Routes {
-    device_api_routes().merge(thingsboard_routes()).merge(own_routes()).merge(other_routes())
+pub(super) fn routes() -> Routes {
+    device_api_routes()
+        .merge(thingsboard_routes())
+        .merge(own_routes())
+        .merge(other_routes())
+        .merge(openapi::routes())
 }
 
 /// ThingsBoard's interface for devices.
