@@ -15,8 +15,8 @@ use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Profile, Provi
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Index;
+use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
-use super::users::now_ms;
 use super::{file, random, save};
 use crate::entity::EntityId;
 
