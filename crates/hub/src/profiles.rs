@@ -1,18 +1,31 @@
 //! Management of device profiles, for callers with the permission.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::EntityKind;
 use crate::hub::Hub;
-use crate::registry::{Page, PageRequest, Profile, ProfileFields, RegistryError};
+use crate::registry::{Entity, Page, PageRequest, Profile, ProfileFields, RegistryError};
 
 impl Hub {
     /// The profiles of the caller's tenant, sorted by name.
     pub fn profiles(&self, caller: &Caller) -> Result<Vec<Arc<Profile>>, RegistryError> {
         caller.check(Action::Read)?;
         Ok(self.registry.profiles(caller.tenant()))
+    }
+
+    /// The ids of the profiles that devices, or assets, have that the caller sees.
+    pub fn used_profiles(&self, caller: &Caller, kind: EntityKind) -> Result<HashSet<Uuid>, RegistryError> {
+        let entities = self.visible_entities(caller, kind)?;
+        let profile = |entity: &Entity| match entity {
+            Entity::Device(device) => Some(device.profile.id),
+            Entity::Asset(asset) => Some(asset.profile.id),
+            _ => None,
+        };
+        Ok(entities.iter().filter_map(profile).collect())
     }
 
     /// A page of the profiles of the caller's tenant.
