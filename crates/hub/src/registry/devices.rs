@@ -9,7 +9,7 @@ use parking_lot::MutexGuard;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use super::checks::{check_short, checked_info, over_limit};
+use super::checks::{check_short, check_version, checked_info, over_limit};
 use super::defaults::DEFAULT_NAME;
 use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Profile, Provisioned};
 use super::error::RegistryError;

@@ -146,7 +146,7 @@ fn a_public_session_reads_only() {
 fn a_token_holds_the_epoch_of_its_users_sessions() {
     let later = User { session_epoch: 3, ..user() };
     let tokens = SessionTokens::new(SECRET);
-    let pair = tokens.issue(&later, NOW);
+    let pair = tokens.issue(&later, SESSION, NOW);
     assert_eq!(part(&pair.token, 1)["sessionEpoch"], 3);
     assert_eq!(tokens.verify(&pair.token, NOW).unwrap().session_epoch, 3);
     assert_eq!(tokens.verify_refresh(&pair.refresh_token, NOW).unwrap().session_epoch, 3);
