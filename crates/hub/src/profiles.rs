@@ -6,7 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
-use crate::entity::EntityKind;
+use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
 use crate::registry::{Entity, Page, PageRequest, Profile, ProfileFields, RegistryError};
 
@@ -66,10 +66,12 @@ impl Hub {
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.create_profile(caller.tenant(), fields)?;
-        self.audit(
+        let subject = &format!("{} with the table {}", profile.name, profile.table);
+        self.audit_of(
             caller,
             "add device profile",
-            &format!("{} with the table {}", profile.name, profile.table),
+            subject,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
         );
         Ok(profile)
     }
@@ -84,7 +86,12 @@ impl Hub {
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "change device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -92,7 +99,12 @@ impl Hub {
     pub fn set_default_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.set_default_profile(caller.tenant(), id)?;
-        self.audit(caller, "set default device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "set default device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -100,7 +112,12 @@ impl Hub {
     pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.delete_profile(caller.tenant(), id)?;
-        self.audit(caller, "delete device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "delete device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 }

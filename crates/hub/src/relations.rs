@@ -170,7 +170,7 @@ impl Hub {
     ) -> Result<Arc<Relation>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let relation = self.registry.save_relation(caller.tenant(), key, additional_info)?;
-        self.audit(caller, "save relation", &subject(&relation.key));
+        self.audit_of(caller, "save relation", &subject(&relation.key), relation.key.from);
         Ok(relation)
     }
 
@@ -182,7 +182,7 @@ impl Hub {
     ) -> Result<Arc<Relation>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let relation = self.registry.delete_relation(caller.tenant(), key)?;
-        self.audit(caller, "delete relation", &subject(key));
+        self.audit_of(caller, "delete relation", &subject(key), key.from);
         Ok(relation)
     }
 
@@ -190,7 +190,7 @@ impl Hub {
     pub fn delete_relations(&self, caller: &Caller, entity: EntityId) -> Result<usize, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let count = self.registry.delete_relations(caller.tenant(), entity)?;
-        self.audit(caller, "delete relations", &format!("{count} of {entity}"));
+        self.audit_of(caller, "delete relations", &format!("{count} of {entity}"), entity);
         Ok(count)
     }
 }

@@ -6,12 +6,14 @@
 //!
 //! `docs/protocol/thingsboard-rest.md` says which of ThingsBoard's requests are there.
 
+mod activation;
 mod admin;
 mod admission;
 mod api_keys;
 mod asset_profiles;
 mod assets;
 mod attributes;
+mod audit_log;
 mod auth;
 mod bodies;
 mod bulk;
@@ -56,6 +58,9 @@ mod stored_calls;
 mod stream;
 mod telemetry;
 mod tenants;
+mod thingsboard_keys;
+mod thingsboard_tenants;
+mod thingsboard_users;
 mod users;
 mod websocket;
 

@@ -12,9 +12,10 @@ use super::error_response::RefusalLabel;
 use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, asset_profiles, assets, attributes, auth, bulk, counted_answers, customers,
-    dashboard, deletion, device_api, device_attributes, device_details, device_profiles, device_rpc, devices,
-    entity_views, maintenance, mqtt_socket, relations, rpc, sql, stored_calls, telemetry, tenants, users,
+    activation, admin, admission, api_keys, asset_profiles, assets, attributes, audit_log, auth, bulk,
+    counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
+    device_profiles, device_rpc, devices, entity_views, maintenance, mqtt_socket, relations, rpc, sql,
+    stored_calls, telemetry, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users,
     websocket,
 };
 use crate::error::{ApiError, ErrorCode};
@@ -42,6 +43,12 @@ fn routes() -> Routes {
         .merge(customers::routes())
         .merge(relations::routes())
         .merge(entity_views::routes())
+        .merge(auth::routes())
+        .merge(activation::routes())
+        .merge(thingsboard_users::routes())
+        .merge(thingsboard_tenants::routes())
+        .merge(thingsboard_keys::routes())
+        .merge(audit_log::routes())
         .merge(own_routes())
         .merge(other_routes())
 }
@@ -68,10 +75,6 @@ fn thingsboard_routes() -> Routes {
         .get("/api/rpc/persistent/{id}", stored_calls::show)
         .delete("/api/rpc/persistent/{id}", stored_calls::delete)
         .get("/api/rpc/persistent/device/{id}", stored_calls::list)
-        .post("/api/auth/login", auth::login)
-        .post("/api/auth/login/public", auth::login_public)
-        .post("/api/auth/token", auth::renew)
-        .get("/api/auth/user", auth::user)
         .get("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", telemetry::keys)
         .get("/api/plugins/telemetry/{kind}/{id}/values/timeseries", telemetry::values)
         .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes", attributes::keys)

@@ -16,6 +16,7 @@ use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Account;
 use super::now::now_ms;
+use super::page::{Page, PageRequest, page_of};
 use super::user::User;
 use super::users::checked_login;
 use super::{file, save};
@@ -28,6 +29,12 @@ impl Registry {
         let mut tenants = self.index.read().tenants.clone();
         tenants.sort_by(|one, other| one.name.cmp(&other.name));
         tenants
+    }
+
+    /// A page of all tenants.
+    pub fn tenants_page(&self, request: PageRequest<'_>) -> Result<Page<Arc<Tenant>>, RegistryError> {
+        request.check()?;
+        Ok(page_of(self.tenants().iter(), &request))
     }
 
     /// The name of a tenant.
