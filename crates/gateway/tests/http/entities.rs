@@ -175,6 +175,7 @@ async fn listings_are_filtered_sorted_and_paged() {
 #[tokio::test]
 async fn a_user_of_a_customer_sees_what_is_assigned_to_it() {
     let server = Server::start().await;
+    server.hub.open_sql(model::limits::QueryLimits::default()).unwrap();
     let (acme, of_acme) = server.customer("acme").await;
     let (_, of_other) = server.customer("other").await;
     let [mine, theirs] = ["mine", "theirs"].map(|name| server.add_device(name));
