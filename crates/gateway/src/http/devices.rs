@@ -456,8 +456,9 @@ pub(crate) async fn save(
         let message = "accessToken is for a new device; POST /api/device/credentials replaces a token";
         return Err(ApiError::argument(message));
     }
+    let pool = if new.id.is_none() { &state.creations } else { &state.changes };
     let store = move || new.store(&hub, session.caller(), token.as_deref());
-    Ok(Json(device_json(&*state.changes.run(store).await??)).into_response())
+    Ok(Json(device_json(&*pool.run(store).await??)).into_response())
 }
 
 /// A device with its credentials in a request.
@@ -476,8 +477,9 @@ async fn save_with_credentials(
     session.check(Action::ManageDevices)?;
     session.check(Action::SeeCredentials)?;
     let (hub, token) = (Arc::clone(&state.hub), new.credentials.token()?);
+    let pool = if new.device.id.is_none() { &state.creations } else { &state.changes };
     let store = move || new.device.store(&hub, session.caller(), token.as_deref());
-    Ok(Json(device_json(&*state.changes.run(store).await??)).into_response())
+    Ok(Json(device_json(&*pool.run(store).await??)).into_response())
 }
 
 /// Many devices: `<prefix><n>` with the tokens `<tokenPrefix><n>`.

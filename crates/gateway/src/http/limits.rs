@@ -74,6 +74,10 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 32;
 pub(crate) const CHANGES_AT_ONCE: usize = 1;
 /// Changes of the registry that wait. Above it changes get 429.
 pub(crate) const CHANGES_WAITING_MAX: usize = 128;
+/// Single devices that are added at once. They share a transaction of the registry, and so a sync of the disk.
+pub(crate) const CREATIONS_AT_ONCE: usize = 64;
+/// Single devices that wait to be added. Above it requests get 429.
+pub(crate) const CREATIONS_WAITING_MAX: usize = 1_024;
 /// Checks, backups and exports at once. Each reads all files and keeps parts from being removed.
 pub(crate) const MAINTENANCE_AT_ONCE: usize = 1;
 /// Bytes of the list of an earlier backup: about 170 for each part.

@@ -18,6 +18,8 @@ pub const USERS_PER_TENANT_MAX: usize = 100_000;
 pub const PROFILES_PER_TENANT_MAX: usize = 1_000;
 /// Asset profiles of a tenant.
 pub const ASSET_PROFILES_PER_TENANT_MAX: usize = 1_000;
+/// Single devices that share one transaction when they are added at the same time.
+pub const DEVICES_PER_COMMIT_MAX: usize = 1_024;
 /// Assets of a tenant.
 pub const ASSETS_PER_TENANT_MAX: usize = 1_000_000;
 /// Entity views of a tenant.
