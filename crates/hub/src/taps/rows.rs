@@ -125,7 +125,7 @@ impl<'a> TapRow<'a> {
     /// The wanted values with the numbers of their keys.
     pub(crate) fn values(self) -> impl Iterator<Item = (u8, ValueRef<'a>)> {
         let Self { rows, head } = self;
-        rows.values[head.values.clone()].iter().map(|(number, value)| {
+        rows.values[head.values.clone()].iter().map(move |(number, value)| {
             let value = match value {
                 Compact::Bool(value) => ValueRef::Bool(*value),
                 Compact::I64(value) => ValueRef::I64(*value),

@@ -1,5 +1,6 @@
 //! Commits what the rules do to alarms.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kv::Blame;
@@ -70,10 +71,9 @@ fn apply(
             done => done?,
         }
     }
-    for act in acts {
-        if let Some(device) = &devices[act.at] {
-            put_state(changes, device);
-        }
+    let places: BTreeSet<usize> = acts.iter().map(|act| act.at).collect();
+    for device in places.into_iter().filter_map(|at| devices[at].as_ref()) {
+        put_state(changes, device);
     }
     Ok(())
 }
