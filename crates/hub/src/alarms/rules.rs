@@ -57,8 +57,8 @@ impl Hub {
             let keys = rules.telemetry();
             for device in self.registry.devices_of_profile(profile.id) {
                 let Some(series) = self.store.find_series(&Self::series_key(&device)?) else { continue };
-                self.tap.want(series, device.id, rules.wanted());
                 let latest = self.store.latest(series, Some(&keys))?.iter().map(|latest| latest.ts).max();
+                self.tap.want(series, device.id, rules.wanted());
                 reported.extend(latest.map(|ts| (device.id, ts.micros())));
             }
         }

@@ -162,6 +162,7 @@ impl ProgressWatcher for Tap {
 mod tests {
     use model::{Timestamp, ValueRef};
 
+    use super::super::rows::TapRow;
     use super::*;
 
     fn tap(bytes_max: usize) -> Tap {

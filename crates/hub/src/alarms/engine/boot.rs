@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kv::{Direction, KeyRange, WriteBatch};
+use kv::{Direction, KeyRange};
 use model::{SeriesId, Timestamp};
 use sensors::alarm_rules::KeySource;
 use uuid::Uuid;
 
 use super::commit::state_key;
 use super::device::DeviceState;
-use super::limits::REREAD_SLACK_US;
+use super::limits::{REREAD_SLACK_US, STATES_PER_COMMIT_MAX};
 use super::rule_book::ProfileRules;
 use super::state_record::{EVALUATED, PROGRESS, STATES, StateRecord};
 use super::stopped::Stopped;
@@ -32,7 +32,7 @@ impl Engine {
         // The other records are of devices without rules.
         self.forget_records(records.into_keys().collect())?;
         if evaluated.is_none() {
-            self.adopt_moved()?;
+            self.find_moved()?;
         }
         self.checkpoint((self.shared.now)())
     }
@@ -149,25 +149,37 @@ impl Engine {
         let (Some(rules), Some(series)) = (rules, series) else { return Ok(()) };
         let at = self.add(DeviceState { row_us, ..DeviceState::new(device.id, rules) }, &device)?;
         self.by_series.insert(series, at);
-        self.read_before(at, series, Timestamp::from_micros(row_us).saturating_add_micros(1))
+        let next = Timestamp::from_micros(row_us).saturating_add_micros(1);
+        self.read_before(at, series, next)?;
+        // Rows that came before the tap wanted the series are only in the store.
+        self.reread(series, next)
     }
 
-    /// Takes devices that have moved to a profile with rules.
-    fn adopt_moved(&mut self) -> Result<(), Stopped> {
+    /// Finds devices that have moved to a profile with rules, or that reported before it had rules. A row that they report now is
+    /// an event and takes the device, so they are adopted only with the next checkpoint.
+    fn find_moved(&mut self) -> Result<(), Stopped> {
         for profile in self.shared.book.profiles() {
             let Some(rules) = self.shared.book.of(profile) else { continue };
             for device in self.shared.registry.devices_of_profile(profile) {
                 let Some(series) = self.shared.series(&device) else { continue };
+                if self.device_at(device.id).is_none() {
+                    let latest = self.shared.store.latest(series, Some(&rules.telemetry()));
+                    let latest = latest.map_err(Stopped::failed)?.iter().map(|latest| latest.ts).max();
+                    self.moved.extend(latest.map(|ts| (device.id, ts.micros())));
+                }
                 self.shared.tap.want(series, device.id, &rules.wanted);
-                if self.device_at(device.id).is_some() {
-                    continue;
-                }
-                let latest = self.shared.store.latest(series, Some(&rules.telemetry()));
-                let latest = latest.map_err(Stopped::failed)?.iter().map(|latest| latest.ts).max();
-                // Rows in the tap are events; the first of them takes the device.
-                if let Some(ts) = latest.filter(|_| !self.shared.tap.has_rows_of(series)) {
-                    self.adopt(device.id, ts.micros())?;
-                }
+            }
+        }
+        Ok(())
+    }
+
+    fn adopt_moved(&mut self) -> Result<(), Stopped> {
+        for (device, row_us) in std::mem::take(&mut self.moved) {
+            let known = self.shared.registry.device_by_id(device);
+            let series = known.and_then(|device| self.shared.series(&device));
+            match series.is_some_and(|series| self.shared.tap.has_rows_of(series)) {
+                true => drop(self.moved.insert(device, row_us)),
+                false => self.adopt(device, row_us)?,
             }
         }
         Ok(())
@@ -199,6 +211,7 @@ impl Engine {
 
     /// Forgets devices that are gone or have another profile, and learns new names.
     pub(super) fn compare_with_registry(&mut self) -> Result<(), Stopped> {
+        self.adopt_moved()?;
         let generation = self.shared.registry.generation();
         if generation == self.generation {
             return Ok(());
@@ -225,7 +238,7 @@ impl Engine {
             device.is_none_or(|device| self.shared.book.of(device.profile.id).is_none())
         });
         self.forget_records(forgotten)?;
-        self.adopt_moved()
+        self.find_moved()
     }
 
     /// The place of the device of a series, which is new here.
@@ -243,13 +256,14 @@ impl Engine {
         if devices.is_empty() {
             return Ok(());
         }
-        let mut batch = WriteBatch::new();
-        devices.iter().for_each(|device| drop(batch.delete(STATES, state_key(*device))));
-        self.change(|_, _, changes| {
-            for (space, operation) in batch.operations() {
-                changes.batch().push(*space, operation.clone());
-            }
-            Ok(())
-        })
+        for devices in devices.chunks(STATES_PER_COMMIT_MAX) {
+            self.change(|_, _, changes| {
+                for device in devices {
+                    changes.batch().delete(STATES, state_key(*device));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Engine {
     free: Vec<usize>,
     by_device: HashMap<Uuid, usize>,
     pub(super) by_series: HashMap<SeriesId, usize>,
+    /// Devices to adopt with the next checkpoint, with the latest time of their rows in microseconds.
+    pub(super) moved: HashMap<Uuid, i64>,
     timers: BinaryHeap<Reverse<(Timestamp, usize)>>,
     /// Places of devices whose stored state is older than the present one.
     pub(super) dirty: Vec<usize>,
@@ -53,6 +55,7 @@ impl Engine {
             free: Vec::new(),
             by_device: HashMap::new(),
             by_series: HashMap::new(),
+            moved: HashMap::new(),
             timers: BinaryHeap::new(),
             dirty: Vec::new(),
             acts: Vec::new(),
