@@ -9,6 +9,7 @@
 mod activation;
 mod admin;
 mod admission;
+mod alarms;
 mod api_keys;
 mod asset_profiles;
 mod assets;

@@ -12,8 +12,8 @@ use super::error_response::RefusalLabel;
 use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
-    activation, admin, admission, api_keys, asset_profiles, assets, attributes, audit_log, auth, bulk,
-    counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
+    activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
+    bulk, counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
     device_profiles, device_rpc, devices, entity_views, maintenance, mqtt_socket, relations, rpc, sql,
     stored_calls, telemetry, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users,
     websocket,
@@ -49,6 +49,7 @@ fn routes() -> Routes {
         .merge(thingsboard_tenants::routes())
         .merge(thingsboard_keys::routes())
         .merge(audit_log::routes())
+        .merge(alarms::routes())
         .merge(own_routes())
         .merge(other_routes())
 }
