@@ -10,9 +10,9 @@ use super::error::AlarmError;
 use super::feed::AlarmFeed;
 use super::query::{AlarmQuery, Surroundings};
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
+use crate::entity::EntityId;
 use crate::hub::Hub;
-use crate::registry::{Page, RegistryError};
+use crate::registry::Page;
 
 impl Hub {
     /// The alarm with an id.

@@ -97,7 +97,7 @@ impl Index {
     }
 
     pub(super) fn devices(&self) -> impl Iterator<Item = &Arc<Device>> {
-        self.devices.values().map(|(device, _)| device)
+        self.devices.all()
     }
 
     pub(super) fn device_count(&self) -> usize {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value as JsonValue;
 use uuid::Uuid;
 
-use super::super::devices::PageJson;
+use super::super::entities::PageJson;
 use super::super::json::Json;
 use super::super::request::{JsonBody, Params, PathOf};
 use super::super::session::Session;

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use hub::alarms::AlarmQuery;
 use serde_json::{Value as JsonValue, json};
 
-use super::super::devices::PageJson;
+use super::super::entities::PageJson;
 use super::super::json::{Json, entity};
 use super::super::request::{Params, PathOf};
 use super::super::session::Session;
