@@ -14,10 +14,6 @@ impl Server {
         change(&mut body);
         self.post("/api/alarm", &body.to_string()).await
     }
-
-    async fn delete(&self, path: &str) -> Reply {
-        self.request("DELETE", path).session(&self.session()).send().await
-    }
 }
 
 fn id(alarm: &Json) -> String {

@@ -178,7 +178,7 @@ async fn a_flapping_condition_makes_one_record_each_time_and_stays_in_order() {
 async fn rows_without_room_are_read_again() {
     let directory = tempfile::tempdir().unwrap();
     let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
-    let new = NewDevice { name: "car", profile: None, token: None, gateway: false };
+    let new = NewDevice { name: "car", ..NewDevice::default() };
     let device = registry.add_device(registry.default_tenant(), new).unwrap().device;
     let (store, kv) = (Arc::new(MemoryStore::new()), Arc::new(kv::MemoryStore::new()));
     let (limits, metrics) = (IngestLimits::default(), Arc::new(Metrics::new()));
