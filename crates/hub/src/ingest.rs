@@ -17,7 +17,11 @@ use crate::registry::Device;
 impl Hub {
     /// The series that a device writes to. Creates it when the device reports for the first time.
     pub fn series_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
-        self.store.series(&Self::series_key(device)?)
+        let series = self.store.series(&Self::series_key(device)?)?;
+        if let Some(rules) = self.rule_book.of(device.profile.id) {
+            self.tap.want(series, device.id, rules.wanted());
+        }
+        Ok(series)
     }
 
     /// The key of the series that a device writes to.
@@ -54,13 +58,19 @@ impl Hub {
         Ok(sequence)
     }
 
-    /// Counts appended rows and queues them for live subscribers.
+    /// Counts appended rows and queues them for live subscribers and for alarm rules.
     pub(crate) fn count_and_queue(&self, batch: &Batch, sequence: Sequence, durability: Durability) {
         self.metrics.appended(durability, batch.len() as u64, batch.points() as u64);
         let queued = self.live.queue(batch, sequence, durability);
-        if queued && self.store.progress().reached(durability) >= sequence {
+        let tapped = self.tap.queue(batch, sequence, durability);
+        if (queued || tapped) && self.store.progress().reached(durability) >= sequence {
             // The store announced the progress of these rows before they were queued.
-            self.fan_out.wake_up();
+            if queued {
+                self.fan_out.wake_up();
+            }
+            if tapped {
+                self.tap.wake_up();
+            }
         }
     }
 

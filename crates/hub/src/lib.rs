@@ -3,9 +3,12 @@
 //! Every door calls this crate and no crate below it. This crate knows devices, rows and durability. It knows no socket, no
 //! packet and no HTTP type.
 
+pub mod alarms;
 mod api_keys;
+mod assets;
 pub mod attributes;
 mod audit;
+pub mod audit_log;
 mod behind_gateways;
 mod blocking_append;
 pub mod broker;
@@ -14,6 +17,7 @@ pub mod caller;
 mod calls;
 pub mod clock;
 pub mod csv;
+mod customers;
 mod dead_letter;
 mod deletion;
 mod device_attributes;
@@ -21,6 +25,7 @@ pub mod device_messages;
 mod devices;
 mod each_batch;
 mod entity;
+mod entity_views;
 mod error;
 mod fan_out;
 pub mod gateways;
@@ -37,19 +42,23 @@ pub mod message;
 pub mod metrics;
 mod namespace;
 mod new_columns;
+mod profiles;
 mod reads;
 pub mod refusals;
 pub mod registry;
+pub mod relations;
 pub mod retention;
 pub mod rpc;
 pub mod session_token;
 pub mod sql;
 pub mod stored_calls;
 mod tables;
+mod taps;
 mod tenants;
 mod to_devices;
 mod ttls;
 mod users;
+mod visible;
 pub mod wake;
 
 pub use attributes::AttributeError;
@@ -61,6 +70,7 @@ pub use error::Error;
 pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
+pub use registry::Entity;
 pub use tables::ParquetImport;
 // The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
 pub use kv::KvError;

@@ -48,6 +48,8 @@ pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const RPC_BODY_BYTES_MAX: usize = hub::rpc::limits::RPC_PARAMS_BYTES_MAX + 16 * 1024;
 /// Stored calls on one page of a listing.
 pub(crate) const RPC_PAGE_MAX: usize = hub::rpc::limits::RPC_STORED_PER_DEVICE_MAX;
+/// Alarms, or comments of an alarm, on one page of a listing.
+pub(crate) const ALARM_PAGE_MAX: usize = 1_000;
 /// How long a device that polls waits for a message if it names no time (ThingsBoard's `transport.http.request_timeout`).
 pub(crate) const POLL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 /// Requests of devices that wait for changes of attributes. Above it they get 429. Each takes some kilobytes.
@@ -74,6 +76,10 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 32;
 pub(crate) const CHANGES_AT_ONCE: usize = 1;
 /// Changes of the registry that wait. Above it changes get 429.
 pub(crate) const CHANGES_WAITING_MAX: usize = 128;
+/// Single devices that are added at once. They share a transaction of the registry, and so a sync of the disk.
+pub(crate) const CREATIONS_AT_ONCE: usize = 64;
+/// Single devices that wait to be added. Above it requests get 429.
+pub(crate) const CREATIONS_WAITING_MAX: usize = 1_024;
 /// Checks, backups and exports at once. Each reads all files and keeps parts from being removed.
 pub(crate) const MAINTENANCE_AT_ONCE: usize = 1;
 /// Bytes of the list of an earlier backup: about 170 for each part.
@@ -113,8 +119,6 @@ pub(crate) const ANSWER_BUDGET: Limits = Limits {
     login: Limit { name: "ANSWERS_LOGIN_BYTES_MAX", bytes: ANSWERS_LOGIN_BYTES_MAX },
     total: Limit { name: "ANSWERS_BYTES_MAX", bytes: ANSWERS_BYTES_MAX },
 };
-/// Devices of a listing that is not sorted by name: the door reads and sorts all of them.
-pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// Devices in a list of devices with refused messages.
 pub(crate) const REFUSALS_LISTED_MAX: usize = 1_000;
 /// Shortest answer that is compressed. Shorter ones fit into a packet.

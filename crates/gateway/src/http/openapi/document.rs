@@ -152,7 +152,8 @@ fn page_parameters(sorted_by: &[String]) -> Vec<JsonValue> {
     ];
     if !sorted_by.is_empty() {
         let schema = json!({ "type": "string", "enum": sorted_by });
-        parameters.push(json!({ "name": "sortProperty", "in": "query", "required": false, "schema": schema }));
+        parameters
+            .push(json!({ "name": "sortProperty", "in": "query", "required": false, "schema": schema }));
         parameters.push(query_parameter("sortOrder", &"ASC|DESC".into()));
     }
     parameters

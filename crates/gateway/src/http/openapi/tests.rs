@@ -25,8 +25,7 @@ fn every_reference_leads_to_a_schema_and_every_schema_is_used() {
     let mut used = BTreeSet::new();
     collect_references(&document, &mut used);
     let schemas = document["components"]["schemas"].as_object().unwrap();
-    let known: BTreeSet<String> =
-        schemas.keys().map(|name| format!("#/components/schemas/{name}")).collect();
+    let known: BTreeSet<String> = schemas.keys().map(|name| format!("#/components/schemas/{name}")).collect();
     assert_eq!(used.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
     assert_eq!(known.difference(&used).collect::<Vec<_>>(), Vec::<&String>::new());
 }
