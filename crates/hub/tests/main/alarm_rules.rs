@@ -1,8 +1,9 @@
 //! Alarm rules of device profiles, on rows and attributes of devices.
 
-use hub::alarms::{AlarmQuery, AlarmStatus, SearchStatus, Severity};
+use hub::alarms::{AlarmQuery, AlarmStatus, SearchStatus, Severity, check_profile_data};
 use hub::attributes::Scope;
 use hub::clock::system_now;
+use hub::registry::ProfileFields;
 use model::limits::Portion;
 use serde_json::{Value as Json, json};
 
@@ -39,8 +40,9 @@ fn simple() -> Json {
 
 impl Fixture {
     fn rules(&self, profile_data: &Json) {
-        let rules = Hub::check_profile_data(&profile_data.to_string()).unwrap();
-        self.hub.set_profile_rules(&self.device.profile, rules).unwrap();
+        let (profile, data) = (&self.device.profile, profile_data.to_string());
+        let fields = ProfileFields { name: &profile.name, description: None, data: Some(&data) };
+        self.hub.change_profile(&self.administrator(), profile.id, fields, None).unwrap();
     }
 
     /// Rows of the device: times in microseconds and speeds.
@@ -273,12 +275,12 @@ fn rules_that_cannot_work_here_are_refused() {
     let value =
         &mut data["alarms"][0]["createRules"]["MAJOR"]["condition"]["condition"][0]["predicate"]["value"];
     value["dynamicValue"] = json!({"sourceType": "CURRENT_TENANT", "sourceAttribute": "limit"});
-    let refused = Hub::check_profile_data(&data.to_string()).unwrap_err().to_string();
+    let refused = check_profile_data(&data.to_string()).unwrap_err().to_string();
     assert!(refused.contains("limit") && refused.contains("CURRENT_DEVICE"), "{refused}");
     let data = json!({"alarms": [{"alarmType": "a", "createRules": {
         "MINOR": rule(number("ENTITY_FIELD", "city", "EQUAL", 1.0), simple()),
     }}]});
-    let refused = Hub::check_profile_data(&data.to_string()).unwrap_err().to_string();
+    let refused = check_profile_data(&data.to_string()).unwrap_err().to_string();
     assert!(refused.contains("city") && refused.contains("createdTime"), "{refused}");
-    assert!(Hub::check_profile_data("{").unwrap_err().to_string().contains("not JSON"));
+    assert!(check_profile_data("{").unwrap_err().to_string().contains("not JSON"));
 }
