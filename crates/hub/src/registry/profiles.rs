@@ -29,8 +29,7 @@ impl Registry {
 
     /// The profiles of all tenants.
     pub(crate) fn all_profiles(&self) -> Vec<Arc<Profile>> {
-        let index = self.index.read();
-        index.tenants.iter().flat_map(|tenant| index.profiles.of(tenant.id)).cloned().collect()
+        self.index.read().profiles.all().cloned().collect()
     }
 
     /// A page of the profiles of a tenant.

@@ -525,3 +525,45 @@ async fn calls_of_devices_are_for_operators_and_the_customer_of_the_device() {
     let stranger = call(user(device.tenant, Role::Customer, Some(stranger))).await;
     assert!(matches!(stranger, RpcError::Registry(RegistryError::Unknown { .. })), "{stranger}");
 }
+
+#[tokio::test]
+async fn sql_shows_a_customer_only_its_devices_also_when_the_plan_is_kept() {
+    let fixture = fixture();
+    fixture.hub.open_sql(QueryLimits::default()).unwrap();
+    let van =
+        fixture.hub.add_device(&fixture.administrator(), NewDevice { name: "van", ..NewDevice::default() });
+    let van = Fixture { device: van.unwrap().device, ..fixture };
+    let car = van.hub.device_by_name(&van.administrator(), "car").unwrap();
+    van.hub.ingest(&one_row(&van, 1, 50), Durability::Memory).unwrap();
+    let of_car = Fixture { device: car, ..van };
+    of_car.hub.ingest(&one_row(&of_car, 1, 60), Durability::Memory).unwrap();
+    let (device, [customer, stranger]) = prepare(&of_car);
+    let rows = async |caller: &Caller, sql: &str| {
+        let answer = of_car.hub.sql(sql, Vec::new(), &Reader::from(caller.clone())).await.unwrap();
+        let batches = answer.collect().await.unwrap();
+        let text = batches.iter().map(|batch| format!("{batch:?}")).collect::<String>();
+        (batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), text)
+    };
+    let admin = of_car.administrator();
+    let customer = user(device.tenant, Role::Customer, Some(customer));
+    let stranger = user(device.tenant, Role::Customer, Some(stranger));
+    for sql in [
+        "SELECT device, speed FROM telemetry",
+        "SELECT device, count(*) FROM telemetry GROUP BY device",
+        "SELECT device, last(speed, ts) FROM telemetry GROUP BY device",
+        "SELECT DISTINCT device FROM telemetry WHERE device >= 'a'",
+    ] {
+        for _ in 0..3 {
+            assert_eq!(rows(&admin, sql).await.0, 2, "{sql}");
+            let (count, text) = rows(&customer, sql).await;
+            assert!(count == 1 && text.contains("car") && !text.contains("van"), "{sql}: {text}");
+            assert_eq!(rows(&stranger, sql).await.0, 0, "{sql}");
+        }
+    }
+    for _ in 0..3 {
+        let count = async |caller: &Caller| rows(caller, "SELECT count(*) AS n FROM telemetry").await.1;
+        assert!(count(&admin).await.contains('2'));
+        let own = count(&customer).await;
+        assert!(!own.contains('2') && own.contains('1'), "{own}");
+    }
+}
