@@ -17,7 +17,13 @@ use crate::registry::Device;
 impl Hub {
     /// The series that a device writes to. Creates it when the device reports for the first time.
     pub fn series_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
-        self.store.series(&Self::series_key(device)?)
+        let key = Self::series_key(device)?;
+        if let Some(series) = self.store.find_series(&key) {
+            return Ok(series);
+        }
+        let series = self.store.series(&key)?;
+        self.live.series_created();
+        Ok(series)
     }
 
     /// The key of the series that a device writes to.

@@ -21,6 +21,7 @@ pub mod device_messages;
 mod devices;
 mod each_batch;
 mod entity;
+pub mod entity_query;
 mod error;
 mod fan_out;
 pub mod gateways;

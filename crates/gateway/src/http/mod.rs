@@ -26,6 +26,7 @@ mod device_login;
 mod device_rpc;
 mod devices;
 mod door_stream;
+mod entity_query;
 mod error_response;
 mod groups;
 mod histories;

@@ -13,7 +13,7 @@ use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
     admin, admission, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion, device_api,
-    device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql, stored_calls,
+    device_attributes, device_details, device_rpc, devices, entity_query, maintenance, mqtt_socket, rpc, sql, stored_calls,
     telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
@@ -32,7 +32,12 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
 
 /// All routes of the door.
 fn routes() -> Routes {
-    device_api_routes().merge(thingsboard_routes()).merge(own_routes()).merge(other_routes())
+    device_api_routes()
+        .merge(thingsboard_routes())
+        .merge(entity_query::routes())
+        .merge(websocket::routes())
+        .merge(own_routes())
+        .merge(other_routes())
 }
 
 /// ThingsBoard's interface for devices.
@@ -80,7 +85,6 @@ fn thingsboard_routes() -> Routes {
         .post("/api/plugins/telemetry/{id}/{scope}", attributes::set_of_device)
         .delete("/api/plugins/telemetry/{id}/{scope}", attributes::delete_of_device)
         .delete("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", deletion::values)
-        .get("/api/ws/plugins/telemetry", websocket::open)
 }
 
 /// Tachograph's own interface.

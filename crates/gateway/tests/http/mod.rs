@@ -4,6 +4,8 @@ mod attributes;
 mod auth;
 mod device_api;
 mod devices;
+mod entity_query;
+mod entity_socket;
 mod errors;
 mod maintenance;
 mod mqtt_socket;

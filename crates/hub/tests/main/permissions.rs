@@ -4,10 +4,12 @@ use hub::Hub;
 use hub::attributes::Scope;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden, Role};
+use hub::entity_query::{EntityCountQuery, EntityDataQuery};
 use hub::history::TextHeld;
 use hub::registry::{BulkDevices, Device, DeviceChange, NewApiKey, PageRequest, RegistryError, User};
 use hub::{AttributeError, BackupList, Error, ParquetImport};
 use model::{Namespace, SeriesId};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
@@ -197,7 +199,13 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     use Foreign::{Hidden, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
-    let (found, live, refused, attributes) = (of(), of(), of(), of());
+    let (found, refused, attributes) = (of(), of(), of());
+    let all_devices = || -> EntityDataQuery {
+        let all = json!({ "type": "entityType", "entityType": "DEVICE" });
+        serde_json::from_value(json!({ "entityFilter": all, "pageLink": { "pageSize": 10 } })).unwrap()
+    };
+    let (page, keys) = (all_devices(), all_devices());
+    let count = EntityCountQuery { entity_filter: all_devices().entity_filter, key_filters: Vec::new() };
     vec![
         operation("attributes", Public, Refused, move |hub, caller| {
             Ok(hub.attributes(caller, &attributes, Scope::Client, None)?.len() == 1)
@@ -219,8 +227,15 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("find_series_of", Public, Refused, move |hub, caller| {
             Ok(hub.find_series_of(caller, &found)?.is_some())
         }),
-        operation("live_series_of", Public, Refused, move |hub, caller| {
-            Ok(hub.live_series_of(caller, &live)? == series)
+        operation("find_entities", Public, Hidden, move |hub, caller| {
+            Ok(!hub.find_entities(caller, &page).unwrap().page.data.is_empty())
+        }),
+        operation("count_entities", Public, Hidden, move |hub, caller| {
+            Ok(hub.count_entities(caller, &count).unwrap() > 0)
+        }),
+        operation("keys_of_entities", Public, Hidden, move |hub, caller| {
+            let keys = hub.keys_of_entities(caller, &keys, true, Some(&Scope::ALL)).unwrap();
+            Ok(!keys.time_series.unwrap().is_empty())
         }),
         operation("refusals_of", Public, Refused, move |hub, caller| {
             hub.refusals_of(caller, &refused).map(|_| true)
