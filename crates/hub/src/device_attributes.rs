@@ -150,6 +150,10 @@ impl Hub {
         if let Some(message) = message.filter(|_| place.scope == Scope::Shared) {
             self.pushes.add(sequence, device, message, || self.kv.progress().durable);
         }
+        if self.rule_book.of(place.device.profile.id).is_some() {
+            self.alarm_inbox.attributes_changed(device, sequence);
+            self.tap.wake_up();
+        }
         Ok(sequence)
     }
 }

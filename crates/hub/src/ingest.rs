@@ -18,11 +18,17 @@ impl Hub {
     /// The series that a device writes to. Creates it when the device reports for the first time.
     pub fn series_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
         let key = Self::series_key(device)?;
-        if let Some(series) = self.store.find_series(&key) {
-            return Ok(series);
+        let series = match self.store.find_series(&key) {
+            Some(series) => series,
+            None => {
+                let series = self.store.series(&key)?;
+                self.live.series_created();
+                series
+            }
+        };
+        if let Some(rules) = self.rule_book.of(device.profile.id) {
+            self.tap.want(series, device.id, rules.wanted());
         }
-        let series = self.store.series(&key)?;
-        self.live.series_created();
         Ok(series)
     }
 
@@ -60,13 +66,19 @@ impl Hub {
         Ok(sequence)
     }
 
-    /// Counts appended rows and queues them for live subscribers.
+    /// Counts appended rows and queues them for live subscribers and for alarm rules.
     pub(crate) fn count_and_queue(&self, batch: &Batch, sequence: Sequence, durability: Durability) {
         self.metrics.appended(durability, batch.len() as u64, batch.points() as u64);
         let queued = self.live.queue(batch, sequence, durability);
-        if queued && self.store.progress().reached(durability) >= sequence {
+        let tapped = self.tap.queue(batch, sequence, durability);
+        if (queued || tapped) && self.store.progress().reached(durability) >= sequence {
             // The store announced the progress of these rows before they were queued.
-            self.fan_out.wake_up();
+            if queued {
+                self.fan_out.wake_up();
+            }
+            if tapped {
+                self.tap.wake_up();
+            }
         }
     }
 

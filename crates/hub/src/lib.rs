@@ -3,6 +3,7 @@
 //! Every door calls this crate and no crate below it. This crate knows devices, rows and durability. It knows no socket, no
 //! packet and no HTTP type.
 
+pub mod alarms;
 mod api_keys;
 pub mod attributes;
 mod audit;
@@ -47,6 +48,7 @@ pub mod session_token;
 pub mod sql;
 pub mod stored_calls;
 mod tables;
+mod taps;
 mod tenants;
 mod to_devices;
 mod ttls;

@@ -12,9 +12,9 @@ use super::error_response::RefusalLabel;
 use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion, device_api,
-    device_attributes, device_details, device_rpc, devices, entity_query, maintenance, mqtt_socket, rpc, sql, stored_calls,
-    telemetry, tenants, users, websocket,
+    admin, admission, alarms, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion,
+    device_api, device_attributes, device_details, device_rpc, devices, entity_query, maintenance,
+    mqtt_socket, rpc, sql, stored_calls, telemetry, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -36,6 +36,7 @@ fn routes() -> Routes {
         .merge(thingsboard_routes())
         .merge(entity_query::routes())
         .merge(websocket::routes())
+        .merge(alarms::routes())
         .merge(own_routes())
         .merge(other_routes())
 }

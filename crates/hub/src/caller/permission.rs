@@ -53,6 +53,8 @@ pub enum Action {
     ReadAudit,
     /// Add, rename and delete devices.
     ManageDevices,
+    /// Create, acknowledge, clear, assign, comment and delete alarms.
+    ManageAlarms,
     /// See or replace the credentials of devices.
     SeeCredentials,
     /// Set how long tables keep rows.
@@ -77,6 +79,7 @@ impl Action {
             Self::ReadRefused
             | Self::ReadAudit
             | Self::ManageDevices
+            | Self::ManageAlarms
             | Self::SeeCredentials
             | Self::ManageTables
             | Self::DeleteData
@@ -94,6 +97,7 @@ impl Action {
             Self::ReadRefused => "read refused messages",
             Self::ReadAudit => "read the audit table",
             Self::ManageDevices => "change devices",
+            Self::ManageAlarms => "change alarms",
             Self::SeeCredentials => "see or change credentials of devices",
             Self::ManageTables => "look after tables",
             Self::DeleteData => "delete data",

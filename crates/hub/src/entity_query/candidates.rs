@@ -44,7 +44,9 @@ impl Hub {
             EntityFilter::EntityName { entity_type, entity_name_filter } => {
                 self.named(caller, kind(entity_type)?, &HashSet::new(), entity_name_filter.as_deref())
             }
-            EntityFilter::EntityType { entity_type } => self.named(caller, kind(entity_type)?, &HashSet::new(), None),
+            EntityFilter::EntityType { entity_type } => {
+                self.named(caller, kind(entity_type)?, &HashSet::new(), None)
+            }
             EntityFilter::DeviceType { device_type, device_types, device_name_filter } => {
                 let types = types(device_type.as_deref(), device_types)?;
                 self.named(caller, EntityKind::Device, &types, device_name_filter.as_deref())

@@ -66,6 +66,10 @@ impl Index {
         self.by_name.get(&tenant)?.get(name).map(|ByName(device)| device)
     }
 
+    pub(super) fn devices(&self) -> impl Iterator<Item = &Arc<Device>> {
+        self.devices.values().map(|(device, _)| device)
+    }
+
     pub(super) fn device_count(&self) -> usize {
         self.devices.len()
     }

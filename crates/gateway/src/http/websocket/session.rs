@@ -212,9 +212,8 @@ impl<'a> SocketSession<'a> {
 
     /// Waits for an event and handles it.
     async fn step(&mut self, messages: &mut mpsc::Receiver<Inbound>, out: &mut Outbound) -> Result<(), End> {
-        let is_unbound = self.subscriptions.has_unbound()
-            || self.watches.has_unbound()
-            || self.queries.has_unbound();
+        let is_unbound =
+            self.subscriptions.has_unbound() || self.watches.has_unbound() || self.queries.has_unbound();
         let event = tokio::select! {
             message = messages.recv() => Event::Inbound(message),
             updates = self.subscriptions.next() => Event::Updates(updates),
@@ -490,7 +489,10 @@ impl<'a> SocketSession<'a> {
             let (hub, caller) = (Arc::clone(&self.state.hub), self.session.caller().clone());
             let series: Vec<SeriesId> = some.iter().map(|(_, series)| *series).collect();
             let read = move || {
-                series.into_iter().map(|series| hub.latest(&caller, series, None)).collect::<Result<Vec<_>, _>>()
+                series
+                    .into_iter()
+                    .map(|series| hub.latest(&caller, series, None))
+                    .collect::<Result<Vec<_>, _>>()
             };
             let read = self.state.reads.run(read).await.map_err(ApiError::from);
             let latest = match read.and_then(|read| Ok(read?)) {
@@ -501,7 +503,8 @@ impl<'a> SocketSession<'a> {
                 }
             };
             for ((id, series), latest) in some.iter().zip(latest) {
-                let update = |LatestValue { key, ts, value }| Arc::new(Update { series: *series, key, ts, value });
+                let update =
+                    |LatestValue { key, ts, value }| Arc::new(Update { series: *series, key, ts, value });
                 let updates: Vec<Arc<Update>> = latest.into_iter().map(update).collect();
                 if !updates.is_empty() {
                     self.send_watch(*id, &updates, out).await?;
@@ -513,11 +516,7 @@ impl<'a> SocketSession<'a> {
 
     /// Ends subscriptions of deleted devices. Moves those of devices that have another series now: the first one, or one in
     /// another table. Looks at some subscriptions, and at all watches.
-    async fn follow(
-        &mut self,
-        of: impl Fn(&Summary) -> bool,
-        out: &mut Outbound,
-    ) -> Result<(), End> {
+    async fn follow(&mut self, of: impl Fn(&Summary) -> bool, out: &mut Outbound) -> Result<(), End> {
         let (session, hub) = (&self.session, &self.state.hub);
         let found = self.watches.follow(|device| {
             hub.find_series_of(session.caller(), &*session.device(hub, device.id).ok()?).ok()
