@@ -64,10 +64,10 @@ impl Server {
 #[tokio::test]
 async fn a_page_has_thingsboards_shape() {
     let server = Server::start().await;
-    let id = server.add_device("car 1");
+    let id = server.add_device("car-1");
     server.add_device("bus");
-    server.put("car 1", 1_000, "speed", ValueRef::F64(50.0));
-    server.set("car 1", Scope::Server, "plate", Value::String("B-1".into()));
+    server.put("car-1", 1_000, "speed", ValueRef::F64(50.0));
+    server.set("car-1", Scope::Server, "plate", Value::String("B-1".into()));
     let found = server
         .find(json!({
             "entityFilter": { "type": "deviceType", "deviceTypes": ["default"], "deviceNameFilter": "car" },
@@ -86,7 +86,7 @@ async fn a_page_has_thingsboards_shape() {
     );
     assert_eq!(car["latest"]["ATTRIBUTE"]["plate"]["value"], "B-1");
     let fields = &car["latest"]["ENTITY_FIELD"];
-    assert_eq!((&fields["name"]["value"], &fields["type"]["value"]), (&"car 1".into(), &"default".into()));
+    assert_eq!((&fields["name"]["value"], &fields["type"]["value"]), (&"car-1".into(), &"default".into()));
     assert_eq!(fields["phone"]["value"], "");
     assert!(fields["name"]["ts"].as_i64().unwrap() > 1_600_000_000_000);
     server.stop().await;

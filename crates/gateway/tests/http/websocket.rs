@@ -559,7 +559,9 @@ async fn a_client_with_too_many_unread_bytes_is_closed_with_the_limit() {
     let server = Server::start().await;
     let mut client = Client::connect(&server, &server.session()).await;
     for device in 0..DEVICES {
-        let id = server.add_device(&format!("d{device}"));
+        let name = format!("d{device}");
+        let id = server.add_device(&name);
+        server.series(&name);
         client.subscribe(device as i64 + 1, &id, json!({})).await;
         assert_eq!(client.next().await["errorCode"], 0);
     }

@@ -67,10 +67,10 @@ fn history_of_all() -> HistoryRequest {
 }
 
 /// All operations. Those that change something come last, and those that end a thing after all others.
-fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
+fn operations(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
     use Needs::Administrator;
-    let mut all = reads(device, series);
+    let mut all = reads(device);
     let (id, of_values) = (device.id, Arc::clone(device));
     let (set, deleted) = (Arc::clone(device), Arc::clone(device));
     all.extend([
@@ -195,7 +195,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
 }
 
 /// The operations that read devices.
-fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
+fn reads(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
@@ -291,7 +291,7 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant() {
     for caller in [&Caller::public(tenant), &viewer(tenant), &administrator] {
         check_reads_of_series(hub, caller, series);
     }
-    for operation in operations(&fixture.device, series) {
+    for operation in operations(&fixture.device) {
         check_roles_below(hub, tenant, &operation);
         check_foreign(hub, other.id, &operation);
         let own = (operation.run)(hub, &administrator);

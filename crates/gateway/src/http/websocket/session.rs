@@ -536,7 +536,12 @@ impl<'a> SocketSession<'a> {
                     let from = self.subscriptions.take_unbound(id);
                     let from = from.unwrap_or_else(|| ReadFrom::Latest(keys.clone()));
                     match self.subscriptions.add(id, Arc::clone(&device), series, keys.as_deref(), kind) {
-                        Ok(()) => moved.push(PendingRead { id, device, from, live: true }),
+                        Ok(()) => {
+                            if series.is_none() {
+                                self.subscriptions.bind_later(id, from.clone());
+                            }
+                            moved.push(PendingRead { id, device, from, live: true });
+                        }
                         Err(error) => send(out, id, Err(error)).await?,
                     }
                 }
