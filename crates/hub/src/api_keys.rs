@@ -34,7 +34,7 @@ impl Hub {
         let user = self.registry.user_by_login(new.login);
         let user = user.ok_or_else(|| RegistryError::unknown("user", new.login));
         let user = self.key_owner(caller, user)?;
-        if new.role > caller.role() {
+        if !caller.role().includes(new.role) {
             let reason = format!("is {}; your own role is {}", new.role, caller.role());
             return Err(RegistryError::Invalid { what: "role of the API key", reason });
         }
@@ -42,6 +42,16 @@ impl Hub {
         let (name, role) = (new.name, new.role);
         self.audit(caller, "add API key", &format!("{name} of {} as {role}", user.login));
         Ok(added)
+    }
+
+    /// The keys of one user, sorted by name: the caller's own, or those of a user whom the caller manages.
+    pub fn api_keys_of(&self, caller: &Caller, user: Uuid) -> Result<Vec<Arc<ApiKey>>, RegistryError> {
+        let found = self.registry.user_by_id(user).filter(|user| user.tenant == caller.tenant());
+        let found = found.ok_or_else(|| RegistryError::unknown("user", user))?;
+        if caller.user_id() != Some(user) {
+            caller.check(Action::ManageUsers)?;
+        }
+        Ok(self.registry.api_keys(found.id))
     }
 
     /// Deletes a key and ends its sessions. Waits for the disk.

@@ -15,6 +15,7 @@ use crate::device_messages::Attribute;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{Device, RegistryError};
+use crate::visible::check_device;
 
 /// What a device gets when it asks for its attributes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -61,8 +62,7 @@ impl Hub {
         scope: Scope,
         keys: Option<&[String]>,
     ) -> Result<Vec<Attribute>, AttributeError> {
-        caller.check(Action::Read)?;
-        caller.check_tenant(device.tenant, Action::Read)?;
+        check_device(caller, device, Action::Read)?;
         read(&*self.kv, Place { device, scope }, keys)
     }
 
@@ -74,7 +74,7 @@ impl Hub {
         scope: Scope,
         entries: &[(String, Value)],
     ) -> Result<(), AttributeError> {
-        check_write(caller, device)?;
+        check_device(caller, device, action_of(scope))?;
         if scope == Scope::Client {
             return Err(AttributeError::OnlyDevice { device: device.name.clone() });
         }
@@ -94,7 +94,7 @@ impl Hub {
         scope: Scope,
         keys: &[String],
     ) -> Result<(), AttributeError> {
-        check_write(caller, device)?;
+        check_device(caller, device, action_of(scope))?;
         let place = Place { device, scope };
         let sequence = self.change_attributes(place, |hub| removal(&*hub.kv, place, keys))?;
         wait_durable_keys(&*self.kv, sequence)?;
@@ -158,9 +158,12 @@ impl Hub {
     }
 }
 
-fn check_write(caller: &Caller, device: &Device) -> Result<(), AttributeError> {
-    caller.check(Action::ManageDevices)?;
-    Ok(caller.check_tenant(device.tenant, Action::ManageDevices)?)
+/// What a user needs to write attributes. Shared attributes are commands: the device gets them.
+const fn action_of(scope: Scope) -> Action {
+    match scope {
+        Scope::Client | Scope::Server => Action::Write,
+        Scope::Shared => Action::Command,
+    }
 }
 
 /// The time of an update: whole milliseconds, as clients see it.

@@ -56,6 +56,21 @@ impl EntityKind {
             Self::Alarm => "ALARM",
         }
     }
+
+    /// The kind in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::Customer => "customer",
+            Self::User => "user",
+            Self::Device => "device",
+            Self::DeviceProfile => "device profile",
+            Self::Asset => "asset",
+            Self::AssetProfile => "asset profile",
+            Self::EntityView => "entity view",
+            Self::Alarm => "alarm",
+        }
+    }
 }
 
 impl EntityKind {
@@ -92,6 +107,11 @@ pub struct EntityId {
 }
 
 impl EntityId {
+    /// The id of an entity of a kind.
+    pub const fn of(kind: EntityKind, id: Uuid) -> Self {
+        Self { kind, id }
+    }
+
     /// The id of a device.
     pub const fn device(id: Uuid) -> Self {
         Self { kind: EntityKind::Device, id }

@@ -76,6 +76,10 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 32;
 pub(crate) const CHANGES_AT_ONCE: usize = 1;
 /// Changes of the registry that wait. Above it changes get 429.
 pub(crate) const CHANGES_WAITING_MAX: usize = 128;
+/// Single devices that are added at once. They share a transaction of the registry, and so a sync of the disk.
+pub(crate) const CREATIONS_AT_ONCE: usize = 64;
+/// Single devices that wait to be added. Above it requests get 429.
+pub(crate) const CREATIONS_WAITING_MAX: usize = 1_024;
 /// Checks, backups and exports at once. Each reads all files and keeps parts from being removed.
 pub(crate) const MAINTENANCE_AT_ONCE: usize = 1;
 /// Bytes of the list of an earlier backup: about 170 for each part.
@@ -115,8 +119,6 @@ pub(crate) const ANSWER_BUDGET: Limits = Limits {
     login: Limit { name: "ANSWERS_LOGIN_BYTES_MAX", bytes: ANSWERS_LOGIN_BYTES_MAX },
     total: Limit { name: "ANSWERS_BYTES_MAX", bytes: ANSWERS_BYTES_MAX },
 };
-/// Devices of a listing that is not sorted by name: the door reads and sorts all of them.
-pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// Devices in a list of devices with refused messages.
 pub(crate) const REFUSALS_LISTED_MAX: usize = 1_000;
 /// Shortest answer that is compressed. Shorter ones fit into a packet.

@@ -106,7 +106,7 @@ impl Hub {
         let mut found = Vec::new();
         loop {
             let page = found.len() / PAGE_DEVICES_MAX;
-            let request = PageRequest { page, page_size: PAGE_DEVICES_MAX, filter: None };
+            let request = PageRequest { page, page_size: PAGE_DEVICES_MAX, ..PageRequest::default() };
             let devices = self.devices_page(caller, request)?;
             let limit = ("QUERY_ENTITIES_MAX", QUERY_ENTITIES_MAX);
             within("the number of entities", devices.total_elements, limit, "name a narrower filter")?;

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use model::Timestamp;
-use model::limits::{ACCESS_TOKEN_BYTES_MAX, BULK_DEVICES_MAX, PAGE_DEVICES_MAX};
+use model::limits::BULK_DEVICES_MAX;
 use model::name::check_tag_value;
+use parking_lot::MutexGuard;
+use rusqlite::Connection;
 use uuid::Uuid;
 
-use super::defaults::DEFAULT_NAME;
-use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Profile, Provisioned};
+use super::checks::{check_short, check_version, checked_info, over_limit};
+use super::entity::{BulkDevices, Device, DeviceChange, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
-use super::index::Index;
-use super::{file, random};
+use super::new_devices::{Kind, Request, Wanted, check_token, check_token_is_free};
+use super::page::{Page, PageRequest, page_of};
+use super::{random, save};
+use crate::entity::EntityId;
 
 impl Registry {
     /// The device with this access token: one hash lookup in memory under a read lock.
@@ -35,37 +38,27 @@ impl Registry {
         self.index.read().device_count()
     }
 
-    /// A page of a tenant's devices, sorted by name (by code points).
+    /// A page of a tenant's devices, of those for which `wanted` holds.
     pub fn devices_page(
         &self,
         tenant: Uuid,
         request: PageRequest<'_>,
+        wanted: impl Fn(&Device) -> bool,
     ) -> Result<Page<Arc<Device>>, RegistryError> {
-        if request.page_size == 0 {
-            let reason = format!("is 0; ask for 1 to {PAGE_DEVICES_MAX} devices");
-            return Err(RegistryError::Invalid { what: "page size", reason });
-        }
-        over_limit("page size", request.page_size, PAGE_DEVICES_MAX)?;
-        Ok(self.index.read().devices_page(tenant, request))
+        request.check()?;
+        let index = self.index.read();
+        Ok(page_of(index.devices_of(tenant).filter(|device| wanted(device)), &request))
     }
 
-    /// The devices of a profile, in no order.
-    pub(crate) fn devices_of_profile(&self, profile: Uuid) -> Vec<Arc<Device>> {
-        self.index.read().devices().filter(|device| device.profile.id == profile).cloned().collect()
+    /// The devices of a profile, sorted by name.
+    pub(crate) fn devices_of_profile(&self, tenant: Uuid, profile: Uuid) -> Vec<Arc<Device>> {
+        let index = self.index.read();
+        index.devices_of(tenant).filter(|device| device.profile.id == profile).cloned().collect()
     }
 
     /// The access token of a device.
     pub fn credentials_of(&self, device: Uuid) -> Option<Arc<str>> {
         self.index.read().device(device).map(|(_, token)| Arc::clone(token))
-    }
-
-    /// Adds a device. Waits for the disk: when this returns, the device survives a power cut.
-    pub fn add_device(&self, tenant: Uuid, new: NewDevice<'_>) -> Result<Provisioned, RegistryError> {
-        let wanted = Wanted { name: new.name.to_owned(), token: new.token.map(str::to_owned) };
-        let kind = Kind { gateway: new.gateway, last_gateway: None };
-        let request = Request { tenant, profile: new.profile, existing_ok: false, kind };
-        let mut added = self.provision(request, std::iter::once(wanted))?;
-        Ok(added.pop().expect("BUG: one device in, one device out"))
     }
 
     /// Adds many devices in one transaction: all or none. Waits for the disk.
@@ -84,7 +77,7 @@ impl Registry {
             token: bulk.token_prefix.map(|prefix| format!("{prefix}{n}")),
         });
         let (profile, existing_ok) = (bulk.profile, bulk.existing_ok);
-        self.provision(Request { tenant, profile, existing_ok, kind: Kind::default() }, wanted)
+        self.provision(&Request { tenant, profile, existing_ok, kind: Kind::default() }, wanted)
     }
 
     /// Replaces the access token of a device, by a random one if `token` is `None`. The old token is invalid from now on. Waits
@@ -96,9 +89,7 @@ impl Registry {
         let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
         check_token_is_free(&self.index.read(), &token, &device.name, Some(device.id))?;
         self.commit(&mut writer, "replace an access token", |transaction| {
-            let sql = "UPDATE access_token SET token = ?2 WHERE device = ?1";
-            transaction.execute(sql, (device.id, &*token))?;
-            Ok(())
+            save::access_token(transaction, device.id, &token)
         })?;
         self.index.write().put_device(device, Arc::clone(&token));
         self.forget_cached();
@@ -108,7 +99,7 @@ impl Registry {
     /// Renames a device. Its id and its access token stay. A series has the name of its device: old values keep the old name, and
     /// new values have the new one. Waits for the disk.
     pub fn rename_device(&self, device: Uuid, name: &str) -> Result<Arc<Device>, RegistryError> {
-        self.change_device(device, DeviceChange { name, gateway: None })
+        self.change_device(device, DeviceChange { name, ..DeviceChange::default() })
     }
 
     /// Changes a device, like [`rename_device`](Self::rename_device). Waits for the disk.
@@ -117,42 +108,82 @@ impl Registry {
         device: Uuid,
         change: DeviceChange<'_>,
     ) -> Result<Arc<Device>, RegistryError> {
-        let name = change.name;
-        check_tag_value(name)?;
+        check_tag_value(change.name)?;
+        check_short("label", change.label.flatten())?;
+        let info = change.additional_info.map(checked_info).transpose()?;
         let mut writer = self.writer.lock();
         let (device, token) = {
             let index = self.index.read();
             let found = index.device(device).ok_or_else(|| RegistryError::unknown("device", device))?;
-            (Arc::clone(&found.0), Arc::clone(&found.1))
+            (Arc::clone(found.0), Arc::clone(found.1))
         };
-        let gateway = change.gateway.unwrap_or(device.gateway);
-        if device.name == name && device.gateway == gateway {
+        check_version("device", &device.name, change.version, device.version)?;
+        let mut changed = self.changed(&device, change)?;
+        if let Some(info) = info {
+            changed.additional_info = info;
+        }
+        if changed == *device {
             return Ok(device);
         }
+        changed.version += 1;
+        self.store_device(&mut writer, Arc::new(changed), token)
+    }
+
+    /// Stores a changed device. Call it under the writer's lock.
+    pub(super) fn store_device(
+        &self,
+        writer: &mut MutexGuard<'_, Connection>,
+        changed: Arc<Device>,
+        token: Arc<str>,
+    ) -> Result<Arc<Device>, RegistryError> {
+        self.commit(writer, "change a device", |transaction| save::device(transaction, &changed))?;
+        let before = self.device_by_id(changed.id);
+        self.index.write().put_device(Arc::clone(&changed), token);
+        self.forget_cached();
+        if before.is_some_and(|before| before.customer != changed.customer) {
+            // Sessions of users of the customer may no longer see it.
+            self.signal_sessions();
+        }
+        Ok(changed)
+    }
+
+    /// The device with the changes, but for its additional info. Refuses what must not be.
+    fn changed(&self, device: &Device, change: DeviceChange<'_>) -> Result<Device, RegistryError> {
+        let DeviceChange { name, gateway, profile, label, customer, .. } = change;
         if device.name != name && self.device_by_name(device.tenant, name).is_some() {
             return Err(RegistryError::exists("device", name));
         }
-        let changed = Arc::new(Device { name: name.into(), gateway, ..Device::clone(&device) });
-        self.commit(&mut writer, "change a device", |transaction| {
-            let sql = "UPDATE device SET name = ?2, gateway = ?3 WHERE id = ?1";
-            transaction.execute(sql, (changed.id, name, gateway))?;
-            Ok(())
-        })?;
-        self.index.write().put_device(Arc::clone(&changed), token);
-        self.forget_cached();
-        Ok(changed)
+        let profile = match profile {
+            Some(id) => self.profile_by_id(device.tenant, id)?,
+            None => Arc::clone(&device.profile),
+        };
+        let customer = customer.unwrap_or(device.customer);
+        self.check_customer(device.tenant, customer)?;
+        Ok(Device {
+            name: name.into(),
+            gateway: gateway.unwrap_or(device.gateway),
+            profile,
+            label: label.map_or_else(|| device.label.clone(), |label| label.map(Into::into)),
+            customer,
+            ..Device::clone(device)
+        })
     }
 
     /// Deletes a device and its credentials. Its values stay in the store. Waits for the disk.
     pub fn delete_device(&self, device: Uuid) -> Result<Arc<Device>, RegistryError> {
         let mut writer = self.writer.lock();
         let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
+        let ending_there = self.relations_ending_at(EntityId::device(device.id));
         self.commit(&mut writer, "delete a device", |transaction| {
+            save::no_relations(transaction, EntityId::device(device.id), &ending_there)?;
             // The foreign key deletes its token too.
             transaction.execute("DELETE FROM device WHERE id = ?1", [device.id])?;
             Ok(())
         })?;
-        self.index.write().remove_device(device.id);
+        let mut index = self.index.write();
+        index.relations.remove_entity(EntityId::device(device.id));
+        index.remove_device(device.id);
+        drop(index);
         self.forget_cached();
         Ok(device)
     }
@@ -173,9 +204,9 @@ impl Registry {
             return Err(RegistryError::OverLimit { what, actual: devices, limit: devices_max });
         }
         let profile = profile.filter(|name| self.profile(tenant, name).is_some());
-        let kind = Kind { gateway: false, last_gateway: Some(gateway.id) };
+        let kind = Kind { last_gateway: Some(gateway.id), ..Kind::default() };
         let wanted = names.iter().map(|name| Wanted { name: name.clone(), token: None });
-        self.provision(Request { tenant, profile, existing_ok: true, kind }, wanted)
+        self.provision(&Request { tenant, profile, existing_ok: true, kind }, wanted)
     }
 
     /// Records which gateway has connected devices last: pairs of device and gateway. Devices that are gone are left out. Waits for
@@ -188,146 +219,11 @@ impl Registry {
         })?;
         let mut index = self.index.write();
         for (device, gateway) in pairs {
-            let Some((device, token)) = index.device(*device).cloned() else { continue };
-            let last_gateway = Some(*gateway);
-            index.put_device(Arc::new(Device { last_gateway, ..Device::clone(&device) }), token);
+            let Some((device, token)) = index.device(*device) else { continue };
+            let device = Device { last_gateway: Some(*gateway), ..Device::clone(device) };
+            let token = Arc::clone(token);
+            index.put_device(Arc::new(device), token);
         }
         Ok(())
     }
-
-    fn provision(
-        &self,
-        request: Request<'_>,
-        wanted: impl Iterator<Item = Wanted>,
-    ) -> Result<Vec<Provisioned>, RegistryError> {
-        let mut writer = self.writer.lock();
-        let devices = self.plan(request, wanted)?;
-        if devices.iter().any(|new| new.created) {
-            self.commit(&mut writer, "add devices", |transaction| insert(transaction, &devices))?;
-            self.index.write().put_devices(&devices);
-        }
-        Ok(devices)
-    }
-
-    /// Plans a request: the devices to create and the existing ones. Fails if the request must be refused.
-    fn plan(
-        &self,
-        request: Request<'_>,
-        wanted: impl Iterator<Item = Wanted>,
-    ) -> Result<Vec<Provisioned>, RegistryError> {
-        self.check_tenant(request.tenant)?;
-        let profile_name = request.profile.unwrap_or(DEFAULT_NAME);
-        let profile = self.profile(request.tenant, profile_name);
-        let profile = profile.ok_or_else(|| RegistryError::unknown("profile", profile_name))?;
-        let now = Timestamp::from_millis(crate::clock::system_now().millis()).unwrap_or_default();
-        let index = self.index.read();
-        wanted.map(|wanted| wanted.plan(&index, &request, &profile, now)).collect()
-    }
-}
-
-/// The common properties of all devices of a request.
-struct Request<'a> {
-    tenant: Uuid,
-    profile: Option<&'a str>,
-    existing_ok: bool,
-    kind: Kind,
-}
-
-/// What the new devices of a request are with regard to gateways.
-#[derive(Debug, Clone, Copy, Default)]
-struct Kind {
-    gateway: bool,
-    last_gateway: Option<Uuid>,
-}
-
-struct Wanted {
-    name: String,
-    token: Option<String>,
-}
-
-impl Wanted {
-    fn plan(
-        self,
-        index: &Index,
-        request: &Request<'_>,
-        profile: &Arc<Profile>,
-        now: Timestamp,
-    ) -> Result<Provisioned, RegistryError> {
-        check_tag_value(&self.name)?;
-        if let Some(device) = index.device_by_name(request.tenant, &self.name) {
-            return self.keep(index, request, device);
-        }
-        let token: Arc<str> = self.token.unwrap_or_else(random::token).into();
-        check_token(&token)?;
-        check_token_is_free(index, &token, &self.name, None)?;
-        let profile = Arc::clone(profile);
-        let (id, tenant) = (file::new_id(), request.tenant);
-        let Kind { gateway, last_gateway } = request.kind;
-        let name = self.name;
-        let device = Device { id, tenant, name, profile, created_at: now, gateway, last_gateway };
-        Ok(Provisioned { device: Arc::new(device), token, created: true })
-    }
-
-    fn keep(
-        self,
-        index: &Index,
-        request: &Request<'_>,
-        device: &Arc<Device>,
-    ) -> Result<Provisioned, RegistryError> {
-        // A gateway does not change the profile of a device that is there.
-        let same_profile = request.kind.last_gateway.is_some()
-            || request.profile.is_none_or(|profile| profile == device.profile.name);
-        match index.device(device.id) {
-            Some((device, token))
-                if request.existing_ok
-                    && same_profile
-                    && self.token.is_none_or(|wanted| *wanted == **token) =>
-            {
-                Ok(Provisioned { device: Arc::clone(device), token: Arc::clone(token), created: false })
-            }
-            _ => Err(RegistryError::exists("device", self.name)),
-        }
-    }
-}
-
-fn insert(transaction: &rusqlite::Transaction<'_>, devices: &[Provisioned]) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO device (id, tenant, name, profile, created_at, gateway, last_gateway) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let mut add_device = transaction.prepare(sql)?;
-    let mut add_token = transaction.prepare("INSERT INTO access_token (device, token) VALUES (?1, ?2)")?;
-    for Provisioned { device, token, .. } in devices.iter().filter(|new| new.created) {
-        let Device { id, tenant, name, profile, created_at, gateway, last_gateway } = &**device;
-        add_device.execute((id, tenant, name, profile.id, created_at.millis(), gateway, last_gateway))?;
-        add_token.execute((device.id, &**token))?;
-    }
-    Ok(())
-}
-
-/// Checks an access token: visible ASCII, because it is used as MQTT user name and in URL paths.
-fn check_token(token: &str) -> Result<(), RegistryError> {
-    over_limit("access token's length in bytes", token.len(), ACCESS_TOKEN_BYTES_MAX)?;
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let reason = "must be 1 or more visible ASCII characters without blanks".into();
-        return Err(RegistryError::Invalid { what: "access token", reason });
-    }
-    Ok(())
-}
-
-fn check_token_is_free(
-    index: &Index,
-    token: &str,
-    wanted_by: &str,
-    device: Option<Uuid>,
-) -> Result<(), RegistryError> {
-    match index.device_by_token(token) {
-        Some(holder) if Some(holder.id) != device => {
-            let held_by = holder.name.clone();
-            Err(RegistryError::TokenTaken { wanted_by: wanted_by.into(), held_by })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn over_limit(what: &'static str, actual: usize, limit: usize) -> Result<(), RegistryError> {
-    if actual > limit { Err(RegistryError::OverLimit { what, actual, limit }) } else { Ok(()) }
 }

@@ -6,10 +6,12 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::creation_queue::CreationQueue;
 use super::error::RegistryError;
 use super::file;
 use super::first_start::FirstStart;
 use super::handle::Registry;
+use super::load::load;
 use super::password::Passwords;
 use super::settings::{SESSION_SECRET, setting};
 use crate::session_token::SessionTokens;
@@ -22,7 +24,7 @@ impl Registry {
     /// [`FirstStart::keep`] has written it down or a user has set another one. So a crash in between locks nobody out.
     pub fn open(path: &Path) -> Result<(Self, Option<FirstStart>), RegistryError> {
         let connection = file::open(path)?;
-        let index = file::load(&connection, path)?;
+        let index = load(&connection, path)?;
         let missing = |reason: &str| RegistryError::NotARegistry { path: path.into(), reason: reason.into() };
         let secret: Vec<u8> = setting(&connection, path, SESSION_SECRET)?
             .ok_or_else(|| missing("the key of the sessions is gone"))?;
@@ -32,6 +34,7 @@ impl Registry {
         let registry = Self {
             path: path.into(),
             writer: Mutex::new(connection),
+            creations: CreationQueue::default(),
             index: RwLock::new(index),
             generation: AtomicU64::new(0),
             default_tenant,

@@ -10,7 +10,8 @@ use model::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::registry::{Authority, User};
+use crate::caller::Role;
+use crate::registry::User;
 
 /// Lifetime of an access token in seconds: ThingsBoard's default of two and a half hours.
 pub const ACCESS_TOKEN_SECONDS: i64 = 9_000;
@@ -37,7 +38,7 @@ pub struct Claims {
     pub user_id: Uuid,
     /// Tenant of the session.
     pub tenant_id: Uuid,
-    /// Names of [`Authority`] or, in a refresh token, `REFRESH_TOKEN`.
+    /// ThingsBoard's authority of the user or, in a refresh token, `REFRESH_TOKEN`.
     pub scopes: Vec<String>,
     /// Issuer of the token.
     pub iss: String,
@@ -50,6 +51,9 @@ pub struct Claims {
     /// The session epoch of the user at the time of issue; 0 if the token has none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub session_epoch: i64,
+    /// The id of the session, which a renewal keeps; `None` in a public session and in tokens of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Uuid>,
 }
 
 impl Claims {
@@ -119,18 +123,19 @@ impl SessionTokens {
         Self { signing, verifying, validation }
     }
 
-    /// Tokens of a user's session.
-    pub fn issue(&self, user: &User, now: Timestamp) -> TokenPair {
+    /// Tokens of a user's session with an id.
+    pub fn issue(&self, user: &User, session: Uuid, now: Timestamp) -> TokenPair {
         self.pair(now, |scope, exp| Claims {
             sub: user.login.clone(),
             user_id: user.id,
             tenant_id: user.tenant,
-            scopes: vec![scope.unwrap_or(user.authority.name()).into()],
+            scopes: vec![scope.unwrap_or(user.authority()).into()],
             iss: ISSUER.into(),
             iat: seconds(now),
             exp,
             is_public: false,
             session_epoch: user.session_epoch,
+            session_id: Some(session),
         })
     }
 
@@ -140,12 +145,13 @@ impl SessionTokens {
             sub: PUBLIC_SUBJECT.into(),
             user_id: Uuid::nil(),
             tenant_id: tenant,
-            scopes: vec![scope.unwrap_or(Authority::CustomerUser.name()).into()],
+            scopes: vec![scope.unwrap_or(Role::Public.authority()).into()],
             iss: ISSUER.into(),
             iat: seconds(now),
             exp,
             is_public: true,
             session_epoch: 0,
+            session_id: None,
         })
     }
 

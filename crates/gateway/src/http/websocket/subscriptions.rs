@@ -202,7 +202,18 @@ mod tests {
     fn device() -> Arc<Device> {
         let id = Uuid::from_u128(1);
         let (name, table) = ("default".to_owned(), "telemetry".try_into().unwrap());
-        let profile = Arc::new(Profile { id, tenant: id, name, table, durability: Durability::Fsync });
+        let profile = Arc::new(Profile {
+            id,
+            tenant: id,
+            name,
+            table,
+            durability: Durability::Fsync,
+            description: None,
+            data: None,
+            is_default: true,
+            created_at: Timestamp::from_micros(0),
+            version: 1,
+        });
         Arc::new(Device {
             id,
             tenant: id,
@@ -211,6 +222,10 @@ mod tests {
             created_at: Timestamp::from_micros(0),
             gateway: false,
             last_gateway: None,
+            customer: None,
+            label: None,
+            additional_info: None,
+            version: 1,
         })
     }
 
