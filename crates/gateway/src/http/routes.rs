@@ -36,6 +36,7 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
 fn routes() -> Routes {
     device_api_routes()
         .merge(thingsboard_routes())
+        .merge(alarms::routes())
         .merge(devices::routes())
         .merge(device_profiles::routes())
         .merge(assets::routes())
@@ -49,7 +50,6 @@ fn routes() -> Routes {
         .merge(thingsboard_tenants::routes())
         .merge(thingsboard_keys::routes())
         .merge(audit_log::routes())
-        .merge(alarms::routes())
         .merge(own_routes())
         .merge(other_routes())
 }

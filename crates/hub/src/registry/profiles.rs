@@ -27,6 +27,11 @@ impl Registry {
         self.index.read().profiles.of(tenant).cloned().collect()
     }
 
+    /// The profiles of all tenants.
+    pub(crate) fn all_profiles(&self) -> Vec<Arc<Profile>> {
+        self.index.read().profiles.all().cloned().collect()
+    }
+
     /// A page of the profiles of a tenant.
     pub fn profiles_page(
         &self,
