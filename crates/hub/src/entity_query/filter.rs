@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::query::null_is_empty;
+use super::key::null_is_empty;
 
 /// The set of entities that a query looks at.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

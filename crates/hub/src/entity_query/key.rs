@@ -1,6 +1,6 @@
 //! Keys of entities (ThingsBoard's `EntityKey`).
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::attributes::Scope;
 
@@ -77,4 +77,11 @@ impl EntityKey {
     pub(super) fn is_stored(&self) -> bool {
         self.kind == KeyKind::TimeSeries || !self.kind.scopes().is_empty()
     }
+}
+
+/// `null` in the place of a list is an empty list, as in ThingsBoard.
+pub(super) fn null_is_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -1,10 +1,10 @@
 //! Queries of entities, in ThingsBoard's shapes (`EntityDataQuery`, `EntityCountQuery`).
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::error::{EntityQueryError, within};
 use super::filter::EntityFilter;
-use super::key::{EntityKey, KeyKind};
+use super::key::{EntityKey, KeyKind, null_is_empty};
 use super::limits::{QUERY_KEY_FILTERS_MAX, QUERY_KEYS_MAX, QUERY_PREDICATES_MAX};
 use super::predicate::Predicate;
 
@@ -145,11 +145,4 @@ fn check_key(key: &EntityKey) -> Result<(), EntityQueryError> {
         return Err(EntityQueryError::Invalid(message));
     }
     Ok(())
-}
-
-/// `null` in the place of a list is an empty list, as in ThingsBoard.
-pub(super) fn null_is_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
