@@ -212,8 +212,11 @@ impl Registry {
     }
 }
 
+/// Texts as they are stored: description and data.
+type StoredTexts = (Option<Box<str>>, Option<Box<str>>);
+
 /// Checks the fields, and returns description and data as they are stored.
-fn checked(fields: ProfileFields<'_>) -> Result<(Option<Box<str>>, Option<Box<str>>), RegistryError> {
+fn checked(fields: ProfileFields<'_>) -> Result<StoredTexts, RegistryError> {
     check_tag_value(fields.name)?;
     let description = fields.description.filter(|text| !text.is_empty());
     over_limit("length of the description in bytes", description.map_or(0, str::len), DESCRIPTION_BYTES_MAX)?;
