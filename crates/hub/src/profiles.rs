@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::alarms::{AlarmRules, rules_of};
 use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
@@ -65,7 +66,13 @@ impl Hub {
         fields: ProfileFields<'_>,
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
-        let profile = self.registry.create_profile(caller.tenant(), fields)?;
+        let rules = rules_of(fields.data)?;
+        let profile = {
+            let _lock = self.rule_book.lock();
+            let profile = self.registry.create_profile(caller.tenant(), fields)?;
+            self.set_profile_rules(&profile, rules);
+            profile
+        };
         let subject = &format!("{} with the table {}", profile.name, profile.table);
         self.audit_of(
             caller,
@@ -85,7 +92,13 @@ impl Hub {
         version: Option<i64>,
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
-        let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
+        let rules = rules_of(fields.data)?;
+        let profile = {
+            let _lock = self.rule_book.lock();
+            let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
+            self.set_profile_rules(&profile, rules);
+            profile
+        };
         self.audit_of(
             caller,
             "change device profile",
@@ -111,7 +124,12 @@ impl Hub {
     /// Deletes a profile without devices. Its table stays. Waits for the disk.
     pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
-        let profile = self.registry.delete_profile(caller.tenant(), id)?;
+        let profile = {
+            let _lock = self.rule_book.lock();
+            let profile = self.registry.delete_profile(caller.tenant(), id)?;
+            self.set_profile_rules(&profile, AlarmRules::default());
+            profile
+        };
         self.audit_of(
             caller,
             "delete device profile",

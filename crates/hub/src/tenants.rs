@@ -84,6 +84,7 @@ impl Hub {
     pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Arc<Tenant>, Error> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.delete_tenant(name)?;
+        self.rule_book.forget_tenant(tenant.id);
         self.audit(caller, "delete tenant", name);
         self.drop_deleted_tenants()?;
         Ok(tenant)

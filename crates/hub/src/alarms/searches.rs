@@ -12,7 +12,7 @@ use super::query::{AlarmQuery, Surroundings};
 use crate::caller::{Action, Caller};
 use crate::entity::EntityId;
 use crate::hub::Hub;
-use crate::registry::Page;
+use crate::registry::{Entity, Page, User};
 
 impl Hub {
     /// The alarm with an id.
@@ -69,6 +69,14 @@ impl Hub {
         Ok(index.tenant(caller.tenant()).map(|tenant| tenant.types().cloned().collect()).unwrap_or_default())
     }
 
+    /// Waits until all changes that searches have shown are durable. A door calls it between a search and its answer.
+    ///
+    /// # Errors
+    /// The store of keys failed before.
+    pub async fn alarms_durable(&self) -> Result<(), AlarmError> {
+        Ok(self.kv_durable(self.alarms.last_sequence()).await?)
+    }
+
     /// A subscription to changes of the tenant's alarms.
     ///
     /// # Errors
@@ -78,11 +86,14 @@ impl Hub {
         Ok(self.alarms.subscribe(caller.tenant()))
     }
 
-    /// The name of the entity that an alarm is about; `None` if the entity is gone.
-    pub fn originator_name(&self, alarm: &Alarm) -> Option<String> {
-        let EntityId { kind, id } = alarm.originator;
-        let entity = self.registry.entity(alarm.tenant, EntityId { kind, id });
-        entity.ok().map(|entity| entity.name().to_owned())
+    /// The entity that an alarm is about; `None` if it is gone.
+    pub fn originator(&self, alarm: &Alarm) -> Option<Entity> {
+        self.registry.entity(alarm.tenant, alarm.originator).ok()
+    }
+
+    /// The user who looks after an alarm; `None` if there is none any more.
+    pub fn assignee(&self, alarm: &Alarm) -> Option<Arc<User>> {
+        alarm.assignee.and_then(|id| self.registry.user_by_id(id))
     }
 
     /// Refuses an entity whose alarms the caller may not search.
@@ -120,18 +131,16 @@ struct Around<'a> {
 impl Surroundings for Around<'_> {
     fn sees(&self, alarm: &Alarm) -> bool {
         // A user of a customer sees the alarms of what is assigned to the customer now.
-        let of_tenant = alarm.tenant == self.caller.tenant();
-        of_tenant
-            && (self.caller.customer().is_none()
-                || self.hub.own_entity(self.caller, alarm.originator).is_ok())
+        let sees_all = self.caller.customer().is_none();
+        alarm.tenant == self.caller.tenant()
+            && (sees_all || self.hub.own_entity(self.caller, alarm.originator).is_ok())
     }
 
     fn originator_name(&self, alarm: &Alarm) -> String {
-        self.hub.originator_name(alarm).unwrap_or_default()
+        self.hub.originator(alarm).map(|entity| entity.name().to_owned()).unwrap_or_default()
     }
 
     fn assignee_name(&self, alarm: &Alarm) -> String {
-        let user = alarm.assignee.and_then(|id| self.hub.registry.user_by_id(id));
-        user.map(|user| user.login.clone()).unwrap_or_default()
+        self.hub.assignee(alarm).map(|user| user.login.clone()).unwrap_or_default()
     }
 }

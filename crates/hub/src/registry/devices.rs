@@ -50,9 +50,10 @@ impl Registry {
         Ok(page_of(index.devices_of(tenant).filter(|device| wanted(device)), &request))
     }
 
-    /// The devices of a profile, in no order.
-    pub(crate) fn devices_of_profile(&self, profile: Uuid) -> Vec<Arc<Device>> {
-        self.index.read().devices().filter(|device| device.profile.id == profile).cloned().collect()
+    /// The devices of a profile, sorted by name.
+    pub(crate) fn devices_of_profile(&self, tenant: Uuid, profile: Uuid) -> Vec<Arc<Device>> {
+        let index = self.index.read();
+        index.devices_of(tenant).filter(|device| device.profile.id == profile).cloned().collect()
     }
 
     /// The access token of a device.

@@ -168,8 +168,11 @@ impl Registry {
     }
 }
 
+/// Texts as they are stored: keys and additional info.
+type StoredTexts = (Option<Box<str>>, Option<Box<str>>);
+
 /// Checks the fields, and returns the keys and the additional info as they are stored.
-fn checked(fields: EntityViewFields<'_>) -> Result<(Option<Box<str>>, Option<Box<str>>), RegistryError> {
+fn checked(fields: EntityViewFields<'_>) -> Result<StoredTexts, RegistryError> {
     check_tag_value(fields.name)?;
     check_short("name", Some(fields.name))?;
     check_short("type", Some(fields.kind))?;

@@ -96,10 +96,6 @@ impl Index {
         self.devices.by_name(tenant, name)
     }
 
-    pub(super) fn devices(&self) -> impl Iterator<Item = &Arc<Device>> {
-        self.devices.all()
-    }
-
     pub(super) fn device_count(&self) -> usize {
         self.devices.len()
     }

@@ -27,6 +27,11 @@ impl Registry {
         self.index.read().profiles.of(tenant).cloned().collect()
     }
 
+    /// The profiles of all tenants.
+    pub(crate) fn all_profiles(&self) -> Vec<Arc<Profile>> {
+        self.index.read().profiles.all().cloned().collect()
+    }
+
     /// A page of the profiles of a tenant.
     pub fn profiles_page(
         &self,
@@ -207,8 +212,11 @@ impl Registry {
     }
 }
 
+/// Texts as they are stored: description and data.
+type StoredTexts = (Option<Box<str>>, Option<Box<str>>);
+
 /// Checks the fields, and returns description and data as they are stored.
-fn checked(fields: ProfileFields<'_>) -> Result<(Option<Box<str>>, Option<Box<str>>), RegistryError> {
+fn checked(fields: ProfileFields<'_>) -> Result<StoredTexts, RegistryError> {
     check_tag_value(fields.name)?;
     let description = fields.description.filter(|text| !text.is_empty());
     over_limit("length of the description in bytes", description.map_or(0, str::len), DESCRIPTION_BYTES_MAX)?;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use hub::alarms::AlarmQuery;
+use hub::alarms::{Alarm, AlarmQuery};
 use serde_json::{Value as JsonValue, json};
 
-use super::super::entities::PageJson;
+use super::super::entities::{PageJson, page_answer};
 use super::super::json::{Json, entity};
 use super::super::request::{Params, PathOf};
 use super::super::session::Session;
@@ -25,6 +25,7 @@ pub(crate) async fn show(
     PathOf(id): PathOf<String>,
 ) -> Answer {
     let alarm = state.hub.alarm(session.caller(), id_of(&id, "an alarm")?)?;
+    state.hub.alarms_durable().await?;
     Ok(Json(alarm_json(&alarm)).into_response())
 }
 
@@ -35,6 +36,7 @@ pub(crate) async fn show_info(
     PathOf(id): PathOf<String>,
 ) -> Answer {
     let alarm = state.hub.alarm(session.caller(), id_of(&id, "an alarm")?)?;
+    state.hub.alarms_durable().await?;
     Ok(Json(alarm_info_json(&state.hub, &alarm)).into_response())
 }
 
@@ -90,6 +92,7 @@ pub(crate) async fn highest_severity(
     };
     let hub = Arc::clone(&state.hub);
     let highest = state.reads.run(move || hub.highest_severity(session.caller(), &query)).await??;
+    state.hub.alarms_durable().await?;
     Ok(Json(highest.map(|severity| severity.name())).into_response())
 }
 
@@ -122,7 +125,7 @@ async fn found(state: Arc<HttpState>, session: Session, query: AlarmQuery, with_
     let hub = Arc::clone(&state.hub);
     let search = move || -> Answer {
         let page = hub.alarms_page(session.caller(), &query)?;
-        let info = |alarm| {
+        let info = |alarm: &Arc<Alarm>| {
             let mut info = alarm_info_json(&hub, alarm);
             if !with_originator {
                 info["originatorName"] = JsonValue::Null;
@@ -130,13 +133,9 @@ async fn found(state: Arc<HttpState>, session: Session, query: AlarmQuery, with_
             }
             info
         };
-        let answer = PageJson {
-            data: page.data.iter().map(|alarm| info(alarm)).collect::<Vec<_>>(),
-            total_pages: page.total_pages,
-            total_elements: page.total_elements,
-            has_next: page.has_next,
-        };
-        Ok(Json(answer).into_response())
+        Ok(page_answer(&page, info))
     };
-    state.reads.run(search).await?
+    let answer = state.reads.run(search).await?;
+    state.hub.alarms_durable().await?;
+    answer
 }
