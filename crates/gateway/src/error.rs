@@ -5,6 +5,7 @@
 use axum::http::StatusCode;
 use hub::bulk::BulkError;
 use hub::caller::Forbidden;
+use hub::entity_query::EntityQueryError;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
@@ -182,6 +183,19 @@ impl From<AttributeError> for ApiError {
             (Blame::Caller, error) => Self { label: error.label(), ..Self::argument(message) },
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),
+        }
+    }
+}
+
+impl From<EntityQueryError> for ApiError {
+    fn from(error: EntityQueryError) -> Self {
+        match error {
+            EntityQueryError::Hub(error) => error.into(),
+            EntityQueryError::Absent(_) => Self::bad_request(error.to_string()),
+            EntityQueryError::OverLimit { .. } => {
+                Self { label: "query_limit", ..Self::argument(error.to_string()) }
+            }
+            EntityQueryError::Invalid(_) => Self::argument(error.to_string()),
         }
     }
 }

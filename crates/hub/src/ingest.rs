@@ -17,7 +17,15 @@ use crate::registry::Device;
 impl Hub {
     /// The series that a device writes to. Creates it when the device reports for the first time.
     pub fn series_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
-        let series = self.store.series(&Self::series_key(device)?)?;
+        let key = Self::series_key(device)?;
+        let series = match self.store.find_series(&key) {
+            Some(series) => series,
+            None => {
+                let series = self.store.series(&key)?;
+                self.live.series_created();
+                series
+            }
+        };
         if let Some(rules) = self.rule_book.of(device.profile.id) {
             self.tap.want(series, device.id, rules.wanted());
         }

@@ -25,6 +25,7 @@ pub mod device_messages;
 mod devices;
 mod each_batch;
 mod entity;
+pub mod entity_query;
 mod entity_views;
 mod error;
 mod fan_out;

@@ -22,10 +22,9 @@ impl Hub {
         Ok(self.store.find_series(&Self::series_key(device)?))
     }
 
-    /// The series that a device writes to, for live updates. Creates it if the device has not reported yet.
-    pub fn live_series_of(&self, caller: &Caller, device: &Device) -> Result<SeriesId, Error> {
-        check_device(caller, device, Action::Read)?;
-        Ok(self.series_of(device)?)
+    /// Changes whenever a device gets its series. A reader that found none looks again then.
+    pub fn new_series(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.live.new_series()
     }
 
     /// The newest values of a series, for all keys if `keys` is `None`. It may read files: call it on a thread that may
@@ -88,7 +87,7 @@ impl Hub {
     }
 
     /// Opens a connection for live subscribers of the caller. What it may subscribe to is decided by
-    /// [`live_series_of`](Self::live_series_of).
+    /// [`find_series_of`](Self::find_series_of).
     pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
         self.live.connection(caller.user_id().unwrap_or_default())
     }

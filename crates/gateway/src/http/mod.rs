@@ -34,6 +34,7 @@ mod device_rpc;
 mod devices;
 mod door_stream;
 mod entities;
+mod entity_query;
 mod entity_views;
 mod error_response;
 mod groups;

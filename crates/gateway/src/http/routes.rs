@@ -14,9 +14,9 @@ use super::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
-    device_profiles, device_rpc, devices, entity_views, maintenance, mqtt_socket, relations, rpc, sql,
-    stored_calls, telemetry, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users,
-    websocket,
+    device_profiles, device_rpc, devices, entity_query, entity_views, maintenance, mqtt_socket, relations,
+    rpc, sql, stored_calls, telemetry, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users,
+    users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -36,6 +36,8 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
 fn routes() -> Routes {
     device_api_routes()
         .merge(thingsboard_routes())
+        .merge(entity_query::routes())
+        .merge(websocket::routes())
         .merge(alarms::routes())
         .merge(devices::routes())
         .merge(device_profiles::routes())
@@ -88,7 +90,6 @@ fn thingsboard_routes() -> Routes {
         .post("/api/plugins/telemetry/{id}/{scope}", attributes::set_of_device)
         .delete("/api/plugins/telemetry/{id}/{scope}", attributes::delete_of_device)
         .delete("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", deletion::values)
-        .get("/api/ws/plugins/telemetry", websocket::open)
 }
 
 /// Tachograph's own interface.

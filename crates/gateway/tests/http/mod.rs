@@ -6,6 +6,8 @@ mod auth;
 mod device_api;
 mod devices;
 mod entities;
+mod entity_query;
+mod entity_socket;
 mod errors;
 mod maintenance;
 mod mqtt_socket;

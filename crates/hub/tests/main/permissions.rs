@@ -5,6 +5,7 @@ use hub::attributes::Scope;
 use hub::audit_log::AuditRequest;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden};
+use hub::entity_query::{EntityCountQuery, EntityDataQuery};
 use hub::history::TextHeld;
 use hub::registry::{
     AssetFields, BulkDevices, CustomerFields, Device, DeviceChange, EntityViewFields, NewApiKey, NewUser,
@@ -14,6 +15,7 @@ use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
 use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
@@ -74,10 +76,10 @@ fn history_of_all() -> HistoryRequest {
 }
 
 /// All operations. Those that change something come last, and those that end a thing after all others.
-fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
+fn operations(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
     use Needs::{Administrator, Operator};
-    let mut all = reads(device, series);
+    let mut all = reads(device);
     all.extend(entities(device));
     let (id, of_values) = (device.id, Arc::clone(device));
     let (set, deleted) = (Arc::clone(device), Arc::clone(device));
@@ -198,11 +200,17 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
 }
 
 /// The operations that read devices.
-fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
+fn reads(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, HiddenFromTenants, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
-    let (found, live, refused, attributes) = (of(), of(), of(), of());
+    let (found, refused, attributes) = (of(), of(), of());
+    let all_devices = || -> EntityDataQuery {
+        let all = json!({ "type": "entityType", "entityType": "DEVICE" });
+        serde_json::from_value(json!({ "entityFilter": all, "pageLink": { "pageSize": 10 } })).unwrap()
+    };
+    let (page, keys) = (all_devices(), all_devices());
+    let count = EntityCountQuery { entity_filter: all_devices().entity_filter, key_filters: Vec::new() };
     vec![
         operation("attributes", Public, Refused, move |hub, caller| {
             Ok(hub.attributes(caller, &attributes, Scope::Client, None)?.len() == 1)
@@ -224,8 +232,15 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("find_series_of", Public, Refused, move |hub, caller| {
             Ok(hub.find_series_of(caller, &found)?.is_some())
         }),
-        operation("live_series_of", Public, Refused, move |hub, caller| {
-            Ok(hub.live_series_of(caller, &live)? == series)
+        operation("find_entities", Public, Hidden, move |hub, caller| {
+            Ok(!hub.find_entities(caller, &page).unwrap().page.data.is_empty())
+        }),
+        operation("count_entities", Public, Hidden, move |hub, caller| {
+            Ok(hub.count_entities(caller, &count).unwrap() > 0)
+        }),
+        operation("keys_of_entities", Public, Hidden, move |hub, caller| {
+            let keys = hub.keys_of_entities(caller, &keys, true, Some(&Scope::ALL)).unwrap();
+            Ok(!keys.time_series.unwrap().is_empty())
         }),
         operation("refusals_of", Public, Refused, move |hub, caller| {
             hub.refusals_of(caller, &refused).map(|_| true)
@@ -442,7 +457,7 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant_or_customer
     for caller in callers.iter().chain([&administrator]) {
         check_reads_of_series(hub, caller, series);
     }
-    for operation in operations(&device, series) {
+    for operation in operations(&device) {
         check_stranger(hub, &stranger, &operation);
         for caller in &callers {
             check_role(hub, caller, &operation);
