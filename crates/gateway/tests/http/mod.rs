@@ -11,6 +11,7 @@ mod rpc;
 mod server;
 mod sql;
 mod telemetry;
+mod telemetry_write;
 mod websocket;
 
 use std::collections::HashMap;

@@ -51,6 +51,8 @@ pub enum Action {
     ReadRefused,
     /// Read the administrative acts of all callers.
     ReadAudit,
+    /// Write values and attributes of entities.
+    Write,
     /// Add, rename and delete devices.
     ManageDevices,
     /// See or replace the credentials of devices.
@@ -76,6 +78,7 @@ impl Action {
             Self::Read => Role::Public,
             Self::ReadRefused
             | Self::ReadAudit
+            | Self::Write
             | Self::ManageDevices
             | Self::SeeCredentials
             | Self::ManageTables
@@ -93,6 +96,7 @@ impl Action {
             Self::Read => "read devices and their values",
             Self::ReadRefused => "read refused messages",
             Self::ReadAudit => "read the audit table",
+            Self::Write => "write values or attributes",
             Self::ManageDevices => "change devices",
             Self::SeeCredentials => "see or change credentials of devices",
             Self::ManageTables => "look after tables",

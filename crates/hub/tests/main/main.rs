@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::caller::Caller;
-use hub::history::{Aggregation, HistoryRequest};
+use hub::history::{Aggregation, HistoryRequest, Interval};
 use hub::registry::{Authority, Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
 use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
@@ -258,7 +258,7 @@ fn administrative_acts_are_rows_of_the_table_audit() {
         keys: vec!["act".to_owned(), "subject".to_owned(), "role".to_owned()],
         range: TimeRange::ALL,
         aggregation: Aggregation::None,
-        interval_us: 0,
+        interval: Interval::WholeRange,
         limit: 10,
         order: Order::Ascending,
     };

@@ -58,7 +58,7 @@ fn history_of_all() -> HistoryRequest {
         keys: vec!["speed".to_owned()],
         range: TimeRange::ALL,
         aggregation: Aggregation::None,
-        interval_us: 0,
+        interval: Interval::WholeRange,
         limit: 10,
         order: Order::Ascending,
     }
