@@ -4,6 +4,7 @@
 
 mod attributes;
 mod deletion;
+mod device_state;
 mod gateways;
 mod key_values;
 mod permissions;

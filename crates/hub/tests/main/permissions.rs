@@ -197,8 +197,11 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     use Foreign::{Hidden, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
-    let (found, live, refused, attributes) = (of(), of(), of(), of());
+    let (found, live, refused, attributes, state) = (of(), of(), of(), of(), of());
     vec![
+        operation("device_state", Public, Refused, move |hub, caller| {
+            Ok(!hub.device_state(caller, &state)?.active)
+        }),
         operation("attributes", Public, Refused, move |hub, caller| {
             Ok(hub.attributes(caller, &attributes, Scope::Client, None)?.len() == 1)
         }),
