@@ -16,6 +16,7 @@ use crate::device_state::{
 use crate::entity::EntityKind;
 use crate::hub::Hub;
 use crate::registry::Device;
+use crate::visible::check_device;
 
 impl Hub {
     /// Begins to write the states of devices. Devices without an inactivity timeout of their own have this one.
@@ -58,8 +59,7 @@ impl Hub {
     /// # Errors
     /// The caller lacks the permission, or the store of keys failed.
     pub fn device_state(&self, caller: &Caller, device: &Device) -> Result<DeviceState, AttributeError> {
-        caller.check(Action::Read)?;
-        caller.check_tenant(device.tenant, Action::Read)?;
+        check_device(caller, device, Action::Read)?;
         let mut state = DeviceState::read(&*self.kv, device.into())?;
         state.active = self.is_device_active(device)?;
         let last_ms = self.device_states.last_activity_ms(device.id);

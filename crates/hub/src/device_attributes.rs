@@ -64,8 +64,7 @@ impl Hub {
         keys: Option<&[String]>,
     ) -> Result<Vec<Attribute>, AttributeError> {
         let owner = owner.into();
-        caller.check(Action::Read)?;
-        caller.check_tenant(owner.tenant, Action::Read)?;
+        owner.check_read(caller)?;
         let mut found = read(&*self.kv, Place { owner, scope }, keys)?;
         self.show_last_activity(owner, scope, keys, &mut found);
         Ok(found)
@@ -162,25 +161,29 @@ impl Hub {
         place: Place<'_>,
         plan: impl FnOnce(&dyn KeyValueStore) -> Result<Change, AttributeError>,
     ) -> Result<Sequence, AttributeError> {
-        self.attribute_writer.change(place, || self.exists(place.owner.entity), plan)
+        self.attribute_writer.change(place, || self.exists(place.owner.tenant, place.owner.entity), plan)
     }
 
     /// Whether the registry has an entity.
-    fn exists(&self, entity: EntityId) -> bool {
+    fn exists(&self, tenant: Uuid, entity: EntityId) -> bool {
         match entity.kind {
             EntityKind::Device => self.registry.device_by_id(entity.id).is_some(),
-            _ => false,
+            _ => self.registry.entity(tenant, entity).is_ok(),
         }
     }
 }
 
+/// The place of attributes that a user writes. Shared attributes are commands: the device gets them.
 fn place_to_write<'a>(
     caller: &Caller,
     owner: Owner<'a>,
     scope: Scope,
 ) -> Result<Place<'a>, AttributeError> {
-    caller.check(Action::Write)?;
-    caller.check_tenant(owner.tenant, Action::Write)?;
+    let action = match scope {
+        Scope::Client | Scope::Server => Action::Write,
+        Scope::Shared => Action::Command,
+    };
+    caller.check_on(action, owner.tenant, owner.customer)?;
     if !owner.scopes().contains(&scope) {
         return Err(AttributeError::NoScope { entity: owner.to_string(), scope });
     }

@@ -57,8 +57,8 @@ impl EntityKind {
         }
     }
 
-    /// The kind in words, for messages.
-    pub const fn noun(self) -> &'static str {
+    /// The kind in words.
+    pub const fn words(self) -> &'static str {
         match self {
             Self::Tenant => "tenant",
             Self::Customer => "customer",

@@ -4,6 +4,7 @@
 //! packet and no HTTP type.
 
 mod api_keys;
+mod assets;
 pub mod attributes;
 mod audit;
 mod behind_gateways;
@@ -14,6 +15,7 @@ pub mod caller;
 mod calls;
 pub mod clock;
 pub mod csv;
+mod customers;
 mod dead_letter;
 mod deletion;
 mod device_activity;
@@ -23,6 +25,7 @@ pub mod device_state;
 mod devices;
 mod each_batch;
 mod entity;
+mod entity_views;
 mod error;
 mod fan_out;
 pub mod gateways;
@@ -39,9 +42,11 @@ pub mod message;
 pub mod metrics;
 mod namespace;
 mod new_columns;
+mod profiles;
 mod reads;
 pub mod refusals;
 pub mod registry;
+pub mod relations;
 pub mod retention;
 pub mod rpc;
 pub mod session_token;
@@ -52,6 +57,7 @@ mod tenants;
 mod to_devices;
 mod ttls;
 mod users;
+mod visible;
 pub mod wake;
 
 pub use attributes::AttributeError;
@@ -64,6 +70,7 @@ pub use error::Error;
 pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
+pub use registry::Entity;
 pub use tables::ParquetImport;
 // The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
 pub use kv::KvError;

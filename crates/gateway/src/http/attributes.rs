@@ -68,7 +68,7 @@ async fn write(
     request: Request,
 ) -> Result<(), ApiError> {
     let allowed = || {
-        session.check(Action::ManageDevices)?;
+        session.check(Action::Write)?;
         Ok((device(state, session, kind, id)?, parse_scope(scope)?))
     };
     let (device, scope) = match allowed() {
@@ -114,7 +114,7 @@ async fn remove(
     (kind, id, scope): (&str, &str, &str),
     params: &Params,
 ) -> Result<(), ApiError> {
-    session.check(Action::ManageDevices)?;
+    session.check(Action::Write)?;
     let (device, scope) = (device(state, session, kind, id)?, parse_scope(scope)?);
     let keys = unique_keys(params.keys())?;
     if keys.is_empty() {

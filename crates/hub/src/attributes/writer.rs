@@ -42,7 +42,7 @@ impl Writer {
         let Owner { entity, name, .. } = place.owner;
         let _lock = self.locks.lock(entity.id);
         if !exists() {
-            return Err(RegistryError::unknown(entity.kind.noun(), name).into());
+            return Err(RegistryError::unknown(entity.kind.words(), name).into());
         }
         let Change { batch, message } = plan(&*self.kv)?;
         let sequence = self.kv.commit(&batch)?;
