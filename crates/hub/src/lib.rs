@@ -49,6 +49,7 @@ pub mod registry;
 pub mod relations;
 pub mod retention;
 pub mod rpc;
+mod series_owner;
 pub mod session_token;
 pub mod sql;
 pub mod stored_calls;
@@ -71,6 +72,7 @@ pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
 pub use registry::Entity;
+pub use series_owner::{ASSETS_TABLE, SeriesOwner};
 pub use tables::ParquetImport;
 // The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
 pub use kv::KvError;

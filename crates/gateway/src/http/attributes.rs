@@ -1,4 +1,4 @@
-//! Attributes of devices over REST. Paths, parameters and answers are ThingsBoard's.
+//! Attributes of entities over REST. Paths, parameters and answers are ThingsBoard's.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,18 +9,19 @@ use hub::AttributeError;
 use hub::attributes::Scope;
 use hub::caller::Action;
 use hub::device_messages::Attribute;
-use hub::registry::Device;
+use hub::registry::Entity;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 use wire::thingsboard::attributes::{JsonValue, read_publish};
 
 use super::json::{Json, Sequence};
 use super::limits::REST_BODY_BYTES_MAX;
-use super::request::{Params, PathOf, discard_body, parse_id, read_body};
+use super::request::{Params, PathOf, discard_body, read_body};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
-use super::telemetry::{check_kind, unique_keys};
+use super::telemetry::unique_keys;
+use super::telemetry_entity::entity;
 use crate::error::ApiError;
 
 type Path<T> = PathOf<T>;
@@ -68,10 +69,11 @@ async fn write(
     request: Request,
 ) -> Result<(), ApiError> {
     let allowed = || {
-        session.check(Action::Write)?;
-        Ok((device(state, session, kind, id)?, parse_scope(scope)?))
+        let scope = parse_scope(scope)?;
+        session.check(action_of(scope))?;
+        Ok((entity(state, session, kind, id)?, scope))
     };
-    let (device, scope) = match allowed() {
+    let (entity, scope) = match allowed() {
         Ok(allowed) => allowed,
         Err(refused) => {
             discard_body(request).await;
@@ -85,7 +87,7 @@ async fn write(
         return Err(ApiError::argument("the body has no attributes; send {\"key\": value}"));
     }
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    Ok(state.attributes.run(move || hub.set_attributes(&caller, &device, scope, &entries)).await??)
+    Ok(state.attributes.run(move || hub.set_attributes(&caller, &entity, scope, &entries)).await??)
 }
 
 /// `DELETE /api/plugins/telemetry/{entityType}/{entityId}/{scope}?keys=`: deletes attributes.
@@ -114,15 +116,16 @@ async fn remove(
     (kind, id, scope): (&str, &str, &str),
     params: &Params,
 ) -> Result<(), ApiError> {
-    session.check(Action::Write)?;
-    let (device, scope) = (device(state, session, kind, id)?, parse_scope(scope)?);
+    let scope = parse_scope(scope)?;
+    session.check(action_of(scope))?;
+    let entity = entity(state, session, kind, id)?;
     let keys = unique_keys(params.keys())?;
     if keys.is_empty() {
         let message = "name the attributes to delete in the parameter keys, separated by commas";
         return Err(ApiError::argument(message));
     }
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    Ok(state.attributes.run(move || hub.delete_attributes(&caller, &device, scope, &keys)).await??)
+    Ok(state.attributes.run(move || hub.delete_attributes(&caller, &entity, scope, &keys)).await??)
 }
 
 /// `GET /api/plugins/telemetry/{entityType}/{entityId}/keys/attributes`: the keys of all scopes, each once.
@@ -131,7 +134,7 @@ async fn keys(
     session: Session,
     PathOf((kind, id)): Path<(String, String)>,
 ) -> Answer {
-    keys_of(&state, &session, device(&state, &session, &kind, &id)?, &Scope::ALL).await
+    keys_of(&state, &session, entity(&state, &session, &kind, &id)?, &Scope::ALL).await
 }
 
 /// `GET .../keys/attributes/{scope}`: the keys of a scope.
@@ -141,11 +144,11 @@ async fn keys_in_scope(
     PathOf((kind, id, scope)): Path<(String, String, String)>,
 ) -> Answer {
     let scope = parse_scope(&scope)?;
-    keys_of(&state, &session, device(&state, &session, &kind, &id)?, &[scope]).await
+    keys_of(&state, &session, entity(&state, &session, &kind, &id)?, &[scope]).await
 }
 
-async fn keys_of(state: &HttpState, session: &Session, device: Arc<Device>, scopes: &[Scope]) -> Answer {
-    let found = read(state, session, device, scopes, None).await?;
+async fn keys_of(state: &HttpState, session: &Session, entity: Entity, scopes: &[Scope]) -> Answer {
+    let found = read(state, session, entity, scopes, None).await?;
     Ok(Json(found.iter().map(|attribute| &*attribute.key).collect::<BTreeSet<_>>()).into_response())
 }
 
@@ -156,7 +159,7 @@ async fn values(
     PathOf((kind, id)): Path<(String, String)>,
     params: Params,
 ) -> Answer {
-    values_of(&state, &session, device(&state, &session, &kind, &id)?, &Scope::ALL, &params).await
+    values_of(&state, &session, entity(&state, &session, &kind, &id)?, &Scope::ALL, &params).await
 }
 
 /// `GET .../values/attributes/{scope}?keys=`: attributes of a scope.
@@ -167,25 +170,25 @@ async fn values_in_scope(
     params: Params,
 ) -> Answer {
     let scope = parse_scope(&scope)?;
-    values_of(&state, &session, device(&state, &session, &kind, &id)?, &[scope], &params).await
+    values_of(&state, &session, entity(&state, &session, &kind, &id)?, &[scope], &params).await
 }
 
 async fn values_of(
     state: &HttpState,
     session: &Session,
-    device: Arc<Device>,
+    entity: Entity,
     scopes: &[Scope],
     params: &Params,
 ) -> Answer {
     let keys = unique_keys(params.keys())?;
-    let found = read(state, session, device, scopes, (!keys.is_empty()).then_some(keys)).await?;
+    let found = read(state, session, entity, scopes, (!keys.is_empty()).then_some(keys)).await?;
     Ok(Json(Sequence(|| found.iter().map(AttributeData))).into_response())
 }
 
 async fn read(
     state: &HttpState,
     session: &Session,
-    device: Arc<Device>,
+    entity: Entity,
     scopes: &[Scope],
     keys: Option<Vec<String>>,
 ) -> Result<Vec<Attribute>, ApiError> {
@@ -193,16 +196,19 @@ async fn read(
     let read = move || {
         let mut found = Vec::new();
         for scope in scopes {
-            found.extend(hub.attributes(&caller, &device, scope, keys.as_deref())?);
+            found.extend(hub.attributes(&caller, &entity, scope, keys.as_deref())?);
         }
         Ok::<_, AttributeError>(found)
     };
     Ok(state.attributes.run(read).await??)
 }
 
-fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
-    check_kind(kind, "attributes")?;
-    session.device(&state.hub, parse_id(id)?)
+/// What a user needs to write attributes; the hub decides the same.
+const fn action_of(scope: Scope) -> Action {
+    match scope {
+        Scope::Client | Scope::Server => Action::Write,
+        Scope::Shared => Action::Command,
+    }
 }
 
 fn parse_scope(name: &str) -> Result<Scope, ApiError> {

@@ -11,11 +11,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::json::Json;
-use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::request::{JsonBody, Params, PathOf};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
-use super::telemetry::{check_kind, range, unique_keys};
+use super::telemetry::{range, unique_keys};
+use super::telemetry_entity::series_owner;
 use crate::error::ApiError;
 
 /// The routes of this file.
@@ -26,7 +27,7 @@ pub(super) fn routes() -> Routes {
         .post("/api/tacho/delete", rows)
 }
 
-/// `DELETE /api/plugins/telemetry/DEVICE/{id}/timeseries/delete`: deletes values of keys of a device. Path and parameters are
+/// `DELETE .../{entityType}/{entityId}/timeseries/delete`: deletes values of keys of a device or an asset. Path and parameters are
 /// ThingsBoard's. The answer comes when the deletion is on the disk.
 async fn values(
     State(state): State<Arc<HttpState>>,
@@ -35,11 +36,10 @@ async fn values(
     params: Params,
 ) -> Result<(), ApiError> {
     session.check(Action::DeleteData)?;
-    check_kind(&kind, "time series")?;
     let (keys, range) = parse_values(&params)?;
-    let device = session.device(&state.hub, parse_id(&id)?)?;
+    let owner = series_owner(&state, &session, &kind, &id)?;
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    state.changes.run(move || hub.delete_values(&caller, &device, Some(&keys), range)).await??;
+    state.changes.run(move || hub.delete_values(&caller, &owner, Some(&keys), range)).await??;
     Ok(())
 }
 

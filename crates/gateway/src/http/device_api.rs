@@ -37,7 +37,7 @@ pub(crate) async fn telemetry(
             refusals::note(hub, hub::Door::Http, peer, &device, &error.message);
         }
     })?;
-    let sent = Message { device: &device, door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
+    let sent = Message { owner: (&device).into(), door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
     // A device may send a payload without values.
     store_message(hub, &sent, peer).await.map(|_| ())
 }

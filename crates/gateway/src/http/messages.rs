@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 use hub::clock::system_now;
-use hub::{Blame, Hub, IngestError, Message, MessageRefusal};
+use hub::{Blame, EntityId, EntityKind, Hub, IngestError, Message, MessageRefusal};
 use model::Batch;
 use wire::telemetry::Receipt;
 
@@ -45,9 +45,17 @@ pub(super) async fn store_message(
         }
         Err(refused) => refused,
     };
-    refusals::note(hub, sent.door, peer, sent.device, &reason);
+    note(hub, sent, peer, &reason);
     let message = format!("{reason}; the payload is kept in the table {}", hub::DEAD_LETTER_TABLE);
     Err(ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidArguments, label, message))
+}
+
+/// Notes a refusal for the page of the device. Assets have no such page; their dead letters tell.
+fn note(hub: &Hub, sent: &Message<'_>, peer: Option<SocketAddr>, reason: &str) {
+    let EntityId { kind, id } = sent.owner.entity;
+    if let Some(device) = hub.registry().device_by_id(id).filter(|_| kind == EntityKind::Device) {
+        refusals::note(hub, sent.door, peer, &device, reason);
+    }
 }
 
 /// The refusal of a whole message: the label for metrics, and the reason for the sender.
@@ -58,7 +66,7 @@ async fn store(
     sent: &Message<'_>,
     peer: Option<SocketAddr>,
 ) -> Result<Result<Stored, Refused>, ApiError> {
-    let durability = sent.device.profile.durability;
+    let durability = sent.owner.durability;
     let batch = match decode(hub, sent)? {
         Ok(batch) => batch,
         Err((label, reason)) => {
@@ -77,14 +85,15 @@ async fn store(
         Some(MessageRefusal { reason, whole: true }) => Ok(Err((STORE_LIMIT, reason))),
         // The store has its other keys, so the message counts as accepted.
         Some(MessageRefusal { reason, whole: false }) => {
-            refusals::message(hub, hub::Door::Http, peer, sent.device, STORE_LIMIT, &reason);
+            hub.metrics().refused(sent.door, STORE_LIMIT);
+            note(hub, sent, peer, &reason);
             Ok(Ok(Stored::Rows))
         }
     }
 }
 
 fn decode(hub: &Hub, sent: &Message<'_>) -> Result<Result<Batch, Refused>, ApiError> {
-    let series = match hub.series_of(sent.device) {
+    let series = match hub.series_of(&sent.owner) {
         Ok(series) => series,
         // For example, the store has the maximum number of tables.
         Err(error) if error.blame() == Blame::Caller => return Ok(Err((STORE_LIMIT, error.to_string()))),
@@ -92,7 +101,7 @@ fn decode(hub: &Hub, sent: &Message<'_>) -> Result<Result<Batch, Refused>, ApiEr
     };
     let mut batch = Batch::new();
     let receipt = Receipt { now: system_now(), next: &|| hub.receipt_time() };
-    let limits = hub.limits_of(sent.device);
+    let limits = hub.limits_of(&sent.owner);
     let decoded = wire::telemetry::decode(sent.payload, series, receipt, &limits, &mut batch);
     Ok(decoded.map(|()| batch).map_err(|reason| (reason.label(), reason.to_string())))
 }

@@ -49,6 +49,7 @@ mod state;
 mod stored_calls;
 mod stream;
 mod telemetry;
+mod telemetry_entity;
 mod telemetry_write;
 mod tenants;
 mod users;

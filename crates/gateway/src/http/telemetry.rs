@@ -11,7 +11,7 @@ use hub::history::{
     Aggregation, Calendar, CalendarUnit, CalendarZone, History, HistoryRequest, Interval,
 };
 use hub::registry::Device;
-use hub::{Hub, LatestValue, Order};
+use hub::{Hub, LatestValue, Order, SeriesOwner};
 use model::{TimeRange, Timestamp, limits};
 use serde::Serialize;
 
@@ -20,10 +20,11 @@ use super::histories::{Form, Histories};
 use super::json::{Entries, Json, Object, TsValue, json_response};
 use super::limits::KEYS_PER_REQUEST_MAX;
 use super::pieces::Pieces;
-use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::request::{JsonBody, Params, PathOf};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
+use super::telemetry_entity::series_owner;
 use crate::error::ApiError;
 
 /// The routes of this file.
@@ -35,15 +36,15 @@ pub(super) fn routes() -> Routes {
         .post("/api/tacho/values", values_of_many)
 }
 
-/// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
+/// `GET /api/plugins/telemetry/{entityType}/{entityId}/keys/timeseries`: the keys of a device or an asset, sorted.
 async fn keys(
     State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let device = device(&state, &session, &kind, &id)?;
+    let owner = series_owner(&state, &session, &kind, &id)?;
     let hub = Arc::clone(&state.hub);
-    let keys = state.reads.run(move || reported_keys(&hub, session.caller(), &device)).await??;
+    let keys = state.reads.run(move || reported_keys(&hub, session.caller(), &owner)).await??;
     Ok(Json(keys).into_response())
 }
 
@@ -82,20 +83,20 @@ async fn read(
     params: &Params,
     wanted: ValuesRequest,
 ) -> Result<Response, ApiError> {
-    let device = device(state, &session, kind, id)?;
+    let owner = series_owner(state, &session, kind, id)?;
     let strict = params.flag("useStrictDataTypes")?;
     let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(state));
     let bytes_max = state.answer_bytes_max();
     let read = move || match wanted {
         ValuesRequest::Latest(keys) => {
-            let found = latest(&hub, session.caller(), &device, keys.as_deref())?;
+            let found = latest(&hub, session.caller(), &owner, keys.as_deref())?;
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
         ValuesRequest::History(request) => {
             let form = Form::Lists { strict };
             let caller = session.caller();
             let histories = Histories { hub: &hub, caller, request: &request, form, bytes_max };
-            let answer = histories.of(&device, &pool_of.reads.worker_set())?;
+            let answer = histories.of(&owner, &pool_of.reads.worker_set())?;
             Ok(json_response(Body::new(answer.into_body())))
         }
     };
@@ -165,19 +166,14 @@ fn latest_of_many(
 ) -> Result<Pieces, ApiError> {
     let mut answer = Entries::default();
     for (id, device) in devices {
-        let found = latest(hub, caller, device, keys)?;
+        let found = latest(hub, caller, *device, keys)?;
         let bytes_max = answer_bytes_max.saturating_sub(answer.len());
         answer.entry(id, &latest_json(&found, keys, strict), bytes_max)?;
     }
     Ok(Entries::object([answer]))
 }
 
-fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
-    check_kind(kind, "time series")?;
-    session.device(&state.hub, parse_id(id)?)
-}
-
-/// Refuses entity types other than devices.
+/// Refuses entity types other than devices, where only devices will do.
 pub(crate) fn check_kind(kind: &str, what: &str) -> Result<(), ApiError> {
     if kind == "DEVICE" {
         return Ok(());
@@ -333,9 +329,13 @@ pub(crate) fn interval_of_millis(interval_ms: Option<i64>) -> Result<Interval, A
     }
 }
 
-/// The keys a device has reported, sorted.
-pub(crate) fn reported_keys(hub: &Hub, caller: &Caller, device: &Device) -> Result<Vec<String>, ApiError> {
-    let Some(series) = hub.find_series_of(caller, device)? else { return Ok(Vec::new()) };
+/// The keys that a device or an asset has values of, sorted.
+pub(crate) fn reported_keys<'a>(
+    hub: &Hub,
+    caller: &Caller,
+    owner: impl Into<SeriesOwner<'a>>,
+) -> Result<Vec<String>, ApiError> {
+    let Some(series) = hub.find_series_of(caller, owner)? else { return Ok(Vec::new()) };
     Ok(hub.latest(caller, series, None)?.into_iter().map(|latest| latest.key).collect())
 }
 
@@ -350,13 +350,13 @@ pub(crate) fn read_history(
     Ok(hub.history(caller, series, request)?)
 }
 
-fn latest(
+fn latest<'a>(
     hub: &Hub,
     caller: &Caller,
-    device: &Device,
+    owner: impl Into<SeriesOwner<'a>>,
     keys: Option<&[String]>,
 ) -> Result<Vec<LatestValue>, ApiError> {
-    match hub.find_series_of(caller, device)? {
+    match hub.find_series_of(caller, owner)? {
         Some(series) => Ok(hub.latest(caller, series, keys)?),
         None => Ok(Vec::new()),
     }

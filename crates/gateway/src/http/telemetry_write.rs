@@ -4,18 +4,17 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use hub::Message;
 use hub::caller::Action;
-use hub::registry::Device;
+use hub::{Message, SeriesOwner};
 
 use super::connection::Peer;
 use super::device_api::BODY_SETTING;
 use super::messages::{Stored, store_message};
-use super::request::{PathOf, discard_body, parse_id, read_body};
+use super::request::{PathOf, discard_body, read_body};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
-use super::telemetry::check_kind;
+use super::telemetry_entity::series_owner;
 use crate::error::ApiError;
 
 /// The topic in dead letters of these requests.
@@ -37,8 +36,8 @@ async fn write(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let device = device(&state, &session, &kind, &id);
-    store(&state, &session, device, Peer(peer), request).await
+    let owner = owner(&state, &session, &kind, &id);
+    store(&state, &session, owner, Peer(peer), request).await
 }
 
 /// `POST .../timeseries/{scope}/{ttl}`. Values live as long as their table keeps them, so the only time to live is 0.
@@ -49,19 +48,19 @@ async fn write_with_ttl(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let device = check_ttl(&ttl).and_then(|()| device(&state, &session, &kind, &id));
-    store(&state, &session, device, Peer(peer), request).await
+    let owner = check_ttl(&ttl).and_then(|()| owner(&state, &session, &kind, &id));
+    store(&state, &session, owner, Peer(peer), request).await
 }
 
 async fn store(
     state: &HttpState,
     session: &Session,
-    device: Result<Arc<Device>, ApiError>,
+    owner: Result<SeriesOwner<'static>, ApiError>,
     Peer(peer): Peer,
     request: Request,
 ) -> Result<(), ApiError> {
-    let device = match device {
-        Ok(device) => device,
+    let owner = match owner {
+        Ok(owner) => owner,
         Err(refused) => {
             discard_body(request).await;
             return Err(refused);
@@ -69,7 +68,7 @@ async fn store(
     };
     let limit = state.options.body_bytes_max;
     let body = read_body(request, limit, BODY_SETTING, session.body_account(state)).await?;
-    let sent = Message { device: &device, door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
+    let sent = Message { owner, door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
     match store_message(&state.hub, &sent, peer).await? {
         Stored::Rows => Ok(()),
         Stored::Nothing => Err(ApiError::argument(
@@ -78,10 +77,14 @@ async fn store(
     }
 }
 
-fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
+fn owner(
+    state: &HttpState,
+    session: &Session,
+    kind: &str,
+    id: &str,
+) -> Result<SeriesOwner<'static>, ApiError> {
     session.check(Action::Write)?;
-    check_kind(kind, "time series")?;
-    session.device(&state.hub, parse_id(id)?)
+    series_owner(state, session, kind, id)
 }
 
 fn check_ttl(text: &str) -> Result<(), ApiError> {

@@ -144,7 +144,7 @@ fn a_message_with_too_many_new_keys_is_stored_up_to_the_limit() {
         row.row(series, Timestamp::from_micros(1_000));
         row.finish();
         let message =
-            Message { device: &fixture.device, door: Door::Mqtt, topic: "t", payload: b"the payload" };
+            Message { owner: (&fixture.device).into(), door: Door::Mqtt, topic: "t", payload: b"the payload" };
         fixture.hub.ingest_message(&message, &batch, Durability::Fsync).unwrap()
     };
     let letter = || {
