@@ -116,21 +116,31 @@ impl Hub {
         Ok(self.attribute_feed.subscribe())
     }
 
-    /// Deletes the attributes of an entity and then the entity itself with `delete`. Nobody writes attributes meanwhile. Waits
+    /// Deletes the attributes of a device and then the device itself with `delete`. Nobody writes attributes meanwhile. Waits
     /// for the disk.
-    pub(crate) fn delete_with_attributes<'a, T>(
+    pub(crate) fn delete_with_attributes<T>(
+        &self,
+        device: &Device,
+        delete: impl FnOnce() -> Result<T, RegistryError>,
+    ) -> Result<T, Error> {
+        let wait = |sequence| wait_durable_keys(&*self.kv, sequence);
+        let also = |batch: &mut WriteBatch| {
+            batch.delete(ACTIVE_DEVICES, active_key(device.tenant, device.id));
+        };
+        let deleted = self.attribute_writer.delete_with((device.tenant, device.id), also, wait, || Ok(delete()?))?;
+        self.forget_state(device.id);
+        Ok(deleted)
+    }
+
+    /// Deletes an entity with `delete`, which may refuse, and then its attributes. Waits for the disk.
+    pub(crate) fn delete_then_attributes<'a, T>(
         &self,
         owner: impl Into<Owner<'a>>,
         delete: impl FnOnce() -> Result<T, RegistryError>,
     ) -> Result<T, Error> {
         let Owner { tenant, entity, .. } = owner.into();
         let wait = |sequence| wait_durable_keys(&*self.kv, sequence);
-        let also = |batch: &mut WriteBatch| {
-            batch.delete(ACTIVE_DEVICES, active_key(tenant, entity.id));
-        };
-        let deleted = self.attribute_writer.delete_with((tenant, entity.id), also, wait, || Ok(delete()?))?;
-        self.forget_state(entity.id);
-        Ok(deleted)
+        self.attribute_writer.delete_after((tenant, entity.id), wait, || Ok(delete()?))
     }
 
     /// Deletes the attributes of all entities of a deleted tenant. Waits for the disk.

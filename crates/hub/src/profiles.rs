@@ -5,6 +5,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::{EntityId, EntityKind};
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{Page, PageRequest, Profile, ProfileFields, RegistryError};
 
@@ -83,10 +85,12 @@ impl Hub {
         Ok(profile)
     }
 
-    /// Deletes a profile without devices. Its table stays. Waits for the disk.
-    pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
+    /// Deletes a profile without devices, and its attributes. Its table stays. Waits for the disk.
+    pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, Error> {
         caller.check(Action::ManageEntities)?;
-        let profile = self.registry.delete_profile(caller.tenant(), id)?;
+        let owner = self.own_entity(caller, EntityId { kind: EntityKind::DeviceProfile, id })?;
+        let delete = || self.registry.delete_profile(caller.tenant(), id);
+        let profile = self.delete_then_attributes(&owner, delete)?;
         self.audit(caller, "delete device profile", &profile.name);
         Ok(profile)
     }

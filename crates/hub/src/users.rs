@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::caller::{Action, Caller, Role};
+use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{RegistryError, User};
+use crate::registry::{Entity, RegistryError, User};
 
 impl Hub {
     /// The users of the caller's tenant, sorted by login.
@@ -43,10 +44,11 @@ impl Hub {
         Ok(user)
     }
 
-    /// Deletes a user and ends the user's sessions.
-    pub fn delete_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, RegistryError> {
+    /// Deletes a user with the user's attributes, and ends the user's sessions. Waits for the disk.
+    pub fn delete_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, Error> {
         let user = self.managed_user(caller, login)?;
-        let user = self.registry.delete_user(&user.login)?;
+        let owner = Entity::User(Arc::clone(&user));
+        let user = self.delete_then_attributes(&owner, || self.registry.delete_user(&user.login))?;
         self.audit(caller, "delete user", &user.login);
         Ok(user)
     }

@@ -157,8 +157,8 @@ async fn what_is_refused_is_named_and_changes_nothing() {
         (
             path(&id, "SHARED_SCOPE").replace("DEVICE", "ASSET"),
             r#"{"a":1}"#,
-            400,
-            "only DEVICE has attributes",
+            404,
+            "asset",
         ),
     ] {
         let refused = server.post(&request, body).await;
@@ -168,7 +168,7 @@ async fn what_is_refused_is_named_and_changes_nothing() {
     let keys = server.request("DELETE", &path(&id, "SHARED_SCOPE")).session(&server.session()).send().await;
     assert_eq!(keys.status, 400);
     assert_eq!(server.get(&path(&id, "keys/attributes/X")).await.status, 400);
-    assert_eq!(server.get(&path(&id, "values/attributes").replace("DEVICE", "ASSET")).await.status, 400);
+    assert_eq!(server.get(&path(&id, "values/attributes").replace("DEVICE", "ASSET")).await.status, 404);
     assert_eq!(server.get(&path(&id, "keys/attributes")).await.ok(), json!([]));
     server.stop().await;
 }

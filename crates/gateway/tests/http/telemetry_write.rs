@@ -1,4 +1,7 @@
+use hub::caller::Caller;
+use hub::registry::{AssetFields, CustomerFields};
 use model::Value;
+use model::limits::QueryLimits;
 
 use super::Server;
 use super::device_api::{dead_letter, until};
@@ -108,5 +111,61 @@ async fn history_is_reduced_per_unit_of_the_calendar() {
     assert!(many.contains("the number of intervals") && many.contains("longer interval"), "{many}");
     let latest = server.get(&format!("{base}/values/timeseries/history?keys=a")).await.refusal(400, 30);
     assert!(latest.contains("needs startTs and endTs"), "{latest}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn assets_have_values_and_server_attributes() {
+    let server = Server::start().await;
+    let caller = Caller::local(server.hub.registry().default_tenant());
+    server.hub.open_sql(QueryLimits::default()).unwrap();
+    let fields = AssetFields { name: "depot 1", ..AssetFields::default() };
+    let asset = server.hub.add_asset(&caller, fields).unwrap();
+    let base = format!("/api/plugins/telemetry/ASSET/{}", asset.id);
+    assert_eq!(server.get(&format!("{base}/values/timeseries")).await.text(), "{}");
+    let body = r#"[{"ts":1732540000000,"values":{"load":1}},{"ts":1732540001000,"values":{"load":2}}]"#;
+    assert_eq!(server.post(&format!("{base}/timeseries/ANY"), body).await.status, 200);
+    let latest = server.get(&format!("{base}/values/timeseries?keys=load&useStrictDataTypes=true")).await;
+    assert_eq!(latest.text(), r#"{"load":[{"ts":1732540001000,"value":2}]}"#);
+    let question = server.request("POST", "/api/sql").session(&server.session());
+    let query = r#"{"query":"SELECT asset, load FROM assets","format":"json"}"#;
+    let rows = question.header("content-type", "application/json").body(query).send().await;
+    assert!(rows.text().contains("depot 1"), "{}", rows.text());
+    let refused = server.post(&format!("{base}/timeseries/ANY"), "{").await.refusal(400, 30);
+    assert!(refused.contains("dead_letter"), "{refused}");
+    let delete = format!("{base}/timeseries/delete?keys=load&startTs=0&endTs=1732540001000");
+    let deleted = server.request("DELETE", &delete).session(&server.session()).send().await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    let left = server.get(&format!("{base}/values/timeseries?keys=load&startTs=0&endTs=1832540001000")).await;
+    assert_eq!(left.text(), r#"{"load":[{"ts":1732540001000,"value":"2"}]}"#);
+
+    assert_eq!(server.post(&format!("{base}/SERVER_SCOPE"), r#"{"site":"x"}"#).await.status, 200);
+    let found = server.get(&format!("{base}/values/attributes")).await.ok();
+    assert_eq!((&found[0]["key"], &found[0]["value"]), (&"site".into(), &"x".into()));
+    let shared = server.post(&format!("{base}/attributes/SHARED_SCOPE"), r#"{"a":1}"#).await.refusal(400, 30);
+    assert!(shared.contains("SERVER_SCOPE only"), "{shared}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn entities_without_time_series_have_server_attributes() {
+    let server = Server::start().await;
+    let caller = Caller::local(server.hub.registry().default_tenant());
+    let customer = server.hub.add_customer(&caller, &CustomerFields { title: "north", ..CustomerFields::default() });
+    let customer = customer.unwrap().id.to_string();
+    let registry = server.hub.registry();
+    let tenant = registry.default_tenant().to_string();
+    let user = registry.users(registry.default_tenant())[0].id.to_string();
+    for (kind, id) in [("CUSTOMER", &customer), ("TENANT", &tenant), ("USER", &user)] {
+        let base = format!("/api/plugins/telemetry/{kind}/{id}");
+        assert_eq!(server.post(&format!("{base}/SERVER_SCOPE"), r#"{"a":1}"#).await.status, 200, "{kind}");
+        let found = server.get(&format!("{base}/values/attributes/SERVER_SCOPE")).await.ok();
+        assert_eq!((found[0]["key"].as_str(), found[0]["value"].as_i64()), (Some("a"), Some(1)), "{kind}");
+        let refused = server.post(&format!("{base}/timeseries/ANY"), r#"{"a":1}"#).await;
+        assert_eq!(refused.status, 400, "{kind}");
+        assert!(refused.text().contains("has no time series"), "{}", refused.text());
+    }
+    server.hub.delete_customer(&caller, customer.parse().unwrap()).unwrap();
+    server.get(&format!("/api/plugins/telemetry/CUSTOMER/{customer}/values/attributes")).await.refusal(404, 32);
     server.stop().await;
 }

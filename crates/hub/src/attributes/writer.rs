@@ -66,12 +66,32 @@ impl Writer {
         delete: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let _lock = self.locks.lock(id);
-        let mut batch = WriteBatch::new();
-        batch.delete_range(ATTRIBUTES, KeyRange::prefix(of_entity(tenant, id)));
+        let mut batch = all_of(tenant, id);
         also(&mut batch);
         let sequence = self.kv.commit(&batch)?;
         // First the attributes: if the server ends here, the entity is there and can be deleted again.
         wait(sequence)?;
         delete()
     }
+
+    /// Deletes an entity with `delete`, and then its attributes, for entities whose deletion may be refused. If the server ends
+    /// between both, attributes of an unknown entity are left, which nobody sees.
+    pub(crate) fn delete_after<T, E: From<KvError>>(
+        &self,
+        (tenant, id): (Uuid, Uuid),
+        wait: impl FnOnce(Sequence) -> Result<(), KvError>,
+        delete: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _lock = self.locks.lock(id);
+        let deleted = delete()?;
+        wait(self.kv.commit(&all_of(tenant, id))?)?;
+        Ok(deleted)
+    }
+}
+
+/// The deletion of all attributes of an entity.
+fn all_of(tenant: Uuid, id: Uuid) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.delete_range(ATTRIBUTES, KeyRange::prefix(of_entity(tenant, id)));
+    batch
 }
