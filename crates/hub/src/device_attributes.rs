@@ -127,7 +127,8 @@ impl Hub {
         let also = |batch: &mut WriteBatch| {
             batch.delete(ACTIVE_DEVICES, active_key(device.tenant, device.id));
         };
-        let deleted = self.attribute_writer.delete_with((device.tenant, device.id), also, wait, || Ok(delete()?))?;
+        let deleted =
+            self.attribute_writer.delete_with((device.tenant, device.id), also, wait, || Ok(delete()?))?;
         self.forget_state(device.id);
         Ok(deleted)
     }
@@ -184,11 +185,7 @@ impl Hub {
 }
 
 /// The place of attributes that a user writes. Shared attributes are commands: the device gets them.
-fn place_to_write<'a>(
-    caller: &Caller,
-    owner: Owner<'a>,
-    scope: Scope,
-) -> Result<Place<'a>, AttributeError> {
+fn place_to_write<'a>(caller: &Caller, owner: Owner<'a>, scope: Scope) -> Result<Place<'a>, AttributeError> {
     let action = match scope {
         Scope::Client | Scope::Server => Action::Write,
         Scope::Shared => Action::Command,

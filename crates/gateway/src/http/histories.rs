@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hub::{Hub, SeriesOwner};
 use hub::caller::Caller;
 use hub::history::{Aggregation, HistoryRequest, Reduction, TextHeld, check_intervals, check_values};
 use hub::registry::Device;
+use hub::{Hub, SeriesOwner};
 use model::SeriesId;
 use model::limits::READ_ROWS_MAX;
 

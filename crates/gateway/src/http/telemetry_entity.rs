@@ -25,7 +25,6 @@ pub(super) fn series_owner(
 
 fn parse(kind: &str, id: &str) -> Result<EntityId, ApiError> {
     let kind: EntityKind = kind.parse().map_err(ApiError::argument)?;
-    let wrong =
-        |_| ApiError::argument(format!("{id:?} is not the id of a {}; ids are UUIDs", kind.words()));
+    let wrong = |_| ApiError::argument(format!("{id:?} is not the id of a {}; ids are UUIDs", kind.words()));
     Ok(EntityId { kind, id: Uuid::parse_str(id).map_err(wrong)? })
 }

@@ -154,12 +154,7 @@ async fn what_is_refused_is_named_and_changes_nothing() {
         (path(&id, "SHARED_SCOPE"), "[1]", 400, "must be an object"),
         (path("7", "SHARED_SCOPE"), r#"{"a":1}"#, 400, "not the id of a device"),
         (unknown.to_owned(), r#"{"a":1}"#, 404, "there is no device"),
-        (
-            path(&id, "SHARED_SCOPE").replace("DEVICE", "ASSET"),
-            r#"{"a":1}"#,
-            404,
-            "asset",
-        ),
+        (path(&id, "SHARED_SCOPE").replace("DEVICE", "ASSET"), r#"{"a":1}"#, 404, "asset"),
     ] {
         let refused = server.post(&request, body).await;
         assert_eq!(refused.status, status, "{request} {}", refused.text());

@@ -17,13 +17,18 @@ async fn values_of_all_forms_are_stored_and_read_back() {
     let (server, base) = server().await;
     for (path, body) in [
         ("timeseries/ANY", r#"{"ts":1732540000000,"values":{"a":1,"b":"x"}}"#),
-        ("timeseries/LATEST_TELEMETRY/0", r#"[{"ts":1732540001000,"values":{"a":2}},{"ts":1732540002000,"values":{"a":3}}]"#),
+        (
+            "timeseries/LATEST_TELEMETRY/0",
+            r#"[{"ts":1732540001000,"values":{"a":2}},{"ts":1732540002000,"values":{"a":3}}]"#,
+        ),
         ("timeseries/x", r#"{"c":true}"#),
     ] {
         let reply = server.post(&format!("{base}/{path}"), body).await;
         assert_eq!((reply.status, reply.text()), (200, ""), "{path}");
     }
-    let history = format!("{base}/values/timeseries/history?keys=a&startTs=0&endTs=1732540009000&useStrictDataTypes=true&orderBy=ASC");
+    let history = format!(
+        "{base}/values/timeseries/history?keys=a&startTs=0&endTs=1732540009000&useStrictDataTypes=true&orderBy=ASC"
+    );
     let expected = r#"{"a":[{"ts":1732540000000,"value":1},{"ts":1732540001000,"value":2},{"ts":1732540002000,"value":3}]}"#;
     assert_eq!(server.get(&history).await.text(), expected);
     assert_eq!(server.get(&format!("{base}/keys/timeseries")).await.text(), r#"["a","b","c"]"#);
@@ -151,7 +156,8 @@ async fn assets_have_values_and_server_attributes() {
 async fn entities_without_time_series_have_server_attributes() {
     let server = Server::start().await;
     let caller = Caller::local(server.hub.registry().default_tenant());
-    let customer = server.hub.add_customer(&caller, &CustomerFields { title: "north", ..CustomerFields::default() });
+    let customer =
+        server.hub.add_customer(&caller, &CustomerFields { title: "north", ..CustomerFields::default() });
     let customer = customer.unwrap().id.to_string();
     let registry = server.hub.registry();
     let tenant = registry.default_tenant().to_string();
@@ -166,6 +172,9 @@ async fn entities_without_time_series_have_server_attributes() {
         assert!(refused.text().contains("has no time series"), "{}", refused.text());
     }
     server.hub.delete_customer(&caller, customer.parse().unwrap()).unwrap();
-    server.get(&format!("/api/plugins/telemetry/CUSTOMER/{customer}/values/attributes")).await.refusal(404, 32);
+    server
+        .get(&format!("/api/plugins/telemetry/CUSTOMER/{customer}/values/attributes"))
+        .await
+        .refusal(404, 32);
     server.stop().await;
 }

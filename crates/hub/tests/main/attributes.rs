@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hub::attributes::{Changes, Scope};
 use hub::attributes::limits::{ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ATTRIBUTES_PER_SCOPE_MAX};
+use hub::attributes::{Changes, Scope};
 use hub::device_messages::{Attribute, DeviceMessage, DeviceOutbox, Interests, NotifyWake};
 use hub::registry::{AssetFields, CustomerFields, RegistryError};
 use hub::{AttributeError, EntityId, EntityKind, OwnAttributes};
@@ -315,8 +315,7 @@ fn stored_keys(fixture: &Fixture) -> usize {
 fn a_full_scope_has_room_for_the_state_of_the_device() {
     let fixture = fixture();
     let (hub, device, caller) = (&fixture.hub, &fixture.device, fixture.administrator());
-    let many: Vec<_> =
-        (0..ATTRIBUTES_PER_SCOPE_MAX).map(|n| (format!("a{n}"), Value::I64(0))).collect();
+    let many: Vec<_> = (0..ATTRIBUTES_PER_SCOPE_MAX).map(|n| (format!("a{n}"), Value::I64(0))).collect();
     hub.set_attributes(&caller, device, Scope::Server, &many).unwrap();
     hub.start_device_states(Duration::from_secs(3_600));
     hub.device_heard(device);

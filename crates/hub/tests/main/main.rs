@@ -143,8 +143,12 @@ fn a_message_with_too_many_new_keys_is_stored_up_to_the_limit() {
         keys.iter().for_each(|key| row.field(key, ValueRef::I64(1)));
         row.row(series, Timestamp::from_micros(1_000));
         row.finish();
-        let message =
-            Message { owner: (&fixture.device).into(), door: Door::Mqtt, topic: "t", payload: b"the payload" };
+        let message = Message {
+            owner: (&fixture.device).into(),
+            door: Door::Mqtt,
+            topic: "t",
+            payload: b"the payload",
+        };
         fixture.hub.ingest_message(&message, &batch, Durability::Fsync).unwrap()
     };
     let letter = || {

@@ -180,12 +180,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("add_user", Administrator, Own, |hub, caller| {
             Ok(hub
                 // A login is unique in the installation.
-                .add_user(
-                    caller,
-                    &format!("bob@{}", caller.tenant()),
-                    "a long password",
-                    Role::Viewer,
-                )
+                .add_user(caller, &format!("bob@{}", caller.tenant()), "a long password", Role::Viewer)
                 .map(|_| true)?)
         }),
     ]);
