@@ -172,7 +172,14 @@ impl Hub {
         place: Place<'_>,
         plan: impl FnOnce(&dyn KeyValueStore) -> Result<Change, AttributeError>,
     ) -> Result<Sequence, AttributeError> {
-        self.attribute_writer.change(place, || self.exists(place.owner.tenant, place.owner.entity), plan)
+        let Owner { tenant, entity, .. } = place.owner;
+        let sequence = self.attribute_writer.change(place, || self.exists(tenant, entity), plan)?;
+        let device = self.registry.device_by_id(entity.id).filter(|_| entity.kind == EntityKind::Device);
+        if device.is_some_and(|device| self.rule_book.of(device.profile.id).is_some()) {
+            self.alarm_inbox.attributes_changed(entity.id, sequence);
+            self.tap.wake_up();
+        }
+        Ok(sequence)
     }
 
     /// Whether the registry has an entity.

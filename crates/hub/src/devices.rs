@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::EntityId;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
@@ -96,11 +97,13 @@ impl Hub {
         Ok(changed)
     }
 
-    /// Deletes a device with its credentials and attributes. Its values stay in the store. Waits for the disk.
+    /// Deletes a device with its credentials, attributes and alarms. Its values stay in the store. Waits for the disk.
     pub fn delete_device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, Error> {
         caller.check(Action::ManageDevices)?;
         let device = self.own_device(caller, id)?;
         let deleted = self.delete_with_attributes(&device, || self.registry.delete_device(id))?;
+        // If the server ends here, its next start deletes the alarms.
+        self.delete_alarms_of(EntityId::device(id))?;
         self.audit(caller, "delete device", &deleted.name);
         Ok(deleted)
     }

@@ -73,6 +73,13 @@ impl EntityKind {
     }
 }
 
+impl EntityKind {
+    /// Whether entities of this kind own others.
+    pub const fn owns(self) -> bool {
+        matches!(self, Self::Tenant | Self::Customer)
+    }
+}
+
 impl fmt::Display for EntityKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -103,6 +110,16 @@ impl EntityId {
     /// The id of a device.
     pub const fn device(id: Uuid) -> Self {
         Self { kind: EntityKind::Device, id }
+    }
+
+    /// The id of a customer.
+    pub const fn customer(id: Uuid) -> Self {
+        Self { kind: EntityKind::Customer, id }
+    }
+
+    /// The id of a tenant.
+    pub const fn tenant(id: Uuid) -> Self {
+        Self { kind: EntityKind::Tenant, id }
     }
 }
 

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreStatus};
 
 use crate::Error;
+use crate::alarms::{self, AlarmStore, Inbox, RuleBook, RuleThread};
 use crate::attributes::{Feed, Pushes, Writer};
 use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
@@ -27,6 +28,8 @@ use crate::new_columns::NewColumns;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
 use crate::rpc::{Calls, StoredCalls};
+use crate::taps::Tap;
+use crate::taps::limits::TAP_PENDING_BYTES_MAX;
 use crate::ttls::Ttls;
 
 /// The application. All doors share it.
@@ -52,6 +55,11 @@ pub struct Hub {
     pub(crate) calls: Arc<Calls>,
     pub(crate) stored_calls: Arc<StoredCalls>,
     pub(crate) creations: Creations,
+    pub(crate) alarms: Arc<AlarmStore>,
+    pub(crate) rule_book: Arc<RuleBook>,
+    pub(crate) alarm_inbox: Arc<Inbox>,
+    pub(crate) tap: Arc<Tap>,
+    rule_thread: Mutex<Option<RuleThread>>,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) sql: OnceLock<query::Engine>,
@@ -114,6 +122,21 @@ impl Hub {
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         let registry = Arc::new(registry);
+        let alarms = Arc::new(AlarmStore::open(Arc::clone(&kv), Arc::clone(&metrics))?);
+        let tap = Arc::new(Tap::new(memory.of(TAP_PENDING_BYTES_MAX), Arc::clone(&metrics)));
+        store.watch(Arc::clone(&tap) as Arc<dyn ProgressWatcher>);
+        let (rule_book, alarm_inbox) = (Arc::<RuleBook>::default(), Arc::<Inbox>::default());
+        let rule_thread = RuleThread::start(alarms::Shared {
+            kv: Arc::clone(&kv),
+            store: Arc::clone(&store),
+            registry: Arc::clone(&registry),
+            alarms: Arc::clone(&alarms),
+            tap: Arc::clone(&tap),
+            inbox: Arc::clone(&alarm_inbox),
+            book: Arc::clone(&rule_book),
+            metrics: Arc::clone(&metrics),
+            now: clock::system_now,
+        });
         let creations = Creations::start(Arc::clone(&registry), Arc::clone(&metrics));
         Ok(Arc::new(Self {
             store,
@@ -131,6 +154,11 @@ impl Hub {
             )),
             stored_calls,
             creations,
+            alarms,
+            rule_book,
+            alarm_inbox,
+            tap,
+            rule_thread: Mutex::new(Some(rule_thread)),
             outboxes,
             attribute_writer: Arc::new(attribute_writer),
             attribute_feed,
@@ -209,6 +237,7 @@ impl Hub {
     /// Makes all rows and keys durable, and stops. The doors must have stopped before.
     pub fn close(&self) -> Result<(), Error> {
         self.stop_device_states();
+        drop(self.rule_thread.lock().take());
         let closed = self.kv.close().map_err(Error::from).and(self.store.close().map_err(Error::from));
         if let Some(last) = self.clock.last() {
             // A failure only loses the last receipt time; see `start`.

@@ -18,7 +18,11 @@ impl Hub {
     /// The series that a device or an asset writes to. Creates it with the first rows.
     pub fn series_of<'a>(&self, owner: impl Into<SeriesOwner<'a>>) -> Result<SeriesId, StoreError> {
         let owner = owner.into();
-        self.store.series(&owner.key_in(&owner.table)?)
+        let series = self.store.series(&owner.key_in(&owner.table)?)?;
+        if let Some(rules) = owner.device_profile.and_then(|profile| self.rule_book.of(profile)) {
+            self.tap.want(series, owner.entity.id, rules.wanted());
+        }
+        Ok(series)
     }
 
     /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the returned sequence.
@@ -50,13 +54,19 @@ impl Hub {
         Ok(sequence)
     }
 
-    /// Counts appended rows and queues them for live subscribers.
+    /// Counts appended rows and queues them for live subscribers and for alarm rules.
     pub(crate) fn count_and_queue(&self, batch: &Batch, sequence: Sequence, durability: Durability) {
         self.metrics.appended(durability, batch.len() as u64, batch.points() as u64);
         let queued = self.live.queue(batch, sequence, durability);
-        if queued && self.store.progress().reached(durability) >= sequence {
+        let tapped = self.tap.queue(batch, sequence, durability);
+        if (queued || tapped) && self.store.progress().reached(durability) >= sequence {
             // The store announced the progress of these rows before they were queued.
-            self.fan_out.wake_up();
+            if queued {
+                self.fan_out.wake_up();
+            }
+            if tapped {
+                self.tap.wake_up();
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 //! Every door calls this crate and no crate below it. This crate knows devices, rows and durability. It knows no socket, no
 //! packet and no HTTP type.
 
+pub mod alarms;
 mod api_keys;
 mod assets;
 pub mod attributes;
@@ -54,6 +55,7 @@ pub mod session_token;
 pub mod sql;
 pub mod stored_calls;
 mod tables;
+mod taps;
 mod tenants;
 mod to_devices;
 mod ttls;

@@ -26,6 +26,8 @@ pub struct SeriesOwner<'a> {
     pub customer: Option<Uuid>,
     /// Its kind and id.
     pub entity: EntityId,
+    /// The profile of a device.
+    pub device_profile: Option<Uuid>,
     /// Its name, the value of its tag.
     pub name: Cow<'a, str>,
     /// The tag.
@@ -54,6 +56,7 @@ impl<'a> From<&'a Device> for SeriesOwner<'a> {
             tenant: device.tenant,
             customer: device.customer,
             entity: EntityId::device(device.id),
+            device_profile: Some(device.profile.id),
             name: Cow::Borrowed(&device.name),
             tag: DEVICE_TAG,
             table: Cow::Borrowed(&device.profile.table),
@@ -70,11 +73,12 @@ impl<'a> From<&'a Arc<Device>> for SeriesOwner<'a> {
 
 impl<'a> From<&'a SeriesOwner<'_>> for SeriesOwner<'a> {
     fn from(owner: &'a SeriesOwner<'_>) -> Self {
-        let SeriesOwner { tenant, customer, entity, name, tag, table, durability } = owner;
+        let SeriesOwner { tenant, customer, entity, device_profile, name, tag, table, durability } = owner;
         Self {
             tenant: *tenant,
             customer: *customer,
             entity: *entity,
+            device_profile: *device_profile,
             name: Cow::Borrowed(name),
             tag,
             table: Cow::Borrowed(table),
@@ -95,6 +99,7 @@ impl Hub {
                 tenant: asset.tenant,
                 customer: asset.customer,
                 entity: id,
+                device_profile: None,
                 name: Cow::Owned(asset.name.clone()),
                 tag: ASSET_TAG,
                 table: Cow::Owned(own_table(&self.registry.namespace(asset.tenant), ASSETS_TABLE)),
@@ -110,8 +115,8 @@ impl Hub {
 
 impl SeriesOwner<'_> {
     fn into_owned(self) -> SeriesOwner<'static> {
-        let Self { tenant, customer, entity, name, tag, table, durability } = self;
+        let Self { tenant, customer, entity, device_profile, name, tag, table, durability } = self;
         let (name, table) = (Cow::Owned(name.into_owned()), Cow::Owned(table.into_owned()));
-        SeriesOwner { tenant, customer, entity, name, tag, table, durability }
+        SeriesOwner { tenant, customer, entity, device_profile, name, tag, table, durability }
     }
 }

@@ -41,7 +41,7 @@ impl Hub {
         Ok(tenant)
     }
 
-    /// Drops the tables of deleted tenants, and returns their number; deletes the attributes of their devices too. Waits for the
+    /// Drops the tables of deleted tenants, and returns their number; deletes the attributes of their devices and their alarms too. Waits for the
     /// disk. The server calls it when it starts. Tables and attributes of a tenant that the registry does not know at all stay:
     /// the registry may be one of an older backup.
     ///
@@ -52,6 +52,7 @@ impl Hub {
         for tenant in &deleted {
             self.delete_attributes_of_tenant(*tenant)?;
         }
+        self.delete_alarms_without_originator()?;
         let deleted: HashSet<Namespace> = deleted.into_iter().map(|id| self.registry.namespace(id)).collect();
         let mut dropped = 0;
         for status in self.store.tables()? {

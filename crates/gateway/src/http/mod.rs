@@ -4,10 +4,11 @@
 //! profile requires. Reads run on blocking threads, a bounded number at a time. Every refusal is JSON of one shape
 //! (`error_response`), and is counted by its reason.
 //!
-//! Not supported: alarms, rules, customers, and changing the profile of a device.
+//! Not supported: rule chains, customers, and changing the profile of a device.
 
 mod admin;
 mod admission;
+mod alarms;
 mod api_keys;
 mod attributes;
 mod auth;

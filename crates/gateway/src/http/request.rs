@@ -79,6 +79,12 @@ impl Params {
         }
     }
 
+    /// The parts of all lists of a name, which are separated by commas.
+    pub(crate) fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let values = self.0.iter().filter(move |(key, _)| key == name);
+        values.flat_map(|(_, value)| split_keys(value))
+    }
+
     /// The named keys: those of all lists `keys`, and each `key`.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|(name, value)| {

@@ -12,9 +12,9 @@ use super::error_response::RefusalLabel;
 use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion, device_api,
-    device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql, stored_calls,
-    telemetry, telemetry_write, tenants, users, websocket,
+    admin, admission, alarms, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion,
+    device_api, device_attributes, device_details, device_rpc, devices, maintenance, mqtt_socket, rpc, sql,
+    stored_calls, telemetry, telemetry_write, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -32,7 +32,11 @@ pub(super) fn router(state: Arc<HttpState>) -> Router {
 
 /// All routes of the door.
 fn routes() -> Routes {
-    device_api_routes().merge(thingsboard_routes()).merge(own_routes()).merge(other_routes())
+    device_api_routes()
+        .merge(thingsboard_routes())
+        .merge(alarms::routes())
+        .merge(own_routes())
+        .merge(other_routes())
 }
 
 /// ThingsBoard's interface for devices.

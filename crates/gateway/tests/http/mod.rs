@@ -1,5 +1,6 @@
 //! The HTTP door.
 
+mod alarms;
 mod attributes;
 mod auth;
 mod device_api;

@@ -2,6 +2,7 @@
 //!
 //! The hot path touches only atomics. [`Metrics::new`] resolves names and labels once.
 
+mod alarms;
 mod device_messages;
 mod histogram;
 mod rpc;
@@ -24,6 +25,7 @@ use store::{Durability, StoreStatus};
 
 use crate::broker::BrokerMetrics;
 
+pub use alarms::AlarmMetrics;
 pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
 pub use rpc::RpcMetrics;
@@ -100,6 +102,8 @@ pub struct Metrics {
     pub device_messages: DeviceMessageMetrics,
     /// RPC.
     pub rpc: RpcMetrics,
+    /// Alarms and their rules.
+    pub alarms: AlarmMetrics,
     /// Devices that gateways have added.
     pub gateway_devices_added: Counter,
     store: StoreGauges,
@@ -232,6 +236,7 @@ impl Metrics {
             broker: Arc::default(),
             device_messages: DeviceMessageMetrics::default(),
             rpc: RpcMetrics::default(),
+            alarms: AlarmMetrics::default(),
             gateway_devices_added: Counter::default(),
             store: StoreGauges::default(),
             keys: KeyGauges::default(),
@@ -244,6 +249,7 @@ impl Metrics {
         metrics.keys.register(&mut registry);
         metrics.device_messages.register(&mut registry);
         metrics.rpc.register(&mut registry);
+        metrics.alarms.register(&mut registry);
         let help = "Devices that gateways have added to the registry";
         registry.register("gateway_devices_added", help, metrics.gateway_devices_added.clone());
         *metrics.registry.lock() = registry;

@@ -53,6 +53,11 @@ impl Registry {
         Ok(page_of(index.devices_of(tenant).filter(|device| wanted(device)), &request))
     }
 
+    /// The devices of a profile, in no order.
+    pub(crate) fn devices_of_profile(&self, profile: Uuid) -> Vec<Arc<Device>> {
+        self.index.read().devices().filter(|device| device.profile.id == profile).cloned().collect()
+    }
+
     /// The access token of a device.
     pub fn credentials_of(&self, device: Uuid) -> Option<Arc<str>> {
         self.index.read().device(device).map(|(_, token)| Arc::clone(token))

@@ -93,6 +93,10 @@ impl Index {
         self.devices.by_name(tenant, name)
     }
 
+    pub(super) fn devices(&self) -> impl Iterator<Item = &Arc<Device>> {
+        self.devices.values().map(|(device, _)| device)
+    }
+
     pub(super) fn device_count(&self) -> usize {
         self.devices.len()
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod alarm_rules;
+mod alarms;
 mod attributes;
 mod deletion;
 mod device_state;

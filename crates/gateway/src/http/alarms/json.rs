@@ -1,0 +1,85 @@
+//! Alarms and comments as JSON.
+
+use hub::Hub;
+use hub::alarms::{Alarm, AlarmComment};
+use model::Timestamp;
+use serde_json::value::RawValue;
+use serde_json::{Value as JsonValue, json};
+use uuid::Uuid;
+
+use super::super::json::entity;
+
+/// ThingsBoard's `Alarm`.
+pub(crate) fn alarm_json(alarm: &Alarm) -> JsonValue {
+    let millis = |time: Option<Timestamp>| time.map_or(0, Timestamp::millis);
+    let details: JsonValue = serde_json::from_str(&alarm.details).unwrap_or(JsonValue::Null);
+    json!({
+        "id": entity("ALARM", alarm.id),
+        "createdTime": alarm.created_at.millis(),
+        "tenantId": entity("TENANT", alarm.tenant),
+        "customerId": alarm.customer.map(|id| entity("CUSTOMER", id)),
+        "type": &*alarm.alarm_type,
+        "originator": entity(alarm.originator.kind.name(), alarm.originator.id),
+        "severity": alarm.severity.name(),
+        "acknowledged": alarm.acknowledged,
+        "cleared": alarm.cleared,
+        "assigneeId": alarm.assignee.map(|id| entity("USER", id)),
+        "startTs": alarm.started_at.millis(),
+        "endTs": alarm.ended_at.millis(),
+        "ackTs": millis(alarm.acknowledged_at),
+        "clearTs": millis(alarm.cleared_at),
+        "assignTs": millis(alarm.assigned_at),
+        "details": details,
+        "propagate": alarm.propagation.related,
+        "propagateToOwner": alarm.propagation.owner,
+        "propagateToTenant": alarm.propagation.tenant,
+        "propagateRelationTypes": alarm.propagation.relation_types,
+        "name": &*alarm.alarm_type,
+        "status": alarm.status().name(),
+    })
+}
+
+/// ThingsBoard's `AlarmInfo`: the alarm with the names of its originator and its assignee.
+pub(crate) fn alarm_info_json(hub: &Hub, alarm: &Alarm) -> JsonValue {
+    let mut info = alarm_json(alarm);
+    let name = hub.originator_name(alarm);
+    info["originatorLabel"] = name.clone().into();
+    info["originatorName"] = name.into();
+    info["assignee"] = alarm.assignee.map_or(JsonValue::Null, |id| assignee(hub, id));
+    info
+}
+
+/// ThingsBoard's `AlarmAssignee`.
+fn assignee(hub: &Hub, id: Uuid) -> JsonValue {
+    let login = hub.registry().user_by_id(id).map(|user| user.login.clone());
+    json!({ "id": entity("USER", id), "firstName": null, "lastName": null, "email": login })
+}
+
+/// ThingsBoard's `AlarmComment`.
+pub(super) fn comment_json(comment: &AlarmComment) -> JsonValue {
+    let content: JsonValue = serde_json::from_str(&comment.comment).unwrap_or(JsonValue::Null);
+    json!({
+        "id": { "id": comment.id },
+        "createdTime": comment.created_at.millis(),
+        "alarmId": entity("ALARM", comment.alarm),
+        "userId": comment.user.map(|id| entity("USER", id)),
+        "type": if comment.system { "SYSTEM" } else { "OTHER" },
+        "comment": content,
+        "name": &*comment.comment,
+    })
+}
+
+/// ThingsBoard's `AlarmCommentInfo`: the comment with the name of its user.
+pub(super) fn comment_info_json(hub: &Hub, comment: &AlarmComment) -> JsonValue {
+    let mut info = comment_json(comment);
+    let user = comment.user.and_then(|id| hub.registry().user_by_id(id));
+    info["firstName"] = JsonValue::Null;
+    info["lastName"] = JsonValue::Null;
+    info["email"] = user.map(|user| user.login.clone()).into();
+    info
+}
+
+/// JSON text of a body; `None` for `null` and if it is absent.
+pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
+    raw.map(|raw| raw.get().to_owned()).filter(|text| text != "null")
+}

@@ -1,0 +1,88 @@
+//! The rules of all profiles.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::RwLock;
+use sensors::alarm_rules::{AlarmRules, KeySource};
+use uuid::Uuid;
+
+use crate::taps::WantedKeys;
+
+/// The rules of one profile.
+#[derive(Debug)]
+pub(crate) struct ProfileRules {
+    pub(super) profile: Uuid,
+    pub(super) rules: AlarmRules,
+    /// The keys of telemetry.
+    pub(super) wanted: Arc<WantedKeys>,
+}
+
+/// The rules of all profiles that have some.
+#[derive(Debug, Default)]
+pub(crate) struct RuleBook {
+    // A door reads it for every series that it looks up, and locks the map below only if it is above 0.
+    count: AtomicUsize,
+    profiles: RwLock<HashMap<Uuid, Arc<ProfileRules>>>,
+    generation: AtomicU64,
+}
+
+impl ProfileRules {
+    /// The keys of telemetry.
+    pub(crate) fn wanted(&self) -> &Arc<WantedKeys> {
+        &self.wanted
+    }
+
+    /// The names of the keys of telemetry.
+    pub(crate) fn telemetry(&self) -> Vec<String> {
+        self.keys(KeySource::TimeSeries).map(|(_, name)| name.to_owned()).collect()
+    }
+
+    /// The keys of one source with their numbers.
+    pub(super) fn keys(&self, source: KeySource) -> impl Iterator<Item = (u8, &str)> {
+        let keys = self.rules.keys().iter().enumerate().filter(move |(_, key)| key.source == source);
+        // The limit of keys fits a byte.
+        keys.map(|(number, key)| (number as u8, &*key.name))
+    }
+}
+
+impl RuleBook {
+    /// The rules of a profile; `None` if it has none.
+    pub(crate) fn of(&self, profile: Uuid) -> Option<Arc<ProfileRules>> {
+        match self.count.load(Ordering::Acquire) {
+            0 => None,
+            _ => self.profiles.read().get(&profile).cloned(),
+        }
+    }
+
+    /// Sets the rules of a profile. Returns whether they differ from those before.
+    pub(crate) fn set(&self, profile: Uuid, rules: AlarmRules) -> bool {
+        let mut profiles = self.profiles.write();
+        if profiles.get(&profile).map_or(rules.is_empty(), |old| old.rules == rules) {
+            return false;
+        }
+        if rules.is_empty() {
+            profiles.remove(&profile);
+        } else {
+            let generation = self.generation.fetch_add(1, Ordering::Relaxed);
+            let keys = rules.keys().iter().enumerate();
+            let telemetry = keys.filter(|(_, key)| key.source == KeySource::TimeSeries);
+            let numbers = telemetry.map(|(number, key)| (key.name.clone(), number as u8));
+            let wanted = Arc::new(WantedKeys::new(numbers, generation));
+            profiles.insert(profile, Arc::new(ProfileRules { profile, rules, wanted }));
+        }
+        self.count.store(profiles.len(), Ordering::Release);
+        true
+    }
+
+    /// Whether no profile has rules.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// The profiles that have rules.
+    pub(crate) fn profiles(&self) -> Vec<Uuid> {
+        self.profiles.read().keys().copied().collect()
+    }
+}

@@ -1,0 +1,104 @@
+//! What the engine shares with the hub.
+
+use std::sync::Arc;
+
+use kv::{KeyValueStore, KvError};
+use model::{SeriesId, SeriesKey, Timestamp};
+use sensors::alarm_rules::{KeySource, Observed};
+use store::Store;
+
+use super::super::store::AlarmStore;
+use super::inbox::Inbox;
+use super::limits::DURABLE_PAUSE;
+use super::rule_book::{ProfileRules, RuleBook};
+use super::stopped::Stopped;
+use crate::attributes::{AttributeError, Place, Scope, read};
+use crate::metrics::Metrics;
+use crate::registry::{Device, Registry};
+use crate::taps::Tap;
+
+/// What the engine shares with the hub.
+pub(crate) struct Shared {
+    pub(crate) kv: Arc<dyn KeyValueStore>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) alarms: Arc<AlarmStore>,
+    pub(crate) tap: Arc<Tap>,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) book: Arc<RuleBook>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The clock of the server.
+    pub(crate) now: fn() -> Timestamp,
+}
+
+impl Shared {
+    /// The series of a device, if the device has reported.
+    pub(super) fn series(&self, device: &Device) -> Option<SeriesId> {
+        let key = SeriesKey::device(&device.profile.table, &device.name).ok()?;
+        self.store.find_series(&key)
+    }
+
+    /// Waits until a batch of keys is durable. Returns whether it is; it may not be when the hub closes.
+    pub(super) fn is_durable(&self, sequence: kv::Sequence) -> Result<bool, Stopped> {
+        loop {
+            let progress = self.kv.progress();
+            if progress.durable >= sequence {
+                return Ok(true);
+            }
+            if progress.sealed {
+                let cause = self.kv.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
+                return Err(Stopped::failed(KvError::Sealed { cause }));
+            }
+            if self.tap.is_stopped() {
+                return Ok(false);
+            }
+            std::thread::sleep(DURABLE_PAUSE);
+        }
+    }
+
+    /// Waits until all rows that the store has are durable.
+    pub(super) fn wait_for_rows(&self) -> Result<(), Stopped> {
+        let appended = self.store.progress().appended;
+        loop {
+            let progress = self.store.progress();
+            if progress.durable >= appended {
+                return Ok(());
+            }
+            if progress.sealed || self.tap.is_stopped() {
+                return Err(Stopped::Asked);
+            }
+            std::thread::sleep(DURABLE_PAUSE);
+        }
+    }
+
+    /// The attributes that rules read. A server attribute hides a shared one of the same key, and this one a client attribute.
+    pub(super) fn attributes(
+        &self,
+        device: &Device,
+        rules: &ProfileRules,
+    ) -> Result<Vec<(u8, Option<Observed>)>, Stopped> {
+        let keys: Vec<(u8, String)> =
+            rules.keys(KeySource::Attribute).map(|(number, name)| (number, name.to_owned())).collect();
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<String> = keys.iter().map(|(_, name)| name.clone()).collect();
+        let mut found: Vec<(u8, Option<Observed>)> = keys.iter().map(|(number, _)| (*number, None)).collect();
+        for scope in [Scope::Client, Scope::Shared, Scope::Server] {
+            let attributes = match read(&*self.kv, Place { device, scope }, Some(&names)) {
+                Ok(attributes) => attributes,
+                Err(AttributeError::Kv(error)) => return Err(Stopped::failed(error)),
+                Err(error) => {
+                    tracing::warn!(device = device.name, %error, "alarm rules go on without attributes");
+                    continue;
+                }
+            };
+            for attribute in attributes {
+                if let Some(at) = names.iter().position(|name| **name == *attribute.key) {
+                    found[at].1 = Some(Observed { ts: attribute.ts, value: attribute.value });
+                }
+            }
+        }
+        Ok(found)
+    }
+}

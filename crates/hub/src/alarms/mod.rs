@@ -1,0 +1,33 @@
+//! Alarms: records of conditions of entities that people must look at. The model is ThingsBoard's.
+//!
+//! An entity has at most one *active* alarm of a type. It ends when it is *cleared*; the next one of the type is a new record.
+//! Whether it is *acknowledged* says whether a person has seen it, and does not depend on whether it is cleared. Users create and
+//! change alarms, and alarm rules of device profiles do.
+//!
+//! All alarms are in memory and in the store of keys (`docs/format/alarms.md`). `docs/protocol/alarms.md` describes the interface.
+
+mod acts;
+mod alarm;
+mod comment;
+mod comments;
+mod engine;
+mod error;
+mod feed;
+mod index;
+pub mod limits;
+mod operations;
+mod query;
+mod record;
+mod rules;
+mod searches;
+mod store;
+
+pub use alarm::{Alarm, AlarmStatus, NewAlarm, SearchStatus};
+pub use comment::AlarmComment;
+pub use comments::CommentsRequest;
+pub(crate) use engine::{Inbox, RuleBook, RuleThread, Shared};
+pub use error::AlarmError;
+pub use feed::AlarmFeed;
+pub use query::{AlarmQuery, AlarmSort};
+pub use sensors::alarm_rules::{AlarmRules, Propagation, RuleError, Severity};
+pub(crate) use store::AlarmStore;

@@ -1,0 +1,203 @@
+//! Searches for alarms.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use model::Timestamp;
+use sensors::alarm_rules::Severity;
+use uuid::Uuid;
+
+use super::alarm::{Alarm, SearchStatus};
+use super::index::Index;
+use crate::entity::EntityId;
+use crate::registry::Page;
+
+/// A search for alarms. The default finds all, the newest first, without a page.
+#[derive(Debug, Clone, Default)]
+pub struct AlarmQuery {
+    /// Only alarms that belong to one of these entities ([`Alarm::belongs_to`]); all if it is `None`.
+    pub entities: Option<HashSet<EntityId>>,
+    /// Conditions on the status. `Active` with `Cleared` is no condition, and neither is `Ack` with `Unack`.
+    pub statuses: Vec<SearchStatus>,
+    /// Only these severities; all if there is none.
+    pub severities: Vec<Severity>,
+    /// Only these types; all if there is none.
+    pub types: Vec<String>,
+    /// Only alarms of this assignee.
+    pub assignee: Option<Uuid>,
+    /// Only alarms that were created at this time or later.
+    pub from: Option<Timestamp>,
+    /// Only alarms that were created at this time or earlier.
+    pub to: Option<Timestamp>,
+    /// Only alarms whose type, severity or status has this text, ignoring case.
+    pub text: Option<String>,
+    /// What they are sorted by.
+    pub sort: AlarmSort,
+    /// Whether the first of the order comes first; if not, the last.
+    pub ascending: bool,
+    /// Number of the page, from 0.
+    pub page: usize,
+    /// Alarms of a page, at least 1.
+    pub page_size: usize,
+}
+
+/// What alarms are sorted by. Equal ones keep the order of their creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AlarmSort {
+    /// When the record was made.
+    #[default]
+    CreatedTime,
+    /// When the condition began to hold.
+    StartTime,
+    /// When it last held.
+    EndTime,
+    /// When it was acknowledged.
+    AckTime,
+    /// When it was cleared.
+    ClearTime,
+    /// When it was assigned.
+    AssignTime,
+    /// The type.
+    Type,
+    /// The severity; the most severe is first.
+    Severity,
+    /// The status.
+    Status,
+    /// The name of the originator.
+    Originator,
+    /// The login of the assignee.
+    Assignee,
+}
+
+impl FromStr for AlarmSort {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        const NAMES: [(&str, AlarmSort); 12] = [
+            ("createdTime", AlarmSort::CreatedTime),
+            ("startTs", AlarmSort::StartTime),
+            ("endTs", AlarmSort::EndTime),
+            ("ackTs", AlarmSort::AckTime),
+            ("clearTs", AlarmSort::ClearTime),
+            ("assignTs", AlarmSort::AssignTime),
+            ("type", AlarmSort::Type),
+            ("severity", AlarmSort::Severity),
+            ("status", AlarmSort::Status),
+            ("originator", AlarmSort::Originator),
+            ("originatorName", AlarmSort::Originator),
+            ("assignee", AlarmSort::Assignee),
+        ];
+        NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, sort)| sort).ok_or_else(|| {
+            let names = NAMES.map(|(name, _)| name).join(", ");
+            format!("alarms are not sorted by {name:?}; use one of {names}")
+        })
+    }
+}
+
+/// What the searcher knows about other entities.
+pub(super) trait Surroundings {
+    /// Whether the caller sees the alarm.
+    fn sees(&self, alarm: &Alarm) -> bool;
+    /// The name that an alarm is sorted by.
+    fn originator_name(&self, alarm: &Alarm) -> String;
+    /// The login that an alarm is sorted by.
+    fn assignee_name(&self, alarm: &Alarm) -> String;
+}
+
+impl AlarmQuery {
+    /// Whether an alarm meets all conditions.
+    fn finds(&self, alarm: &Alarm, text: Option<&str>) -> bool {
+        self.meets_status(alarm)
+            && (self.severities.is_empty() || self.severities.contains(&alarm.severity))
+            && (self.types.is_empty() || self.types.iter().any(|name| **name == *alarm.alarm_type))
+            && self.assignee.is_none_or(|assignee| alarm.assignee == Some(assignee))
+            && self.from.is_none_or(|from| alarm.created_at >= from)
+            && self.to.is_none_or(|to| alarm.created_at <= to)
+            && self.entities.as_ref().is_none_or(|entities| {
+                entities.contains(&alarm.originator)
+                    || (alarm.propagation.owner || alarm.propagation.tenant)
+                        && entities.iter().any(|entity| alarm.belongs_to(*entity))
+            })
+            && text.is_none_or(|text| {
+                alarm.alarm_type.to_lowercase().contains(text)
+                    || alarm.severity.name().to_lowercase().contains(text)
+                    || alarm.status().name().to_lowercase().contains(text)
+            })
+    }
+
+    fn meets_status(&self, alarm: &Alarm) -> bool {
+        let asks = |status| self.statuses.contains(&status);
+        let by = |yes, no, is: bool| asks(yes) == asks(no) || asks(if is { yes } else { no });
+        by(SearchStatus::Cleared, SearchStatus::Active, alarm.cleared)
+            && by(SearchStatus::Ack, SearchStatus::Unack, alarm.acknowledged)
+    }
+
+    /// The alarms of a tenant that the query finds, the newest first.
+    pub(super) fn found<'a>(
+        &'a self,
+        index: &'a Index,
+        tenant: Uuid,
+        around: &'a impl Surroundings,
+    ) -> impl Iterator<Item = &'a Arc<Alarm>> + 'a {
+        let text = self.text.as_deref().filter(|text| !text.is_empty()).map(str::to_lowercase);
+        let found = move |alarm: &&Arc<Alarm>| {
+            self.finds(alarm, text.as_deref()) && alarm.tenant == tenant && around.sees(alarm)
+        };
+        let one = self.entities.as_ref().filter(|entities| entities.len() == 1);
+        let one = one.and_then(|entities| entities.iter().next()).filter(|entity| !entity.kind.owns());
+        // Alarms propagate only to owners, so another entity is the originator of all its alarms.
+        let of_one = one.into_iter().flat_map(move |entity| index.of_originator(*entity));
+        let of_tenant = one.is_none().then(|| index.of_tenant(tenant)).into_iter().flatten();
+        of_one.chain(of_tenant).filter(found)
+    }
+
+    /// The page of the query.
+    pub(super) fn page_of(
+        &self,
+        index: &Index,
+        tenant: Uuid,
+        around: &impl Surroundings,
+    ) -> Page<Arc<Alarm>> {
+        let mut found: Vec<Arc<Alarm>> = self.found(index, tenant, around).cloned().collect();
+        found.reverse();
+        self.sort_alarms(&mut found, around);
+        let total_elements = found.len();
+        let page_size = self.page_size.max(1);
+        let skipped = self.page.saturating_mul(page_size);
+        let data: Vec<_> = found.into_iter().skip(skipped).take(page_size).collect();
+        let has_next = !data.is_empty() && skipped.saturating_add(data.len()) < total_elements;
+        Page { data, total_pages: total_elements.div_ceil(page_size), total_elements, has_next }
+    }
+
+    /// Sorts alarms, which are in the order of their creation.
+    fn sort_alarms(&self, alarms: &mut [Arc<Alarm>], around: &impl Surroundings) {
+        let by_name = |alarms: &mut [Arc<Alarm>], name: &dyn Fn(&Alarm) -> String| {
+            alarms.sort_by_cached_key(|alarm| name(alarm));
+        };
+        match self.sort {
+            AlarmSort::CreatedTime => {}
+            AlarmSort::Originator => by_name(alarms, &|alarm| around.originator_name(alarm)),
+            AlarmSort::Assignee => by_name(alarms, &|alarm| around.assignee_name(alarm)),
+            sort => alarms.sort_by(|one, other| compare(sort, one, other)),
+        }
+        if !self.ascending {
+            alarms.reverse();
+        }
+    }
+}
+
+fn compare(sort: AlarmSort, one: &Alarm, other: &Alarm) -> Ordering {
+    match sort {
+        AlarmSort::StartTime => one.started_at.cmp(&other.started_at),
+        AlarmSort::EndTime => one.ended_at.cmp(&other.ended_at),
+        AlarmSort::AckTime => one.acknowledged_at.cmp(&other.acknowledged_at),
+        AlarmSort::ClearTime => one.cleared_at.cmp(&other.cleared_at),
+        AlarmSort::AssignTime => one.assigned_at.cmp(&other.assigned_at),
+        AlarmSort::Type => one.alarm_type.cmp(&other.alarm_type),
+        AlarmSort::Severity => one.severity.cmp(&other.severity),
+        AlarmSort::Status => one.status().cmp(&other.status()),
+        AlarmSort::CreatedTime | AlarmSort::Originator | AlarmSort::Assignee => Ordering::Equal,
+    }
+}

@@ -1,0 +1,141 @@
+//! Reads of alarms, for callers with the permission.
+
+use std::sync::Arc;
+
+use sensors::alarm_rules::Severity;
+use uuid::Uuid;
+
+use super::alarm::Alarm;
+use super::error::AlarmError;
+use super::feed::AlarmFeed;
+use super::query::{AlarmQuery, Surroundings};
+use crate::caller::{Action, Caller};
+use crate::entity::{EntityId, EntityKind};
+use crate::hub::Hub;
+use crate::registry::{Page, RegistryError};
+
+impl Hub {
+    /// The alarm with an id.
+    ///
+    /// # Errors
+    /// [`AlarmError::Unknown`], also for an alarm that the caller does not see.
+    pub fn alarm(&self, caller: &Caller, id: Uuid) -> Result<Arc<Alarm>, AlarmError> {
+        caller.check(Action::Read)?;
+        self.visible_alarm(caller, id)
+    }
+
+    /// A page of the alarms that the caller sees. It visits all alarms of the tenant: call it on a thread that may block.
+    ///
+    /// # Errors
+    /// The caller lacks the permission.
+    pub fn alarms_page(&self, caller: &Caller, query: &AlarmQuery) -> Result<Page<Arc<Alarm>>, AlarmError> {
+        caller.check(Action::Read)?;
+        let around = Around { hub: self, caller };
+        Ok(query.page_of(&self.alarms.read(), caller.tenant(), &around))
+    }
+
+    /// The number of alarms that the caller sees and the query finds. The page of the query does not matter.
+    ///
+    /// # Errors
+    /// The caller lacks the permission.
+    pub fn alarm_count(&self, caller: &Caller, query: &AlarmQuery) -> Result<usize, AlarmError> {
+        caller.check(Action::Read)?;
+        let around = Around { hub: self, caller };
+        Ok(query.found(&self.alarms.read(), caller.tenant(), &around).count())
+    }
+
+    /// The highest severity of the alarms that the query finds.
+    ///
+    /// # Errors
+    /// The caller lacks the permission.
+    pub fn highest_severity(
+        &self,
+        caller: &Caller,
+        query: &AlarmQuery,
+    ) -> Result<Option<Severity>, AlarmError> {
+        caller.check(Action::Read)?;
+        let around = Around { hub: self, caller };
+        let index = self.alarms.read();
+        Ok(query.found(&index, caller.tenant(), &around).map(|alarm| alarm.severity).min())
+    }
+
+    /// The types of the tenant's alarms, sorted.
+    ///
+    /// # Errors
+    /// The caller lacks the permission.
+    pub fn alarm_types(&self, caller: &Caller) -> Result<Vec<Arc<str>>, AlarmError> {
+        caller.check(Action::Read)?;
+        let index = self.alarms.read();
+        Ok(index.tenant(caller.tenant()).map(|tenant| tenant.types().cloned().collect()).unwrap_or_default())
+    }
+
+    /// A subscription to changes of the tenant's alarms.
+    ///
+    /// # Errors
+    /// The caller lacks the permission.
+    pub fn alarm_feed(&self, caller: &Caller) -> Result<AlarmFeed, AlarmError> {
+        caller.check(Action::Read)?;
+        Ok(self.alarms.subscribe(caller.tenant()))
+    }
+
+    /// The name of the entity that an alarm is about; `None` if the entity is gone.
+    pub fn originator_name(&self, alarm: &Alarm) -> Option<String> {
+        let EntityId { kind, id } = alarm.originator;
+        match kind {
+            EntityKind::Device => self.registry.device_by_id(id).map(|device| device.name.clone()),
+            EntityKind::Tenant => self.registry.tenant_name(id),
+            EntityKind::User => self.registry.user_by_id(id).map(|user| user.login.clone()),
+            _ => None,
+        }
+    }
+
+    /// Refuses an entity whose alarms the caller may not search.
+    ///
+    /// # Errors
+    /// The entity is unknown, also if the caller does not see it.
+    pub fn check_alarm_entity(&self, caller: &Caller, entity: EntityId) -> Result<(), AlarmError> {
+        caller.check(Action::Read)?;
+        self.visible_originator(caller, entity).map(drop)
+    }
+
+    /// Refuses an entity that the caller does not see. Returns its customer.
+    pub(crate) fn visible_originator(
+        &self,
+        caller: &Caller,
+        entity: EntityId,
+    ) -> Result<Option<Uuid>, AlarmError> {
+        match entity.kind {
+            EntityKind::Device => self.own_device(caller, entity.id).map(|_| None).map_err(Into::into),
+            EntityKind::Tenant if entity.id == caller.tenant() => Ok(None),
+            kind => Err(RegistryError::unknown(kind.name(), entity.id).into()),
+        }
+    }
+
+    /// An alarm that the caller sees.
+    pub(super) fn visible_alarm(&self, caller: &Caller, id: Uuid) -> Result<Arc<Alarm>, AlarmError> {
+        let alarm = self.alarms.read().get(id).filter(|alarm| alarm.tenant == caller.tenant()).cloned();
+        let around = Around { hub: self, caller };
+        alarm.filter(|alarm| around.sees(alarm)).ok_or(AlarmError::Unknown(id))
+    }
+}
+
+/// What a caller's search knows about other entities.
+struct Around<'a> {
+    hub: &'a Hub,
+    caller: &'a Caller,
+}
+
+impl Surroundings for Around<'_> {
+    fn sees(&self, alarm: &Alarm) -> bool {
+        alarm.tenant == self.caller.tenant()
+    }
+
+    fn originator_name(&self, alarm: &Alarm) -> String {
+        self.hub.originator_name(alarm).unwrap_or_default()
+    }
+
+    fn assignee_name(&self, alarm: &Alarm) -> String {
+        let user = alarm.assignee.and_then(|id| self.hub.registry.user_by_id(id));
+        user.map(|user| user.login.clone()).unwrap_or_default()
+    }
+}

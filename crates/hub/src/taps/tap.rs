@@ -1,0 +1,240 @@
+//! The tap: its interests, its queue, and the wake of its reader.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::time::Duration;
+
+use model::{Batch, SeriesId};
+use parking_lot::{Condvar, Mutex, RwLock};
+use store::{Durability, Progress, ProgressWatcher, Sequence};
+use uuid::Uuid;
+
+use super::keys::WantedKeys;
+use super::pending::{Pending, Taken};
+use super::rows::Rows;
+use crate::metrics::Metrics;
+
+/// A tap with one reader.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    // Ingest reads it for every batch and locks the map below only if it is above 0.
+    wanted_series: AtomicUsize,
+    wanted: RwLock<HashMap<SeriesId, Wanted>>,
+    pending: Mutex<Pending>,
+    // Whether anything waits. The store's thread reads it without a lock.
+    waiting: AtomicUsize,
+    wake: Mutex<Wake>,
+    woken: Condvar,
+    metrics: Arc<Metrics>,
+}
+
+/// What the reader wants of a series.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// The device that writes the series.
+    pub(crate) device: Uuid,
+    /// The keys.
+    pub(crate) keys: Arc<WantedKeys>,
+}
+
+#[derive(Debug, Default)]
+struct Wake {
+    pending: bool,
+    stop: bool,
+}
+
+impl Tap {
+    /// A tap without interests, whose queue has a bound in bytes.
+    pub(crate) fn new(bytes_max: usize, metrics: Arc<Metrics>) -> Self {
+        Self {
+            wanted_series: AtomicUsize::new(0),
+            wanted: RwLock::default(),
+            pending: Mutex::new(Pending::new(bytes_max)),
+            waiting: AtomicUsize::new(0),
+            wake: Mutex::default(),
+            woken: Condvar::new(),
+            metrics,
+        }
+    }
+
+    /// Wants keys of a series from now on.
+    pub(crate) fn want(&self, series: SeriesId, device: Uuid, keys: &Arc<WantedKeys>) {
+        let known = |wanted: &Wanted| wanted.device == device && Arc::ptr_eq(&wanted.keys, keys);
+        if self.wanted.read().get(&series).is_some_and(known) {
+            return;
+        }
+        let mut wanted = self.wanted.write();
+        wanted.insert(series, Wanted { device, keys: Arc::clone(keys) });
+        self.wanted_series.store(wanted.len(), Ordering::Release);
+    }
+
+    /// Wants no more of the series for which `is_over` says so.
+    pub(crate) fn unwant(&self, is_over: impl Fn(SeriesId, &Wanted) -> bool) {
+        let mut wanted = self.wanted.write();
+        wanted.retain(|series, of_series| !is_over(*series, of_series));
+        self.wanted_series.store(wanted.len(), Ordering::Release);
+    }
+
+    /// What is wanted of a series.
+    pub(crate) fn wanted(&self, series: SeriesId) -> Option<Wanted> {
+        self.wanted.read().get(&series).cloned()
+    }
+
+    /// Queues the wanted values of a batch that ends at `sequence`. Returns whether the batch has any.
+    pub(crate) fn queue(&self, batch: &Batch, sequence: Sequence, durability: Durability) -> bool {
+        if self.wanted_series.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let rows = {
+            let wanted = self.wanted.read();
+            Rows::of(batch, |series| wanted.get(&series).map(|wanted| &*wanted.keys))
+        };
+        if rows.is_empty() {
+            return false;
+        }
+        let mut pending = self.pending.lock();
+        pending.push(sequence, durability, rows);
+        self.count(&pending);
+        // The caller reads the store's progress next. The store's thread sets the progress and then reads this counter.
+        // The fence makes sure that one of the two sees the change of the other.
+        fence(Ordering::SeqCst);
+        true
+    }
+
+    /// Takes what is durable.
+    pub(crate) fn take(&self, progress: Progress) -> Taken {
+        let mut pending = self.pending.lock();
+        let taken = pending.take_ready(progress);
+        self.count(&pending);
+        taken
+    }
+
+    /// Whether rows of a series wait.
+    pub(crate) fn has_rows_of(&self, series: SeriesId) -> bool {
+        self.pending.lock().has(series)
+    }
+
+    /// Wakes the reader.
+    pub(crate) fn wake_up(&self) {
+        self.wake.lock().pending = true;
+        self.woken.notify_one();
+    }
+
+    /// Waits for a wake, at most for `timeout`. Returns `false` when the reader must stop.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let mut wake = self.wake.lock();
+        if !wake.pending && !wake.stop {
+            self.woken.wait_for(&mut wake, timeout);
+        }
+        wake.pending = false;
+        !wake.stop
+    }
+
+    /// Ends the reader.
+    pub(crate) fn stop(&self) {
+        self.wake.lock().stop = true;
+        self.woken.notify_all();
+    }
+
+    /// Whether the reader must stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.wake.lock().stop
+    }
+
+    fn count(&self, pending: &Pending) {
+        self.waiting.store(usize::from(!pending.is_empty()), Ordering::Release);
+        self.metrics.alarms.queued_bytes.set(i64::try_from(pending.bytes()).unwrap_or(i64::MAX));
+    }
+}
+
+impl ProgressWatcher for Tap {
+    fn progress(&self, _: Progress) {
+        // The other half of the fence in `queue`.
+        fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            self.wake_up();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Timestamp, ValueRef};
+
+    use super::super::rows::TapRow;
+    use super::*;
+
+    fn tap(bytes_max: usize) -> Tap {
+        Tap::new(bytes_max, Arc::new(Metrics::new()))
+    }
+
+    fn keys() -> Arc<WantedKeys> {
+        Arc::new(WantedKeys::new([("a".into(), 0), ("text".into(), 1)], 7))
+    }
+
+    fn batch(series: u64, ts: i64, key: &str, value: ValueRef<'_>) -> Batch {
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        builder.field(key, value);
+        builder.row(SeriesId(series), Timestamp::from_micros(ts));
+        builder.finish();
+        batch
+    }
+
+    fn durable(sequence: Sequence) -> Progress {
+        Progress { appended: 100, written: sequence, durable: sequence, sealed: false }
+    }
+
+    fn times(taken: &Taken) -> Vec<i64> {
+        taken.rows().map(|row| row.ts().micros()).collect()
+    }
+
+    #[test]
+    fn only_wanted_keys_of_wanted_series_pass_and_only_when_they_are_durable() {
+        let tap = tap(1 << 20);
+        assert!(!tap.queue(&batch(1, 10, "a", ValueRef::I64(1)), 1, Durability::Fsync));
+        tap.want(SeriesId(1), Uuid::nil(), &keys());
+        assert!(!tap.queue(&batch(1, 10, "b", ValueRef::I64(1)), 1, Durability::Fsync));
+        assert!(!tap.queue(&batch(2, 10, "a", ValueRef::I64(1)), 2, Durability::Fsync));
+        assert!(tap.queue(&batch(1, 30, "text", ValueRef::String("on")), 4, Durability::Fsync));
+        assert!(tap.queue(&batch(1, 20, "a", ValueRef::F64(0.5)), 3, Durability::Fsync));
+        assert!(times(&tap.take(durable(2))).is_empty());
+        let taken = tap.take(durable(4));
+        let seen: Vec<_> =
+            taken.rows().map(|row| (row.ts().micros(), row.values().next().unwrap())).collect();
+        assert_eq!(seen, [(20, (0, ValueRef::F64(0.5))), (30, (1, ValueRef::String("on")))]);
+        assert_eq!(taken.rows().map(TapRow::generation).collect::<Vec<_>>(), [7, 7]);
+        tap.unwant(|_, _| true);
+        assert!(!tap.queue(&batch(1, 40, "a", ValueRef::I64(1)), 5, Durability::Fsync));
+    }
+
+    #[test]
+    fn a_series_without_room_is_marked_until_its_rows_are_durable_and_others_pass() {
+        let tap = tap(400);
+        for series in [1, 2] {
+            tap.want(SeriesId(series), Uuid::nil(), &keys());
+        }
+        let text = "x".repeat(300);
+        tap.queue(&batch(1, 10, "a", ValueRef::I64(1)), 1, Durability::Fsync);
+        tap.queue(&batch(1, 20, "text", ValueRef::String(&text)), 2, Durability::Fsync);
+        tap.queue(&batch(1, 30, "a", ValueRef::I64(1)), 3, Durability::Fsync);
+        let taken = tap.take(durable(2));
+        assert_eq!((times(&taken), taken.lost.len()), (vec![10], 0), "row 3 belongs to the mark");
+        tap.queue(&batch(2, 40, "a", ValueRef::I64(1)), 4, Durability::Fsync);
+        let taken = tap.take(durable(4));
+        assert_eq!((times(&taken), &*taken.lost), (vec![40], &[SeriesId(1)][..]));
+        tap.queue(&batch(1, 50, "a", ValueRef::I64(1)), 5, Durability::Fsync);
+        assert_eq!(times(&tap.take(durable(5))), [50], "the mark is gone");
+    }
+
+    #[test]
+    fn a_sealed_store_drops_what_was_not_durable() {
+        let tap = tap(1 << 20);
+        tap.want(SeriesId(1), Uuid::nil(), &keys());
+        tap.queue(&batch(1, 10, "a", ValueRef::I64(1)), 1, Durability::Fsync);
+        tap.queue(&batch(1, 20, "a", ValueRef::I64(1)), 2, Durability::Fsync);
+        assert_eq!(times(&tap.take(Progress { sealed: true, ..durable(1) })), [10]);
+        assert!(times(&tap.take(durable(2))).is_empty());
+    }
+}
