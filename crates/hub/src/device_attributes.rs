@@ -128,7 +128,7 @@ impl Hub {
             batch.delete(ACTIVE_DEVICES, active_key(device.tenant, device.id));
         };
         let deleted =
-            self.attribute_writer.delete_with((device.tenant, device.id), also, wait, || Ok(delete()?))?;
+            self.attribute_writer.delete_with((device.tenant, device.id), also, wait, || delete().map_err(Error::from))?;
         self.forget_state(device.id);
         Ok(deleted)
     }
@@ -141,7 +141,7 @@ impl Hub {
     ) -> Result<T, Error> {
         let Owner { tenant, entity, .. } = owner.into();
         let wait = |sequence| wait_durable_keys(&*self.kv, sequence);
-        self.attribute_writer.delete_after((tenant, entity.id), wait, || Ok(delete()?))
+        self.attribute_writer.delete_after((tenant, entity.id), wait, || delete().map_err(Error::from))
     }
 
     /// Deletes the attributes of all entities of a deleted tenant. Waits for the disk.

@@ -9,6 +9,7 @@ use store::StoreError;
 
 use super::engine::FIELDS;
 use crate::hub::Hub;
+use crate::series_owner::SeriesOwner;
 use crate::registry::Profile;
 
 impl Hub {
@@ -56,7 +57,8 @@ impl Hub {
         if let Some(rules) = self.rule_book.of(profile.id) {
             let keys = rules.telemetry();
             for device in self.registry.devices_of_profile(profile.id) {
-                let Some(series) = self.store.find_series(&Self::series_key(&device)?) else { continue };
+                let owner = SeriesOwner::from(&device);
+                let Some(series) = self.store.find_series(&owner.key_in(&owner.table)?) else { continue };
                 let latest = self.store.latest(series, Some(&keys))?.iter().map(|latest| latest.ts).max();
                 self.tap.want(series, device.id, rules.wanted());
                 reported.extend(latest.map(|ts| (device.id, ts.micros())));

@@ -24,7 +24,7 @@ pub use error::AttributeError;
 pub(crate) use feed::Feed;
 pub use feed::{AttributeWatch, Changed, Changes, TooManyWatched};
 pub use owner::Owner;
-pub(crate) use place::{ATTRIBUTES, Place, of_entity, of_tenant};
+pub(crate) use place::{ATTRIBUTES, Place, of_tenant};
 pub(crate) use pushes::Pushes;
 pub(crate) use read::read;
 pub use scope::Scope;
