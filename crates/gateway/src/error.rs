@@ -5,6 +5,7 @@
 use axum::http::StatusCode;
 use hub::bulk::BulkError;
 use hub::caller::Forbidden;
+use hub::entity_query::EntityQueryError;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
@@ -32,6 +33,7 @@ pub(crate) enum ErrorCode {
     BadRequest = 31,
     NotFound = 32,
     TooManyRequests = 33,
+    VersionConflict = 35,
 }
 
 /// A refused request.
@@ -185,6 +187,19 @@ impl From<AttributeError> for ApiError {
     }
 }
 
+impl From<EntityQueryError> for ApiError {
+    fn from(error: EntityQueryError) -> Self {
+        match error {
+            EntityQueryError::Hub(error) => error.into(),
+            EntityQueryError::Absent(_) => Self::bad_request(error.to_string()),
+            EntityQueryError::OverLimit { .. } => {
+                Self { label: "query_limit", ..Self::argument(error.to_string()) }
+            }
+            EntityQueryError::Invalid(_) => Self::argument(error.to_string()),
+        }
+    }
+}
+
 impl From<BulkError> for ApiError {
     fn from(error: BulkError) -> Self {
         let message = error.to_string();
@@ -220,6 +235,9 @@ impl From<RegistryError> for ApiError {
         match (error.blame(), error) {
             (_, RegistryError::Unknown { .. }) => Self::not_found(message),
             (_, RegistryError::Forbidden(_)) => Self::forbidden(message),
+            (_, RegistryError::VersionConflict { .. }) => {
+                Self::new(StatusCode::CONFLICT, ErrorCode::VersionConflict, "version", message)
+            }
             (Blame::Caller, _) => Self::bad_request(message),
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),

@@ -45,7 +45,7 @@ impl Hub {
     pub fn add_asset(&self, caller: &Caller, fields: AssetFields<'_>) -> Result<Arc<Asset>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let asset = self.registry.add_asset(caller.tenant(), fields)?;
-        self.audit(caller, "add asset", &asset.name);
+        self.audit_of(caller, "add asset", &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 
@@ -59,7 +59,7 @@ impl Hub {
     ) -> Result<Arc<Asset>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let asset = self.registry.change_asset(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change asset", &asset.name);
+        self.audit_of(caller, "change asset", &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 
@@ -72,7 +72,8 @@ impl Hub {
     ) -> Result<Arc<Asset>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let asset = self.registry.assign_asset(caller.tenant(), id, customer)?;
-        self.audit(caller, "assign asset", &asset.name);
+        let act = if customer.is_some() { "assign asset" } else { "unassign asset" };
+        self.audit_of(caller, act, &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 
@@ -120,7 +121,7 @@ impl Hub {
     ) -> Result<Arc<AssetProfile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.add_asset_profile(caller.tenant(), name, description)?;
-        self.audit(caller, "add asset profile", name);
+        self.audit_of(caller, "add asset profile", name, EntityId::of(EntityKind::AssetProfile, profile.id));
         Ok(profile)
     }
 
@@ -136,7 +137,12 @@ impl Hub {
         caller.check(Action::ManageEntities)?;
         let tenant = caller.tenant();
         let profile = self.registry.change_asset_profile(tenant, id, name, description, version)?;
-        self.audit(caller, "change asset profile", name);
+        self.audit_of(
+            caller,
+            "change asset profile",
+            name,
+            EntityId::of(EntityKind::AssetProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -148,7 +154,12 @@ impl Hub {
     ) -> Result<Arc<AssetProfile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.set_default_asset_profile(caller.tenant(), id)?;
-        self.audit(caller, "set default asset profile", &profile.name);
+        self.audit_of(
+            caller,
+            "set default asset profile",
+            &profile.name,
+            EntityId::of(EntityKind::AssetProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -158,7 +169,12 @@ impl Hub {
         let owner = self.own_entity(caller, EntityId { kind: EntityKind::AssetProfile, id })?;
         let delete = || self.registry.delete_asset_profile(caller.tenant(), id);
         let profile = self.delete_then_attributes(&owner, delete)?;
-        self.audit(caller, "delete asset profile", &profile.name);
+        self.audit_of(
+            caller,
+            "delete asset profile",
+            &profile.name,
+            EntityId::of(EntityKind::AssetProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -168,7 +184,7 @@ impl Hub {
         let owner = self.own_entity(caller, EntityId { kind: EntityKind::Asset, id })?;
         let delete = || self.registry.delete_asset(caller.tenant(), id);
         let asset = self.delete_then_attributes(&owner, delete)?;
-        self.audit(caller, "delete asset", &asset.name);
+        self.audit_of(caller, "delete asset", &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 }

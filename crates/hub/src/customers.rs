@@ -49,7 +49,12 @@ impl Hub {
     ) -> Result<Arc<Customer>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let customer = self.registry.add_customer(caller.tenant(), fields)?;
-        self.audit(caller, "add customer", &customer.title);
+        self.audit_of(
+            caller,
+            "add customer",
+            &customer.title,
+            EntityId::of(EntityKind::Customer, customer.id),
+        );
         Ok(customer)
     }
 
@@ -63,7 +68,12 @@ impl Hub {
     ) -> Result<Arc<Customer>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let customer = self.registry.change_customer(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change customer", &customer.title);
+        self.audit_of(
+            caller,
+            "change customer",
+            &customer.title,
+            EntityId::of(EntityKind::Customer, customer.id),
+        );
         Ok(customer)
     }
 
@@ -80,7 +90,12 @@ impl Hub {
         for user in &users {
             self.delete_then_attributes(user, || Ok(()))?;
         }
-        self.audit(caller, "delete customer", &customer.title);
+        self.audit_of(
+            caller,
+            "delete customer",
+            &customer.title,
+            EntityId::of(EntityKind::Customer, customer.id),
+        );
         Ok(customer)
     }
 }

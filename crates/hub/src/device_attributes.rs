@@ -127,8 +127,9 @@ impl Hub {
         let also = |batch: &mut WriteBatch| {
             batch.delete(ACTIVE_DEVICES, active_key(device.tenant, device.id));
         };
-        let deleted =
-            self.attribute_writer.delete_with((device.tenant, device.id), also, wait, || delete().map_err(Error::from))?;
+        let deleted = self
+            .attribute_writer
+            .delete_with((device.tenant, device.id), also, wait, || delete().map_err(Error::from))?;
         self.forget_state(device.id);
         Ok(deleted)
     }

@@ -49,7 +49,7 @@ impl Hub {
     ) -> Result<Arc<EntityView>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let view = self.registry.add_entity_view(caller.tenant(), fields)?;
-        self.audit(caller, "add entity view", &view.name);
+        self.audit_of(caller, "add entity view", &view.name, EntityId::of(EntityKind::EntityView, view.id));
         Ok(view)
     }
 
@@ -63,7 +63,12 @@ impl Hub {
     ) -> Result<Arc<EntityView>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let view = self.registry.change_entity_view(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change entity view", &view.name);
+        self.audit_of(
+            caller,
+            "change entity view",
+            &view.name,
+            EntityId::of(EntityKind::EntityView, view.id),
+        );
         Ok(view)
     }
 
@@ -76,7 +81,8 @@ impl Hub {
     ) -> Result<Arc<EntityView>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let view = self.registry.assign_entity_view(caller.tenant(), id, customer)?;
-        self.audit(caller, "assign entity view", &view.name);
+        let act = if customer.is_some() { "assign entity view" } else { "unassign entity view" };
+        self.audit_of(caller, act, &view.name, EntityId::of(EntityKind::EntityView, view.id));
         Ok(view)
     }
 
@@ -86,7 +92,12 @@ impl Hub {
         let owner = self.own_entity(caller, EntityId { kind: EntityKind::EntityView, id })?;
         let delete = || self.registry.delete_entity_view(caller.tenant(), id);
         let view = self.delete_then_attributes(&owner, delete)?;
-        self.audit(caller, "delete entity view", &view.name);
+        self.audit_of(
+            caller,
+            "delete entity view",
+            &view.name,
+            EntityId::of(EntityKind::EntityView, view.id),
+        );
         Ok(view)
     }
 }

@@ -125,7 +125,7 @@ impl Hub {
         let alarms = Arc::new(AlarmStore::open(Arc::clone(&kv), Arc::clone(&metrics))?);
         let tap = Arc::new(Tap::new(memory.of(TAP_PENDING_BYTES_MAX), Arc::clone(&metrics)));
         store.watch(Arc::clone(&tap) as Arc<dyn ProgressWatcher>);
-        let (rule_book, alarm_inbox) = (Arc::<RuleBook>::default(), Arc::<Inbox>::default());
+        let (rule_book, alarm_inbox) = (Arc::new(alarms::all_rules(&registry)), Arc::<Inbox>::default());
         let rule_thread = RuleThread::start(alarms::Shared {
             kv: Arc::clone(&kv),
             store: Arc::clone(&store),

@@ -18,7 +18,15 @@ impl Hub {
     /// The series that a device or an asset writes to. Creates it with the first rows.
     pub fn series_of<'a>(&self, owner: impl Into<SeriesOwner<'a>>) -> Result<SeriesId, StoreError> {
         let owner = owner.into();
-        let series = self.store.series(&owner.key_in(&owner.table)?)?;
+        let key = owner.key_in(&owner.table)?;
+        let series = match self.store.find_series(&key) {
+            Some(series) => series,
+            None => {
+                let series = self.store.series(&key)?;
+                self.live.series_created();
+                series
+            }
+        };
         if let Some(rules) = owner.device_profile.and_then(|profile| self.rule_book.of(profile)) {
             self.tap.want(series, owner.entity.id, rules.wanted());
         }

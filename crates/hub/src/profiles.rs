@@ -1,20 +1,33 @@
 //! Management of device profiles, for callers with the permission.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::alarms::{AlarmRules, rules_of};
 use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Page, PageRequest, Profile, ProfileFields, RegistryError};
+use crate::registry::{Entity, Page, PageRequest, Profile, ProfileFields, RegistryError};
 
 impl Hub {
     /// The profiles of the caller's tenant, sorted by name.
     pub fn profiles(&self, caller: &Caller) -> Result<Vec<Arc<Profile>>, RegistryError> {
         caller.check(Action::Read)?;
         Ok(self.registry.profiles(caller.tenant()))
+    }
+
+    /// The ids of the profiles that devices, or assets, have that the caller sees.
+    pub fn used_profiles(&self, caller: &Caller, kind: EntityKind) -> Result<HashSet<Uuid>, RegistryError> {
+        let entities = self.visible_entities(caller, kind)?;
+        let profile = |entity: &Entity| match entity {
+            Entity::Device(device) => Some(device.profile.id),
+            Entity::Asset(asset) => Some(asset.profile.id),
+            _ => None,
+        };
+        Ok(entities.iter().filter_map(profile).collect())
     }
 
     /// A page of the profiles of the caller's tenant.
@@ -54,11 +67,19 @@ impl Hub {
         fields: ProfileFields<'_>,
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
-        let profile = self.registry.create_profile(caller.tenant(), fields)?;
-        self.audit(
+        let rules = rules_of(fields.data)?;
+        let profile = {
+            let _lock = self.rule_book.lock();
+            let profile = self.registry.create_profile(caller.tenant(), fields)?;
+            self.set_profile_rules(&profile, rules);
+            profile
+        };
+        let subject = &format!("{} with the table {}", profile.name, profile.table);
+        self.audit_of(
             caller,
             "add device profile",
-            &format!("{} with the table {}", profile.name, profile.table),
+            subject,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
         );
         Ok(profile)
     }
@@ -72,8 +93,19 @@ impl Hub {
         version: Option<i64>,
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
-        let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change device profile", &profile.name);
+        let rules = rules_of(fields.data)?;
+        let profile = {
+            let _lock = self.rule_book.lock();
+            let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
+            self.set_profile_rules(&profile, rules);
+            profile
+        };
+        self.audit_of(
+            caller,
+            "change device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -81,7 +113,12 @@ impl Hub {
     pub fn set_default_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.set_default_profile(caller.tenant(), id)?;
-        self.audit(caller, "set default device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "set default device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -89,9 +126,19 @@ impl Hub {
     pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, Error> {
         caller.check(Action::ManageEntities)?;
         let owner = self.own_entity(caller, EntityId { kind: EntityKind::DeviceProfile, id })?;
-        let delete = || self.registry.delete_profile(caller.tenant(), id);
+        let delete = || {
+            let _lock = self.rule_book.lock();
+            let profile = self.registry.delete_profile(caller.tenant(), id)?;
+            self.set_profile_rules(&profile, AlarmRules::default());
+            Ok(profile)
+        };
         let profile = self.delete_then_attributes(&owner, delete)?;
-        self.audit(caller, "delete device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "delete device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 }

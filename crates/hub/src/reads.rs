@@ -26,15 +26,9 @@ impl Hub {
         Ok(self.store.find_series(&owner.key_in(&owner.table)?))
     }
 
-    /// The series that a device or an asset writes to, for live updates. Creates it if it has no values yet.
-    pub fn live_series_of<'a>(
-        &self,
-        caller: &Caller,
-        owner: impl Into<SeriesOwner<'a>>,
-    ) -> Result<SeriesId, Error> {
-        let owner = owner.into();
-        owner.check(caller, Action::Read)?;
-        Ok(self.series_of(&owner)?)
+    /// Changes whenever a device gets its series. A reader that found none looks again then.
+    pub fn new_series(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.live.new_series()
     }
 
     /// The newest values of a series, for all keys if `keys` is `None`. It may read files: call it on a thread that may
@@ -97,7 +91,7 @@ impl Hub {
     }
 
     /// Opens a connection for live subscribers of the caller. What it may subscribe to is decided by
-    /// [`live_series_of`](Self::live_series_of).
+    /// [`find_series_of`](Self::find_series_of).
     pub fn live_connection(&self, caller: &Caller) -> LiveConnection {
         self.live.connection(caller.user_id().unwrap_or_default())
     }

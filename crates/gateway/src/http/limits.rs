@@ -76,6 +76,10 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 32;
 pub(crate) const CHANGES_AT_ONCE: usize = 1;
 /// Changes of the registry that wait. Above it changes get 429.
 pub(crate) const CHANGES_WAITING_MAX: usize = 128;
+/// Single devices that are added at once. They share a transaction of the registry, and so a sync of the disk.
+pub(crate) const CREATIONS_AT_ONCE: usize = 64;
+/// Single devices that wait to be added. Above it requests get 429.
+pub(crate) const CREATIONS_WAITING_MAX: usize = 1_024;
 /// Checks, backups and exports at once. Each reads all files and keeps parts from being removed.
 pub(crate) const MAINTENANCE_AT_ONCE: usize = 1;
 /// Bytes of the list of an earlier backup: about 170 for each part.
@@ -115,8 +119,6 @@ pub(crate) const ANSWER_BUDGET: Limits = Limits {
     login: Limit { name: "ANSWERS_LOGIN_BYTES_MAX", bytes: ANSWERS_LOGIN_BYTES_MAX },
     total: Limit { name: "ANSWERS_BYTES_MAX", bytes: ANSWERS_BYTES_MAX },
 };
-/// Devices of a listing that is not sorted by name: the door reads and sorts all of them.
-pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// Devices in a list of devices with refused messages.
 pub(crate) const REFUSALS_LISTED_MAX: usize = 1_000;
 /// Shortest answer that is compressed. Shorter ones fit into a packet.
@@ -132,6 +134,18 @@ pub(crate) const SOCKET_COMMANDS_MAX: usize = 10_000;
 pub(crate) const SOCKET_MESSAGES_WAITING_MAX: usize = 4;
 /// Subscriptions of one WebSocket session.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// Subscriptions by queries of one WebSocket session.
+pub(crate) const QUERIES_MAX: usize = 1_000;
+/// Entities of one subscription by a query (ThingsBoard's `max_entities_per_data_subscription`). A larger page is cut.
+pub(crate) const ENTITIES_PER_SUBSCRIPTION_MAX: usize = 10_000;
+/// Aggregates that one command may name.
+pub(crate) const AGGREGATES_PER_COMMAND_MAX: usize = 100;
+/// How often the query of a subscription runs again.
+pub(crate) const QUERY_REFRESH_INTERVAL: Duration = Duration::from_secs(5);
+/// A query runs again after this many times of its duration at the earliest.
+pub(crate) const QUERY_REFRESH_FACTOR: u32 = 20;
+/// How long a client of `/api/ws` may take for its first message with a token.
+pub(crate) const SOCKET_LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of subscriptions and watches with the keys that they name and remember: of one WebSocket session, of all sessions
 /// of a login, and in total. Ten thousand subscriptions with twenty keys each take 50 MB.
 pub(crate) const SUBSCRIPTIONS_SESSION_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -141,6 +155,8 @@ pub(crate) const SUBSCRIPTIONS_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub(crate) const SUBSCRIPTION_BYTES: usize = 512;
 /// Bytes of a key of a subscription besides its text.
 pub(crate) const REMEMBERED_KEY_BYTES: usize = 96;
+/// Bytes of a value of a reply that a session remembers until updates have passed it.
+pub(crate) const REMEMBERED_POINT_BYTES: usize = 40;
 /// The bounds of these bytes.
 pub(crate) const SUBSCRIPTION_BUDGET: Limits = Limits {
     what: "subscriptions and watches",
@@ -163,6 +179,8 @@ pub(crate) const WATCH_KEYS_MAX: usize = 1_000;
 pub(crate) const WATCH_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 pub(crate) const WATCH_INTERVAL_MIN: Duration = Duration::from_millis(200);
 pub(crate) const WATCH_INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// Time between two looks of a WebSocket session for the series of devices that have not reported yet.
+pub(crate) const SERIES_BIND_INTERVAL: Duration = Duration::from_millis(200);
 /// The session closes a client that takes no output for this long.
 pub(crate) const SOCKET_SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the session pings its client and checks its token.

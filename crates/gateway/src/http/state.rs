@@ -25,6 +25,8 @@ pub(super) struct HttpState {
     pub(super) reads: BlockingPool,
     pub(super) logins: BlockingPool,
     pub(super) changes: BlockingPool,
+    /// Adds single devices.
+    pub(super) creations: BlockingPool,
     pub(super) attributes: BlockingPool,
     /// Devices that wait for a message.
     pub(super) polls: Arc<Polls>,
@@ -56,6 +58,11 @@ impl HttpState {
             reads: BlockingPool::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
             logins: BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
             changes: BlockingPool::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
+            creations: BlockingPool::new(
+                "new devices",
+                limits::CREATIONS_AT_ONCE,
+                limits::CREATIONS_WAITING_MAX,
+            ),
             attributes: BlockingPool::new(
                 "attributes",
                 limits::ATTRIBUTES_AT_ONCE,

@@ -14,10 +14,6 @@ impl Server {
         change(&mut body);
         self.post("/api/alarm", &body.to_string()).await
     }
-
-    async fn delete(&self, path: &str) -> Reply {
-        self.request("DELETE", path).session(&self.session()).send().await
-    }
 }
 
 fn id(alarm: &Json) -> String {
@@ -173,5 +169,38 @@ async fn readers_do_not_change_alarms_and_wrong_bodies_are_refused() {
     server.alarm("13814000-1dd2-11b2-8080-808080808080", |_| ()).await.refusal(404, 32);
     server.alarm(&device, |body| drop(body.as_object_mut().unwrap().remove("type"))).await.refusal(400, 31);
     server.request("POST", &path).body("").send().await.refusal(401, 10);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn rules_of_a_device_profile_raise_alarms_and_wrong_rules_are_refused() {
+    let server = Server::start().await;
+    server.add_device("truck");
+    let id = server.get("/api/deviceProfileInfo/default").await.ok()["id"]["id"].as_str().unwrap().to_owned();
+    let mut profile = server.get(&format!("/api/deviceProfile/{id}")).await.ok();
+    let filter = json!({
+        "key": {"type": "TIME_SERIES", "key": "speed"}, "valueType": "NUMERIC",
+        "predicate": {"type": "NUMERIC", "operation": "GREATER", "value": {"defaultValue": 100}},
+    });
+    profile["profileData"]["alarms"] = json!([{
+        "id": "fast", "alarmType": "Too fast",
+        "createRules": {"MAJOR": {"condition": {"condition": [filter], "spec": {"type": "SIMPLE"}}}},
+    }]);
+    let saved = server.post("/api/deviceProfile", &profile.to_string()).await.ok();
+    assert_eq!(saved["profileData"]["alarms"], profile["profileData"]["alarms"]);
+    assert_eq!(server.report("truck", r#"{"speed": 120}"#).await.status, 200);
+    let found = async || server.get("/api/alarms?pageSize=10").await.ok();
+    let raised = async {
+        while found().await["totalElements"] == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(super::GUARD, raised).await.expect("an alarm");
+    let alarm = &found().await["data"][0];
+    assert_eq!((&alarm["type"], &alarm["originatorName"]), (&"Too fast".into(), &"truck".into()));
+    let mut wrong = saved;
+    wrong["profileData"]["alarms"][0]["createRules"]["MAJOR"]["condition"]["spec"]["type"] = "NEVER".into();
+    let message = server.post("/api/deviceProfile", &wrong.to_string()).await.refusal(400, 31);
+    assert!(message.contains("alarms[0].createRules.MAJOR.condition.spec.type"), "{message}");
     server.stop().await;
 }

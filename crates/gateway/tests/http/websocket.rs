@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use super::{GUARD, Server};
 
 /// A client that speaks ThingsBoard's commands.
-struct Client(WebSocketStream<TcpStream>);
+pub(super) struct Client(WebSocketStream<TcpStream>);
 
 impl Client {
     async fn connect(server: &Server, token: &str) -> Self {
@@ -25,11 +25,19 @@ impl Client {
     }
 
     async fn on(stream: TcpStream, token: &str) -> Self {
-        let url = format!("ws://localhost/api/ws/plugins/telemetry?token={token}");
-        Self(tokio_tungstenite::client_async(url, stream).await.unwrap().0)
+        Self::of(stream, &format!("/api/ws/plugins/telemetry?token={token}")).await
     }
 
-    async fn send(&mut self, message: &Json) {
+    async fn of(stream: TcpStream, path: &str) -> Self {
+        Self(tokio_tungstenite::client_async(format!("ws://localhost{path}"), stream).await.unwrap().0)
+    }
+
+    /// Connects to a path.
+    pub(super) async fn to(server: &Server, path: &str) -> Self {
+        Self::of(TcpStream::connect(server.address).await.unwrap(), path).await
+    }
+
+    pub(super) async fn send(&mut self, message: &Json) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
@@ -42,7 +50,7 @@ impl Client {
         guarded(self.0.next()).await.expect("an open connection").unwrap()
     }
 
-    async fn next(&mut self) -> Json {
+    pub(super) async fn next(&mut self) -> Json {
         loop {
             match self.next_frame().await {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
@@ -63,7 +71,7 @@ impl Client {
     }
 
     /// Skips other frames and returns the close frame.
-    async fn closing(&mut self) -> (CloseCode, String) {
+    pub(super) async fn closing(&mut self) -> (CloseCode, String) {
         loop {
             if let Message::Close(frame) = self.next_frame().await {
                 let frame = frame.unwrap();
@@ -551,7 +559,9 @@ async fn a_client_with_too_many_unread_bytes_is_closed_with_the_limit() {
     let server = Server::start().await;
     let mut client = Client::connect(&server, &server.session()).await;
     for device in 0..DEVICES {
-        let id = server.add_device(&format!("d{device}"));
+        let name = format!("d{device}");
+        let id = server.add_device(&name);
+        server.series(&name);
         client.subscribe(device as i64 + 1, &id, json!({})).await;
         assert_eq!(client.next().await["errorCode"], 0);
     }

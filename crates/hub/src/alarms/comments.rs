@@ -89,7 +89,7 @@ impl Hub {
         caller.check(Action::ManageAlarms)?;
         self.visible_alarm(caller, alarm)?;
         let old = self.comment_of_user(alarm, id, "deleted")?;
-        let text = format!("Comment was deleted by user {}", caller.login());
+        let text = format!("Comment was deleted by user {}", self.name_of(caller));
         let comment = json!({ "text": text });
         let new = AlarmComment { system: true, comment: comment.to_string().into(), ..old };
         self.put_comment(caller, new).await.map(drop)

@@ -14,7 +14,7 @@ use super::limits::{ALARM_BUSY_TIMEOUT, ALARMS_DELETED_AT_ONCE_MAX};
 use super::store::{Changes, Committed};
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
-use crate::entity::{EntityId, EntityKind};
+use crate::entity::EntityId;
 use crate::hub::Hub;
 use crate::registry::{RegistryError, User};
 
@@ -28,7 +28,8 @@ impl Hub {
         new.check()?;
         let customer = self.visible_originator(caller, new.originator)?;
         let assignee = new.assignee.map(|id| self.own_user(caller, id)).transpose()?;
-        let actor = actor(caller);
+        let name = self.name_of(caller);
+        let actor = Actor { user: caller.user_id(), name: &name };
         let now = now();
         let tenant = caller.tenant();
         let save = |changes: &mut Changes<'_>| -> Result<Arc<Alarm>, AlarmError> {
@@ -45,7 +46,7 @@ impl Hub {
             let assigned_at = new.assigned_at.unwrap_or(now);
             match &assignee {
                 Some(user) if alarm.assignee != Some(user.id) => {
-                    alarm = changes.assign(&alarm, (user.id, &user.login), assigned_at, actor, now)?;
+                    alarm = changes.assign(&alarm, (user.id, &title(user)), assigned_at, actor, now)?;
                 }
                 None if alarm.assignee.is_some() => {
                     alarm = changes.unassign(&alarm, assigned_at, actor, now)?;
@@ -67,8 +68,8 @@ impl Hub {
     /// # Errors
     /// [`AlarmError::Already`], and those of [`save_alarm`](Self::save_alarm).
     pub async fn acknowledge_alarm(&self, caller: &Caller, id: Uuid) -> Result<Arc<Alarm>, AlarmError> {
-        let change = |changes: &mut Changes<'_>, alarm: &Alarm, now| {
-            changes.acknowledge(alarm, now, actor(caller), now)
+        let change = |changes: &mut Changes<'_>, alarm: &Alarm, actor: Actor<'_>, now| {
+            changes.acknowledge(alarm, now, actor, now)
         };
         self.change_alarm(caller, id, "acknowledge alarm", change).await
     }
@@ -85,8 +86,8 @@ impl Hub {
     ) -> Result<Arc<Alarm>, AlarmError> {
         check_details(details.as_deref())?;
         let details: Option<Box<str>> = details.map(Into::into);
-        let change = |changes: &mut Changes<'_>, alarm: &Alarm, now| {
-            changes.clear(alarm, now, details.clone(), Some(actor(caller)), now)
+        let change = |changes: &mut Changes<'_>, alarm: &Alarm, actor: Actor<'_>, now| {
+            changes.clear(alarm, now, details.clone(), Some(actor), now)
         };
         self.change_alarm(caller, id, "clear alarm", change).await
     }
@@ -102,8 +103,8 @@ impl Hub {
         user: Uuid,
     ) -> Result<Arc<Alarm>, AlarmError> {
         let user = self.own_user(caller, user)?;
-        let change = |changes: &mut Changes<'_>, alarm: &Alarm, now| {
-            changes.assign(alarm, (user.id, &user.login), now, actor(caller), now)
+        let change = |changes: &mut Changes<'_>, alarm: &Alarm, actor: Actor<'_>, now| {
+            changes.assign(alarm, (user.id, &title(&user)), now, actor, now)
         };
         self.change_alarm(caller, id, "assign alarm", change).await
     }
@@ -113,8 +114,9 @@ impl Hub {
     /// # Errors
     /// [`AlarmError::Already`], and those of [`save_alarm`](Self::save_alarm).
     pub async fn unassign_alarm(&self, caller: &Caller, id: Uuid) -> Result<Arc<Alarm>, AlarmError> {
-        let change =
-            |changes: &mut Changes<'_>, alarm: &Alarm, now| changes.unassign(alarm, now, actor(caller), now);
+        let change = |changes: &mut Changes<'_>, alarm: &Alarm, actor: Actor<'_>, now| {
+            changes.unassign(alarm, now, actor, now)
+        };
         self.change_alarm(caller, id, "unassign alarm", change).await
     }
 
@@ -145,15 +147,12 @@ impl Hub {
         self.delete_alarms_where(|alarm| alarm.originator == originator)
     }
 
-    /// Deletes the alarms of devices and tenants that are gone; the server does it when it starts. Waits for the disk.
+    /// Deletes the alarms of entities that are gone; the server does it when it starts. Waits for the disk.
     ///
     /// # Errors
     /// The store of keys failed.
     pub(crate) fn delete_alarms_without_originator(&self) -> Result<(), KvError> {
-        self.delete_alarms_where(|alarm| match alarm.originator.kind {
-            EntityKind::Device => self.registry.device_by_id(alarm.originator.id).is_none(),
-            _ => self.registry.tenant_name(alarm.tenant).is_none(),
-        })
+        self.delete_alarms_where(|alarm| self.originator(alarm).is_none())
     }
 
     fn delete_alarms_where(&self, gone: impl Fn(&Alarm) -> bool) -> Result<(), KvError> {
@@ -184,15 +183,15 @@ impl Hub {
         caller: &Caller,
         id: Uuid,
         act: &'static str,
-        change: impl Fn(&mut Changes<'_>, &Alarm, Timestamp) -> Result<Arc<Alarm>, AlarmError>,
+        change: impl Fn(&mut Changes<'_>, &Alarm, Actor<'_>, Timestamp) -> Result<Arc<Alarm>, AlarmError>,
     ) -> Result<Arc<Alarm>, AlarmError> {
         caller.check(Action::ManageAlarms)?;
         self.visible_alarm(caller, id)?;
-        let now = now();
+        let (now, name) = (now(), self.name_of(caller));
         let alarm = self
             .change_alarms(|changes| {
                 let alarm = changes.known(caller.tenant(), id)?;
-                change(changes, &alarm, now)
+                change(changes, &alarm, Actor { user: caller.user_id(), name: &name }, now)
             })
             .await?;
         if alarm.cleared {
@@ -228,6 +227,12 @@ impl Hub {
     async fn after_alarm_change(&self, caller: &Caller, act: &'static str, alarm: &Alarm) {
         let subject = format!("{} of {} ({})", alarm.alarm_type, alarm.originator, alarm.id);
         self.audit_and_wait(caller, act, &subject).await;
+    }
+
+    /// The name of a caller in comments.
+    pub(super) fn name_of(&self, caller: &Caller) -> String {
+        let user = caller.user_id().and_then(|id| self.registry.user_by_id(id));
+        user.map_or_else(|| caller.login().to_owned(), |user| title(&user))
     }
 
     /// The user of the caller's tenant with an id.
@@ -279,8 +284,12 @@ fn raised(tenant: Uuid, customer: Option<Uuid>, new: &NewAlarm, now: Timestamp) 
     }
 }
 
-pub(super) fn actor(caller: &Caller) -> Actor<'_> {
-    Actor { user: caller.user_id(), name: caller.login() }
+/// The name of a user in comments: first and last name, or the login without both.
+fn title(user: &User) -> String {
+    match (&user.first_name, &user.last_name) {
+        (Some(first), Some(last)) => format!("{first} {last}"),
+        _ => user.login.clone(),
+    }
 }
 
 /// The time of a change: whole milliseconds, as records keep it.

@@ -10,9 +10,9 @@ use super::error::AlarmError;
 use super::feed::AlarmFeed;
 use super::query::{AlarmQuery, Surroundings};
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
+use crate::entity::EntityId;
 use crate::hub::Hub;
-use crate::registry::{Page, RegistryError};
+use crate::registry::{Entity, Page, User};
 
 impl Hub {
     /// The alarm with an id.
@@ -78,15 +78,14 @@ impl Hub {
         Ok(self.alarms.subscribe(caller.tenant()))
     }
 
-    /// The name of the entity that an alarm is about; `None` if the entity is gone.
-    pub fn originator_name(&self, alarm: &Alarm) -> Option<String> {
-        let EntityId { kind, id } = alarm.originator;
-        match kind {
-            EntityKind::Device => self.registry.device_by_id(id).map(|device| device.name.clone()),
-            EntityKind::Tenant => self.registry.tenant_name(id),
-            EntityKind::User => self.registry.user_by_id(id).map(|user| user.login.clone()),
-            _ => None,
-        }
+    /// The entity that an alarm is about; `None` if it is gone.
+    pub fn originator(&self, alarm: &Alarm) -> Option<Entity> {
+        self.registry.entity(alarm.tenant, alarm.originator).ok()
+    }
+
+    /// The user who looks after an alarm; `None` if there is none any more.
+    pub fn assignee(&self, alarm: &Alarm) -> Option<Arc<User>> {
+        alarm.assignee.and_then(|id| self.registry.user_by_id(id))
     }
 
     /// Refuses an entity whose alarms the caller may not search.
@@ -104,11 +103,7 @@ impl Hub {
         caller: &Caller,
         entity: EntityId,
     ) -> Result<Option<Uuid>, AlarmError> {
-        match entity.kind {
-            EntityKind::Device => self.own_device(caller, entity.id).map(|_| None).map_err(Into::into),
-            EntityKind::Tenant if entity.id == caller.tenant() => Ok(None),
-            kind => Err(RegistryError::unknown(kind.name(), entity.id).into()),
-        }
+        Ok(self.own_entity(caller, entity)?.customer())
     }
 
     /// An alarm that the caller sees.
@@ -127,15 +122,17 @@ struct Around<'a> {
 
 impl Surroundings for Around<'_> {
     fn sees(&self, alarm: &Alarm) -> bool {
+        // A user of a customer sees the alarms of what is assigned to the customer now.
+        let sees_all = self.caller.customer().is_none();
         alarm.tenant == self.caller.tenant()
+            && (sees_all || self.hub.own_entity(self.caller, alarm.originator).is_ok())
     }
 
     fn originator_name(&self, alarm: &Alarm) -> String {
-        self.hub.originator_name(alarm).unwrap_or_default()
+        self.hub.originator(alarm).map(|entity| entity.name().to_owned()).unwrap_or_default()
     }
 
     fn assignee_name(&self, alarm: &Alarm) -> String {
-        let user = alarm.assignee.and_then(|id| self.hub.registry.user_by_id(id));
-        user.map(|user| user.login.clone()).unwrap_or_default()
+        self.hub.assignee(alarm).map(|user| user.login.clone()).unwrap_or_default()
     }
 }

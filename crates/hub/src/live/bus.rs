@@ -9,6 +9,7 @@ use model::limits::Portion;
 use model::{Batch, SeriesId};
 use parking_lot::{Mutex, RwLock};
 use store::{Durability, Progress, Sequence};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::account::{Account, Accounts, Overrun};
@@ -31,6 +32,8 @@ pub struct Live {
     pending: Mutex<Pending>,
     // Number of updates in `pending`. The store's thread reads it without a lock.
     pending_updates: AtomicUsize,
+    // Grows with every series of a device that is created.
+    new_series: watch::Sender<u64>,
 }
 
 /// A client's connection. The unread bytes of all its subscribers count together.
@@ -63,7 +66,18 @@ impl Live {
             watchers: RwLock::default(),
             pending: Mutex::default(),
             pending_updates: AtomicUsize::new(0),
+            new_series: watch::Sender::new(0),
         }
+    }
+
+    /// Notes that a device has got its series.
+    pub(crate) fn series_created(&self) {
+        self.new_series.send_modify(|count| *count += 1);
+    }
+
+    /// Changes whenever a device gets its series. A reader creates no series: it looks again when this has changed.
+    pub fn new_series(&self) -> watch::Receiver<u64> {
+        self.new_series.subscribe()
     }
 
     /// Opens a connection of the user with this id. Connections without a login share the nil id.

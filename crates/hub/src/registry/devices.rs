@@ -2,22 +2,19 @@
 
 use std::sync::Arc;
 
-use model::Timestamp;
-use model::limits::{ACCESS_TOKEN_BYTES_MAX, BULK_DEVICES_MAX};
+use model::limits::BULK_DEVICES_MAX;
 use model::name::check_tag_value;
 use parking_lot::MutexGuard;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use super::checks::{check_short, checked_info, over_limit};
-use super::defaults::DEFAULT_NAME;
-use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Profile, Provisioned};
+use super::checks::{check_short, check_version, checked_info, over_limit};
+use super::entity::{BulkDevices, Device, DeviceChange, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
-use super::index::Index;
+use super::new_devices::{Kind, Request, Wanted, check_token, check_token_is_free};
 use super::page::{Page, PageRequest, page_of};
-use super::users::now_ms;
-use super::{file, random, save};
+use super::{random, save};
 use crate::entity::EntityId;
 
 impl Registry {
@@ -53,30 +50,15 @@ impl Registry {
         Ok(page_of(index.devices_of(tenant).filter(|device| wanted(device)), &request))
     }
 
-    /// The devices of a profile, in no order.
-    pub(crate) fn devices_of_profile(&self, profile: Uuid) -> Vec<Arc<Device>> {
-        self.index.read().devices().filter(|device| device.profile.id == profile).cloned().collect()
+    /// The devices of a profile, sorted by name.
+    pub(crate) fn devices_of_profile(&self, tenant: Uuid, profile: Uuid) -> Vec<Arc<Device>> {
+        let index = self.index.read();
+        index.devices_of(tenant).filter(|device| device.profile.id == profile).cloned().collect()
     }
 
     /// The access token of a device.
     pub fn credentials_of(&self, device: Uuid) -> Option<Arc<str>> {
         self.index.read().device(device).map(|(_, token)| Arc::clone(token))
-    }
-
-    /// Adds a device. Waits for the disk: when this returns, the device survives a power cut.
-    pub fn add_device(&self, tenant: Uuid, new: NewDevice<'_>) -> Result<Provisioned, RegistryError> {
-        check_short("label", new.label)?;
-        let wanted = Wanted { name: new.name.to_owned(), token: new.token.map(str::to_owned) };
-        let kind = Kind {
-            gateway: new.gateway,
-            last_gateway: None,
-            customer: new.customer,
-            label: new.label.map(Into::into),
-            additional_info: checked_info(new.additional_info)?,
-        };
-        let request = Request { tenant, profile: new.profile, existing_ok: false, kind };
-        let mut added = self.provision(request, std::iter::once(wanted))?;
-        Ok(added.pop().expect("BUG: one device in, one device out"))
     }
 
     /// Adds many devices in one transaction: all or none. Waits for the disk.
@@ -95,7 +77,7 @@ impl Registry {
             token: bulk.token_prefix.map(|prefix| format!("{prefix}{n}")),
         });
         let (profile, existing_ok) = (bulk.profile, bulk.existing_ok);
-        self.provision(Request { tenant, profile, existing_ok, kind: Kind::default() }, wanted)
+        self.provision(&Request { tenant, profile, existing_ok, kind: Kind::default() }, wanted)
     }
 
     /// Replaces the access token of a device, by a random one if `token` is `None`. The old token is invalid from now on. Waits
@@ -224,7 +206,7 @@ impl Registry {
         let profile = profile.filter(|name| self.profile(tenant, name).is_some());
         let kind = Kind { last_gateway: Some(gateway.id), ..Kind::default() };
         let wanted = names.iter().map(|name| Wanted { name: name.clone(), token: None });
-        self.provision(Request { tenant, profile, existing_ok: true, kind }, wanted)
+        self.provision(&Request { tenant, profile, existing_ok: true, kind }, wanted)
     }
 
     /// Records which gateway has connected devices last: pairs of device and gateway. Devices that are gone are left out. Waits for
@@ -243,147 +225,5 @@ impl Registry {
             index.put_device(Arc::new(device), token);
         }
         Ok(())
-    }
-
-    fn provision(
-        &self,
-        request: Request<'_>,
-        wanted: impl Iterator<Item = Wanted>,
-    ) -> Result<Vec<Provisioned>, RegistryError> {
-        let mut writer = self.writer.lock();
-        let devices = self.plan(request, wanted)?;
-        if devices.iter().any(|new| new.created) {
-            self.commit(&mut writer, "add devices", |transaction| insert(transaction, &devices))?;
-            self.index.write().put_devices(&devices);
-        }
-        Ok(devices)
-    }
-
-    /// Plans a request: the devices to create and the existing ones. Fails if the request must be refused.
-    fn plan(
-        &self,
-        request: Request<'_>,
-        wanted: impl Iterator<Item = Wanted>,
-    ) -> Result<Vec<Provisioned>, RegistryError> {
-        self.check_tenant(request.tenant)?;
-        self.check_customer(request.tenant, request.kind.customer)?;
-        let index = self.index.read();
-        let profile = match request.profile {
-            Some(name) => index.profiles.by_name(request.tenant, name),
-            None => index.default_profile(request.tenant),
-        };
-        let unknown = || RegistryError::unknown("profile", request.profile.unwrap_or(DEFAULT_NAME));
-        let profile = profile.ok_or_else(unknown)?;
-        let now = now_ms();
-        wanted.map(|wanted| wanted.plan(&index, &request, profile, now)).collect()
-    }
-}
-
-/// The common properties of all devices of a request.
-struct Request<'a> {
-    tenant: Uuid,
-    profile: Option<&'a str>,
-    existing_ok: bool,
-    kind: Kind,
-}
-
-/// What the new devices of a request have in common besides their profile.
-#[derive(Debug, Default)]
-struct Kind {
-    gateway: bool,
-    last_gateway: Option<Uuid>,
-    customer: Option<Uuid>,
-    label: Option<Box<str>>,
-    additional_info: Option<Box<str>>,
-}
-
-struct Wanted {
-    name: String,
-    token: Option<String>,
-}
-
-impl Wanted {
-    fn plan(
-        self,
-        index: &Index,
-        request: &Request<'_>,
-        profile: &Arc<Profile>,
-        now: Timestamp,
-    ) -> Result<Provisioned, RegistryError> {
-        check_tag_value(&self.name)?;
-        if let Some(device) = index.device_by_name(request.tenant, &self.name) {
-            return self.keep(index, request, device);
-        }
-        let token: Arc<str> = self.token.unwrap_or_else(random::token).into();
-        check_token(&token)?;
-        check_token_is_free(index, &token, &self.name, None)?;
-        let Kind { gateway, last_gateway, customer, label, additional_info } = &request.kind;
-        let device = Device {
-            id: file::new_id(),
-            tenant: request.tenant,
-            name: self.name,
-            profile: Arc::clone(profile),
-            created_at: now,
-            gateway: *gateway,
-            last_gateway: *last_gateway,
-            customer: *customer,
-            label: label.clone(),
-            additional_info: additional_info.clone(),
-            version: 1,
-        };
-        Ok(Provisioned { device: Arc::new(device), token, created: true })
-    }
-
-    fn keep(
-        self,
-        index: &Index,
-        request: &Request<'_>,
-        device: &Arc<Device>,
-    ) -> Result<Provisioned, RegistryError> {
-        // A gateway does not change the profile of a device that is there.
-        let same_profile = request.kind.last_gateway.is_some()
-            || request.profile.is_none_or(|profile| profile == device.profile.name);
-        match index.device(device.id) {
-            Some((device, token))
-                if request.existing_ok
-                    && same_profile
-                    && self.token.is_none_or(|wanted| *wanted == **token) =>
-            {
-                Ok(Provisioned { device: Arc::clone(device), token: Arc::clone(token), created: false })
-            }
-            _ => Err(RegistryError::exists("device", self.name)),
-        }
-    }
-}
-
-fn insert(transaction: &rusqlite::Transaction<'_>, devices: &[Provisioned]) -> rusqlite::Result<()> {
-    devices.iter().filter(|new| new.created).try_for_each(|new| {
-        save::device(transaction, &new.device)?;
-        save::access_token(transaction, new.device.id, &new.token)
-    })
-}
-
-/// Checks an access token: visible ASCII, because it is used as MQTT user name and in URL paths.
-fn check_token(token: &str) -> Result<(), RegistryError> {
-    over_limit("access token's length in bytes", token.len(), ACCESS_TOKEN_BYTES_MAX)?;
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let reason = "must be 1 or more visible ASCII characters without blanks".into();
-        return Err(RegistryError::Invalid { what: "access token", reason });
-    }
-    Ok(())
-}
-
-fn check_token_is_free(
-    index: &Index,
-    token: &str,
-    wanted_by: &str,
-    device: Option<Uuid>,
-) -> Result<(), RegistryError> {
-    match index.device_by_token(token) {
-        Some(holder) if Some(holder.id) != device => {
-            let held_by = holder.name.clone();
-            Err(RegistryError::TokenTaken { wanted_by: wanted_by.into(), held_by })
-        }
-        _ => Ok(()),
     }
 }

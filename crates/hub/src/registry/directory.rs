@@ -31,6 +31,11 @@ impl<T: Listed> Directory<T> {
         self.by_name.get(&tenant)?.get(name).map(|ByName(entity)| entity)
     }
 
+    /// The entities of all tenants, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.by_id.values()
+    }
+
     /// Number of entities of all tenants.
     pub(super) fn len(&self) -> usize {
         self.by_id.len()

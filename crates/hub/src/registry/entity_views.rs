@@ -12,8 +12,8 @@ use super::entity_view::{EntityView, EntityViewFields};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::{VIEW_KEYS_BYTES_MAX, VIEWS_PER_TENANT_MAX};
+use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
-use super::users::now_ms;
 use super::{file, save};
 use crate::entity::{EntityId, EntityKind};
 
@@ -168,8 +168,11 @@ impl Registry {
     }
 }
 
+/// Texts as they are stored: keys and additional info.
+type StoredTexts = (Option<Box<str>>, Option<Box<str>>);
+
 /// Checks the fields, and returns the keys and the additional info as they are stored.
-fn checked(fields: EntityViewFields<'_>) -> Result<(Option<Box<str>>, Option<Box<str>>), RegistryError> {
+fn checked(fields: EntityViewFields<'_>) -> Result<StoredTexts, RegistryError> {
     check_tag_value(fields.name)?;
     check_short("name", Some(fields.name))?;
     check_short("type", Some(fields.kind))?;

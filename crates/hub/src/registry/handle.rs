@@ -9,6 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::creation_queue::CreationQueue;
 use super::error::RegistryError;
 use super::index::Index;
 use super::password::Passwords;
@@ -19,6 +20,7 @@ use crate::session_token::SessionTokens;
 pub struct Registry {
     pub(super) path: PathBuf,
     pub(super) writer: Mutex<Connection>,
+    pub(super) creations: CreationQueue,
     pub(super) index: RwLock<Index>,
     pub(super) generation: AtomicU64,
     pub(super) default_tenant: Uuid,

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use model::Timestamp;
 use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
@@ -35,6 +36,8 @@ pub(super) struct Index {
     pub(super) assets: Directory<Asset>,
     pub(super) views: Directory<EntityView>,
     pub(super) relations: Relations,
+    /// Sessions that their users have ended, and when their tokens expire.
+    pub(super) ended_sessions: HashMap<Uuid, Timestamp>,
     devices: Directory<Device>,
     /// The access tokens of devices.
     tokens: HashMap<Uuid, Arc<str>>,
@@ -91,10 +94,6 @@ impl Index {
 
     pub(super) fn device_by_name(&self, tenant: Uuid, name: &str) -> Option<&Arc<Device>> {
         self.devices.by_name(tenant, name)
-    }
-
-    pub(super) fn devices(&self) -> impl Iterator<Item = &Arc<Device>> {
-        self.devices.values().map(|(device, _)| device)
     }
 
     pub(super) fn device_count(&self) -> usize {

@@ -11,12 +11,15 @@
 //! Every change waits for the disk, and every operation with a password takes tens of milliseconds of a core. Call both on a
 //! thread that may block.
 
+mod activations;
 mod any;
 mod api_keys;
 mod asset;
 mod assets;
 mod checks;
 mod contact;
+mod creation_queue;
+mod creations;
 mod customer;
 mod customers;
 mod defaults;
@@ -34,14 +37,18 @@ pub mod limits;
 mod load;
 mod lookup;
 mod maintenance;
+mod new_devices;
+mod now;
 mod open;
 mod page;
 mod password;
 mod profiles;
+mod provisioning;
 mod random;
 mod relation;
 mod relations;
 mod save;
+mod sessions;
 mod settings;
 mod tenants;
 #[cfg(test)]

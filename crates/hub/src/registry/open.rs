@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::creation_queue::CreationQueue;
 use super::error::RegistryError;
 use super::file;
 use super::first_start::FirstStart;
@@ -33,6 +34,7 @@ impl Registry {
         let registry = Self {
             path: path.into(),
             writer: Mutex::new(connection),
+            creations: CreationQueue::default(),
             index: RwLock::new(index),
             generation: AtomicU64::new(0),
             default_tenant,

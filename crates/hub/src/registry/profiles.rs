@@ -15,8 +15,8 @@ use super::entity::{Profile, ProfileFields};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::{DESCRIPTION_BYTES_MAX, PROFILE_DATA_BYTES_MAX, PROFILES_PER_TENANT_MAX};
+use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
-use super::users::now_ms;
 use super::{file, save};
 use crate::audit::AUDIT_TABLE;
 use crate::dead_letter::DEAD_LETTER_TABLE;
@@ -25,6 +25,11 @@ impl Registry {
     /// The profiles of a tenant, sorted by name.
     pub fn profiles(&self, tenant: Uuid) -> Vec<Arc<Profile>> {
         self.index.read().profiles.of(tenant).cloned().collect()
+    }
+
+    /// The profiles of all tenants.
+    pub(crate) fn all_profiles(&self) -> Vec<Arc<Profile>> {
+        self.index.read().profiles.all().cloned().collect()
     }
 
     /// A page of the profiles of a tenant.
@@ -207,8 +212,11 @@ impl Registry {
     }
 }
 
+/// Texts as they are stored: description and data.
+type StoredTexts = (Option<Box<str>>, Option<Box<str>>);
+
 /// Checks the fields, and returns description and data as they are stored.
-fn checked(fields: ProfileFields<'_>) -> Result<(Option<Box<str>>, Option<Box<str>>), RegistryError> {
+fn checked(fields: ProfileFields<'_>) -> Result<StoredTexts, RegistryError> {
     check_tag_value(fields.name)?;
     let description = fields.description.filter(|text| !text.is_empty());
     over_limit("length of the description in bytes", description.map_or(0, str::len), DESCRIPTION_BYTES_MAX)?;

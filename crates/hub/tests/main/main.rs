@@ -237,7 +237,7 @@ async fn tables_exist_before_their_first_row() {
         ("telemetry", "device ts"),
         ("trams", "device ts"),
         ("dead_letter", letters),
-        ("audit", "login ts role act subject"),
+        ("audit", "login ts role act subject entity_type entity_id"),
     ] {
         assert_eq!(columns(table, &user).await.unwrap(), names);
     }

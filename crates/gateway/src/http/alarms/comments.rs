@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value as JsonValue;
 use uuid::Uuid;
 
-use super::super::devices::PageJson;
+use super::super::entities::page_answer;
 use super::super::json::Json;
 use super::super::request::{JsonBody, Params, PathOf};
 use super::super::session::Session;
@@ -74,13 +74,7 @@ pub(crate) async fn list(
     let read = move || -> Result<Response, ApiError> {
         let request = CommentsRequest { ascending, page, page_size };
         let page = hub.alarm_comments(session.caller(), alarm, request)?;
-        let answer = PageJson {
-            data: page.data.iter().map(|comment| comment_info_json(&hub, comment)).collect::<Vec<_>>(),
-            total_pages: page.total_pages,
-            total_elements: page.total_elements,
-            has_next: page.has_next,
-        };
-        Ok(Json(answer).into_response())
+        Ok(page_answer(&page, |comment| comment_info_json(&hub, comment)))
     };
     state.reads.run(read).await?
 }

@@ -2,10 +2,10 @@
 
 use hub::Hub;
 use hub::alarms::{Alarm, AlarmComment};
+use hub::registry::{Entity, User};
 use model::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
-use uuid::Uuid;
 
 use super::super::json::entity;
 
@@ -42,17 +42,23 @@ pub(crate) fn alarm_json(alarm: &Alarm) -> JsonValue {
 /// ThingsBoard's `AlarmInfo`: the alarm with the names of its originator and its assignee.
 pub(crate) fn alarm_info_json(hub: &Hub, alarm: &Alarm) -> JsonValue {
     let mut info = alarm_json(alarm);
-    let name = hub.originator_name(alarm);
-    info["originatorLabel"] = name.clone().into();
+    let originator = hub.originator(alarm);
+    let name = originator.as_ref().map(Entity::name);
+    let label = originator.as_ref().and_then(Entity::label).filter(|label| !label.is_empty());
     info["originatorName"] = name.into();
-    info["assignee"] = alarm.assignee.map_or(JsonValue::Null, |id| assignee(hub, id));
+    info["originatorLabel"] = label.or(name).into();
+    info["assignee"] = hub.assignee(alarm).map_or(JsonValue::Null, |user| assignee(&user));
     info
 }
 
 /// ThingsBoard's `AlarmAssignee`.
-fn assignee(hub: &Hub, id: Uuid) -> JsonValue {
-    let login = hub.registry().user_by_id(id).map(|user| user.login.clone());
-    json!({ "id": entity("USER", id), "firstName": null, "lastName": null, "email": login })
+fn assignee(user: &User) -> JsonValue {
+    json!({
+        "id": entity("USER", user.id),
+        "firstName": user.first_name,
+        "lastName": user.last_name,
+        "email": user.login,
+    })
 }
 
 /// ThingsBoard's `AlarmComment`.
@@ -73,9 +79,10 @@ pub(super) fn comment_json(comment: &AlarmComment) -> JsonValue {
 pub(super) fn comment_info_json(hub: &Hub, comment: &AlarmComment) -> JsonValue {
     let mut info = comment_json(comment);
     let user = comment.user.and_then(|id| hub.registry().user_by_id(id));
-    info["firstName"] = JsonValue::Null;
-    info["lastName"] = JsonValue::Null;
-    info["email"] = user.map(|user| user.login.clone()).into();
+    let user = user.as_deref();
+    info["firstName"] = user.and_then(|user| user.first_name.as_deref()).into();
+    info["lastName"] = user.and_then(|user| user.last_name.as_deref()).into();
+    info["email"] = user.map(|user| user.login.as_str()).into();
     info
 }
 

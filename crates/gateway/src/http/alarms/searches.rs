@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use hub::alarms::AlarmQuery;
+use hub::alarms::{Alarm, AlarmQuery};
 use serde_json::{Value as JsonValue, json};
 
-use super::super::devices::PageJson;
+use super::super::entities::{PageJson, page_answer};
 use super::super::json::{Json, entity};
 use super::super::request::{Params, PathOf};
 use super::super::session::Session;
@@ -122,7 +122,7 @@ async fn found(state: Arc<HttpState>, session: Session, query: AlarmQuery, with_
     let hub = Arc::clone(&state.hub);
     let search = move || -> Answer {
         let page = hub.alarms_page(session.caller(), &query)?;
-        let info = |alarm| {
+        let info = |alarm: &Arc<Alarm>| {
             let mut info = alarm_info_json(&hub, alarm);
             if !with_originator {
                 info["originatorName"] = JsonValue::Null;
@@ -130,13 +130,7 @@ async fn found(state: Arc<HttpState>, session: Session, query: AlarmQuery, with_
             }
             info
         };
-        let answer = PageJson {
-            data: page.data.iter().map(|alarm| info(alarm)).collect::<Vec<_>>(),
-            total_pages: page.total_pages,
-            total_elements: page.total_elements,
-            has_next: page.has_next,
-        };
-        Ok(Json(answer).into_response())
+        Ok(page_answer(&page, info))
     };
     state.reads.run(search).await?
 }

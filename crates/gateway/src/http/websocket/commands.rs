@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::query_commands::{EntityCountCommand, EntityDataCommand};
+use super::query_update::UpdateType;
 use crate::error::ApiError;
 use crate::http::request::split_keys;
 
@@ -76,10 +78,10 @@ impl Keys {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct AttributeCommand {
-    cmd_id: i64,
+pub(crate) struct AttributeCommand {
+    pub(crate) cmd_id: i64,
     #[serde(default)]
-    unsubscribe: bool,
+    pub(crate) unsubscribe: bool,
 }
 
 /// Starts, replaces or ends the watch `cmdId`. ThingsBoard has no such command.
@@ -102,7 +104,7 @@ pub(crate) struct WatchCommand {
 }
 
 /// One command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     Subscribe(SubscribeCommand),
     Unsubscribe(i64),
@@ -111,6 +113,29 @@ pub(crate) enum Command {
     Attributes(i64),
     Watch(WatchCommand),
     Unwatch(i64),
+    EntityData(Box<EntityDataCommand>),
+    EntityCount(Box<EntityCountCommand>),
+    /// Ends a subscription by a query.
+    EndQuery(i64),
+    /// A command that does not fit. `answer` is the kind of messages that answer it.
+    Wrong {
+        id: Option<i64>,
+        answer: Option<UpdateType>,
+        error: ApiError,
+    },
+}
+
+impl Command {
+    pub(super) fn of_subscription(command: SubscribeCommand) -> Self {
+        match command.unsubscribe {
+            true => Self::Unsubscribe(command.cmd_id),
+            false => Self::Subscribe(command),
+        }
+    }
+
+    pub(super) fn of_attributes(command: AttributeCommand) -> Self {
+        Self::Attributes(command.cmd_id)
+    }
 }
 
 /// Parses a message. Returns its commands in the order in which the session handles them.
@@ -123,10 +148,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
     if time_series.is_none() && history.is_none() && attributes.is_none() && watches.is_none() {
         return Err(ApiError::bad_request(format!("{TAKES}; the message has none of them")));
     }
-    let subscribe = time_series.into_iter().flatten().map(|command| match command.unsubscribe {
-        true => Command::Unsubscribe(command.cmd_id),
-        false => Command::Subscribe(command),
-    });
+    let subscribe = time_series.into_iter().flatten().map(Command::of_subscription);
     let history = history.into_iter().flatten().map(Command::History);
     let attributes = attributes.into_iter().flatten().filter(|command| !command.unsubscribe);
     let watches = watches.into_iter().flatten().map(|command| match command.unsubscribe {

@@ -9,27 +9,57 @@ use axum::extract::ws::{WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::close_reason::CloseReason;
-use super::inbound;
+use super::commands::Command;
+use super::general_commands::{General, parse};
+use super::inbound::{self, Inbound};
 use super::outbound::Outbound;
-use super::session::SocketSession;
+use super::session::{Form, SocketSession};
 use crate::acceptor::Stop;
 use crate::error::ApiError;
 use crate::http::connection::Connection;
-use crate::http::limits::{SOCKET_MESSAGE_BYTES_MAX, SOCKET_MESSAGES_WAITING_MAX};
+use crate::http::limits::{SOCKET_LOGIN_TIMEOUT, SOCKET_MESSAGE_BYTES_MAX, SOCKET_MESSAGES_WAITING_MAX};
 use crate::http::request::Params;
+use crate::http::route_list::Routes;
 use crate::http::session::Session;
 use crate::http::state::HttpState;
+
+/// The routes of WebSockets.
+pub(crate) fn routes() -> Routes {
+    Routes::default().get("/api/ws/plugins/telemetry", open_telemetry).get("/api/ws", open_general)
+}
 
 /// `GET /api/ws/plugins/telemetry?token=`
 ///
 /// The server refuses an invalid token with close code 1008 after the upgrade, because browsers do not show a page any other
 /// refusal.
-pub(crate) async fn open(
+async fn open_telemetry(
+    state: State<Arc<HttpState>>,
+    connection: Extension<Connection>,
+    params: Params,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let token = params.text("token").unwrap_or_default().to_owned();
+    open(state, connection, Form::Telemetry, Some(token), upgrade)
+}
+
+/// `GET /api/ws?token=`; without a token the first message has it.
+async fn open_general(
+    state: State<Arc<HttpState>>,
+    connection: Extension<Connection>,
+    params: Params,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    open(state, connection, Form::General, params.text("token").map(str::to_owned), upgrade)
+}
+
+fn open(
     State(state): State<Arc<HttpState>>,
     Extension(connection): Extension<Connection>,
-    params: Params,
+    form: Form,
+    token: Option<String>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -38,12 +68,11 @@ pub(crate) async fn open(
             "this path speaks WebSocket only; connect with a WebSocket client: {why}"
         ))
     })?;
-    let token = params.text("token").unwrap_or_default().to_owned();
     let upgrade = upgrade.max_message_size(SOCKET_MESSAGE_BYTES_MAX).max_frame_size(SOCKET_MESSAGE_BYTES_MAX);
     Ok(upgrade.on_upgrade(async move |socket| {
         let mut stop = state.stop.clone();
         tokio::select! {
-            () = converse(&state, &token, socket) => {}
+            () = converse(&state, form, token, socket) => {}
             () = Stop::Now.reached(&mut stop) => {}
         }
         // The connection counts as open until here.
@@ -51,7 +80,7 @@ pub(crate) async fn open(
     }))
 }
 
-async fn converse(state: &Arc<HttpState>, token: &str, socket: WebSocket) {
+async fn converse(state: &Arc<HttpState>, form: Form, token: Option<String>, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let (sender, receiver) = mpsc::channel(SOCKET_MESSAGES_WAITING_MAX);
     let activity = inbound::Activity::default();
@@ -59,12 +88,13 @@ async fn converse(state: &Arc<HttpState>, token: &str, socket: WebSocket) {
     let working = async {
         let mut outbound = Outbound::new(sink);
         let mut receiver = receiver;
-        let reason = match Session::open(state, token) {
-            Ok(session) => {
-                let socket = SocketSession::new(Arc::clone(state), session, token.to_owned(), &activity);
-                socket.run(&mut receiver, &mut outbound).await
+        let reason = match log_in(state, token, &mut receiver).await {
+            Ok(Some((session, token, commands))) => {
+                let socket = SocketSession::new(Arc::clone(state), session, token, form, &activity);
+                socket.run_after(commands, &mut receiver, &mut outbound).await
             }
-            Err(error) => Some(CloseReason::unauthenticated(&error)),
+            Ok(None) => None,
+            Err(reason) => Some(reason),
         };
         if let Some(reason) = reason {
             if reason.code != close_code::AWAY && reason.code != close_code::NORMAL {
@@ -78,4 +108,46 @@ async fn converse(state: &Arc<HttpState>, token: &str, socket: WebSocket) {
         // `working` decides when the session is over: it learns of the end of reading through the queue.
         () = async { reading.await; std::future::pending().await } => {}
     }
+}
+
+/// Opens the session of a token, which the first message has if the address has none. Returns the session, its token and the
+/// commands that came with the token; `None` if the client is gone.
+async fn log_in(
+    state: &Arc<HttpState>,
+    token: Option<String>,
+    messages: &mut mpsc::Receiver<Inbound>,
+) -> Result<Option<(Session, String, Vec<Command>)>, CloseReason> {
+    let unauthenticated = |error| CloseReason::unauthenticated(&error);
+    if let Some(token) = token {
+        let session = Session::open(state, &token).map_err(unauthenticated)?;
+        return Ok(Some((session, token, Vec::new())));
+    }
+    let mut stop = state.stop.clone();
+    let first = tokio::select! {
+        first = messages.recv() => first,
+        () = sleep(SOCKET_LOGIN_TIMEOUT) => {
+            let seconds = SOCKET_LOGIN_TIMEOUT.as_secs();
+            let reason = format!("no authCmd came within {seconds} s; send it in the first message");
+            return Err(CloseReason::new(close_code::POLICY, "session", reason));
+        }
+        () = Stop::Drain.reached(&mut stop) => {
+            return Err(CloseReason::new(close_code::AWAY, "stop", "the server stops"));
+        }
+    };
+    let text = match first {
+        None => return Ok(None),
+        Some(Inbound::Broken(reason)) => return Err(reason),
+        Some(Inbound::Text(text)) => text,
+        Some(Inbound::Binary) => {
+            let reason = "this WebSocket takes text messages only";
+            return Err(CloseReason::new(close_code::POLICY, "session", reason));
+        }
+    };
+    let General { token, commands } = parse(&text).map_err(unauthenticated)?;
+    let Some(token) = token else {
+        let reason = "the first message has no authCmd; send the token from POST /api/auth/login in it";
+        return Err(CloseReason::new(close_code::POLICY, "session", reason));
+    };
+    let session = Session::open(state, &token).map_err(unauthenticated)?;
+    Ok(Some((session, token, commands)))
 }

@@ -3,25 +3,31 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use axum::extract::ws::{Utf8Bytes, close_code};
+use axum::extract::ws::close_code;
+use hub::LatestValue;
 use hub::live::{LiveConnection, Update, Updates};
 use hub::registry::Device;
+use model::SeriesId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::close_reason::CloseReason;
 use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, parse};
+use super::general_commands::{self, General, check_count};
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::pending_read::{PendingRead, ReadFrom};
-use super::subscriptions::{Kind, Subscriptions, Summary, by_series};
+use super::queries::Queries;
+use super::query_update::query_error_message;
+use super::seam::Kind;
+use super::subscriptions::{Subscriptions, Summary, by_series};
 use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_message};
 use super::watch::{Frame, Watch, Watches, check_command};
 use crate::acceptor::Stop;
-use crate::budget::{OverBudget, Share};
+use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{
-    ANSWER_COUNTED_BYTES_MIN, SOCKET_COMMANDS_MAX, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX,
+    ANSWER_COUNTED_BYTES_MIN, SERIES_BIND_INTERVAL, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX,
     UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
 };
 use crate::http::request::parse_id;
@@ -32,8 +38,39 @@ use crate::http::telemetry::check_kind;
 /// Latest values that one blocking job reads: a thousand subscriptions take a few jobs.
 const READS_PER_JOB: usize = 256;
 
+/// The interface that a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `/api/ws/plugins/telemetry`: lists of commands by kind.
+    Telemetry,
+    /// `/api/ws`: one list of commands with types.
+    General,
+}
+
+impl Form {
+    /// The commands of a message.
+    fn parse(self, text: &str) -> Result<Vec<Command>, ApiError> {
+        match self {
+            Self::Telemetry => {
+                let commands = parse(text)?;
+                check_count(commands.len())?;
+                Ok(commands)
+            }
+            Self::General => {
+                let General { token, commands } = general_commands::parse(text)?;
+                match token {
+                    None => Ok(commands),
+                    Some(_) => Err(ApiError::bad_request(
+                        "this session is authenticated; open another one for another token",
+                    )),
+                }
+            }
+        }
+    }
+}
+
 /// The end of a session.
-enum End {
+pub(super) enum End {
     /// The client is gone.
     Gone,
     /// The server closes the socket.
@@ -54,9 +91,10 @@ impl From<Gone> for End {
 
 /// The session of a client with a valid token.
 pub(crate) struct SocketSession<'a> {
-    state: Arc<HttpState>,
-    session: Session,
+    pub(super) state: Arc<HttpState>,
+    pub(super) session: Session,
     token: String,
+    form: Form,
     activity: &'a Activity,
     connection: Arc<LiveConnection>,
     /// Bytes of subscriptions and watches.
@@ -65,8 +103,13 @@ pub(crate) struct SocketSession<'a> {
     answers: Arc<Share>,
     subscriptions: Subscriptions,
     watches: Watches,
+    pub(super) queries: Queries,
     /// Generation of the registry at the last check of devices.
     generation: u64,
+    /// Changes when a device gets its series.
+    new_series: watch::Receiver<u64>,
+    /// When the session last looked for new series.
+    bound_at: Instant,
     stop: watch::Receiver<Stop>,
     ping: Interval,
 }
@@ -76,6 +119,12 @@ enum Event {
     Updates(Updates),
     /// A watch is due.
     Watch(i64),
+    /// Updates of entities of queries.
+    Changes(Updates),
+    /// A query must run again.
+    Query(i64),
+    /// A device has got its series.
+    NewSeries,
     Tick,
     Stop,
 }
@@ -85,6 +134,7 @@ impl<'a> SocketSession<'a> {
         state: Arc<HttpState>,
         session: Session,
         token: String,
+        form: Form,
         activity: &'a Activity,
     ) -> Self {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
@@ -94,17 +144,39 @@ impl<'a> SocketSession<'a> {
         let connection = Arc::new(state.hub.live_connection(session.caller()));
         Self {
             subscriptions: Subscriptions::new(connection.subscriber(), Arc::clone(&share)),
+            queries: Queries::new(connection.subscriber(), Arc::clone(&share)),
             share,
             answers,
             connection,
             watches: Watches::default(),
             generation: state.hub.registry().generation(),
+            new_series: state.hub.new_series(),
+            bound_at: Instant::now(),
             stop: state.stop.clone(),
             state,
             session,
             token,
+            form,
             activity,
             ping,
+        }
+    }
+
+    /// Handles the commands of the message that came with the token, then serves the client like [`run`](Self::run).
+    pub(crate) async fn run_after(
+        mut self,
+        commands: Vec<Command>,
+        messages: &mut mpsc::Receiver<Inbound>,
+        out: &mut Outbound,
+    ) -> Option<CloseReason> {
+        let first = async {
+            self.work(commands, out).await?;
+            Ok::<(), End>(out.flush().await?)
+        };
+        match first.await {
+            Ok(()) => self.run(messages, out).await,
+            Err(End::Gone) => None,
+            Err(End::Close(reason)) => Some(reason),
         }
     }
 
@@ -140,10 +212,15 @@ impl<'a> SocketSession<'a> {
 
     /// Waits for an event and handles it.
     async fn step(&mut self, messages: &mut mpsc::Receiver<Inbound>, out: &mut Outbound) -> Result<(), End> {
+        let is_unbound =
+            self.subscriptions.has_unbound() || self.watches.has_unbound() || self.queries.has_unbound();
         let event = tokio::select! {
             message = messages.recv() => Event::Inbound(message),
             updates = self.subscriptions.next() => Event::Updates(updates),
             id = self.watches.due() => Event::Watch(id),
+            updates = self.queries.next() => Event::Changes(updates),
+            id = self.queries.due() => Event::Query(id),
+            () = next_bind(&mut self.new_series, self.bound_at), if is_unbound => Event::NewSeries,
             _ = self.ping.tick() => Event::Tick,
             () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
         };
@@ -153,7 +230,13 @@ impl<'a> SocketSession<'a> {
     async fn handle(&mut self, event: Event, out: &mut Outbound) -> Result<(), End> {
         match event {
             Event::Inbound(None) => return Err(End::Gone),
-            Event::Inbound(Some(Inbound::Text(text))) => self.work(&text, out).await?,
+            Event::Inbound(Some(Inbound::Text(text))) => match self.form.parse(&text) {
+                Ok(commands) => self.work(commands, out).await?,
+                Err(error) => {
+                    self.state.refused(error.label);
+                    out.send(error_message(NO_SUBSCRIPTION, &error)).await?;
+                }
+            },
             Event::Inbound(Some(Inbound::Binary)) => {
                 let error = ApiError::bad_request("this WebSocket takes text messages only");
                 out.send(error_message(NO_SUBSCRIPTION, &error)).await?;
@@ -179,6 +262,9 @@ impl<'a> SocketSession<'a> {
                     self.send_watch(id, more, out).await?;
                 }
             }
+            Event::Changes(updates) => self.send_changes(&updates, out).await?,
+            Event::Query(id) => self.refresh_query(id, out).await?,
+            Event::NewSeries => self.bind(out).await?,
             Event::Tick => self.tick(out).await?,
             Event::Stop => {
                 return Err(End::Close(CloseReason::new(close_code::AWAY, "stop", "the server stops")));
@@ -201,14 +287,7 @@ impl<'a> SocketSession<'a> {
     }
 
     /// Handles the commands of one message.
-    async fn work(&mut self, text: &Utf8Bytes, out: &mut Outbound) -> Result<(), End> {
-        let commands = match parse(text).and_then(bounded) {
-            Ok(commands) => commands,
-            Err(error) => {
-                self.state.refused(error.label);
-                return Ok(out.send(error_message(NO_SUBSCRIPTION, &error)).await?);
-            }
-        };
+    async fn work(&mut self, commands: Vec<Command>, out: &mut Outbound) -> Result<(), End> {
         let mut reads = Vec::new();
         for command in commands {
             let (id, prepared) = match command {
@@ -231,6 +310,24 @@ impl<'a> SocketSession<'a> {
                         Err(error) => (id, Err(error)),
                     }
                 }
+                Command::EntityData(command) => {
+                    self.entity_data(*command, out).await?;
+                    continue;
+                }
+                Command::EntityCount(command) => {
+                    self.entity_count(*command, out).await?;
+                    continue;
+                }
+                Command::EndQuery(id) => {
+                    self.queries.remove(id);
+                    continue;
+                }
+                Command::Wrong { id, answer: Some(kind), error } => {
+                    self.state.refused(error.label);
+                    out.send(query_error_message(id.unwrap_or(NO_SUBSCRIPTION), kind, &error)).await?;
+                    continue;
+                }
+                Command::Wrong { id, answer: None, error } => (id.unwrap_or(NO_SUBSCRIPTION), Err(error)),
                 Command::Attributes(id) => {
                     (id, Err(ApiError::bad_request("attributes are not there yet; subscribe to time series")))
                 }
@@ -250,13 +347,16 @@ impl<'a> SocketSession<'a> {
     fn subscribe(&mut self, command: &SubscribeCommand) -> Result<PendingRead, ApiError> {
         let device = self.device(command.entity_type.as_deref(), command.entity_id.as_deref())?;
         let from = ReadFrom::of_subscription(command, hub::clock::system_now())?;
-        let series = self.state.hub.live_series_of(self.session.caller(), &device)?;
+        let series = self.state.hub.find_series_of(self.session.caller(), &device)?;
         let keys = from.keys().map(<[String]>::to_vec);
         let kind = match from {
             ReadFrom::Latest(_) => Kind::Latest,
             ReadFrom::History(_) => Kind::History,
         };
         self.subscriptions.add(command.cmd_id, Arc::clone(&device), series, keys.as_deref(), kind)?;
+        if series.is_none() {
+            self.subscriptions.bind_later(command.cmd_id, from.clone());
+        }
         Ok(PendingRead { id: command.cmd_id, device, from, live: true })
     }
 
@@ -265,7 +365,7 @@ impl<'a> SocketSession<'a> {
         check_command(&command)?;
         let with_series = |id: &String| {
             let device = self.device(None, Some(id))?;
-            let series = self.state.hub.live_series_of(self.session.caller(), &device)?;
+            let series = self.state.hub.find_series_of(self.session.caller(), &device)?;
             Ok((device, series))
         };
         let devices = command.entity_ids.iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
@@ -295,13 +395,8 @@ impl<'a> SocketSession<'a> {
                     data_message(read.id, &data)
                 });
                 // A long message counts until the client has taken it.
-                let held = message.and_then(|message| {
-                    let is_long = message.len() >= ANSWER_COUNTED_BYTES_MIN;
-                    let held = is_long.then(|| self.answers.hold(message.len())).transpose()?;
-                    Ok((message, held))
-                });
-                match held {
-                    Ok((message, held)) => {
+                match message.and_then(|message| Ok((self.hold(&message)?, message))) {
+                    Ok((held, message)) => {
                         out.send(message).await?;
                         if held.is_some() {
                             out.flush().await?;
@@ -319,6 +414,12 @@ impl<'a> SocketSession<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Counts a long message until the result is dropped.
+    pub(super) fn hold(&self, message: &str) -> Result<Option<Charge>, OverBudget> {
+        let is_long = message.len() >= ANSWER_COUNTED_BYTES_MIN;
+        is_long.then(|| self.answers.hold(message.len())).transpose()
     }
 
     /// Does the first reads: latest values of many devices until they form a long message, or one history.
@@ -365,34 +466,81 @@ impl<'a> SocketSession<'a> {
             Err(error) => return Err(End::Close(CloseReason::unauthenticated(&error))),
         }
         self.subscriptions.forget_replies();
+        self.queries.forget_replies();
         let generation = self.state.hub.registry().generation();
         if generation != self.generation {
             self.generation = generation;
-            let (session, hub) = (&self.session, &self.state.hub);
-            self.watches.follow(|device| {
-                hub.live_series_of(session.caller(), &*session.device(hub, device.id).ok()?).ok()
-            });
-            self.follow_devices(out).await?;
+            self.follow(|_| true, out).await?;
+            self.queries.refresh_all();
         }
         Ok(out.ping().await?)
     }
 
-    /// Ends subscriptions of deleted devices. Moves those of devices whose profile has another table now.
-    async fn follow_devices(&mut self, out: &mut Outbound) -> Result<(), End> {
-        let all: Vec<Summary> = self.subscriptions.all().collect();
+    /// Binds what waits for the series of devices.
+    async fn bind(&mut self, out: &mut Outbound) -> Result<(), End> {
+        self.bound_at = Instant::now();
+        self.follow(|summary| summary.series.is_none(), out).await?;
+        self.bind_queries(out).await
+    }
+
+    /// Sends the latest values of series that are new in watches: their first values came before the watch of the series.
+    async fn begin_watching(&mut self, found: Vec<(i64, SeriesId)>, out: &mut Outbound) -> Result<(), End> {
+        for some in found.chunks(READS_PER_JOB) {
+            let (hub, caller) = (Arc::clone(&self.state.hub), self.session.caller().clone());
+            let series: Vec<SeriesId> = some.iter().map(|(_, series)| *series).collect();
+            let read = move || {
+                series
+                    .into_iter()
+                    .map(|series| hub.latest(&caller, series, None))
+                    .collect::<Result<Vec<_>, _>>()
+            };
+            let read = self.state.reads.run(read).await.map_err(ApiError::from);
+            let latest = match read.and_then(|read| Ok(read?)) {
+                Ok(latest) => latest,
+                Err(error) => {
+                    send(out, some[0].0, Err(error)).await?;
+                    continue;
+                }
+            };
+            for ((id, series), latest) in some.iter().zip(latest) {
+                let update =
+                    |LatestValue { key, ts, value }| Arc::new(Update { series: *series, key, ts, value });
+                let updates: Vec<Arc<Update>> = latest.into_iter().map(update).collect();
+                if !updates.is_empty() {
+                    self.send_watch(*id, &updates, out).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends subscriptions of deleted devices. Moves those of devices that have another series now: the first one, or one in
+    /// another table. Looks at some subscriptions, and at all watches.
+    async fn follow(&mut self, of: impl Fn(&Summary) -> bool, out: &mut Outbound) -> Result<(), End> {
+        let (session, hub) = (&self.session, &self.state.hub);
+        let found = self.watches.follow(|device| {
+            hub.find_series_of(session.caller(), &*session.device(hub, device.id).ok()?).ok()
+        });
+        self.begin_watching(found, out).await?;
+        let some: Vec<Summary> = self.subscriptions.all().filter(of).collect();
         let mut moved = Vec::new();
-        for Summary { id, device, series, keys, kind } in all {
+        for Summary { id, device, series, keys, kind } in some {
             let hub = &self.state.hub;
             let now = self.session.device(hub, device).and_then(|device| {
-                let series = hub.live_series_of(self.session.caller(), &device)?;
+                let series = hub.find_series_of(self.session.caller(), &device)?;
                 Ok((device, series))
             });
             match now {
                 Ok((_, same)) if same == series => {}
                 Ok((device, series)) => {
+                    let from = self.subscriptions.take_unbound(id);
+                    let from = from.unwrap_or_else(|| ReadFrom::Latest(keys.clone()));
                     match self.subscriptions.add(id, Arc::clone(&device), series, keys.as_deref(), kind) {
                         Ok(()) => {
-                            moved.push(PendingRead { id, device, from: ReadFrom::Latest(keys), live: true })
+                            if series.is_none() {
+                                self.subscriptions.bind_later(id, from.clone());
+                            }
+                            moved.push(PendingRead { id, device, from, live: true });
                         }
                         Err(error) => send(out, id, Err(error)).await?,
                     }
@@ -407,14 +555,13 @@ impl<'a> SocketSession<'a> {
     }
 }
 
-fn bounded(commands: Vec<Command>) -> Result<Vec<Command>, ApiError> {
-    if commands.len() > SOCKET_COMMANDS_MAX {
-        let count = commands.len();
-        let message =
-            format!("{count} commands in one message, the limit is {SOCKET_COMMANDS_MAX}; send several");
-        return Err(ApiError::argument(message));
+/// Returns when a device has got its series, and the last look for new ones is long enough ago.
+async fn next_bind(changes: &mut watch::Receiver<u64>, last: Instant) {
+    tokio::time::sleep_until(last + SERIES_BIND_INTERVAL).await;
+    // The hub lives as long as the door.
+    if changes.changed().await.is_err() {
+        std::future::pending().await
     }
-    Ok(commands)
 }
 
 /// Returns when the token has become invalid because a user or the key has changed.

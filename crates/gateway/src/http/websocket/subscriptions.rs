@@ -1,47 +1,30 @@
 //! The subscriptions of one session: their series and keys, and the values that the session has already sent.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::RandomState;
 use std::sync::Arc;
 
 use hub::live::{Subscriber, Update, Updates};
 use hub::registry::Device;
-use model::{SeriesId, Timestamp, Value};
+use model::SeriesId;
 use uuid::Uuid;
 
+use super::pending_read::ReadFrom;
+use super::seam::{Kind, Seam, bytes_of};
 use super::update::{Data, News, bytes_of_sample};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
-use crate::http::limits::{REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
+use crate::http::limits::{SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
 
 /// One subscription.
 #[derive(Debug)]
 struct Subscription {
     device: Arc<Device>,
-    series: SeriesId,
-    /// All keys when `None`.
-    keys: Option<HashSet<String>>,
-    kind: Kind,
-    /// The newest value per key of the initial reply, until an update shows whether it repeats it: its time and its
-    /// fingerprint, because a value may be long.
-    replied: HashMap<String, (Timestamp, u64)>,
-    /// For latest values: the time of the newest sent value per key. Older values that arrive late are history.
-    newest: HashMap<String, Timestamp>,
+    /// `None` until the device has reported for the first time.
+    series: Option<SeriesId>,
+    seam: Seam,
     /// Bytes of the subscription and its keys.
     _named: Charge,
-    /// Bytes of `newest`.
-    newest_bytes: Charge,
-    /// Bytes of `replied`.
-    replied_bytes: Option<Charge>,
-}
-
-/// The kind of a subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// The latest value of each key: its time never goes back.
-    Latest,
-    /// All values from a time on, including late ones.
-    History,
 }
 
 /// A summary of a subscription.
@@ -49,7 +32,7 @@ pub(crate) enum Kind {
 pub(crate) struct Summary {
     pub(crate) id: i64,
     pub(crate) device: Uuid,
-    pub(crate) series: SeriesId,
+    pub(crate) series: Option<SeriesId>,
     pub(crate) keys: Option<Vec<String>>,
     pub(crate) kind: Kind,
 }
@@ -60,56 +43,68 @@ pub(crate) struct Subscriptions {
     subscriber: Subscriber,
     by_id: BTreeMap<i64, Subscription>,
     by_series: HashMap<SeriesId, Vec<i64>>,
+    /// What subscriptions of devices without a series read when the series is there.
+    unbound: BTreeMap<i64, ReadFrom>,
     share: Arc<Share>,
-    fingerprints: RandomState,
+    hashes: RandomState,
 }
 
 impl Subscriptions {
     /// Without subscriptions. Their bytes are charged to `share`.
     pub(crate) fn new(subscriber: Subscriber, share: Arc<Share>) -> Self {
-        let (by_id, by_series) = (BTreeMap::new(), HashMap::new());
-        Self { subscriber, by_id, by_series, share, fingerprints: RandomState::new() }
+        let (by_id, by_series, unbound) = (BTreeMap::new(), HashMap::new(), BTreeMap::new());
+        Self { subscriber, by_id, by_series, unbound, share, hashes: RandomState::new() }
     }
 
     /// Adds a subscription, or replaces the one with the same id. It collects updates from now on, so a read after this call
-    /// and the updates have no gap between them.
+    /// and the updates have no gap between them. Without a series it collects none: see [`bind_later`](Self::bind_later).
     pub(crate) fn add(
         &mut self,
         id: i64,
         device: Arc<Device>,
-        series: SeriesId,
+        series: Option<SeriesId>,
         keys: Option<&[String]>,
         kind: Kind,
     ) -> Result<(), ApiError> {
         self.remove(id);
         let named = self.share.hold(SUBSCRIPTION_BYTES + bytes_of(keys.into_iter().flatten()))?;
-        let room = self.by_id.len() < SUBSCRIPTIONS_MAX && self.subscriber.watch(series);
+        let room =
+            self.by_id.len() < SUBSCRIPTIONS_MAX && series.is_none_or(|series| self.subscriber.watch(series));
         if !room {
             let message = format!(
                 "this session has {SUBSCRIPTIONS_MAX} subscriptions, which is the limit; end some or open another one"
             );
             return Err(ApiError::busy(message));
         }
-        let keys = keys.map(|keys| keys.iter().cloned().collect());
-        let subscription = Subscription {
-            device,
-            series,
-            keys,
-            kind,
-            replied: HashMap::new(),
-            newest: HashMap::new(),
-            _named: named,
-            newest_bytes: self.share.hold(0)?,
-            replied_bytes: None,
-        };
+        let keys = keys.map(|keys| Arc::new(keys.iter().cloned().collect()));
+        let seam = Seam::new(keys, kind, &self.share)?;
+        let subscription = Subscription { device, series, seam, _named: named };
         self.by_id.insert(id, subscription);
-        self.by_series.entry(series).or_default().push(id);
+        if let Some(series) = series {
+            self.by_series.entry(series).or_default().push(id);
+        }
         Ok(())
+    }
+
+    /// Notes what a subscription without a series must read when the series is there.
+    pub(crate) fn bind_later(&mut self, id: i64, from: ReadFrom) {
+        self.unbound.insert(id, from);
+    }
+
+    /// Whether subscriptions wait for a series.
+    pub(crate) fn has_unbound(&self) -> bool {
+        !self.unbound.is_empty()
+    }
+
+    /// What a subscription that waited for its series must read.
+    pub(crate) fn take_unbound(&mut self, id: i64) -> Option<ReadFrom> {
+        self.unbound.remove(&id)
     }
 
     /// Ends the subscription with this id, if there is one.
     pub(crate) fn remove(&mut self, id: i64) {
-        let Some(Subscription { series, .. }) = self.by_id.remove(&id) else { return };
+        self.unbound.remove(&id);
+        let Some(Subscription { series: Some(series), .. }) = self.by_id.remove(&id) else { return };
         if let Some(ids) = self.by_series.get_mut(&series) {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
@@ -125,36 +120,22 @@ impl Subscriptions {
             id: *id,
             device: one.device.id,
             series: one.series,
-            keys: one.keys.as_ref().map(|keys| keys.iter().cloned().collect()),
-            kind: one.kind,
+            keys: one.seam.keys().map(|keys| keys.iter().cloned().collect()),
+            kind: one.seam.kind(),
         })
     }
 
     /// Records the values of the initial reply.
     pub(crate) fn record_reply(&mut self, id: i64, data: &Data) -> Result<(), OverBudget> {
-        let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(()) };
-        let bytes = bytes_of(data.keys());
-        subscription.replied_bytes = None;
-        subscription.replied_bytes = Some(self.share.hold(bytes)?);
-        let newest = data.iter().filter_map(|(key, samples)| {
-            let (ts, value) = samples.last()?;
-            Some((key.clone(), (*ts, fingerprint(&self.fingerprints, value))))
-        });
-        subscription.replied = newest.collect();
-        if subscription.kind == Kind::Latest {
-            subscription.newest_bytes = self.share.hold(bytes)?;
-            let times = subscription.replied.iter().map(|(key, (ts, _))| (key.clone(), *ts));
-            subscription.newest = times.collect();
+        match self.by_id.get_mut(&id) {
+            Some(subscription) => subscription.seam.record(data, &self.share, &self.hashes),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Forgets the values of initial replies: updates from the time of the replies have arrived by now.
+    /// Forgets the values of initial replies from before the last call.
     pub(crate) fn forget_replies(&mut self) {
-        for subscription in self.by_id.values_mut() {
-            subscription.replied = HashMap::new();
-            subscription.replied_bytes = None;
-        }
+        self.by_id.values_mut().for_each(|subscription| subscription.seam.forget_old());
     }
 
     /// Waits for updates. The future may be dropped at any time.
@@ -174,7 +155,7 @@ impl Subscriptions {
         let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(messages) };
         let mut bytes = UPDATE_BYTES_MAX;
         for update in updates {
-            if !subscription.wants(update, &self.fingerprints)? {
+            if !subscription.seam.wants(update, &self.hashes)? {
                 continue;
             }
             if bytes >= UPDATE_BYTES_MAX {
@@ -207,69 +188,12 @@ pub(crate) fn by_series(updates: &[Arc<Update>]) -> Vec<(SeriesId, Vec<&Update>)
     found
 }
 
-/// About the bytes of keys in memory, each with a time.
-pub(super) fn bytes_of<'a>(keys: impl IntoIterator<Item = &'a String>) -> usize {
-    keys.into_iter().map(|key| key.len() + REMEMBERED_KEY_BYTES).sum()
-}
-
-/// A hash of a value. Different values almost never have the same one.
-fn fingerprint(with: &RandomState, value: &Value) -> u64 {
-    let mut hasher = with.build_hasher();
-    std::mem::discriminant(value).hash(&mut hasher);
-    match value {
-        Value::Bool(value) => value.hash(&mut hasher),
-        Value::I64(value) => value.hash(&mut hasher),
-        Value::F64(value) => value.to_bits().hash(&mut hasher),
-        Value::String(text) | Value::Json(text) => text.hash(&mut hasher),
-    }
-    hasher.finish()
-}
-
-impl Subscription {
-    /// Whether the session must send the update.
-    fn wants(&mut self, update: &Update, fingerprints: &RandomState) -> Result<bool, OverBudget> {
-        if self.keys.as_ref().is_some_and(|keys| !keys.contains(&update.key)) {
-            return Ok(false);
-        }
-        Ok(self.is_new(update, fingerprints) && self.advance(update)?)
-    }
-
-    /// Whether the update differs from the initial reply.
-    fn is_new(&mut self, update: &Update, fingerprints: &RandomState) -> bool {
-        match self.replied.get(&update.key) {
-            None => true,
-            // Older than the replied value, but the reply may not have contained it.
-            Some((ts, _)) if update.ts < *ts => true,
-            // The first update at or after the replied time decides. Later values with the same time are corrections.
-            Some(_) => {
-                let found = (update.ts, fingerprint(fingerprints, &update.value));
-                self.replied.remove(&update.key) != Some(found)
-            }
-        }
-    }
-
-    /// Whether the update is not older than the newest sent value. Records its time.
-    fn advance(&mut self, update: &Update) -> Result<bool, OverBudget> {
-        if self.kind == Kind::History {
-            return Ok(true);
-        }
-        match self.newest.get_mut(&update.key) {
-            Some(newest) if update.ts < *newest => return Ok(false),
-            Some(newest) => *newest = update.ts,
-            None => {
-                self.newest_bytes.grow(bytes_of([&update.key]))?;
-                self.newest.insert(update.key.clone(), update.ts);
-            }
-        }
-        Ok(true)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hub::live::Live;
     use hub::registry::Profile;
     use hub::{Durability, Metrics};
+    use model::{Timestamp, Value};
 
     use super::*;
     use crate::budget::{Budget, Limit, Limits};
@@ -278,7 +202,18 @@ mod tests {
     fn device() -> Arc<Device> {
         let id = Uuid::from_u128(1);
         let (name, table) = ("default".to_owned(), "telemetry".try_into().unwrap());
-        let profile = Arc::new(Profile { id, tenant: id, name, table, durability: Durability::Fsync });
+        let profile = Arc::new(Profile {
+            id,
+            tenant: id,
+            name,
+            table,
+            durability: Durability::Fsync,
+            description: None,
+            data: None,
+            is_default: true,
+            created_at: Timestamp::from_micros(0),
+            version: 1,
+        });
         Arc::new(Device {
             id,
             tenant: id,
@@ -287,6 +222,10 @@ mod tests {
             created_at: Timestamp::from_micros(0),
             gateway: false,
             last_gateway: None,
+            customer: None,
+            label: None,
+            additional_info: None,
+            version: 1,
         })
     }
 
@@ -321,7 +260,7 @@ mod tests {
     #[test]
     fn the_latest_value_never_goes_back_in_time() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
+        all.add(1, device(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         all.record_reply(1, &told).unwrap();
         let mut after = |updates: Vec<Update>| {
@@ -344,9 +283,9 @@ mod tests {
     #[test]
     fn updates_of_one_wake_become_one_list_per_subscription() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
-        all.add(2, device(), SeriesId(1), Some(&["b".to_owned()]), Kind::History).unwrap();
-        all.add(3, device(), SeriesId(2), None, Kind::History).unwrap();
+        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(2, device(), Some(SeriesId(1)), Some(&["b".to_owned()]), Kind::History).unwrap();
+        all.add(3, device(), Some(SeriesId(2)), None, Kind::History).unwrap();
         let updates =
             vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
         let value = Value::I64;
@@ -363,7 +302,7 @@ mod tests {
     #[test]
     fn long_updates_are_several_messages_in_the_order_of_arrival() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
+        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
         let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
         let found = sort_out(&mut all, updates);
@@ -372,9 +311,23 @@ mod tests {
     }
 
     #[test]
+    fn all_values_of_the_initial_reply_are_sent_once() {
+        let mut all = subscriptions();
+        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        let samples = [5, 10, 20].map(|ts| (Timestamp::from_micros(ts), Value::I64(ts)));
+        all.record_reply(1, &Data::from([("a".to_owned(), samples.to_vec())])).unwrap();
+        let updates = [5, 7, 10, 20, 30].map(|ts| update(1, "a", ts, ts)).into();
+        let times: Vec<i64> = sort_out(&mut all, updates)
+            .into_iter()
+            .flat_map(|(_, _, samples)| samples.into_iter().map(|(ts, _)| ts))
+            .collect();
+        assert_eq!(times, [7, 30]);
+    }
+
+    #[test]
     fn only_a_repetition_of_the_initial_reply_is_dropped() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
+        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
             all.record_reply(1, &told).unwrap();
@@ -395,9 +348,9 @@ mod tests {
     #[test]
     fn the_last_subscription_of_a_series_stops_watching() {
         let mut all = subscriptions();
-        all.add(1, device(), SeriesId(1), None, Kind::History).unwrap();
-        all.add(2, device(), SeriesId(1), None, Kind::History).unwrap();
-        all.add(1, device(), SeriesId(2), None, Kind::History).unwrap();
+        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(2, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(1, device(), Some(SeriesId(2)), None, Kind::History).unwrap();
         assert!(sort_out(&mut all, vec![update(1, "a", 1, 1)]).iter().all(|(id, ..)| *id == 2));
         all.remove(2);
         assert!(all.by_series.keys().eq([&SeriesId(2)]));
@@ -410,12 +363,18 @@ mod tests {
     fn a_session_has_a_bounded_number_of_subscriptions() {
         let mut all = subscriptions();
         for id in 0..SUBSCRIPTIONS_MAX as i64 {
-            all.add(id, device(), SeriesId(1), None, Kind::History).unwrap();
+            all.add(id, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
         }
         assert!(
-            all.add(-1, device(), SeriesId(1), None, Kind::History).unwrap_err().message.contains("limit")
+            all.add(-1, device(), Some(SeriesId(1)), None, Kind::History)
+                .unwrap_err()
+                .message
+                .contains("limit")
         );
-        assert!(all.add(5, device(), SeriesId(1), None, Kind::History).is_ok(), "replacing one adds none");
+        assert!(
+            all.add(5, device(), Some(SeriesId(1)), None, Kind::History).is_ok(),
+            "replacing one adds none"
+        );
     }
 
     #[test]
@@ -427,7 +386,7 @@ mod tests {
         let subscriber = live.connection(Uuid::nil()).subscriber();
         let mut all = Subscriptions::new(subscriber, budget.share(Uuid::nil()));
         let keys: Vec<String> = (0..20).map(|n| n.to_string()).collect();
-        let mut add = |id| all.add(id, device(), SeriesId(1), Some(&keys), Kind::Latest);
+        let mut add = |id| all.add(id, device(), Some(SeriesId(1)), Some(&keys), Kind::Latest);
         let added = (0..100).take_while(|id| add(*id).is_ok()).count();
         assert!((2..5).contains(&added), "{added}");
         let refused = add(99).unwrap_err();
@@ -439,7 +398,7 @@ mod tests {
         (0..added as i64).for_each(|id| all.remove(id));
         assert_eq!(budget.total(), 0);
         // All keys of a device that invents one with every message.
-        all.add(1, device(), SeriesId(1), None, Kind::Latest).unwrap();
+        all.add(1, device(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
         let mut sent = 0;
         let over = loop {
             let key = format!("key {sent}");

@@ -123,14 +123,14 @@ pub(crate) fn error_message(id: i64, error: &ApiError) -> String {
 
 /// ThingsBoard's `SubscriptionErrorCode`: 1 internal, 2 bad request. Its 3 (unauthorized) makes clients log in again; this
 /// server closes the session instead.
-fn error_code(error: &ApiError) -> u16 {
+pub(super) fn error_code(error: &ApiError) -> u16 {
     match error.code {
         ErrorCode::General | ErrorCode::TooManyRequests => 1,
         _ => 2,
     }
 }
 
-fn text(message: &impl Serialize) -> Result<String, ApiError> {
+pub(super) fn text(message: &impl Serialize) -> Result<String, ApiError> {
     Ok(String::from_utf8(to_bytes(message)?).expect("BUG: JSON is UTF-8"))
 }
 

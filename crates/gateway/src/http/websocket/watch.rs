@@ -20,7 +20,7 @@ use serde::ser::{SerializeTuple, Serializer};
 use tokio::time::{Instant, sleep_until};
 
 use super::commands::WatchCommand;
-use super::subscriptions::bytes_of;
+use super::seam::bytes_of;
 use super::update::bytes_of_sample;
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
@@ -44,6 +44,8 @@ pub(crate) struct Watch {
     id: i64,
     subscriber: Subscriber,
     devices: Vec<Arc<Device>>,
+    /// Whether some devices have no series yet.
+    has_unbound: bool,
     /// Indices of each series in the list. A device that is named twice has two.
     indices: HashMap<SeriesId, Vec<usize>>,
     /// All keys when `None`.
@@ -145,22 +147,39 @@ impl Watches {
         self.by_id.get(&id).map(|watch| watch.frame(rows))
     }
 
-    /// Looks up the devices again after a change of the registry. Stops watching devices that `series_of` does not find.
-    pub(crate) fn follow(&mut self, series_of: impl Fn(&Device) -> Option<SeriesId>) {
+    /// Whether devices of watches have no series yet.
+    pub(crate) fn has_unbound(&self) -> bool {
+        self.by_id.values().any(|watch| watch.has_unbound)
+    }
+
+    /// Looks up the devices again: `None` for one that is gone, and `Some(None)` for one without a series. Returns the series
+    /// that are new in a watch.
+    pub(crate) fn follow(
+        &mut self,
+        series_of: impl Fn(&Device) -> Option<Option<SeriesId>>,
+    ) -> Vec<(i64, SeriesId)> {
+        let mut found = Vec::new();
         for watch in self.by_id.values_mut() {
             let mut indices: HashMap<SeriesId, Vec<usize>> = HashMap::new();
+            watch.has_unbound = false;
             for (index, device) in watch.devices.iter().enumerate() {
-                if let Some(series) = series_of(device) {
-                    indices.entry(series).or_default().push(index);
+                match series_of(device) {
+                    Some(Some(series)) => indices.entry(series).or_default().push(index),
+                    Some(None) => watch.has_unbound = true,
+                    None => {}
                 }
             }
             let gone: Vec<_> =
                 watch.indices.keys().filter(|series| !indices.contains_key(series)).copied().collect();
             gone.into_iter().for_each(|series| watch.subscriber.unwatch(series));
-            indices.keys().for_each(|series| self::watch(&mut watch.subscriber, *series));
+            for series in indices.keys().filter(|series| !watch.indices.contains_key(series)) {
+                self::watch(&mut watch.subscriber, *series);
+                found.push((watch.id, *series));
+            }
             watch.sent.retain(|series, _| indices.contains_key(series));
             watch.indices = indices;
         }
+        found
     }
 }
 
@@ -168,7 +187,7 @@ impl Watch {
     /// A watch of devices, each with its series. It collects updates from now on.
     pub(crate) fn new(
         command: WatchCommand,
-        devices: Vec<(Arc<Device>, SeriesId)>,
+        devices: Vec<(Arc<Device>, Option<SeriesId>)>,
         connection: &LiveConnection,
         share: &Arc<Share>,
     ) -> Result<Self, OverBudget> {
@@ -177,12 +196,14 @@ impl Watch {
         let mut subscriber = connection.subscriber();
         let mut indices: HashMap<SeriesId, Vec<usize>> = HashMap::new();
         for (index, (_, series)) in devices.iter().enumerate() {
-            indices.entry(*series).or_default().push(index);
-            self::watch(&mut subscriber, *series);
+            let Some(series) = *series else { continue };
+            indices.entry(series).or_default().push(index);
+            self::watch(&mut subscriber, series);
         }
         Ok(Self {
             id: command.cmd_id,
             subscriber,
+            has_unbound: devices.iter().any(|(_, series)| series.is_none()),
             devices: devices.into_iter().map(|(device, _)| device).collect(),
             indices,
             keys: command.keys.map(|keys| keys.into_iter().collect()),
@@ -307,7 +328,18 @@ mod tests {
     fn device(n: u128) -> Arc<Device> {
         let id = Uuid::from_u128(n);
         let (name, table) = ("default".to_owned(), "telemetry".try_into().unwrap());
-        let profile = Arc::new(Profile { id, tenant: id, name, table, durability: Durability::Fsync });
+        let profile = Arc::new(Profile {
+            id,
+            tenant: id,
+            name,
+            table,
+            durability: Durability::Fsync,
+            description: None,
+            data: None,
+            is_default: true,
+            created_at: Timestamp::from_micros(0),
+            version: 1,
+        });
         Arc::new(Device {
             id,
             tenant: id,
@@ -316,6 +348,10 @@ mod tests {
             created_at: Timestamp::from_micros(0),
             gateway: false,
             last_gateway: None,
+            customer: None,
+            label: None,
+            additional_info: None,
+            version: 1,
         })
     }
 
@@ -327,7 +363,7 @@ mod tests {
 
     /// A watch of two devices, whose series are 10 and 20.
     fn watch_of(members: serde_json::Value) -> Watch {
-        let devices = vec![(device(1), SeriesId(10)), (device(2), SeriesId(20))];
+        let devices = vec![(device(1), Some(SeriesId(10))), (device(2), Some(SeriesId(20)))];
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
         let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
         Watch::new(command(members), devices, &live.connection(Uuid::nil()), &share).unwrap()
@@ -397,7 +433,8 @@ mod tests {
     fn deleted_and_moved_devices_keep_their_positions() {
         let mut watches = Watches::default();
         watches.add(watch_of(json!({}))).unwrap();
-        watches.follow(|device| (device.id == Uuid::from_u128(2)).then_some(SeriesId(25)));
+        let found = watches.follow(|device| (device.id == Uuid::from_u128(2)).then_some(Some(SeriesId(25))));
+        assert_eq!(found, [(1, SeriesId(25))]);
         let watch = watches.by_id.get_mut(&1).unwrap();
         let updates =
             [10, 20, 25].map(|series| update(series, "a", 1_000, Value::I64(7))).into_iter().collect();

@@ -22,9 +22,8 @@ impl Engine {
     pub(super) fn load(&mut self) -> Result<(), Stopped> {
         let evaluated = self.evaluated()?;
         let mut records = self.records()?;
-        for profile in self.shared.book.profiles() {
-            let Some(rules) = self.shared.book.of(profile) else { continue };
-            for device in self.shared.registry.devices_of_profile(profile) {
+        for rules in self.shared.book.all() {
+            for device in self.shared.registry.devices_of_profile(rules.tenant, rules.profile) {
                 let record = records.remove(&device.id);
                 self.resume(&device, &rules, record, evaluated)?;
             }
@@ -158,9 +157,8 @@ impl Engine {
     /// Finds devices that have moved to a profile with rules, or that reported before it had rules. A row that they report now is
     /// an event and takes the device, so they are adopted only with the next checkpoint.
     fn find_moved(&mut self) -> Result<(), Stopped> {
-        for profile in self.shared.book.profiles() {
-            let Some(rules) = self.shared.book.of(profile) else { continue };
-            for device in self.shared.registry.devices_of_profile(profile) {
+        for rules in self.shared.book.all() {
+            for device in self.shared.registry.devices_of_profile(rules.tenant, rules.profile) {
                 let Some(series) = self.shared.series(&device) else { continue };
                 if self.device_at(device.id).is_none() {
                     let latest = self.shared.store.latest(series, Some(&rules.telemetry()));

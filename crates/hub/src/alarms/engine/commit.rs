@@ -101,7 +101,7 @@ fn raise_or_clear(
         What::Raise { severity, started_at, ended_at, details } => {
             let raised = Raised {
                 tenant: device.tenant,
-                customer: None,
+                customer: device.customer,
                 originator,
                 alarm_type: Arc::from(&*alarm.name),
                 severity: *severity,

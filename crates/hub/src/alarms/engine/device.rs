@@ -109,6 +109,7 @@ impl DeviceState {
             let value = match name {
                 "name" => Some(Value::String(device.name.clone())),
                 "type" => Some(Value::String(device.profile.name.clone())),
+                "label" => device.label.as_deref().map(|label| Value::String(label.to_owned())),
                 "createdTime" => Some(Value::I64(device.created_at.millis())),
                 _ => None,
             };

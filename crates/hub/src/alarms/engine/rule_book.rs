@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use sensors::alarm_rules::{AlarmRules, KeySource};
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ use crate::taps::WantedKeys;
 /// The rules of one profile.
 #[derive(Debug)]
 pub(crate) struct ProfileRules {
+    pub(super) tenant: Uuid,
     pub(super) profile: Uuid,
     pub(super) rules: AlarmRules,
     /// The keys of telemetry.
@@ -26,6 +27,7 @@ pub(crate) struct RuleBook {
     count: AtomicUsize,
     profiles: RwLock<HashMap<Uuid, Arc<ProfileRules>>>,
     generation: AtomicU64,
+    changes: Mutex<()>,
 }
 
 impl ProfileRules {
@@ -56,8 +58,13 @@ impl RuleBook {
         }
     }
 
+    /// Holds back other changes of profiles, so that the last rules are those of the registry.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock()
+    }
+
     /// Sets the rules of a profile. Returns whether they differ from those before.
-    pub(crate) fn set(&self, profile: Uuid, rules: AlarmRules) -> bool {
+    pub(crate) fn set(&self, tenant: Uuid, profile: Uuid, rules: AlarmRules) -> bool {
         let mut profiles = self.profiles.write();
         if profiles.get(&profile).map_or(rules.is_empty(), |old| old.rules == rules) {
             return false;
@@ -70,7 +77,7 @@ impl RuleBook {
             let telemetry = keys.filter(|(_, key)| key.source == KeySource::TimeSeries);
             let numbers = telemetry.map(|(number, key)| (key.name.clone(), number as u8));
             let wanted = Arc::new(WantedKeys::new(numbers, generation));
-            profiles.insert(profile, Arc::new(ProfileRules { profile, rules, wanted }));
+            profiles.insert(profile, Arc::new(ProfileRules { tenant, profile, rules, wanted }));
         }
         self.count.store(profiles.len(), Ordering::Release);
         true
@@ -81,8 +88,15 @@ impl RuleBook {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// The profiles that have rules.
-    pub(crate) fn profiles(&self) -> Vec<Uuid> {
-        self.profiles.read().keys().copied().collect()
+    /// The rules of all profiles that have some.
+    pub(crate) fn all(&self) -> Vec<Arc<ProfileRules>> {
+        self.profiles.read().values().cloned().collect()
+    }
+
+    /// Forgets the rules of a tenant.
+    pub(crate) fn forget_tenant(&self, tenant: Uuid) {
+        let mut profiles = self.profiles.write();
+        profiles.retain(|_, rules| rules.tenant != tenant);
+        self.count.store(profiles.len(), Ordering::Release);
     }
 }

@@ -326,3 +326,38 @@ fn what_a_device_is_to_gateways_survives_a_restart() {
     assert_eq!(registry.device_by_id(two.id).unwrap().last_gateway, Some(one.id));
     assert!(!registry.device_by_id(two.id).unwrap().gateway);
 }
+
+#[test]
+fn devices_that_are_added_at_the_same_time_are_all_there_and_names_stay_unique() {
+    const THREADS: usize = 16;
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    let won: usize = std::thread::scope(|scope| {
+        let add = |thread: usize| {
+            let registry = &registry;
+            move || {
+                for n in 0..20 {
+                    registry.add_device(tenant, new_device(&format!("{thread}-{n}"))).unwrap();
+                }
+                let token = Some("shared");
+                let same_name = registry.add_device(tenant, new_device("one"));
+                let new = NewDevice { token, ..new_device("two") };
+                let same_token =
+                    registry.add_device(tenant, NewDevice { name: &format!("t{thread}"), ..new });
+                for refused in [same_name.as_ref().err(), same_token.as_ref().err()].into_iter().flatten() {
+                    let expected =
+                        matches!(refused, RegistryError::Exists { .. } | RegistryError::TokenTaken { .. });
+                    assert!(expected, "{refused}");
+                }
+                usize::from(same_name.is_ok()) + usize::from(same_token.is_ok())
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(add(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!((won, registry.device_count()), (2, THREADS * 20 + 2));
+    let before = everything(&registry);
+    drop(registry);
+    assert_eq!(everything(&fixture.open()), before);
+}

@@ -1,0 +1,388 @@
+//! The subscriptions by queries of one session: their entities, and what the client has got of them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hub::EntityId;
+use hub::entity_query::{Entity, EntityCountQuery, EntityDataQuery, EntityKey, KeyKind, Sample};
+use hub::live::{Subscriber, Update, Updates};
+use model::SeriesId;
+use tokio::time::{Instant, sleep_until};
+
+use super::entity_read::EntityValues;
+use super::query_commands::EntityDataCommand;
+use super::seam::{Kind, Seam, bytes_of};
+use super::subscriptions::by_series;
+use super::update::{Data, bytes_of_sample};
+use crate::budget::{Charge, OverBudget, Share};
+use crate::error::ApiError;
+use crate::http::limits::{
+    QUERIES_MAX, QUERY_REFRESH_FACTOR, QUERY_REFRESH_INTERVAL, SUBSCRIPTION_BYTES, UPDATE_BYTES_MAX,
+};
+
+/// All subscriptions by queries of a session, and the subscriber that collects their updates.
+#[derive(Debug)]
+pub(crate) struct Queries {
+    subscriber: Subscriber,
+    by_id: BTreeMap<i64, Query>,
+    /// For each series the entities that write to it: the subscription and the index on its page.
+    by_series: HashMap<SeriesId, Vec<(i64, usize)>>,
+    share: Arc<Share>,
+    hashes: RandomState,
+}
+
+/// One subscription.
+#[derive(Debug)]
+pub(crate) enum Query {
+    /// Of entities and their values.
+    Entities(Box<EntitySubscription>),
+    /// Of a number of entities.
+    Count(CountSubscription),
+}
+
+/// A subscription of a page of entities.
+#[derive(Debug)]
+pub(crate) struct EntitySubscription {
+    pub(crate) query: EntityDataQuery,
+    /// The parts of the last command that live on.
+    pub(crate) parts: EntityDataCommand,
+    rows: Vec<Row>,
+    /// Whether the client has got the page.
+    pub(crate) is_sent: bool,
+    /// When the query runs again.
+    due: Option<Instant>,
+    _held: Charge,
+}
+
+/// An entity of a page.
+#[derive(Debug)]
+struct Row {
+    entity: Entity,
+    series: Option<SeriesId>,
+    /// Latest values that the client has got, if it wants them live.
+    latest: Option<Seam>,
+    /// Values of the time series that the client has got, if it wants them live.
+    points: Option<Seam>,
+}
+
+/// A subscription of a number of entities.
+#[derive(Debug)]
+pub(crate) struct CountSubscription {
+    pub(crate) query: EntityCountQuery,
+    /// The number that the client has got.
+    pub(crate) count: usize,
+    due: Instant,
+    _held: Charge,
+}
+
+/// What is new of one entity.
+#[derive(Debug)]
+pub(crate) struct RowChange<'a> {
+    pub(crate) id: EntityId,
+    /// The newest values, by key.
+    pub(crate) latest: BTreeMap<&'a str, &'a Update>,
+    /// New values of time series, by key, oldest first.
+    pub(crate) points: BTreeMap<&'a str, Vec<&'a Update>>,
+}
+
+impl Queries {
+    /// Without subscriptions. Their bytes are charged to `share`.
+    pub(crate) fn new(subscriber: Subscriber, share: Arc<Share>) -> Self {
+        let (by_id, by_series) = (BTreeMap::new(), HashMap::new());
+        Self { subscriber, by_id, by_series, share, hashes: RandomState::new() }
+    }
+
+    /// Adds a subscription of entities, or replaces the one with the same id. It collects updates from now on, so a read after this call and
+    /// the updates have no gap between them.
+    pub(crate) fn put_entities(
+        &mut self,
+        id: i64,
+        query: EntityDataQuery,
+        parts: EntityDataCommand,
+        entities: &[(Entity, Option<SeriesId>)],
+    ) -> Result<(), ApiError> {
+        self.make_room(id)?;
+        let latest = parts.latest_cmd.as_ref().map(|part| {
+            let keys = part.keys.iter().filter(|key| key.kind == KeyKind::TimeSeries);
+            Arc::new(keys.map(|key| key.key.clone()).collect::<HashSet<String>>())
+        });
+        let points = parts
+            .ts_cmd
+            .as_ref()
+            .map(|part| Arc::new(part.keys.iter().cloned().collect::<HashSet<String>>()));
+        let named = bytes_of(latest.iter().chain(&points).flat_map(|keys| keys.iter()));
+        let held = self.share.hold(SUBSCRIPTION_BYTES * (1 + entities.len()) + named)?;
+        let seam = |keys: &Option<Arc<HashSet<String>>>, kind| {
+            let seam = |keys: &Arc<HashSet<String>>| Seam::new(Some(Arc::clone(keys)), kind, &self.share);
+            keys.as_ref().map(seam).transpose()
+        };
+        let row = |(entity, series): &(Entity, Option<SeriesId>)| {
+            let (entity, series) = (entity.clone(), *series);
+            let (latest, points) = (seam(&latest, Kind::Latest)?, seam(&points, Kind::History)?);
+            Ok(Row { entity, series, latest, points })
+        };
+        let rows = entities.iter().map(row).collect::<Result<Vec<Row>, OverBudget>>()?;
+        let due = query.page_link.dynamic.then(|| Instant::now() + QUERY_REFRESH_INTERVAL);
+        let (is_live, is_sent) = (latest.is_some() || points.is_some(), false);
+        let subscription = EntitySubscription { query, parts, rows, is_sent, due, _held: held };
+        self.by_id.insert(id, Query::Entities(Box::new(subscription)));
+        if is_live {
+            self.watch(id, entities)?;
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, id: i64, entities: &[(Entity, Option<SeriesId>)]) -> Result<(), ApiError> {
+        for (index, (_, series)) in entities.iter().enumerate() {
+            let Some(series) = *series else { continue };
+            if !self.subscriber.watch(series) {
+                self.remove(id);
+                let limit = hub::live::SERIES_PER_SUBSCRIBER_MAX;
+                let message = format!(
+                    "this session watches {limit} entities, which is the limit (SERIES_PER_SUBSCRIBER_MAX); end some subscriptions"
+                );
+                return Err(ApiError::busy(message));
+            }
+            self.by_series.entry(series).or_default().push((id, index));
+        }
+        Ok(())
+    }
+
+    /// Adds a subscription of a count, or replaces the one with the same id. The query took `cost`.
+    pub(crate) fn put_count(
+        &mut self,
+        id: i64,
+        query: EntityCountQuery,
+        count: usize,
+        cost: Duration,
+    ) -> Result<(), ApiError> {
+        self.make_room(id)?;
+        let held = self.share.hold(SUBSCRIPTION_BYTES)?;
+        let subscription = CountSubscription { query, count, due: next_due(cost), _held: held };
+        self.by_id.insert(id, Query::Count(subscription));
+        Ok(())
+    }
+
+    fn make_room(&mut self, id: i64) -> Result<(), ApiError> {
+        self.remove(id);
+        if self.by_id.len() >= QUERIES_MAX {
+            let message = format!(
+                "this session has {QUERIES_MAX} subscriptions by queries, which is the limit (QUERIES_MAX); end some or open another one"
+            );
+            return Err(ApiError::busy(message));
+        }
+        Ok(())
+    }
+
+    /// Ends the subscription with this id, if there is one.
+    pub(crate) fn remove(&mut self, id: i64) {
+        let Some(Query::Entities(subscription)) = self.by_id.remove(&id) else { return };
+        for series in subscription.rows.iter().filter_map(|row| row.series) {
+            if let Some(rows) = self.by_series.get_mut(&series) {
+                rows.retain(|(other, _)| *other != id);
+                if rows.is_empty() {
+                    self.by_series.remove(&series);
+                    self.subscriber.unwatch(series);
+                }
+            }
+        }
+    }
+
+    /// The subscription with this id.
+    pub(crate) fn get(&self, id: i64) -> Option<&Query> {
+        self.by_id.get(&id)
+    }
+
+    /// The subscription of entities with this id.
+    pub(crate) fn entities(&mut self, id: i64) -> Option<&mut EntitySubscription> {
+        match self.by_id.get_mut(&id) {
+            Some(Query::Entities(subscription)) => Some(subscription),
+            _ => None,
+        }
+    }
+
+    /// The subscription of a count with this id.
+    pub(crate) fn count(&mut self, id: i64) -> Option<&mut CountSubscription> {
+        match self.by_id.get_mut(&id) {
+            Some(Query::Count(subscription)) => Some(subscription),
+            _ => None,
+        }
+    }
+
+    /// Whether live entities wait for their series.
+    pub(crate) fn has_unbound(&self) -> bool {
+        self.by_id.values().any(|query| matches!(query, Query::Entities(one) if one.has_unbound()))
+    }
+
+    /// The subscriptions with live entities that wait for their series.
+    pub(crate) fn unbound(&self) -> Vec<i64> {
+        let waits = |query: &Query| matches!(query, Query::Entities(one) if one.has_unbound());
+        self.by_id.iter().filter(|(_, query)| waits(query)).map(|(id, _)| *id).collect()
+    }
+
+    /// Lets the queries of all subscriptions of entities run again soon.
+    pub(crate) fn refresh_all(&mut self) {
+        for query in self.by_id.values_mut() {
+            if let Query::Entities(subscription) = query {
+                subscription.due = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Waits for updates. The future may be dropped at any time.
+    pub(crate) async fn next(&self) -> Updates {
+        self.subscriber.next().await
+    }
+
+    /// Waits until a query must run again; returns its id. The future may be dropped at any time.
+    pub(crate) async fn due(&self) -> i64 {
+        let due = self.by_id.iter().filter_map(|(id, query)| Some((query.due()?, *id)));
+        match due.min() {
+            Some((at, id)) => {
+                sleep_until(at).await;
+                id
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sets when a query that took `cost` runs again.
+    pub(crate) fn refreshed(&mut self, id: i64, cost: Duration) {
+        match self.by_id.get_mut(&id) {
+            Some(Query::Entities(one)) => one.due = one.query.page_link.dynamic.then(|| next_due(cost)),
+            Some(Query::Count(one)) => one.due = next_due(cost),
+            None => {}
+        }
+    }
+
+    /// Records the values of a reply: of the keys that the client wants live.
+    pub(crate) fn record(
+        &mut self,
+        id: i64,
+        keys: &[EntityKey],
+        values: &[EntityValues],
+    ) -> Result<(), OverBudget> {
+        let Some(Query::Entities(subscription)) = self.by_id.get_mut(&id) else { return Ok(()) };
+        for (row, values) in subscription.rows.iter_mut().zip(values) {
+            if let Some(seam) = &mut row.latest {
+                let is_live = |(key, _): &(&EntityKey, &Option<Sample>)| key.kind == KeyKind::TimeSeries;
+                let live = keys.iter().zip(&values.latest).filter(is_live);
+                let data: Data =
+                    live.filter_map(|(key, sample)| Some((key.key.clone(), vec![sample.clone()?]))).collect();
+                seam.record(&data, &self.share, &self.hashes)?;
+            }
+            if let Some(seam) = &mut row.points {
+                seam.record(&values.series, &self.share, &self.hashes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the values of replies from before the last call.
+    pub(crate) fn forget_replies(&mut self) {
+        for query in self.by_id.values_mut() {
+            let Query::Entities(subscription) = query else { continue };
+            for row in &mut subscription.rows {
+                row.latest.iter_mut().chain(&mut row.points).for_each(Seam::forget_old);
+            }
+        }
+    }
+
+    /// What is new for each subscription, split into messages of bounded length. Fails if a subscription would have to
+    /// remember too many bytes.
+    pub(crate) fn changes<'a>(
+        &mut self,
+        updates: &'a [Arc<Update>],
+    ) -> Result<Vec<(i64, Vec<RowChange<'a>>)>, OverBudget> {
+        let mut changes: BTreeMap<i64, Messages<'a>> = BTreeMap::new();
+        for (series, updates) in by_series(updates) {
+            for (id, index) in self.by_series.get(&series).into_iter().flatten() {
+                let Some(Query::Entities(subscription)) = self.by_id.get_mut(id) else { continue };
+                let Some(row) = subscription.rows.get_mut(*index) else { continue };
+                let (change, bytes) = row.change(&updates, &self.hashes)?;
+                if bytes > 0 {
+                    changes.entry(*id).or_default().push(change, bytes);
+                }
+            }
+        }
+        let flat =
+            |(id, messages): (i64, Messages<'a>)| messages.done.into_iter().map(move |rows| (id, rows));
+        Ok(changes.into_iter().flat_map(flat).collect())
+    }
+}
+
+/// Changes of one subscription as messages.
+#[derive(Debug, Default)]
+struct Messages<'a> {
+    done: Vec<Vec<RowChange<'a>>>,
+    bytes: usize,
+}
+
+impl<'a> Messages<'a> {
+    fn push(&mut self, change: RowChange<'a>, bytes: usize) {
+        if self.done.is_empty() || self.bytes >= UPDATE_BYTES_MAX {
+            self.done.push(Vec::new());
+            self.bytes = 0;
+        }
+        self.bytes += bytes;
+        self.done.last_mut().expect("BUG: the first change begins a message").push(change);
+    }
+}
+
+impl Query {
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Entities(subscription) => subscription.due,
+            Self::Count(subscription) => Some(subscription.due),
+        }
+    }
+}
+
+impl EntitySubscription {
+    /// The entities of the page.
+    pub(crate) fn page(&self) -> impl Iterator<Item = (&Entity, Option<SeriesId>)> {
+        self.rows.iter().map(|row| (&row.entity, row.series))
+    }
+
+    fn has_unbound(&self) -> bool {
+        self.rows.iter().any(|row| row.series.is_none() && (row.latest.is_some() || row.points.is_some()))
+    }
+}
+
+impl Row {
+    /// What is new in updates of its series, and about how long it is as text.
+    fn change<'a>(
+        &mut self,
+        updates: &[&'a Update],
+        hashes: &RandomState,
+    ) -> Result<(RowChange<'a>, usize), OverBudget> {
+        let (latest, points) = (BTreeMap::new(), BTreeMap::new());
+        let mut change: RowChange<'a> = RowChange { id: self.entity.id(), latest, points };
+        let mut bytes = 0;
+        for update in updates {
+            let length = update.key.len() + bytes_of_sample(&update.value);
+            if let Some(seam) = &mut self.latest
+                && seam.wants(update, hashes)?
+            {
+                change.latest.insert(&update.key, update);
+                bytes += length;
+            }
+            if let Some(seam) = &mut self.points
+                && seam.wants(update, hashes)?
+            {
+                change.points.entry(&update.key).or_default().push(update);
+                bytes += length;
+            }
+        }
+        // A stable sort: two values with one time keep their order.
+        change.points.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
+        Ok((change, bytes))
+    }
+}
+
+/// When a query that took `cost` runs again: long queries run less often.
+fn next_due(cost: Duration) -> Instant {
+    Instant::now() + QUERY_REFRESH_INTERVAL.max(cost * QUERY_REFRESH_FACTOR)
+}

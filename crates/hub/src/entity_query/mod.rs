@@ -1,0 +1,33 @@
+//! Queries of entities, in ThingsBoard's shapes (`docs/protocol/entity-query.md`).
+//!
+//! A query names a set of entities, conditions on their properties and values, an order and a page. It has no index and no
+//! cache of its own: the registry has the entities, the store their latest values, the store of keys their attributes. So it
+//! reads the values that conditions and order need for all entities of the set, which [`limits::QUERY_VALUES_MAX`] bounds, and
+//! the selected values for the page only. It may read files: call it on a thread that may block.
+
+mod candidates;
+mod entity;
+mod error;
+mod execute;
+mod filter;
+mod key;
+pub mod limits;
+mod order;
+mod predicate;
+mod query;
+#[cfg(test)]
+mod tests;
+mod text;
+mod values;
+
+pub use entity::Entity;
+pub use error::EntityQueryError;
+pub use execute::{EntityKeys, EntityPage, EntityRow};
+pub use filter::{EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchDirection, SearchFilter};
+pub use key::{EntityKey, KeyKind};
+pub use predicate::{
+    BooleanOperation, BooleanPredicate, ComplexOperation, ComplexPredicate, DynamicSource, DynamicValue,
+    NumericOperation, NumericPredicate, Operand, Predicate, StringOperation, StringPredicate,
+};
+pub use query::{Direction, EntityCountQuery, EntityDataQuery, KeyFilter, PageLink, SortOrder, ValueType};
+pub use values::{KeyReader, Sample};

@@ -1,0 +1,104 @@
+//! Reads the values of keys of one entity after another.
+
+use std::collections::{BTreeSet, HashMap};
+
+use model::{Timestamp, Value};
+
+use super::entity::Entity;
+use super::error::{EntityQueryError, within};
+use super::key::{EntityKey, KeyKind};
+use super::limits::QUERY_VALUES_MAX;
+use crate::attributes::Scope;
+use crate::caller::Caller;
+use crate::hub::Hub;
+
+/// A value and its time.
+pub type Sample = (Timestamp, Value);
+
+/// Reads the values of some keys.
+#[derive(Debug)]
+pub struct KeyReader<'a> {
+    hub: &'a Hub,
+    caller: &'a Caller,
+    keys: &'a [EntityKey],
+    /// The places of each key in the answer.
+    places: HashMap<(KeyKind, &'a str), Vec<usize>>,
+    /// The keys of time series, each once.
+    series: Vec<String>,
+    /// For each scope the keys of attributes to look up, each once.
+    attributes: [(Scope, Vec<String>); 3],
+}
+
+impl<'a> KeyReader<'a> {
+    /// A reader of these keys.
+    pub fn new(hub: &'a Hub, caller: &'a Caller, keys: &'a [EntityKey]) -> Self {
+        let named = |wanted: &dyn Fn(KeyKind) -> bool| -> Vec<String> {
+            let found: BTreeSet<&String> =
+                keys.iter().filter(|key| wanted(key.kind)).map(|key| &key.key).collect();
+            found.into_iter().cloned().collect()
+        };
+        let series = named(&|kind| kind == KeyKind::TimeSeries);
+        let attributes = Scope::ALL.map(|scope| (scope, named(&|kind| kind.scopes().contains(&scope))));
+        let mut places: HashMap<_, Vec<usize>> = HashMap::new();
+        for (place, key) in keys.iter().enumerate() {
+            places.entry((key.kind, key.key.as_str())).or_default().push(place);
+        }
+        Self { hub, caller, keys, places, series, attributes }
+    }
+
+    /// The values of an entity, one for each key; `None` for a key without one. Properties of the entity have the time `now`.
+    pub fn read(&self, entity: &Entity, now: Timestamp) -> Result<Vec<Option<Sample>>, EntityQueryError> {
+        let mut values: Vec<Option<Sample>> = self
+            .keys
+            .iter()
+            .map(|key| match key.kind {
+                KeyKind::EntityField => entity.field(&key.key).into_value().map(|value| (now, value)),
+                KeyKind::Constant => Some((now, Value::String(key.key.clone()))),
+                _ => None,
+            })
+            .collect();
+        let Some(device) = entity.device() else { return Ok(values) };
+        if !self.series.is_empty()
+            && let Some(series) = self.hub.find_series_of(self.caller, device)?
+        {
+            for found in self.hub.latest(self.caller, series, Some(&self.series))? {
+                self.put(&mut values, KeyKind::TimeSeries, &found.key, (found.ts, found.value));
+            }
+        }
+        for (scope, keys) in self.attributes.iter().filter(|(_, keys)| !keys.is_empty()) {
+            for found in self.hub.attributes(self.caller, device, *scope, Some(keys))? {
+                for kind in [KeyKind::of_scope(*scope), KeyKind::Attribute] {
+                    self.put(&mut values, kind, &found.key, (found.ts, found.value.clone()));
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Puts a value in the places of its key, unless a newer one is there.
+    fn put(&self, values: &mut [Option<Sample>], kind: KeyKind, key: &str, sample: Sample) {
+        for place in self.places.get(&(kind, key)).into_iter().flatten() {
+            let place = &mut values[*place];
+            if place.as_ref().is_none_or(|(ts, _)| *ts < sample.0) {
+                *place = Some(sample.clone());
+            }
+        }
+    }
+}
+
+/// The values that a query has read.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    values: usize,
+}
+
+impl Work {
+    /// Counts a read of some keys of some entities, before it is done.
+    pub(super) fn count(&mut self, entities: usize, keys: &[EntityKey]) -> Result<(), EntityQueryError> {
+        let stored = keys.iter().filter(|key| key.is_stored()).count();
+        self.values = self.values.saturating_add(entities.saturating_mul(stored));
+        let limit = ("QUERY_VALUES_MAX", QUERY_VALUES_MAX);
+        let remedy = "name fewer entities in the filter, or use fewer keys in conditions and in the order";
+        within("the number of values that the query reads", self.values, limit, remedy)
+    }
+}
