@@ -116,7 +116,7 @@ impl Hub {
             && owner.entity.kind == EntityKind::Device
             && keys.any(|key| key == INACTIVITY_TIMEOUT)
         {
-            self.device_states.reload(owner.tenant, owner.entity.id);
+            self.device_states.reload(owner.entity.id);
         }
     }
 

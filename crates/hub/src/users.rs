@@ -127,10 +127,11 @@ impl Hub {
     }
 
     /// Deletes a user by id and ends the user's sessions. Waits for the disk.
-    pub fn delete_user_by_id(&self, caller: &Caller, id: Uuid) -> Result<Arc<User>, RegistryError> {
+    pub fn delete_user_by_id(&self, caller: &Caller, id: Uuid) -> Result<Arc<User>, Error> {
         caller.check(Action::ManageUsers)?;
         let user = self.user(caller, id)?;
-        let user = self.registry.delete_user(&user.login)?;
+        let owner = Entity::User(Arc::clone(&user));
+        let user = self.delete_then_attributes(&owner, || self.registry.delete_user(&user.login))?;
         self.audit_of(caller, "delete user", &user.login, EntityId::of(EntityKind::User, id));
         Ok(user)
     }

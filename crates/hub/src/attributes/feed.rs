@@ -73,6 +73,7 @@ impl Feed {
     }
 
     /// A subscriber that watches all entities of all tenants.
+    #[cfg(test)]
     pub(crate) fn subscribe_to_all(self: &Arc<Self>) -> AttributeWatch {
         let watch = self.subscribe();
         self.index.write().of_all.push(Arc::clone(&watch.mailbox));

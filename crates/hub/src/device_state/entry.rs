@@ -10,7 +10,6 @@ use super::stored::DeviceState;
 /// The state of a device that is active or connected.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) tenant: Uuid,
     pub(super) device: Uuid,
     last_ms: AtomicI64,
     connected_ms: AtomicI64,
@@ -27,9 +26,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(tenant: Uuid, device: Uuid) -> Self {
+    pub(super) fn new(device: Uuid) -> Self {
         Self {
-            tenant,
             device,
             last_ms: AtomicI64::new(0),
             connected_ms: AtomicI64::new(0),

@@ -77,7 +77,7 @@ impl DeviceStates {
 
     /// A device has connected.
     pub(crate) fn connect(self: &Arc<Self>, device: &Device) -> DevicePresence {
-        let entry = self.entry(device.tenant, device.id);
+        let entry = self.entry(device.id);
         let now_ms = self.clock.now_ms();
         entry.connected(now_ms);
         entry.touch(now_ms);
@@ -87,15 +87,15 @@ impl DeviceStates {
 
     /// A device without a connection was heard.
     pub(crate) fn touch(&self, device: &Device) {
-        let entry = self.entry(device.tenant, device.id);
+        let entry = self.entry(device.id);
         if entry.touch(self.clock.now_ms()) {
             self.enqueue(&entry);
         }
     }
 
     /// The attributes of a device have changed: its timeout, perhaps.
-    pub(crate) fn reload(&self, tenant: Uuid, device: Uuid) {
-        let entry = self.entry(tenant, device);
+    pub(crate) fn reload(&self, device: Uuid) {
+        let entry = self.entry(device);
         entry.reload();
         self.enqueue(&entry);
     }
@@ -121,13 +121,13 @@ impl DeviceStates {
     }
 
     /// The entry of a device, a new one if there is none.
-    pub(super) fn entry(&self, tenant: Uuid, device: Uuid) -> Arc<Entry> {
+    pub(super) fn entry(&self, device: Uuid) -> Arc<Entry> {
         let shard = self.shard(device);
         if let Some(entry) = shard.read().get(&device) {
             return Arc::clone(entry);
         }
         let mut shard = shard.write();
-        Arc::clone(shard.entry(device).or_insert_with(|| Arc::new(Entry::new(tenant, device))))
+        Arc::clone(shard.entry(device).or_insert_with(|| Arc::new(Entry::new(device))))
     }
 
     pub(super) fn seen(&self, entry: &Entry) -> Seen {

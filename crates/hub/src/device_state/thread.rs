@@ -84,8 +84,8 @@ impl Work {
     /// Queues the devices that were active when the server stopped.
     fn load(&self) -> Result<(), KvError> {
         for record in self.kv.scan(ACTIVE_DEVICES, &KeyRange::all(), Direction::Ascending)? {
-            if let Some((tenant, device)) = device_in(&record?.0) {
-                let entry = self.states.entry(tenant, device);
+            if let Some((_, device)) = device_in(&record?.0) {
+                let entry = self.states.entry(device);
                 if !entry.is_loaded() {
                     self.states.enqueue(&entry);
                 }
