@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{Asset, AssetFields, AssetProfile, Page, PageRequest, RegistryError};
 
@@ -162,14 +163,12 @@ impl Hub {
         Ok(profile)
     }
 
-    /// Deletes an asset profile without assets. Waits for the disk.
-    pub fn delete_asset_profile(
-        &self,
-        caller: &Caller,
-        id: Uuid,
-    ) -> Result<Arc<AssetProfile>, RegistryError> {
+    /// Deletes an asset profile without assets, and its attributes. Waits for the disk.
+    pub fn delete_asset_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<AssetProfile>, Error> {
         caller.check(Action::ManageEntities)?;
-        let profile = self.registry.delete_asset_profile(caller.tenant(), id)?;
+        let owner = self.own_entity(caller, EntityId { kind: EntityKind::AssetProfile, id })?;
+        let delete = || self.registry.delete_asset_profile(caller.tenant(), id);
+        let profile = self.delete_then_attributes(&owner, delete)?;
         self.audit_of(
             caller,
             "delete asset profile",
@@ -179,10 +178,12 @@ impl Hub {
         Ok(profile)
     }
 
-    /// Deletes an asset. Waits for the disk.
-    pub fn delete_asset(&self, caller: &Caller, id: Uuid) -> Result<Arc<Asset>, RegistryError> {
+    /// Deletes an asset with its attributes. Its values stay in the store. Waits for the disk.
+    pub fn delete_asset(&self, caller: &Caller, id: Uuid) -> Result<Arc<Asset>, Error> {
         caller.check(Action::ManageEntities)?;
-        let asset = self.registry.delete_asset(caller.tenant(), id)?;
+        let owner = self.own_entity(caller, EntityId { kind: EntityKind::Asset, id })?;
+        let delete = || self.registry.delete_asset(caller.tenant(), id);
+        let asset = self.delete_then_attributes(&owner, delete)?;
         self.audit_of(caller, "delete asset", &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }

@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
+use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Customer, CustomerFields, Page, PageRequest, RegistryError};
+use crate::registry::{Customer, CustomerFields, Entity, Page, PageRequest, RegistryError};
 
 impl Hub {
     /// The customer with an id. A user of a customer sees only that one.
@@ -76,11 +77,19 @@ impl Hub {
         Ok(customer)
     }
 
-    /// Deletes a customer with its users. What is assigned to it is assigned to nobody then. Waits for the disk.
-    pub fn delete_customer(&self, caller: &Caller, id: Uuid) -> Result<Arc<Customer>, RegistryError> {
+    /// Deletes a customer with its users, and their attributes. What is assigned to it is assigned to nobody then. Waits for the
+    /// disk.
+    pub fn delete_customer(&self, caller: &Caller, id: Uuid) -> Result<Arc<Customer>, Error> {
         caller.check(Action::ManageEntities)?;
         caller.check(Action::ManageUsers)?;
-        let customer = self.registry.delete_customer(caller.tenant(), id)?;
+        let owner = self.own_entity(caller, EntityId { kind: EntityKind::Customer, id })?;
+        let is_of_it = |entity: &Entity| entity.customer() == Some(id);
+        let users = self.registry.entities(caller.tenant(), EntityKind::User, is_of_it);
+        let delete = || self.registry.delete_customer(caller.tenant(), id);
+        let customer = self.delete_then_attributes(&owner, delete)?;
+        for user in &users {
+            self.delete_then_attributes(user, || Ok(()))?;
+        }
         self.audit_of(
             caller,
             "delete customer",

@@ -3,40 +3,39 @@
 //! All of them wait for the disk: call them on a thread that may block.
 
 use model::TimeRange;
-use model::series::DEVICE_TAG;
 use store::{TagMatcher, TagPredicate};
 
 use crate::bulk::{DeleteRequest, Deleted, delete_rows, drop_table};
 use crate::caller::{Action, Caller};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::Device;
-use crate::visible::check_device;
+use crate::series_owner::SeriesOwner;
 
 impl Hub {
-    /// Deletes values of a device in a time range: of some keys, or whole rows when `keys` is `None`. Returns the number of rows
+    /// Deletes values of a device or an asset in a time range: of some keys, or whole rows when `keys` is `None`. Returns the number of rows
     /// that lost values.
     ///
     /// # Errors
-    /// The caller lacks the permission; the device's table does not have a key; or the store fails.
-    pub fn delete_values(
+    /// The caller lacks the permission; the table does not have a key; or the store fails.
+    pub fn delete_values<'a>(
         &self,
         caller: &Caller,
-        device: &Device,
+        owner: impl Into<SeriesOwner<'a>>,
         keys: Option<&[String]>,
         range: TimeRange,
     ) -> Result<u64, Error> {
-        check_device(caller, device, Action::DeleteData)?;
-        if self.store().find_series(&Self::series_key(device)?).is_none() {
+        let owner = owner.into();
+        owner.check(caller, Action::DeleteData)?;
+        if self.store().find_series(&owner.key_in(&owner.table)?).is_none() {
             return Ok(0);
         }
-        let predicate = TagPredicate::Is(device.name.clone());
+        let predicate = TagPredicate::Is(owner.name.clone().into_owned());
         let request = DeleteRequest {
-            matchers: vec![TagMatcher { tag: DEVICE_TAG.to_owned(), predicate }],
+            matchers: vec![TagMatcher { tag: owner.tag.to_owned(), predicate }],
             what: Deleted::Rows { keys: keys.map(<[String]>::to_vec), range },
         };
-        let rows = delete_rows(self.store(), &device.profile.table, &request, false)?;
-        self.audit(caller, "delete values", &format!("{rows} rows of the device {}", device.name));
+        let rows = delete_rows(self.store(), &owner.table, &request, false)?;
+        self.audit(caller, "delete values", &format!("{rows} rows of the {} {}", owner.tag, owner.name));
         Ok(rows)
     }
 

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{EntityView, EntityViewFields, Page, PageRequest, RegistryError};
 
@@ -85,10 +86,12 @@ impl Hub {
         Ok(view)
     }
 
-    /// Deletes an entity view. Waits for the disk.
-    pub fn delete_entity_view(&self, caller: &Caller, id: Uuid) -> Result<Arc<EntityView>, RegistryError> {
+    /// Deletes an entity view with its attributes. Waits for the disk.
+    pub fn delete_entity_view(&self, caller: &Caller, id: Uuid) -> Result<Arc<EntityView>, Error> {
         caller.check(Action::ManageEntities)?;
-        let view = self.registry.delete_entity_view(caller.tenant(), id)?;
+        let owner = self.own_entity(caller, EntityId { kind: EntityKind::EntityView, id })?;
+        let delete = || self.registry.delete_entity_view(caller.tenant(), id);
+        let view = self.delete_then_attributes(&owner, delete)?;
         self.audit_of(
             caller,
             "delete entity view",

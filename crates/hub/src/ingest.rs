@@ -6,18 +6,19 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use model::limits::IngestLimits;
-use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
+use model::{Batch, SeriesId, Timestamp, ValueRef};
 use store::{Blame, Durability, Progress, ProgressWatcher, Sequence, StoreError};
 
 use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
 use crate::hub::Hub;
 use crate::namespace::own_table;
-use crate::registry::Device;
+use crate::series_owner::SeriesOwner;
 
 impl Hub {
-    /// The series that a device writes to. Creates it when the device reports for the first time.
-    pub fn series_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
-        let key = Self::series_key(device)?;
+    /// The series that a device or an asset writes to. Creates it with the first rows.
+    pub fn series_of<'a>(&self, owner: impl Into<SeriesOwner<'a>>) -> Result<SeriesId, StoreError> {
+        let owner = owner.into();
+        let key = owner.key_in(&owner.table)?;
         let series = match self.store.find_series(&key) {
             Some(series) => series,
             None => {
@@ -26,15 +27,10 @@ impl Hub {
                 series
             }
         };
-        if let Some(rules) = self.rule_book.of(device.profile.id) {
-            self.tap.want(series, device.id, rules.wanted());
+        if let Some(rules) = owner.device_profile.and_then(|profile| self.rule_book.of(profile)) {
+            self.tap.want(series, owner.entity.id, rules.wanted());
         }
         Ok(series)
-    }
-
-    /// The key of the series that a device writes to.
-    pub(crate) fn series_key(device: &Device) -> Result<SeriesKey, StoreError> {
-        Ok(SeriesKey::device(&device.profile.table, &device.name)?)
     }
 
     /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the returned sequence.
@@ -86,13 +82,13 @@ impl Hub {
     ///
     /// Fields: `door`, `topic`, `reason`, and the payload as `payload` if it is text, else as `payload_base64`. Both preserve
     /// every byte.
-    pub fn add_dead_letter(
+    pub fn add_dead_letter<'a>(
         &self,
-        device: &Device,
+        owner: impl Into<SeriesOwner<'a>>,
         letter: DeadLetter<'_>,
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
-        let series = self.letters_of(device)?;
+        let series = self.letters_of(&owner.into())?;
         let mut row = batch.builder();
         row.field("door", ValueRef::String(letter.door));
         row.field("topic", ValueRef::String(letter.topic));
@@ -107,15 +103,14 @@ impl Hub {
         Ok(())
     }
 
-    /// The series of the dead letters of a device.
-    pub(crate) fn letters_of(&self, device: &Device) -> Result<SeriesId, StoreError> {
-        let table = own_table(&device.profile.table.namespace(), DEAD_LETTER_TABLE);
-        self.store.series(&SeriesKey::device(&table, &device.name)?)
+    /// The series of the dead letters of a device or an asset.
+    pub(crate) fn letters_of(&self, owner: &SeriesOwner<'_>) -> Result<SeriesId, StoreError> {
+        self.store.series(&owner.key_in(&own_table(&owner.table.namespace(), DEAD_LETTER_TABLE))?)
     }
 
-    /// The bounds on payloads of one device: the general bounds and the retention of its table.
-    pub fn limits_of(&self, device: &Device) -> IngestLimits {
-        IngestLimits { ttl: self.ttl(&device.profile.table), ..self.limits.clone() }
+    /// The bounds on payloads of a device or an asset: the general bounds and the retention of its table.
+    pub fn limits_of<'a>(&self, owner: impl Into<SeriesOwner<'a>>) -> IngestLimits {
+        IngestLimits { ttl: self.ttl(&owner.into().table), ..self.limits.clone() }
     }
 
     /// A receipt time for a row without a time: later than all receipt times before ([`crate::clock::ReceiptClock`]).

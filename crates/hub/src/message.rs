@@ -10,13 +10,13 @@ use store::{Blame, Durability, Sequence, StoreError};
 use crate::dead_letter::DeadLetter;
 use crate::hub::Hub;
 use crate::metrics::Door;
-use crate::registry::Device;
+use crate::series_owner::SeriesOwner;
 
-/// A message with its sender.
-#[derive(Debug, Clone, Copy)]
+/// A message with the device or asset whose values it has.
+#[derive(Debug, Clone)]
 pub struct Message<'a> {
-    /// The device.
-    pub device: &'a Device,
+    /// The device or asset.
+    pub owner: SeriesOwner<'a>,
     /// The door that received it.
     pub door: Door,
     /// The topic or path of the message.
@@ -59,7 +59,7 @@ impl Hub {
         match self.ingest_resolved(message, batch, durability) {
             Err(StoreError::UnknownSeries(_)) => {
                 // The series was deleted after the door looked it up.
-                let moved = moved_to(batch, self.series_of(message.device)?);
+                let moved = moved_to(batch, self.series_of(&message.owner)?);
                 self.ingest_resolved(message, &moved, durability)
             }
             done => done,
@@ -103,24 +103,24 @@ impl Hub {
         durability: Durability,
     ) -> Result<Sequence, StoreError> {
         let mut batch = Batch::new();
-        self.add_dead_letter(message.device, message.letter(reason, message.payload), &mut batch)?;
-        self.ingest_letters(message.device, &batch, durability)
+        self.add_dead_letter(&message.owner, message.letter(reason, message.payload), &mut batch)?;
+        self.ingest_letters(&message.owner, &batch, durability)
     }
 
-    /// Appends dead letters of one device ([`add_dead_letter`](Self::add_dead_letter)), also if the series of its dead letters was
+    /// Appends dead letters of one device or asset ([`add_dead_letter`](Self::add_dead_letter)), also if the series of its dead letters was
     /// deleted meanwhile.
     ///
     /// # Errors
     /// Those of [`ingest`](Self::ingest).
-    pub fn ingest_letters(
+    pub fn ingest_letters<'a>(
         &self,
-        device: &Device,
+        owner: impl Into<SeriesOwner<'a>>,
         batch: &Batch,
         durability: Durability,
     ) -> Result<Sequence, StoreError> {
         match self.ingest(batch, durability) {
             Err(StoreError::UnknownSeries(_)) => {
-                self.ingest(&moved_to(batch, self.letters_of(device)?), durability)
+                self.ingest(&moved_to(batch, self.letters_of(&owner.into())?), durability)
             }
             done => done,
         }
@@ -162,11 +162,11 @@ impl Hub {
         let now = Instant::now();
         let missing = self.store.missing_columns(batch)?;
         let plan = self.new_columns.plan(&counts, &missing, now);
-        let Some(reason) = plan.reason(&message.device.name, &missing) else { return Ok(None) };
+        let Some(reason) = plan.reason(&message.owner.name, &missing) else { return Ok(None) };
         let (mut allowed, refused_keys) = split(batch, &plan.refused(&missing));
         let whole = allowed.is_empty();
         let payload = if whole { message.payload } else { refused_keys.as_bytes() };
-        self.add_dead_letter(message.device, message.letter(&reason, payload), &mut allowed)?;
+        self.add_dead_letter(&message.owner, message.letter(&reason, payload), &mut allowed)?;
         let sequence = self.store.append(&allowed, durability)?;
         counts.add(&plan, &missing, now);
         drop(counts);

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::alarms::{AlarmRules, rules_of};
 use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{Entity, Page, PageRequest, Profile, ProfileFields, RegistryError};
 
@@ -121,15 +122,17 @@ impl Hub {
         Ok(profile)
     }
 
-    /// Deletes a profile without devices. Its table stays. Waits for the disk.
-    pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
+    /// Deletes a profile without devices, and its attributes. Its table stays. Waits for the disk.
+    pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, Error> {
         caller.check(Action::ManageEntities)?;
-        let profile = {
+        let owner = self.own_entity(caller, EntityId { kind: EntityKind::DeviceProfile, id })?;
+        let delete = || {
             let _lock = self.rule_book.lock();
             let profile = self.registry.delete_profile(caller.tenant(), id)?;
             self.set_profile_rules(&profile, AlarmRules::default());
-            profile
+            Ok(profile)
         };
+        let profile = self.delete_then_attributes(&owner, delete)?;
         self.audit_of(
             caller,
             "delete device profile",

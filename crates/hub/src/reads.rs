@@ -1,6 +1,6 @@
-//! Reads the values of devices, for callers with the permission.
+//! Reads the values of devices and assets, for callers with the permission.
 //!
-//! A caller gets the series of devices that it sees only ([`Hub::find_series_of`]), so a read of a series needs no second
+//! A caller gets the series of devices and assets that it sees only ([`Hub::find_series_of`]), so a read of a series needs no second
 //! check of what the caller sees.
 
 use model::SeriesId;
@@ -11,15 +11,19 @@ use crate::error::Error;
 use crate::history::{self, History, HistoryRequest, Reduction, RowSink, Sink, TextHeld};
 use crate::hub::Hub;
 use crate::live::LiveConnection;
-use crate::registry::Device;
-use crate::visible::check_device;
+use crate::series_owner::SeriesOwner;
 
 impl Hub {
-    /// The series that a device writes to, if the device has reported. Creates nothing, so it also works on a store that
+    /// The series that a device or an asset writes to, if it has values. Creates nothing, so it also works on a store that
     /// accepts no writes.
-    pub fn find_series_of(&self, caller: &Caller, device: &Device) -> Result<Option<SeriesId>, Error> {
-        check_device(caller, device, Action::Read)?;
-        Ok(self.store.find_series(&Self::series_key(device)?))
+    pub fn find_series_of<'a>(
+        &self,
+        caller: &Caller,
+        owner: impl Into<SeriesOwner<'a>>,
+    ) -> Result<Option<SeriesId>, Error> {
+        let owner = owner.into();
+        owner.check(caller, Action::Read)?;
+        Ok(self.store.find_series(&owner.key_in(&owner.table)?))
     }
 
     /// Changes whenever a device gets its series. A reader that found none looks again then.

@@ -7,8 +7,9 @@ use uuid::Uuid;
 use crate::caller::{Action, Caller, Role};
 use crate::clock::system_now;
 use crate::entity::{EntityId, EntityKind};
+use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Activation, NewUser, Page, PageRequest, RegistryError, User};
+use crate::registry::{Activation, Entity, NewUser, Page, PageRequest, RegistryError, User};
 use crate::session_token::TokenPair;
 
 impl Hub {
@@ -48,10 +49,11 @@ impl Hub {
         Ok(user)
     }
 
-    /// Deletes a user and ends the user's sessions.
-    pub fn delete_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, RegistryError> {
+    /// Deletes a user with the user's attributes, and ends the user's sessions. Waits for the disk.
+    pub fn delete_user(&self, caller: &Caller, login: &str) -> Result<Arc<User>, Error> {
         let user = self.managed_user(caller, login)?;
-        let user = self.registry.delete_user(&user.login)?;
+        let owner = Entity::User(Arc::clone(&user));
+        let user = self.delete_then_attributes(&owner, || self.registry.delete_user(&user.login))?;
         self.audit(caller, "delete user", &user.login);
         Ok(user)
     }
@@ -125,10 +127,11 @@ impl Hub {
     }
 
     /// Deletes a user by id and ends the user's sessions. Waits for the disk.
-    pub fn delete_user_by_id(&self, caller: &Caller, id: Uuid) -> Result<Arc<User>, RegistryError> {
+    pub fn delete_user_by_id(&self, caller: &Caller, id: Uuid) -> Result<Arc<User>, Error> {
         caller.check(Action::ManageUsers)?;
         let user = self.user(caller, id)?;
-        let user = self.registry.delete_user(&user.login)?;
+        let owner = Entity::User(Arc::clone(&user));
+        let user = self.delete_then_attributes(&owner, || self.registry.delete_user(&user.login))?;
         self.audit_of(caller, "delete user", &user.login, EntityId::of(EntityKind::User, id));
         Ok(user)
     }

@@ -59,6 +59,8 @@ impl SeriesKey {
 
 /// The tag that names a device in its profile's table.
 pub const DEVICE_TAG: &str = "device";
+/// The tag that names an asset in the table of assets.
+pub const ASSET_TAG: &str = "asset";
 
 impl fmt::Display for SeriesKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! Attributes of devices over REST. Paths, parameters and answers are ThingsBoard's.
+//! Attributes of entities over REST. Paths, parameters and answers are ThingsBoard's.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,25 +9,41 @@ use hub::AttributeError;
 use hub::attributes::Scope;
 use hub::caller::Action;
 use hub::device_messages::Attribute;
-use hub::registry::Device;
+use hub::registry::Entity;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 use wire::thingsboard::attributes::{JsonValue, read_publish};
 
 use super::json::{Json, Sequence};
 use super::limits::REST_BODY_BYTES_MAX;
-use super::request::{Params, PathOf, discard_body, parse_id, read_body};
+use super::request::{Params, PathOf, discard_body, read_body};
+use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
-use super::telemetry::{check_kind, unique_keys};
+use super::telemetry::unique_keys;
+use super::telemetry_entity::entity;
 use crate::error::ApiError;
 
 type Path<T> = PathOf<T>;
 type Answer = Result<Response, ApiError>;
 
+/// The routes of this file.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes", keys)
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", keys_in_scope)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes", values)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}", values_in_scope)
+        .post("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", set)
+        .post("/api/plugins/telemetry/{kind}/{id}/{scope}", set)
+        .delete("/api/plugins/telemetry/{kind}/{id}/{scope}", delete)
+        .post("/api/plugins/telemetry/{id}/{scope}", set_of_device)
+        .delete("/api/plugins/telemetry/{id}/{scope}", delete_of_device)
+}
+
 /// `POST /api/plugins/telemetry/{entityType}/{entityId}/attributes/{scope}` and without `attributes/`: sets shared or server
 /// attributes. The answer comes when all of them are on the disk.
-pub(crate) async fn set(
+async fn set(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,
@@ -37,7 +53,7 @@ pub(crate) async fn set(
 }
 
 /// `POST /api/plugins/telemetry/{deviceId}/{scope}`, the older path.
-pub(crate) async fn set_of_device(
+async fn set_of_device(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((id, scope)): Path<(String, String)>,
@@ -53,10 +69,11 @@ async fn write(
     request: Request,
 ) -> Result<(), ApiError> {
     let allowed = || {
-        session.check(Action::Write)?;
-        Ok((device(state, session, kind, id)?, parse_scope(scope)?))
+        let scope = parse_scope(scope)?;
+        session.check(action_of(scope))?;
+        Ok((entity(state, session, kind, id)?, scope))
     };
-    let (device, scope) = match allowed() {
+    let (entity, scope) = match allowed() {
         Ok(allowed) => allowed,
         Err(refused) => {
             discard_body(request).await;
@@ -70,11 +87,11 @@ async fn write(
         return Err(ApiError::argument("the body has no attributes; send {\"key\": value}"));
     }
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    Ok(state.attributes.run(move || hub.set_attributes(&caller, &device, scope, &entries)).await??)
+    Ok(state.attributes.run(move || hub.set_attributes(&caller, &entity, scope, &entries)).await??)
 }
 
 /// `DELETE /api/plugins/telemetry/{entityType}/{entityId}/{scope}?keys=`: deletes attributes.
-pub(crate) async fn delete(
+async fn delete(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,
@@ -84,7 +101,7 @@ pub(crate) async fn delete(
 }
 
 /// `DELETE /api/plugins/telemetry/{deviceId}/{scope}?keys=`, the older path.
-pub(crate) async fn delete_of_device(
+async fn delete_of_device(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((id, scope)): Path<(String, String)>,
@@ -99,78 +116,79 @@ async fn remove(
     (kind, id, scope): (&str, &str, &str),
     params: &Params,
 ) -> Result<(), ApiError> {
-    session.check(Action::Write)?;
-    let (device, scope) = (device(state, session, kind, id)?, parse_scope(scope)?);
+    let scope = parse_scope(scope)?;
+    session.check(action_of(scope))?;
+    let entity = entity(state, session, kind, id)?;
     let keys = unique_keys(params.keys())?;
     if keys.is_empty() {
         let message = "name the attributes to delete in the parameter keys, separated by commas";
         return Err(ApiError::argument(message));
     }
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    Ok(state.attributes.run(move || hub.delete_attributes(&caller, &device, scope, &keys)).await??)
+    Ok(state.attributes.run(move || hub.delete_attributes(&caller, &entity, scope, &keys)).await??)
 }
 
 /// `GET /api/plugins/telemetry/{entityType}/{entityId}/keys/attributes`: the keys of all scopes, each once.
-pub(crate) async fn keys(
+async fn keys(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): Path<(String, String)>,
 ) -> Answer {
-    keys_of(&state, &session, device(&state, &session, &kind, &id)?, &Scope::ALL).await
+    keys_of(&state, &session, entity(&state, &session, &kind, &id)?, &Scope::ALL).await
 }
 
 /// `GET .../keys/attributes/{scope}`: the keys of a scope.
-pub(crate) async fn keys_in_scope(
+async fn keys_in_scope(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,
 ) -> Answer {
     let scope = parse_scope(&scope)?;
-    keys_of(&state, &session, device(&state, &session, &kind, &id)?, &[scope]).await
+    keys_of(&state, &session, entity(&state, &session, &kind, &id)?, &[scope]).await
 }
 
-async fn keys_of(state: &HttpState, session: &Session, device: Arc<Device>, scopes: &[Scope]) -> Answer {
-    let found = read(state, session, device, scopes, None).await?;
+async fn keys_of(state: &HttpState, session: &Session, entity: Entity, scopes: &[Scope]) -> Answer {
+    let found = read(state, session, entity, scopes, None).await?;
     Ok(Json(found.iter().map(|attribute| &*attribute.key).collect::<BTreeSet<_>>()).into_response())
 }
 
 /// `GET .../values/attributes?keys=`: attributes of all scopes.
-pub(crate) async fn values(
+async fn values(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): Path<(String, String)>,
     params: Params,
 ) -> Answer {
-    values_of(&state, &session, device(&state, &session, &kind, &id)?, &Scope::ALL, &params).await
+    values_of(&state, &session, entity(&state, &session, &kind, &id)?, &Scope::ALL, &params).await
 }
 
 /// `GET .../values/attributes/{scope}?keys=`: attributes of a scope.
-pub(crate) async fn values_in_scope(
+async fn values_in_scope(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,
     params: Params,
 ) -> Answer {
     let scope = parse_scope(&scope)?;
-    values_of(&state, &session, device(&state, &session, &kind, &id)?, &[scope], &params).await
+    values_of(&state, &session, entity(&state, &session, &kind, &id)?, &[scope], &params).await
 }
 
 async fn values_of(
     state: &HttpState,
     session: &Session,
-    device: Arc<Device>,
+    entity: Entity,
     scopes: &[Scope],
     params: &Params,
 ) -> Answer {
     let keys = unique_keys(params.keys())?;
-    let found = read(state, session, device, scopes, (!keys.is_empty()).then_some(keys)).await?;
+    let found = read(state, session, entity, scopes, (!keys.is_empty()).then_some(keys)).await?;
     Ok(Json(Sequence(|| found.iter().map(AttributeData))).into_response())
 }
 
 async fn read(
     state: &HttpState,
     session: &Session,
-    device: Arc<Device>,
+    entity: Entity,
     scopes: &[Scope],
     keys: Option<Vec<String>>,
 ) -> Result<Vec<Attribute>, ApiError> {
@@ -178,16 +196,19 @@ async fn read(
     let read = move || {
         let mut found = Vec::new();
         for scope in scopes {
-            found.extend(hub.attributes(&caller, &device, scope, keys.as_deref())?);
+            found.extend(hub.attributes(&caller, &entity, scope, keys.as_deref())?);
         }
         Ok::<_, AttributeError>(found)
     };
     Ok(state.attributes.run(read).await??)
 }
 
-fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
-    check_kind(kind, "attributes")?;
-    session.device(&state.hub, parse_id(id)?)
+/// What a user needs to write attributes; the hub decides the same.
+const fn action_of(scope: Scope) -> Action {
+    match scope {
+        Scope::Client | Scope::Server => Action::Write,
+        Scope::Shared => Action::Command,
+    }
 }
 
 fn parse_scope(name: &str) -> Result<Scope, ApiError> {

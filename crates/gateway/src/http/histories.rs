@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hub::Hub;
 use hub::caller::Caller;
 use hub::history::{Aggregation, HistoryRequest, Reduction, TextHeld, check_intervals, check_values};
 use hub::registry::Device;
+use hub::{Hub, SeriesOwner};
 use model::SeriesId;
 use model::limits::READ_ROWS_MAX;
 
@@ -44,9 +44,9 @@ pub(crate) struct Histories<'a> {
 }
 
 impl Histories<'_> {
-    /// The history of one device.
-    pub(crate) fn of(&self, device: &Device, workers: &WorkerSet) -> Result<Pieces, ApiError> {
-        self.write(device, workers, self.bytes_max)
+    /// The history of one device or asset.
+    pub(crate) fn of(&self, owner: &SeriesOwner<'_>, workers: &WorkerSet) -> Result<Pieces, ApiError> {
+        self.write(owner, workers, self.bytes_max)
     }
 
     /// An object with the history of each device under its id.
@@ -58,7 +58,7 @@ impl Histories<'_> {
         let written = AtomicUsize::new(0);
         let entry = |entries: &mut Entries, (id, device): (&str, &Device), workers: &WorkerSet| {
             let bytes_max = self.bytes_max.saturating_sub(written.load(Ordering::Relaxed));
-            let text = self.write(device, workers, bytes_max)?;
+            let text = self.write(&device.into(), workers, bytes_max)?;
             written.fetch_add(text.len() + id.len(), Ordering::Relaxed);
             entries.text_entry(id, text)
         };
@@ -135,21 +135,26 @@ impl Histories<'_> {
         Ok(out)
     }
 
-    fn write(&self, device: &Device, workers: &WorkerSet, bytes_max: usize) -> Result<Pieces, ApiError> {
+    fn write(
+        &self,
+        owner: &SeriesOwner<'_>,
+        workers: &WorkerSet,
+        bytes_max: usize,
+    ) -> Result<Pieces, ApiError> {
         match self.form {
-            Form::Lists { strict } => self.lists(device, strict, workers, bytes_max),
-            Form::Columns => self.columns(device, workers, bytes_max),
+            Form::Lists { strict } => self.lists(owner, strict, workers, bytes_max),
+            Form::Columns => self.columns(owner, workers, bytes_max),
         }
     }
 
     fn lists(
         &self,
-        device: &Device,
+        owner: &SeriesOwner<'_>,
         strict: bool,
         workers: &WorkerSet,
         bytes_max: usize,
     ) -> Result<Pieces, ApiError> {
-        let series = self.hub.find_series_of(self.caller, device)?;
+        let series = self.hub.find_series_of(self.caller, owner)?;
         let requests = self.share_keys(workers);
         let written = AtomicUsize::new(0);
         let texts = workers.run(requests.len(), |number| {
@@ -182,9 +187,14 @@ impl Histories<'_> {
         request.keys.chunks(keys_each).map(of_keys).collect()
     }
 
-    fn columns(&self, device: &Device, workers: &WorkerSet, bytes_max: usize) -> Result<Pieces, ApiError> {
+    fn columns(
+        &self,
+        owner: &SeriesOwner<'_>,
+        workers: &WorkerSet,
+        bytes_max: usize,
+    ) -> Result<Pieces, ApiError> {
         let mut text = ColumnsText::new(self.request.keys.len(), bytes_max, workers);
-        if let Some(series) = self.hub.find_series_of(self.caller, device)? {
+        if let Some(series) = self.hub.find_series_of(self.caller, owner)? {
             self.hub.history_rows_into(self.caller, series, self.request, &mut text)?;
         }
         let mut out = Pieces::default();

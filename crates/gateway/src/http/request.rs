@@ -69,7 +69,7 @@ impl Params {
         }
     }
 
-    /// `true` or `false`; absent is false.
+    /// `true` or `false` in any letter case, as clients of several languages write them; absent is false.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.text(name) {
             None => Ok(false),

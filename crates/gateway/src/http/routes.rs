@@ -15,8 +15,8 @@ use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
     device_profiles, device_rpc, devices, entity_query, entity_views, maintenance, mqtt_socket, openapi,
-    relations, rpc, sql, stored_calls, telemetry, tenants, thingsboard_keys, thingsboard_tenants,
-    thingsboard_users, users, websocket,
+    relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys,
+    thingsboard_tenants, thingsboard_users, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -79,18 +79,10 @@ fn thingsboard_routes() -> Routes {
         .get("/api/rpc/persistent/{id}", stored_calls::show)
         .delete("/api/rpc/persistent/{id}", stored_calls::delete)
         .get("/api/rpc/persistent/device/{id}", stored_calls::list)
-        .get("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", telemetry::keys)
-        .get("/api/plugins/telemetry/{kind}/{id}/values/timeseries", telemetry::values)
-        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes", attributes::keys)
-        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", attributes::keys_in_scope)
-        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes", attributes::values)
-        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}", attributes::values_in_scope)
-        .post("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", attributes::set)
-        .post("/api/plugins/telemetry/{kind}/{id}/{scope}", attributes::set)
-        .delete("/api/plugins/telemetry/{kind}/{id}/{scope}", attributes::delete)
-        .post("/api/plugins/telemetry/{id}/{scope}", attributes::set_of_device)
-        .delete("/api/plugins/telemetry/{id}/{scope}", attributes::delete_of_device)
-        .delete("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", deletion::values)
+        .merge(telemetry::routes())
+        .merge(telemetry_write::routes())
+        .merge(attributes::routes())
+        .merge(deletion::routes())
 }
 
 /// Tachograph's own interface.
@@ -98,11 +90,8 @@ fn own_routes() -> Routes {
     Routes::default()
         .get("/api/tacho/devices/{id}", device_details::details)
         .get("/api/tacho/refusals", device_details::refusals)
-        .post("/api/tacho/values", telemetry::values_of_many)
         .get("/api/tacho/tables", bulk::tables)
         .post("/api/tacho/tables", bulk::set_table)
-        .delete("/api/tacho/tables", deletion::table)
-        .post("/api/tacho/delete", deletion::rows)
         .get("/api/tacho/tables/columns", bulk::table_columns)
         .delete("/api/tacho/tables/columns", bulk::drop_key)
         .post("/api/tacho/export", bulk::export)

@@ -154,12 +154,7 @@ async fn what_is_refused_is_named_and_changes_nothing() {
         (path(&id, "SHARED_SCOPE"), "[1]", 400, "must be an object"),
         (path("7", "SHARED_SCOPE"), r#"{"a":1}"#, 400, "not the id of a device"),
         (unknown.to_owned(), r#"{"a":1}"#, 404, "there is no device"),
-        (
-            path(&id, "SHARED_SCOPE").replace("DEVICE", "ASSET"),
-            r#"{"a":1}"#,
-            400,
-            "only DEVICE has attributes",
-        ),
+        (path(&id, "SHARED_SCOPE").replace("DEVICE", "ASSET"), r#"{"a":1}"#, 404, "asset"),
     ] {
         let refused = server.post(&request, body).await;
         assert_eq!(refused.status, status, "{request} {}", refused.text());
@@ -168,7 +163,7 @@ async fn what_is_refused_is_named_and_changes_nothing() {
     let keys = server.request("DELETE", &path(&id, "SHARED_SCOPE")).session(&server.session()).send().await;
     assert_eq!(keys.status, 400);
     assert_eq!(server.get(&path(&id, "keys/attributes/X")).await.status, 400);
-    assert_eq!(server.get(&path(&id, "values/attributes").replace("DEVICE", "ASSET")).await.status, 400);
+    assert_eq!(server.get(&path(&id, "values/attributes").replace("DEVICE", "ASSET")).await.status, 404);
     assert_eq!(server.get(&path(&id, "keys/attributes")).await.ok(), json!([]));
     server.stop().await;
 }

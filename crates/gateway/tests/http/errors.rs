@@ -17,7 +17,8 @@ async fn every_refusal_has_the_same_shape_and_a_remedy() {
         ("GET", "/api/device/car-1", "", 400, 30, "UUID"),
         ("GET", &format!("/api/device/{unknown}"), "", 404, 32, "GET /api/tenant/devices"),
         ("GET", "/api/device/%ff", "", 400, 31, "path"),
-        ("GET", &format!("/api/plugins/telemetry/ASSET/{id}/keys/timeseries"), "", 400, 30, "only DEVICE"),
+        ("GET", &format!("/api/plugins/telemetry/ASSET/{id}/keys/timeseries"), "", 404, 32, "asset"),
+        ("GET", &format!("/api/plugins/telemetry/TRUCK/{id}/keys/timeseries"), "", 400, 30, "ENTITY_VIEW"),
         (
             "GET",
             &format!("{values}?keys=a&startTs=0&endTs=1&limit=2000000"),
@@ -34,7 +35,7 @@ async fn every_refusal_has_the_same_shape_and_a_remedy() {
             30,
             "interval",
         ),
-        ("GET", &format!("{values}?keys=a&startTs=0&endTs=1&intervalType=WEEK"), "", 400, 30, "MILLISECONDS"),
+        ("GET", &format!("{values}?keys=a&startTs=0&endTs=1&intervalType=DAY"), "", 400, 30, "MILLISECONDS"),
         ("GET", &format!("{values}?keys=a&startTs=0"), "", 400, 30, "belong together"),
         ("GET", "/api/ws/plugins/telemetry?token=x", "", 400, 31, "WebSocket"),
     ] {

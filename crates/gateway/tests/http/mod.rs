@@ -15,6 +15,7 @@ mod rpc;
 mod server;
 mod sql;
 mod telemetry;
+mod telemetry_write;
 mod thingsboard_users;
 mod websocket;
 

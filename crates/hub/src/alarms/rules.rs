@@ -7,6 +7,7 @@ use sensors::alarm_rules::AlarmRules;
 
 use crate::hub::Hub;
 use crate::registry::Profile;
+use crate::series_owner::SeriesOwner;
 
 impl Hub {
     /// Evaluates other alarm rules for the devices of a profile from now on. Alarms that rules made stay as they are. It may read
@@ -19,7 +20,8 @@ impl Hub {
         if let Some(rules) = self.rule_book.of(profile.id) {
             let keys = rules.telemetry();
             for device in self.registry.devices_of_profile(profile.tenant, profile.id) {
-                let key = Self::series_key(&device).ok();
+                let owner = SeriesOwner::from(&device);
+                let key = owner.key_in(&owner.table).ok();
                 let Some(series) = key.and_then(|key| self.store.find_series(&key)) else { continue };
                 match self.store.latest(series, Some(&keys)) {
                     Ok(latest) => {

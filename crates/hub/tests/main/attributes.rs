@@ -1,10 +1,12 @@
 //! Attributes of devices on the reference store of keys.
 
-use hub::attributes::Scope;
+use std::collections::BTreeSet;
+
 use hub::attributes::limits::{ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ATTRIBUTES_PER_SCOPE_MAX};
+use hub::attributes::{Changes, Scope};
 use hub::device_messages::{Attribute, DeviceMessage, DeviceOutbox, Interests, NotifyWake};
-use hub::registry::RegistryError;
-use hub::{AttributeError, OwnAttributes};
+use hub::registry::{AssetFields, CustomerFields, RegistryError};
+use hub::{AttributeError, EntityId, EntityKind, OwnAttributes};
 use kv::KeyValueStore;
 
 use super::*;
@@ -239,4 +241,89 @@ async fn acts_of_users_are_in_the_audit_table() {
     let text = format!("{batches:?}");
     assert!(text.contains("car SERVER_SCOPE: b, a"), "{text}");
     assert!(text.contains("k15 and 4 more"), "{text}");
+}
+
+#[tokio::test]
+async fn subscribers_learn_changes_of_all_scopes_when_they_are_durable() {
+    let fixture = fixture();
+    let (hub, device, caller) = (&fixture.hub, &fixture.device, fixture.administrator());
+    let watch = hub.watch_attributes(&caller).unwrap();
+    hub.set_attributes(&caller, device, Scope::Server, &entries(&[("before", 1)])).unwrap();
+    assert_eq!(watch.take(), Changes::default(), "it watches nothing yet");
+    let id = EntityId::device(device.id);
+    watch.watch(id).unwrap();
+    fixture.kv.hold();
+    hub.set_client_attributes(device, &entries(&[("a", 1)])).unwrap();
+    hub.set_client_attributes(device, &entries(&[("b", 2)])).unwrap();
+    assert_eq!(watch.take(), Changes::default(), "they are not durable");
+    fixture.kv.release();
+    assert_eq!(watch.next().await.of, BTreeSet::from([(id, Scope::Client)]));
+    hub.set_attributes(&caller, device, Scope::Shared, &entries(&[("c", 3)])).unwrap();
+    hub.delete_attributes(&caller, device, Scope::Server, &names(&["before", "never"])).unwrap();
+    let expected = BTreeSet::from([(id, Scope::Server), (id, Scope::Shared)]);
+    assert_eq!(watch.next().await.of, expected);
+    hub.delete_attributes(&caller, device, Scope::Server, &names(&["never"])).unwrap();
+    assert_eq!(watch.take(), Changes::default(), "nothing has changed");
+}
+
+#[test]
+fn entities_of_other_kinds_have_server_attributes_which_end_with_them() {
+    let fixture = fixture();
+    let (hub, caller) = (&fixture.hub, fixture.administrator());
+    let fields = AssetFields { name: "depot", ..AssetFields::default() };
+    let asset = hub.add_asset(&caller, fields).unwrap();
+    let profile = hub.add_asset_profile(&caller, "yard", None).unwrap();
+    let customer = hub.add_customer(&caller, &CustomerFields { title: "north", ..CustomerFields::default() });
+    let customer = customer.unwrap();
+    let ids = [
+        EntityId { kind: EntityKind::Asset, id: asset.id },
+        EntityId { kind: EntityKind::AssetProfile, id: profile.id },
+        EntityId { kind: EntityKind::Customer, id: customer.id },
+        EntityId { kind: EntityKind::DeviceProfile, id: fixture.device.profile.id },
+        EntityId { kind: EntityKind::Tenant, id: caller.tenant() },
+    ];
+    for id in ids {
+        let entity = hub.visible_entity(&caller, id).unwrap();
+        hub.set_attributes(&caller, &entity, Scope::Server, &entries(&[("active", 1)])).unwrap();
+        let found = hub.attributes(&caller, &entity, Scope::Server, None).unwrap();
+        assert_eq!(numbers(&found), [("active", 1)], "{id}");
+        for scope in [Scope::Shared, Scope::Client] {
+            let refused = hub.set_attributes(&caller, &entity, scope, &entries(&[("a", 1)])).unwrap_err();
+            assert!(matches!(refused, AttributeError::NoScope { .. }), "{refused}");
+        }
+        let foreign = Caller::local(uuid::Uuid::from_u128(9));
+        hub.attributes(&foreign, &entity, Scope::Server, None).unwrap_err();
+    }
+    let before = stored_keys(&fixture);
+    // A profile that is used stays, with its attributes.
+    hub.delete_profile(&caller, fixture.device.profile.id).unwrap_err();
+    assert_eq!(stored_keys(&fixture), before);
+    hub.delete_asset(&caller, asset.id).unwrap();
+    hub.delete_asset_profile(&caller, profile.id).unwrap();
+    hub.delete_customer(&caller, customer.id).unwrap();
+    // An attribute and a tally of each of the three.
+    assert_eq!(stored_keys(&fixture), before - 6);
+}
+
+fn stored_keys(fixture: &Fixture) -> usize {
+    let space = kv::Space::named("attributes").unwrap();
+    fixture.kv.scan(space, &kv::KeyRange::all(), kv::Direction::Ascending).unwrap().count()
+}
+
+/// What the server keeps itself has room beside the attributes of users.
+#[test]
+fn a_full_scope_has_room_for_the_state_of_the_device() {
+    let fixture = fixture();
+    let (hub, device, caller) = (&fixture.hub, &fixture.device, fixture.administrator());
+    let many: Vec<_> = (0..ATTRIBUTES_PER_SCOPE_MAX).map(|n| (format!("a{n}"), Value::I64(0))).collect();
+    hub.set_attributes(&caller, device, Scope::Server, &many).unwrap();
+    hub.start_device_states(Duration::from_secs(3_600));
+    hub.device_heard(device);
+    while hub.attributes(&caller, device, Scope::Server, Some(&names(&["active"]))).unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // An attribute that is there can change; another one finds no room.
+    hub.set_attributes(&caller, device, Scope::Server, &entries(&[("a1", 5)])).unwrap();
+    let refused = hub.set_attributes(&caller, device, Scope::Server, &entries(&[("more", 5)])).unwrap_err();
+    assert!(refused.to_string().contains("ATTRIBUTES_PER_SCOPE_MAX"), "{refused}");
 }

@@ -39,7 +39,8 @@ fn a_message_whose_series_was_deleted_meanwhile_is_stored() {
         assert_eq!(speeds(&fixture), []);
         let refused = fixture.hub.ingest(&late, Durability::Memory);
         assert!(matches!(refused, Err(StoreError::UnknownSeries(_))), "{refused:?}");
-        let message = Message { device: &fixture.device, door: Door::Http, topic: "t", payload: MESSAGE };
+        let message =
+            Message { owner: (&fixture.device).into(), door: Door::Http, topic: "t", payload: MESSAGE };
         let kept = fixture.hub.ingest_message(&message, &late, Durability::Memory).unwrap();
         assert!(matches!(kept, Kept { refusal: None, .. }), "{kept:?}");
         assert_eq!(speeds(&fixture), [Value::I64(51)]);

@@ -6,6 +6,7 @@ mod alarm_rules;
 mod alarms;
 mod attributes;
 mod deletion;
+mod device_state;
 mod gateways;
 mod key_values;
 mod permissions;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::caller::{Caller, Role};
-use hub::history::{Aggregation, HistoryRequest};
+use hub::history::{Aggregation, HistoryRequest, Interval};
 use hub::registry::{Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
 use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
@@ -144,8 +145,12 @@ fn a_message_with_too_many_new_keys_is_stored_up_to_the_limit() {
         keys.iter().for_each(|key| row.field(key, ValueRef::I64(1)));
         row.row(series, Timestamp::from_micros(1_000));
         row.finish();
-        let message =
-            Message { device: &fixture.device, door: Door::Mqtt, topic: "t", payload: b"the payload" };
+        let message = Message {
+            owner: (&fixture.device).into(),
+            door: Door::Mqtt,
+            topic: "t",
+            payload: b"the payload",
+        };
         fixture.hub.ingest_message(&message, &batch, Durability::Fsync).unwrap()
     };
     let letter = || {
@@ -260,7 +265,7 @@ fn administrative_acts_are_rows_of_the_table_audit() {
         keys: vec!["act".to_owned(), "subject".to_owned(), "role".to_owned()],
         range: TimeRange::ALL,
         aggregation: Aggregation::None,
-        interval_us: 0,
+        interval: Interval::WholeRange,
         limit: 10,
         order: Order::Ascending,
     };

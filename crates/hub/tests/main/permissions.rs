@@ -69,7 +69,7 @@ fn history_of_all() -> HistoryRequest {
         keys: vec!["speed".to_owned()],
         range: TimeRange::ALL,
         aggregation: Aggregation::None,
-        interval_us: 0,
+        interval: Interval::WholeRange,
         limit: 10,
         order: Order::Ascending,
     }
@@ -204,7 +204,7 @@ fn reads(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, HiddenFromTenants, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
-    let (found, refused, attributes) = (of(), of(), of());
+    let (found, refused, attributes, state) = (of(), of(), of(), of());
     let all_devices = || -> EntityDataQuery {
         let all = json!({ "type": "entityType", "entityType": "DEVICE" });
         serde_json::from_value(json!({ "entityFilter": all, "pageLink": { "pageSize": 10 } })).unwrap()
@@ -212,6 +212,9 @@ fn reads(device: &Arc<Device>) -> Vec<Operation> {
     let (page, keys) = (all_devices(), all_devices());
     let count = EntityCountQuery { entity_filter: all_devices().entity_filter, key_filters: Vec::new() };
     vec![
+        operation("device_state", Public, Refused, move |hub, caller| {
+            Ok(!hub.device_state(caller, &state)?.active)
+        }),
         operation("attributes", Public, Refused, move |hub, caller| {
             Ok(hub.attributes(caller, &attributes, Scope::Client, None)?.len() == 1)
         }),

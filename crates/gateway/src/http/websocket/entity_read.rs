@@ -15,7 +15,7 @@ use super::query_commands::{
 use super::update::Data;
 use crate::error::ApiError;
 use crate::http::limits::AGGREGATES_PER_COMMAND_MAX;
-use crate::http::telemetry::{aggregation, interval_us, range, unique_keys};
+use crate::http::telemetry::{aggregation, interval_of_millis, range, unique_keys};
 
 /// What to read of each entity.
 #[derive(Debug, Clone, Default)]
@@ -143,7 +143,7 @@ impl SeriesRead {
             keys: unique_keys(keys.iter().map(String::as_str).filter(|key| !key.is_empty()))?,
             range,
             aggregation,
-            interval_us: interval_us(form.interval)?,
+            interval: interval_of_millis(form.interval)?,
             limit: form.limit.filter(|limit| *limit > 0).unwrap_or(limits::READ_ROWS_DEFAULT),
             order: Order::Descending,
         };

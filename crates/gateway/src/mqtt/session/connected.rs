@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-use hub::Durability;
 use hub::broker::Attached;
 use hub::device_messages::DeviceOutbox;
 use hub::registry::{Device, Registry};
+use hub::{DevicePresence, Durability};
 use model::SeriesId;
 use wire::mqtt::{QoS, ReasonCode};
 
@@ -21,6 +21,8 @@ use super::peer::Peer;
 pub(crate) struct Connected {
     pub(crate) peer: Peer,
     pub(crate) device: Arc<Device>,
+    /// Says that the device is connected and heard; `None` after the end of the connection.
+    pub(super) presence: Option<DevicePresence>,
     /// The access token of the CONNECT.
     pub(super) token: Arc<str>,
     pub(super) client: ClientKey,

@@ -180,7 +180,8 @@ impl Worker {
             // A dead letter has no other form.
             true => hub.ingest_letters(device, batch, class).map(|sequence| Kept { sequence, refusal: None }),
             false => {
-                let message = Message { device, door: Door::Mqtt, topic: TELEMETRY_TOPIC, payload };
+                let message =
+                    Message { owner: device.into(), door: Door::Mqtt, topic: TELEMETRY_TOPIC, payload };
                 hub.ingest_message(&message, batch, class)
             }
         };

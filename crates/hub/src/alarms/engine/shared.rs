@@ -85,7 +85,7 @@ impl Shared {
         let names: Vec<String> = keys.iter().map(|(_, name)| name.clone()).collect();
         let mut found: Vec<(u8, Option<Observed>)> = keys.iter().map(|(number, _)| (*number, None)).collect();
         for scope in [Scope::Client, Scope::Shared, Scope::Server] {
-            let attributes = match read(&*self.kv, Place { device, scope }, Some(&names)) {
+            let attributes = match read(&*self.kv, Place { owner: device.into(), scope }, Some(&names)) {
                 Ok(attributes) => attributes,
                 Err(AttributeError::Kv(error)) => return Err(Stopped::failed(error)),
                 Err(error) => {

@@ -1,0 +1,122 @@
+//! What has a series of its own: devices and assets.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use model::series::{ASSET_TAG, DEVICE_TAG};
+use model::{SeriesKey, TableName};
+use store::Durability;
+use uuid::Uuid;
+
+use crate::caller::{Action, Caller, Forbidden};
+use crate::entity::EntityId;
+use crate::hub::Hub;
+use crate::namespace::own_table;
+use crate::registry::{Device, Entity, RegistryError};
+
+/// The table of all assets of a tenant.
+pub const ASSETS_TABLE: &str = "assets";
+
+/// A device or an asset, with its series: the tag with its name in its table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesOwner<'a> {
+    /// Its tenant.
+    pub tenant: Uuid,
+    /// The customer that it is assigned to.
+    pub customer: Option<Uuid>,
+    /// Its kind and id.
+    pub entity: EntityId,
+    /// The profile of a device.
+    pub device_profile: Option<Uuid>,
+    /// Its name, the value of its tag.
+    pub name: Cow<'a, str>,
+    /// The tag.
+    pub tag: &'static str,
+    /// The table of its rows.
+    pub table: Cow<'a, TableName>,
+    /// The durability that an ack of its rows promises.
+    pub durability: Durability,
+}
+
+impl SeriesOwner<'_> {
+    /// The key of its series in a table.
+    pub(crate) fn key_in(&self, table: &TableName) -> Result<SeriesKey, store::StoreError> {
+        Ok(SeriesKey::new(table, &[(self.tag, &self.name)])?)
+    }
+
+    /// Checks a permission of a caller on it.
+    pub(crate) fn check(&self, caller: &Caller, action: Action) -> Result<(), Forbidden> {
+        caller.check_on(action, self.tenant, self.customer)
+    }
+}
+
+impl<'a> From<&'a Device> for SeriesOwner<'a> {
+    fn from(device: &'a Device) -> Self {
+        Self {
+            tenant: device.tenant,
+            customer: device.customer,
+            entity: EntityId::device(device.id),
+            device_profile: Some(device.profile.id),
+            name: Cow::Borrowed(&device.name),
+            tag: DEVICE_TAG,
+            table: Cow::Borrowed(&device.profile.table),
+            durability: device.profile.durability,
+        }
+    }
+}
+
+impl<'a> From<&'a Arc<Device>> for SeriesOwner<'a> {
+    fn from(device: &'a Arc<Device>) -> Self {
+        Self::from(&**device)
+    }
+}
+
+impl<'a> From<&'a SeriesOwner<'_>> for SeriesOwner<'a> {
+    fn from(owner: &'a SeriesOwner<'_>) -> Self {
+        let SeriesOwner { tenant, customer, entity, device_profile, name, tag, table, durability } = owner;
+        Self {
+            tenant: *tenant,
+            customer: *customer,
+            entity: *entity,
+            device_profile: *device_profile,
+            name: Cow::Borrowed(name),
+            tag,
+            table: Cow::Borrowed(table),
+            durability: *durability,
+        }
+    }
+}
+
+impl Hub {
+    /// The series of an entity that a caller sees.
+    ///
+    /// # Errors
+    /// Entities of this kind have no time series, or the caller does not see it.
+    pub fn series_owner(&self, caller: &Caller, id: EntityId) -> Result<SeriesOwner<'static>, RegistryError> {
+        match self.visible_entity(caller, id)? {
+            Entity::Device(device) => Ok(SeriesOwner::from(&device).into_owned()),
+            Entity::Asset(asset) => Ok(SeriesOwner {
+                tenant: asset.tenant,
+                customer: asset.customer,
+                entity: id,
+                device_profile: None,
+                name: Cow::Owned(asset.name.clone()),
+                tag: ASSET_TAG,
+                table: Cow::Owned(own_table(&self.registry.namespace(asset.tenant), ASSETS_TABLE)),
+                durability: Durability::Fsync,
+            }),
+            other => Err(RegistryError::Invalid {
+                what: "entity type",
+                reason: format!("a {} has no time series; devices and assets have", other.kind().words()),
+            }),
+        }
+    }
+}
+
+impl SeriesOwner<'_> {
+    fn into_owned(self) -> SeriesOwner<'static> {
+        let Self { tenant, customer, entity, device_profile, name, tag, table, durability } = self;
+        let (name, table) = (Cow::Owned(name.into_owned()), Cow::Owned(table.into_owned()));
+        SeriesOwner { tenant, customer, entity, device_profile, name, tag, table, durability }
+    }
+}
