@@ -65,6 +65,12 @@ class Publisher:
         kind, _ = self.wire.receive()
         assert kind == PUBACK
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.wire.close()
+
 
 def alarms(server, **params):
     """All alarms, the oldest first."""
@@ -79,20 +85,20 @@ def test_a_value_of_a_device_raises_an_alarm_that_a_user_handles(own_server):
     server = own_server()
     set_rules(server)
     device = server.device()
-    publisher = Publisher(server, device)
-    publisher.temperature(80, START)
-    publisher.temperature(95, START + 1)
-    publisher.temperature(99, START + 2)
-    (alarm,) = wait.until(lambda: alarms(server), "the alarm")
-    assert (alarm["type"], alarm["severity"], alarm["status"]) == ("Too hot", "CRITICAL", "ACTIVE_UNACK")
-    assert alarm["originatorName"] == device.name
-    assert alarm["details"]["data"].startswith("temperature is 9")
-    path = f"/api/alarm/{alarm['id']['id']}"
-    assert server.api.post(f"{path}/ack", None)["status"] == "ACTIVE_ACK"
-    publisher.temperature(40, START + 3)
-    wait.until(lambda: alarms(server)[0]["status"] == "CLEARED_ACK", "the end of the alarm")
-    publisher.temperature(95, START + 4)
-    wait.until(lambda: len(alarms(server)) == 2, "the next alarm")
+    with Publisher(server, device) as publisher:
+        publisher.temperature(80, START)
+        publisher.temperature(95, START + 1)
+        publisher.temperature(99, START + 2)
+        (alarm,) = wait.until(lambda: alarms(server), "the alarm")
+        assert (alarm["type"], alarm["severity"], alarm["status"]) == ("Too hot", "CRITICAL", "ACTIVE_UNACK")
+        assert alarm["originatorName"] == device.name
+        assert alarm["details"]["data"].startswith("temperature is 9")
+        path = f"/api/alarm/{alarm['id']['id']}"
+        assert server.api.post(f"{path}/ack", None)["status"] == "ACTIVE_ACK"
+        publisher.temperature(40, START + 3)
+        wait.until(lambda: alarms(server)[0]["status"] == "CLEARED_ACK", "the end of the alarm")
+        publisher.temperature(95, START + 4)
+        wait.until(lambda: len(alarms(server)) == 2, "the next alarm")
     assert len(alarms(server, statusList="ACTIVE")) == 1
 
 
@@ -100,12 +106,13 @@ def test_an_alarm_survives_a_kill_and_is_not_raised_again(own_server):
     server = own_server()
     set_rules(server)
     device = server.device()
-    Publisher(server, device).temperature(95, START)
-    (before,) = wait.until(lambda: alarms(server), "the alarm")
-    server.kill()
+    with Publisher(server, device) as publisher:
+        publisher.temperature(95, START)
+        (before,) = wait.until(lambda: alarms(server), "the alarm")
+        server.kill()
     server.start()
-    publisher = Publisher(server, device)
-    publisher.temperature(96, START + 1)
+    with Publisher(server, device) as publisher:
+        publisher.temperature(96, START + 1)
     wait.until(lambda: "tacho_alarm_events_total 1" in server.api.metrics(), "the evaluation")
     (after,) = alarms(server)
     assert after["id"] == before["id"]
@@ -120,13 +127,13 @@ def test_every_condition_is_one_alarm_through_kills(own_server):
     device = server.device()
     ts, crossed = START, 0
     for _ in range(4):
-        publisher = Publisher(server, device)
-        for _ in range(choose.randint(1, 40)):
-            publisher.temperature(95, ts)
-            publisher.temperature(40, ts + 1)
-            ts += 2
-            crossed += 1
-        server.kill()
+        with Publisher(server, device) as publisher:
+            for _ in range(choose.randint(1, 40)):
+                publisher.temperature(95, ts)
+                publisher.temperature(40, ts + 1)
+                ts += 2
+                crossed += 1
+            server.kill()
         server.start()
     wait.until(lambda: len(alarms(server, statusList="CLEARED")) >= crossed, f"{crossed} alarms")
     assert len(alarms(server)) == crossed
@@ -136,12 +143,13 @@ def test_repeating_counts_on_after_a_kill(own_server):
     server = own_server()
     set_rules(server, {"type": "REPEATING", "predicate": {"defaultValue": 3, "userValue": None, "dynamicValue": None}})
     device = server.device()
-    publisher = Publisher(server, device)
-    publisher.temperature(95, START)
-    publisher.temperature(95, START + 1)
-    server.kill()
+    with Publisher(server, device) as publisher:
+        publisher.temperature(95, START)
+        publisher.temperature(95, START + 1)
+        server.kill()
     server.start()
     assert alarms(server) == []
-    Publisher(server, device).temperature(95, START + 2)
+    with Publisher(server, device) as publisher:
+        publisher.temperature(95, START + 2)
     (alarm,) = wait.until(lambda: alarms(server), "the alarm at the third event")
     assert alarm["status"] == "ACTIVE_UNACK"

@@ -72,8 +72,10 @@ impl Params {
     /// `true` or `false`; absent is false.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.text(name) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
+            None => Ok(false),
+            // Python's clients of ThingsBoard send `True` and `False`.
+            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
             Some(other) => Err(ApiError::argument(format!("{name} is {other:?}; it must be true or false"))),
         }
     }
@@ -253,6 +255,7 @@ mod tests {
         assert!(params.flag("useStrictDataTypes").unwrap_err().message.contains("true or false"));
         assert_eq!(params.text("endTs"), None);
         assert!(!params.flag("absent").unwrap());
+        assert!(Params::parse("strict=True").flag("strict").unwrap());
     }
 
     #[tokio::test]

@@ -105,13 +105,13 @@ async fn a_device_with_another_profile_reports_to_another_table() {
             "/api/deviceProfile",
             json!({
                 "name": "Pump (v2)", "type": "DEFAULT", "transportType": "DEFAULT", "description": "pumps",
-                "profileData": { "alarms": [{ "id": "x" }] },
+                "profileData": { "configuration": { "type": "DEFAULT", "x": 1 }, "alarms": null },
             }),
         )
         .await;
     assert_eq!(
-        (&profile["default"], &profile["profileData"]["alarms"][0]["id"]),
-        (&false.into(), &"x".into())
+        (&profile["default"], &profile["profileData"]["configuration"]["x"]),
+        (&false.into(), &1.into())
     );
     let change = json!({ "id": { "id": id }, "name": "d", "deviceProfileId": profile["id"] });
     assert_eq!(server.save("/api/device", change).await["type"], "Pump (v2)");

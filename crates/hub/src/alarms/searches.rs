@@ -69,6 +69,14 @@ impl Hub {
         Ok(index.tenant(caller.tenant()).map(|tenant| tenant.types().cloned().collect()).unwrap_or_default())
     }
 
+    /// Waits until all changes that searches have shown are durable. A door calls it between a search and its answer.
+    ///
+    /// # Errors
+    /// The store of keys failed before.
+    pub async fn alarms_durable(&self) -> Result<(), AlarmError> {
+        Ok(self.kv_durable(self.alarms.last_sequence()).await?)
+    }
+
     /// A subscription to changes of the tenant's alarms.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kv::{Direction, KeyRange, KeyValueStore, KvError, Sequence, WriteBatch};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -22,6 +23,8 @@ pub(crate) struct AlarmStore {
     index: RwLock<Index>,
     /// One change at a time; readers wait only while it is put into the index.
     changes: Mutex<()>,
+    /// The sequence of the last change.
+    last: AtomicU64,
     feeds: Feeds,
     metrics: Arc<Metrics>,
 }
@@ -63,7 +66,8 @@ impl AlarmStore {
             metrics.alarms.active(alarm.severity).inc();
         }
         let (index, changes) = (RwLock::new(index), Mutex::default());
-        Ok(Self { kv, index, changes, feeds: Feeds::default(), metrics })
+        let last = AtomicU64::new(0);
+        Ok(Self { kv, index, changes, last, feeds: Feeds::default(), metrics })
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Index> {
@@ -90,6 +94,8 @@ impl AlarmStore {
         });
         match committed {
             Ok((value, sequence)) => {
+                // Before a reader sees the change: the lock of the index is held.
+                self.last.store(sequence, Ordering::Release);
                 let tenants = changes.count(&self.metrics);
                 Ok(Committed { value, sequence, tenants })
             }
@@ -98,6 +104,11 @@ impl AlarmStore {
                 Err(error)
             }
         }
+    }
+
+    /// All that a reader has seen is durable when the store of keys is durable up to this.
+    pub(super) fn last_sequence(&self) -> Sequence {
+        self.last.load(Ordering::Acquire)
     }
 
     /// Tells the subscribers of tenants about changes, which are durable.

@@ -25,6 +25,7 @@ pub(crate) async fn show(
     PathOf(id): PathOf<String>,
 ) -> Answer {
     let alarm = state.hub.alarm(session.caller(), id_of(&id, "an alarm")?)?;
+    state.hub.alarms_durable().await?;
     Ok(Json(alarm_json(&alarm)).into_response())
 }
 
@@ -35,6 +36,7 @@ pub(crate) async fn show_info(
     PathOf(id): PathOf<String>,
 ) -> Answer {
     let alarm = state.hub.alarm(session.caller(), id_of(&id, "an alarm")?)?;
+    state.hub.alarms_durable().await?;
     Ok(Json(alarm_info_json(&state.hub, &alarm)).into_response())
 }
 
@@ -90,6 +92,7 @@ pub(crate) async fn highest_severity(
     };
     let hub = Arc::clone(&state.hub);
     let highest = state.reads.run(move || hub.highest_severity(session.caller(), &query)).await??;
+    state.hub.alarms_durable().await?;
     Ok(Json(highest.map(|severity| severity.name())).into_response())
 }
 
@@ -132,5 +135,7 @@ async fn found(state: Arc<HttpState>, session: Session, query: AlarmQuery, with_
         };
         Ok(page_answer(&page, info))
     };
-    state.reads.run(search).await?
+    let answer = state.reads.run(search).await?;
+    state.hub.alarms_durable().await?;
+    answer
 }
