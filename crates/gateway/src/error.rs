@@ -152,7 +152,7 @@ impl From<KvError> for ApiError {
 impl From<HistoryError> for ApiError {
     fn from(error: HistoryError) -> Self {
         match error {
-            HistoryError::OverLimit { .. } => Self::argument(error.to_string()),
+            HistoryError::OverLimit { .. } | HistoryError::NoCalendar => Self::argument(error.to_string()),
             HistoryError::Store(error) => error.into(),
         }
     }

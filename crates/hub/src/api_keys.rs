@@ -34,7 +34,7 @@ impl Hub {
         let user = self.registry.user_by_login(new.login);
         let user = user.ok_or_else(|| RegistryError::unknown("user", new.login));
         let user = self.key_owner(caller, user)?;
-        if new.role > caller.role() {
+        if !caller.role().includes(new.role) {
             let reason = format!("is {}; your own role is {}", new.role, caller.role());
             return Err(RegistryError::Invalid { what: "role of the API key", reason });
         }

@@ -26,7 +26,7 @@ impl Hub {
         device: Uuid,
         call: RpcCall,
     ) -> Result<Option<Bytes>, RpcError> {
-        caller.check(Action::ManageDevices)?;
+        caller.check(Action::Command)?;
         let device = self.own_device(caller, device)?;
         let now = system_now();
         call.check()?;

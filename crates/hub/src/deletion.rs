@@ -11,6 +11,7 @@ use crate::caller::{Action, Caller};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::Device;
+use crate::visible::check_device;
 
 impl Hub {
     /// Deletes values of a device in a time range: of some keys, or whole rows when `keys` is `None`. Returns the number of rows
@@ -25,8 +26,7 @@ impl Hub {
         keys: Option<&[String]>,
         range: TimeRange,
     ) -> Result<u64, Error> {
-        caller.check(Action::DeleteData)?;
-        caller.check_tenant(device.tenant, Action::DeleteData)?;
+        check_device(caller, device, Action::DeleteData)?;
         if self.store().find_series(&Self::series_key(device)?).is_none() {
             return Ok(0);
         }

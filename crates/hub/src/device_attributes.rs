@@ -1,17 +1,19 @@
-//! Attributes of devices: operations of devices, and of callers with the permission.
+//! Attributes: operations of devices, and of callers with the permission.
 
-use kv::{Direction, KeyRange, KvError, Sequence, WriteBatch};
+use kv::{Direction, KeyRange, KeyValueStore, KvError, Sequence, Space, WriteBatch};
 use model::{Timestamp, Value};
 use uuid::Uuid;
 
 use crate::attributes::limits::{AUDITED_KEYS_MAX, DELETED_AT_ONCE_MAX};
 use crate::attributes::{
-    ATTRIBUTES, AttributeError, Change, Place, Scope, of_device, of_tenant, read, removal, update,
+    ATTRIBUTES, AttributeError, AttributeWatch, Change, Owner, Place, Scope, of_tenant, read, removal, update,
 };
 use crate::blocking_append::wait_durable_keys;
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
 use crate::device_messages::Attribute;
+use crate::device_state::{ACTIVE_DEVICES, active_key};
+use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{Device, RegistryError};
@@ -33,8 +35,8 @@ impl Hub {
         device: &Device,
         entries: &[(String, Value)],
     ) -> Result<Sequence, AttributeError> {
-        let place = Place { device, scope: Scope::Client };
-        self.change_attributes(place, |hub| update(&*hub.kv, place, entries, now()))
+        let place = Place { owner: device.into(), scope: Scope::Client };
+        self.change_attributes(place, |kv| update(kv, place, entries, now()))
     }
 
     /// The attributes that a device asks for: by keys, or all of both scopes if it names no list. With one list it gets only those
@@ -48,115 +50,144 @@ impl Hub {
         let everything = client.is_none() && shared.is_none();
         let of = |scope, keys: Option<&[String]>| match (keys, everything) {
             (None, false) => Ok(Vec::new()),
-            _ => read(&*self.kv, Place { device, scope }, keys),
+            _ => read(&*self.kv, Place { owner: device.into(), scope }, keys),
         };
         Ok(OwnAttributes { client: of(Scope::Client, client)?, shared: of(Scope::Shared, shared)? })
     }
 
-    /// The attributes of a device in a scope: of these keys, or all. It may read the disk.
-    pub fn attributes(
+    /// The attributes of an entity in a scope: of these keys, or all. It may read the disk.
+    pub fn attributes<'a>(
         &self,
         caller: &Caller,
-        device: &Device,
+        owner: impl Into<Owner<'a>>,
         scope: Scope,
         keys: Option<&[String]>,
     ) -> Result<Vec<Attribute>, AttributeError> {
-        caller.check(Action::Read)?;
-        caller.check_tenant(device.tenant, Action::Read)?;
-        read(&*self.kv, Place { device, scope }, keys)
+        let owner = owner.into();
+        owner.check_read(caller)?;
+        let mut found = read(&*self.kv, Place { owner, scope }, keys)?;
+        self.show_last_activity(owner, scope, keys, &mut found);
+        Ok(found)
     }
 
-    /// Sets shared or server attributes of a device: all or none. Waits for the disk.
-    pub fn set_attributes(
+    /// Sets shared or server attributes of an entity: all or none. Waits for the disk.
+    pub fn set_attributes<'a>(
         &self,
         caller: &Caller,
-        device: &Device,
+        owner: impl Into<Owner<'a>>,
         scope: Scope,
         entries: &[(String, Value)],
     ) -> Result<(), AttributeError> {
-        check_write(caller, device)?;
+        let place = place_to_write(caller, owner.into(), scope)?;
         if scope == Scope::Client {
-            return Err(AttributeError::OnlyDevice { device: device.name.clone() });
+            return Err(AttributeError::OnlyDevice { device: place.owner.name.to_owned() });
         }
-        let place = Place { device, scope };
-        let sequence = self.change_attributes(place, |hub| update(&*hub.kv, place, entries, now()))?;
-        wait_durable_keys(&*self.kv, sequence)?;
         let keys = entries.iter().map(|(key, _)| key.as_str());
+        Self::check_kept(place.owner, scope, keys.clone())?;
+        let sequence = self.change_attributes(place, |kv| update(kv, place, entries, now()))?;
+        wait_durable_keys(&*self.kv, sequence)?;
+        self.follow_timeout(place.owner, scope, keys.clone());
         self.audit(caller, "set attributes", &subject(place, keys));
         Ok(())
     }
 
-    /// Deletes attributes of a device. Keys that do not exist are ignored. Waits for the disk.
-    pub fn delete_attributes(
+    /// Deletes attributes of an entity. Keys that do not exist are ignored. Waits for the disk.
+    pub fn delete_attributes<'a>(
         &self,
         caller: &Caller,
-        device: &Device,
+        owner: impl Into<Owner<'a>>,
         scope: Scope,
         keys: &[String],
     ) -> Result<(), AttributeError> {
-        check_write(caller, device)?;
-        let place = Place { device, scope };
-        let sequence = self.change_attributes(place, |hub| removal(&*hub.kv, place, keys))?;
+        let place = place_to_write(caller, owner.into(), scope)?;
+        let named = keys.iter().map(String::as_str);
+        Self::check_kept(place.owner, scope, named.clone())?;
+        let sequence = self.change_attributes(place, |kv| removal(kv, place, keys))?;
         wait_durable_keys(&*self.kv, sequence)?;
-        self.audit(caller, "delete attributes", &subject(place, keys.iter().map(String::as_str)));
+        self.follow_timeout(place.owner, scope, named.clone());
+        self.audit(caller, "delete attributes", &subject(place, named));
         Ok(())
     }
 
-    /// Deletes the attributes of a device and then the device itself with `delete`. Nobody writes attributes meanwhile. Waits
-    /// for the disk.
-    pub(crate) fn delete_with_attributes<T>(
-        &self,
-        device: &Device,
-        delete: impl FnOnce() -> Result<T, RegistryError>,
-    ) -> Result<T, Error> {
-        let _lock = self.attribute_locks.lock(device.id);
-        let mut batch = WriteBatch::new();
-        batch.delete_range(ATTRIBUTES, KeyRange::prefix(of_device(device)));
-        let sequence = self.kv.commit(&batch)?;
-        // First the attributes: if the server ends here, the device is there and can be deleted again.
-        wait_durable_keys(&*self.kv, sequence)?;
-        Ok(delete()?)
+    /// A subscriber of changes of attributes, which watches nothing yet. The caller watches entities that it has found through the
+    /// hub.
+    pub fn watch_attributes(&self, caller: &Caller) -> Result<AttributeWatch, AttributeError> {
+        caller.check(Action::Read)?;
+        Ok(self.attribute_feed.subscribe())
     }
 
-    /// Deletes the attributes of all devices of a deleted tenant. Waits for the disk.
+    /// Deletes the attributes of an entity and then the entity itself with `delete`. Nobody writes attributes meanwhile. Waits
+    /// for the disk.
+    pub(crate) fn delete_with_attributes<'a, T>(
+        &self,
+        owner: impl Into<Owner<'a>>,
+        delete: impl FnOnce() -> Result<T, RegistryError>,
+    ) -> Result<T, Error> {
+        let Owner { tenant, entity, .. } = owner.into();
+        let wait = |sequence| wait_durable_keys(&*self.kv, sequence);
+        let also = |batch: &mut WriteBatch| {
+            batch.delete(ACTIVE_DEVICES, active_key(tenant, entity.id));
+        };
+        let deleted = self.attribute_writer.delete_with((tenant, entity.id), also, wait, || Ok(delete()?))?;
+        self.forget_state(entity.id);
+        Ok(deleted)
+    }
+
+    /// Deletes the attributes of all entities of a deleted tenant. Waits for the disk.
     pub(crate) fn delete_attributes_of_tenant(&self, tenant: Uuid) -> Result<(), KvError> {
-        loop {
-            let keys =
-                self.kv.scan(ATTRIBUTES, &KeyRange::prefix(of_tenant(tenant)), Direction::Ascending)?;
-            let mut batch = WriteBatch::new();
-            for record in keys.take(DELETED_AT_ONCE_MAX) {
-                batch.delete(ATTRIBUTES, record?.0);
+        for space in [ATTRIBUTES, ACTIVE_DEVICES] {
+            while let Some(sequence) = self.delete_some(space, tenant)? {
+                wait_durable_keys(&*self.kv, sequence)?;
             }
-            if batch.is_empty() {
-                return Ok(());
-            }
-            wait_durable_keys(&*self.kv, self.kv.commit(&batch)?)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes keys of a tenant; `None` if there are none.
+    fn delete_some(&self, space: Space, tenant: Uuid) -> Result<Option<Sequence>, KvError> {
+        let keys = self.kv.scan(space, &KeyRange::prefix(of_tenant(tenant)), Direction::Ascending)?;
+        let mut batch = WriteBatch::new();
+        for record in keys.take(DELETED_AT_ONCE_MAX) {
+            batch.delete(space, record?.0);
+        }
+        match batch.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(self.kv.commit(&batch)?)),
         }
     }
 
     fn change_attributes(
         &self,
         place: Place<'_>,
-        plan: impl FnOnce(&Self) -> Result<Change, AttributeError>,
+        plan: impl FnOnce(&dyn KeyValueStore) -> Result<Change, AttributeError>,
     ) -> Result<Sequence, AttributeError> {
-        let device = place.device.id;
-        let _lock = self.attribute_locks.lock(device);
-        // A deletion of the device holds the same lock.
-        if self.registry.device_by_id(device).is_none() {
-            return Err(RegistryError::unknown("device", &place.device.name).into());
+        self.attribute_writer.change(place, || self.exists(place.owner.tenant, place.owner.entity), plan)
+    }
+
+    /// Whether the registry has an entity.
+    fn exists(&self, tenant: Uuid, entity: EntityId) -> bool {
+        match entity.kind {
+            EntityKind::Device => self.registry.device_by_id(entity.id).is_some(),
+            _ => self.registry.entity(tenant, entity).is_ok(),
         }
-        let Change { batch, message } = plan(self)?;
-        let sequence = self.kv.commit(&batch)?;
-        if let Some(message) = message.filter(|_| place.scope == Scope::Shared) {
-            self.pushes.add(sequence, device, message, || self.kv.progress().durable);
-        }
-        Ok(sequence)
     }
 }
 
-fn check_write(caller: &Caller, device: &Device) -> Result<(), AttributeError> {
-    caller.check(Action::ManageDevices)?;
-    Ok(caller.check_tenant(device.tenant, Action::ManageDevices)?)
+/// The place of attributes that a user writes. Shared attributes are commands: the device gets them.
+fn place_to_write<'a>(
+    caller: &Caller,
+    owner: Owner<'a>,
+    scope: Scope,
+) -> Result<Place<'a>, AttributeError> {
+    let action = match scope {
+        Scope::Client | Scope::Server => Action::Write,
+        Scope::Shared => Action::Command,
+    };
+    caller.check_on(action, owner.tenant, owner.customer)?;
+    if !owner.scopes().contains(&scope) {
+        return Err(AttributeError::NoScope { entity: owner.to_string(), scope });
+    }
+    Ok(Place { owner, scope })
 }
 
 /// The time of an update: whole milliseconds, as clients see it.
@@ -167,8 +198,8 @@ fn now() -> Timestamp {
 
 /// The place and the first keys, for the audit table.
 fn subject<'a>(place: Place<'_>, keys: impl ExactSizeIterator<Item = &'a str>) -> String {
-    let (device, scope, count) = (&place.device.name, place.scope, keys.len());
+    let (name, scope, count) = (place.owner.name, place.scope, keys.len());
     let named: Vec<&str> = keys.take(AUDITED_KEYS_MAX).collect();
     let more = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
-    format!("{device} {scope}: {}{more}", named.join(", "))
+    format!("{name} {scope}: {}{more}", named.join(", "))
 }

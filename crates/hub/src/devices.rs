@@ -1,4 +1,4 @@
-//! Management of devices, for callers with the permission. A device of another tenant is unknown to a caller.
+//! Management of devices, for callers with the permission. A device that a caller does not see is unknown to it.
 
 use std::sync::Arc;
 
@@ -8,45 +8,42 @@ use crate::caller::{Action, Caller};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
-    BulkDevices, DEFAULT_NAME, Device, DeviceChange, NewDevice, Page, PageRequest, Profile, Provisioned,
-    RegistryError,
+    BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
 };
 
 impl Hub {
     /// The device with an id.
     pub fn device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, RegistryError> {
-        caller.check(Action::Read)?;
-        self.own_device(caller, id)
+        self.visible_device(caller, id)
     }
 
     /// The device with a name.
     pub fn device_by_name(&self, caller: &Caller, name: &str) -> Result<Arc<Device>, RegistryError> {
         caller.check(Action::Read)?;
         let device = self.registry.device_by_name(caller.tenant(), name);
+        let device = device.filter(|device| caller.sees(device.tenant, device.customer));
         device.ok_or_else(|| RegistryError::unknown("device", name))
     }
 
-    /// A page of the devices of the caller's tenant, sorted by name (by code points).
+    /// A page of the devices that the caller sees.
     pub fn devices_page(
         &self,
         caller: &Caller,
         request: PageRequest<'_>,
     ) -> Result<Page<Arc<Device>>, RegistryError> {
-        caller.check(Action::Read)?;
-        self.registry.devices_page(caller.tenant(), request)
+        self.devices_page_of(caller, request, |_| true)
     }
 
-    /// The profiles of the caller's tenant, sorted by name.
-    pub fn profiles(&self, caller: &Caller) -> Result<Vec<Arc<Profile>>, RegistryError> {
+    /// A page of the devices that the caller sees, of those for which `wanted` holds.
+    pub fn devices_page_of(
+        &self,
+        caller: &Caller,
+        request: PageRequest<'_>,
+        wanted: impl Fn(&Device) -> bool,
+    ) -> Result<Page<Arc<Device>>, RegistryError> {
         caller.check(Action::Read)?;
-        Ok(self.registry.profiles(caller.tenant()))
-    }
-
-    /// The profile of devices that are added without one.
-    pub fn default_profile(&self, caller: &Caller) -> Result<Arc<Profile>, RegistryError> {
-        caller.check(Action::Read)?;
-        let profile = self.registry.profile(caller.tenant(), DEFAULT_NAME);
-        profile.ok_or_else(|| RegistryError::unknown("profile", DEFAULT_NAME))
+        let wanted = |device: &Device| caller.sees(device.tenant, device.customer) && wanted(device);
+        self.registry.devices_page(caller.tenant(), request, wanted)
     }
 
     /// Adds a device. Waits for the disk.
@@ -70,8 +67,7 @@ impl Hub {
         Ok(devices)
     }
 
-    /// Renames a device ([`crate::registry::Registry::rename_device`]), and makes it a gateway or an ordinary device. Waits for the
-    /// disk.
+    /// Changes a device ([`crate::registry::Registry::change_device`]). Waits for the disk.
     pub fn change_device(
         &self,
         caller: &Caller,
@@ -81,13 +77,22 @@ impl Hub {
         caller.check(Action::ManageDevices)?;
         let old = self.own_device(caller, id)?;
         let changed = self.registry.change_device(id, change)?;
-        if change.gateway.is_some_and(|gateway| gateway != old.gateway) {
-            let act = if changed.gateway { "make device a gateway" } else { "make device no gateway" };
-            self.audit(caller, act, &changed.name);
-        }
-        if old.name != changed.name || change.gateway.is_none() {
-            self.audit(caller, "rename device", &format!("{} to {}", old.name, changed.name));
-        }
+        self.audit(caller, "change device", &changes(&old, &changed));
+        Ok(changed)
+    }
+
+    /// Assigns a device to a customer, or to nobody. Waits for the disk.
+    pub fn assign_device(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        customer: Option<Uuid>,
+    ) -> Result<Arc<Device>, RegistryError> {
+        caller.check(Action::ManageDevices)?;
+        let old = self.own_device(caller, id)?;
+        let change = DeviceChange { name: &old.name, customer: Some(customer), ..DeviceChange::default() };
+        let changed = self.registry.change_device(id, change)?;
+        self.audit(caller, "assign device", &changes(&old, &changed));
         Ok(changed)
     }
 
@@ -123,10 +128,28 @@ impl Hub {
         self.audit(caller, "replace token of device", &device.name);
         Ok((device, token))
     }
+}
 
-    /// A device of the caller's tenant.
-    pub(crate) fn own_device(&self, caller: &Caller, id: Uuid) -> Result<Arc<Device>, RegistryError> {
-        let device = self.registry.device_by_id(id).filter(|device| device.tenant == caller.tenant());
-        device.ok_or_else(|| RegistryError::unknown("device", id))
+/// What has changed of a device, for the audit table.
+fn changes(old: &Device, new: &Device) -> String {
+    let mut parts = vec![old.name.clone()];
+    if old.name != new.name {
+        parts.push(format!("to {}", new.name));
     }
+    if old.gateway != new.gateway {
+        parts.push(if new.gateway { "is a gateway" } else { "is no gateway" }.to_owned());
+    }
+    if old.profile.id != new.profile.id {
+        parts.push(format!("profile {}", new.profile.name));
+    }
+    if old.customer != new.customer {
+        parts.push(new.customer.map_or("no customer".to_owned(), |customer| format!("customer {customer}")));
+    }
+    if old.label != new.label {
+        parts.push("label".to_owned());
+    }
+    if old.additional_info != new.additional_info {
+        parts.push("additionalInfo".to_owned());
+    }
+    parts.join(", ")
 }

@@ -56,6 +56,21 @@ impl EntityKind {
             Self::Alarm => "ALARM",
         }
     }
+
+    /// The kind in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::Customer => "customer",
+            Self::User => "user",
+            Self::Device => "device",
+            Self::DeviceProfile => "device profile",
+            Self::Asset => "asset",
+            Self::AssetProfile => "asset profile",
+            Self::EntityView => "entity view",
+            Self::Alarm => "alarm",
+        }
+    }
 }
 
 impl fmt::Display for EntityKind {

@@ -12,10 +12,11 @@ use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreStatus};
 
 use crate::Error;
-use crate::attributes::{Locks, Pushes};
+use crate::attributes::{Feed, Pushes, Writer};
 use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
 use crate::device_messages::Outboxes;
+use crate::device_state::{DeviceStates, StateThread};
 use crate::fan_out::FanOut;
 use crate::gateways::Creations;
 use crate::kv_progress::KvProgress;
@@ -44,8 +45,10 @@ pub struct Hub {
     logins: Logins,
     pub(crate) live: Arc<Live>,
     pub(crate) outboxes: Arc<Outboxes>,
-    pub(crate) attribute_locks: Locks,
-    pub(crate) pushes: Arc<Pushes>,
+    pub(crate) attribute_writer: Arc<Writer>,
+    pub(crate) attribute_feed: Arc<Feed>,
+    pub(crate) device_states: Arc<DeviceStates>,
+    pub(crate) state_thread: Mutex<Option<StateThread>>,
     pub(crate) calls: Arc<Calls>,
     pub(crate) stored_calls: Arc<StoredCalls>,
     pub(crate) creations: Creations,
@@ -105,6 +108,9 @@ impl Hub {
         let outboxes = Arc::new(Outboxes::on(memory, Arc::clone(&metrics)));
         let pushes = Arc::new(Pushes::new(Arc::clone(&outboxes)));
         kv.watch(Arc::clone(&pushes) as Arc<dyn kv::ProgressWatcher>);
+        let attribute_feed = Arc::new(Feed::default());
+        kv.watch(Arc::clone(&attribute_feed) as Arc<dyn kv::ProgressWatcher>);
+        let attribute_writer = Writer::new(Arc::clone(&kv), pushes, Arc::clone(&attribute_feed));
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         let registry = Arc::new(registry);
@@ -126,8 +132,10 @@ impl Hub {
             stored_calls,
             creations,
             outboxes,
-            attribute_locks: Locks::default(),
-            pushes,
+            attribute_writer: Arc::new(attribute_writer),
+            attribute_feed,
+            device_states: Arc::new(DeviceStates::new()),
+            state_thread: Mutex::default(),
             metrics,
             clock,
             ttls: Ttls::default(),
@@ -200,6 +208,7 @@ impl Hub {
 
     /// Makes all rows and keys durable, and stops. The doors must have stopped before.
     pub fn close(&self) -> Result<(), Error> {
+        self.stop_device_states();
         let closed = self.kv.close().map_err(Error::from).and(self.store.close().map_err(Error::from));
         if let Some(last) = self.clock.last() {
             // A failure only loses the last receipt time; see `start`.

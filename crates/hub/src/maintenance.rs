@@ -124,8 +124,7 @@ impl Hub {
     /// Checks a permission on the whole installation, which belongs to the default tenant. Every operation on the installation
     /// checks it; a door that begins its answer before the operation checks it first.
     pub fn check_installation(&self, caller: &Caller, action: Action) -> Result<(), Forbidden> {
-        caller.check(action)?;
-        caller.check_tenant(self.registry.default_tenant(), action)
+        caller.check_on(action, self.registry.default_tenant(), None)
     }
 }
 

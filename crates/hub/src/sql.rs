@@ -6,14 +6,16 @@ use std::time::Duration;
 use model::limits::QueryLimits;
 use model::{DEVICE_TAG, FieldType, Namespace, TableName};
 use query::{Access, Engine, EngineStatus, ScalarValue, Session};
-use store::{FieldColumn, TableColumns, TagColumn};
+use store::{FieldColumn, TableColumns, TagColumn, TagMatcher, TagPredicate};
 
 use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
 use crate::dead_letter::{DEAD_LETTER_KEYS, DEAD_LETTER_TABLE};
+use crate::entity::EntityKind;
 use crate::hub::Hub;
 use crate::namespace::own_table;
-use crate::registry::{Profile, Registry};
+use crate::registry::{Entity, Profile, Registry};
+use crate::visible::sees;
 
 // Words of the engine that are part of the hub's own interface.
 pub use query::{
@@ -98,7 +100,7 @@ pub struct Reader {
 }
 
 impl From<Caller> for Reader {
-    /// Reads the tables of the caller's tenant. [`DEAD_LETTER_TABLE`] and [`AUDIT_TABLE`] are visible only with the
+    /// Reads the tables of the caller's tenant; a user of a customer only the rows of devices that are assigned to the customer. [`DEAD_LETTER_TABLE`] and [`AUDIT_TABLE`] are visible only with the
     /// permissions [`Action::ReadRefused`] and [`Action::ReadAudit`].
     fn from(caller: Caller) -> Self {
         Self { caller, timeout: None }
@@ -121,13 +123,18 @@ impl Reader {
         let namespace = registry.namespace(self.caller.tenant());
         let (sees_refused, sees_audit) =
             (self.caller.may(Action::ReadRefused), self.caller.may(Action::ReadAudit));
+        let of_customer = self.caller.customer().map(|_| self.matchers(registry));
         let session = Session::new(self.caller.login()).with_access(move |table| {
             let is_seen = match table {
                 DEAD_LETTER_TABLE => sees_refused,
                 AUDIT_TABLE => sees_audit,
                 _ => true,
             };
-            if is_seen { Access::Everything } else { Access::Nothing }
+            match (is_seen, &of_customer) {
+                (false, _) => Access::Nothing,
+                (true, None) => Access::Everything,
+                (true, Some(matchers)) => Access::Series(matchers.clone()),
+            }
         });
         let profiles = registry.profiles(self.caller.tenant());
         let session = session.in_namespace(namespace.clone());
@@ -136,6 +143,16 @@ impl Reader {
             Some(timeout) => session.with_timeout(timeout),
             None => session,
         }
+    }
+}
+
+impl Reader {
+    /// The series that a user of a customer sees: those of the devices that are assigned to the customer, in every table.
+    fn matchers(&self, registry: &Registry) -> Vec<TagMatcher> {
+        let wanted = |entity: &Entity| sees(&self.caller, entity);
+        let devices = registry.entities(self.caller.tenant(), EntityKind::Device, wanted);
+        let names = devices.iter().map(|device| device.name().to_owned()).collect();
+        vec![TagMatcher { tag: DEVICE_TAG.to_owned(), predicate: TagPredicate::OneOf(names) }]
     }
 }
 

@@ -37,7 +37,7 @@ impl Hub {
         call: RpcCall,
         storing: Storing,
     ) -> Result<Uuid, RpcError> {
-        caller.check(Action::ManageDevices)?;
+        caller.check(Action::Command)?;
         let device = self.own_device(caller, device)?;
         call.check()?;
         let info = storing.additional_info.as_ref().map_or(0, String::len);
@@ -62,10 +62,11 @@ impl Hub {
     /// A stored call.
     ///
     /// # Errors
-    /// [`RpcError::Unknown`], also for a call of another tenant.
+    /// [`RpcError::Unknown`], also for a call of a device that the caller does not see.
     pub fn stored_call(&self, caller: &Caller, id: Uuid) -> Result<StoredCall, RpcError> {
-        caller.check(Action::ManageDevices)?;
-        self.stored_calls.call(caller.tenant(), id, system_now())?.ok_or(RpcError::Unknown(id))
+        caller.check(Action::Command)?;
+        let call = self.stored_calls.call(caller.tenant(), id, system_now())?;
+        call.filter(|call| self.sees_device(caller, call.device)).ok_or(RpcError::Unknown(id))
     }
 
     /// A page of the stored calls of a device.
@@ -78,7 +79,7 @@ impl Hub {
         device: Uuid,
         request: StoredCallsRequest,
     ) -> Result<Page<StoredCall>, RpcError> {
-        caller.check(Action::ManageDevices)?;
+        caller.check(Action::Command)?;
         let device = self.own_device(caller, device)?;
         let now = system_now();
         let mut calls = self.stored_calls.calls_of(device.id, request.status, now)?;
@@ -88,28 +89,22 @@ impl Hub {
         if request.descending {
             calls.reverse();
         }
-        let total_elements = calls.len();
-        let skipped = request.page.saturating_mul(request.page_size);
-        let wanted = calls.into_iter().skip(skipped).take(request.page_size);
+        let Page { data: wanted, total_pages, total_elements, has_next } =
+            Page::of(calls.into_iter(), request.page, request.page_size);
         let mut data = Vec::new();
         for (id, _) in wanted {
             data.extend(self.stored_calls.call(caller.tenant(), id, now)?);
         }
-        let has_next = !data.is_empty() && skipped.saturating_add(data.len()) < total_elements;
-        Ok(Page {
-            data,
-            total_pages: total_elements.div_ceil(request.page_size.max(1)),
-            total_elements,
-            has_next,
-        })
+        Ok(Page { data, total_pages, total_elements, has_next })
     }
 
     /// Deletes a stored call. A connection that has it in its outbox still gets it.
     ///
     /// # Errors
-    /// [`RpcError::Unknown`], also for a call of another tenant.
+    /// [`RpcError::Unknown`], also for a call of a device that the caller does not see.
     pub async fn delete_stored_call(&self, caller: &Caller, id: Uuid) -> Result<(), RpcError> {
-        caller.check(Action::ManageDevices)?;
+        caller.check(Action::Command)?;
+        self.stored_call(caller, id)?;
         let batch = self.stored_calls.delete(caller.tenant(), id)?.ok_or(RpcError::Unknown(id))?;
         self.kv_commit_and_wait(&batch, RPC_BUSY_TIMEOUT).await?;
         self.audit_and_wait(caller, "delete stored call", &id.to_string()).await;

@@ -1,6 +1,7 @@
 //! Management of tenants, for callers who administer the installation: administrators of the default tenant.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use model::Namespace;
 
@@ -11,7 +12,7 @@ use crate::registry::{RegistryError, Tenant};
 
 impl Hub {
     /// All tenants, sorted by name.
-    pub fn tenants(&self, caller: &Caller) -> Result<Vec<Tenant>, RegistryError> {
+    pub fn tenants(&self, caller: &Caller) -> Result<Vec<Arc<Tenant>>, RegistryError> {
         self.check_installation(caller, Action::ManageTenants)?;
         Ok(self.registry.tenants())
     }
@@ -23,7 +24,7 @@ impl Hub {
         name: &str,
         login: &str,
         password: &str,
-    ) -> Result<Tenant, RegistryError> {
+    ) -> Result<Arc<Tenant>, RegistryError> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.add_tenant(name, login, password)?;
         self.audit(caller, "add tenant", &format!("{name} with the administrator {login}"));
@@ -32,7 +33,7 @@ impl Hub {
 
     /// Deletes a tenant with its devices, their attributes, its users and tables. Waits for the disk. If a store drops nothing now,
     /// [`drop_deleted_tenants`](Self::drop_deleted_tenants) drops them later.
-    pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Tenant, Error> {
+    pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Arc<Tenant>, Error> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.delete_tenant(name)?;
         self.audit(caller, "delete tenant", name);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::caller::{Action, Caller};
+use crate::caller::{Action, Caller, Role};
 use crate::hub::Hub;
-use crate::registry::{Authority, RegistryError, User};
+use crate::registry::{RegistryError, User};
 
 impl Hub {
     /// The users of the caller's tenant, sorted by login.
@@ -19,11 +19,11 @@ impl Hub {
         caller: &Caller,
         login: &str,
         password: &str,
-        authority: Authority,
+        role: Role,
     ) -> Result<Arc<User>, RegistryError> {
         caller.check(Action::ManageUsers)?;
-        let user = self.registry.add_user(caller.tenant(), login, password, authority)?;
-        self.audit(caller, "add user", &format!("{} as {}", user.login, authority.role()));
+        let user = self.registry.add_user(caller.tenant(), login, password, role)?;
+        self.audit(caller, "add user", &format!("{} as {role}", user.login));
         Ok(user)
     }
 
@@ -36,15 +36,10 @@ impl Hub {
     }
 
     /// Gives a user another role and ends the user's sessions.
-    pub fn set_authority(
-        &self,
-        caller: &Caller,
-        login: &str,
-        authority: Authority,
-    ) -> Result<Arc<User>, RegistryError> {
+    pub fn set_role(&self, caller: &Caller, login: &str, role: Role) -> Result<Arc<User>, RegistryError> {
         let user = self.managed_user(caller, login)?;
-        let user = self.registry.set_authority(&user.login, authority)?;
-        self.audit(caller, "set role of user", &format!("{} to {}", user.login, authority.role()));
+        let user = self.registry.set_role(&user.login, role)?;
+        self.audit(caller, "set role of user", &format!("{} to {role}", user.login));
         Ok(user)
     }
 

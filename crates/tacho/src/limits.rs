@@ -26,6 +26,9 @@ pub(crate) const TTL_S_MAX: u64 = 1_000 * 366 * 86_400;
 /// Interval at which the server looks for rows whose time to live has ended. It drops whole days, and looking is cheap.
 pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Longest silence after which a device is inactive: ten years.
+pub(crate) const INACTIVITY_TIMEOUT_S_MAX: usize = 10 * 366 * 86_400;
+
 /// Interval at which the server ends and deletes persistent calls whose time is over. Readers see the right status at once.
 pub(crate) const STORED_CALLS_INTERVAL: Duration = Duration::from_secs(60);
 

@@ -17,6 +17,7 @@ use wire::thingsboard::attributes::{JsonValue, read_publish};
 use super::json::{Json, Sequence};
 use super::limits::REST_BODY_BYTES_MAX;
 use super::request::{Params, PathOf, discard_body, parse_id, read_body};
+use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
 use super::telemetry::{check_kind, unique_keys};
@@ -25,9 +26,23 @@ use crate::error::ApiError;
 type Path<T> = PathOf<T>;
 type Answer = Result<Response, ApiError>;
 
+/// The routes of this file.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes", keys)
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", keys_in_scope)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes", values)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}", values_in_scope)
+        .post("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", set)
+        .post("/api/plugins/telemetry/{kind}/{id}/{scope}", set)
+        .delete("/api/plugins/telemetry/{kind}/{id}/{scope}", delete)
+        .post("/api/plugins/telemetry/{id}/{scope}", set_of_device)
+        .delete("/api/plugins/telemetry/{id}/{scope}", delete_of_device)
+}
+
 /// `POST /api/plugins/telemetry/{entityType}/{entityId}/attributes/{scope}` and without `attributes/`: sets shared or server
 /// attributes. The answer comes when all of them are on the disk.
-pub(crate) async fn set(
+async fn set(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,
@@ -37,7 +52,7 @@ pub(crate) async fn set(
 }
 
 /// `POST /api/plugins/telemetry/{deviceId}/{scope}`, the older path.
-pub(crate) async fn set_of_device(
+async fn set_of_device(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((id, scope)): Path<(String, String)>,
@@ -53,7 +68,7 @@ async fn write(
     request: Request,
 ) -> Result<(), ApiError> {
     let allowed = || {
-        session.check(Action::ManageDevices)?;
+        session.check(Action::Write)?;
         Ok((device(state, session, kind, id)?, parse_scope(scope)?))
     };
     let (device, scope) = match allowed() {
@@ -74,7 +89,7 @@ async fn write(
 }
 
 /// `DELETE /api/plugins/telemetry/{entityType}/{entityId}/{scope}?keys=`: deletes attributes.
-pub(crate) async fn delete(
+async fn delete(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,
@@ -84,7 +99,7 @@ pub(crate) async fn delete(
 }
 
 /// `DELETE /api/plugins/telemetry/{deviceId}/{scope}?keys=`, the older path.
-pub(crate) async fn delete_of_device(
+async fn delete_of_device(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((id, scope)): Path<(String, String)>,
@@ -99,7 +114,7 @@ async fn remove(
     (kind, id, scope): (&str, &str, &str),
     params: &Params,
 ) -> Result<(), ApiError> {
-    session.check(Action::ManageDevices)?;
+    session.check(Action::Write)?;
     let (device, scope) = (device(state, session, kind, id)?, parse_scope(scope)?);
     let keys = unique_keys(params.keys())?;
     if keys.is_empty() {
@@ -111,7 +126,7 @@ async fn remove(
 }
 
 /// `GET /api/plugins/telemetry/{entityType}/{entityId}/keys/attributes`: the keys of all scopes, each once.
-pub(crate) async fn keys(
+async fn keys(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): Path<(String, String)>,
@@ -120,7 +135,7 @@ pub(crate) async fn keys(
 }
 
 /// `GET .../keys/attributes/{scope}`: the keys of a scope.
-pub(crate) async fn keys_in_scope(
+async fn keys_in_scope(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,
@@ -135,7 +150,7 @@ async fn keys_of(state: &HttpState, session: &Session, device: Arc<Device>, scop
 }
 
 /// `GET .../values/attributes?keys=`: attributes of all scopes.
-pub(crate) async fn values(
+async fn values(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): Path<(String, String)>,
@@ -145,7 +160,7 @@ pub(crate) async fn values(
 }
 
 /// `GET .../values/attributes/{scope}?keys=`: attributes of a scope.
-pub(crate) async fn values_in_scope(
+async fn values_in_scope(
     state: State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id, scope)): Path<(String, String, String)>,

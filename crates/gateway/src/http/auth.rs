@@ -85,7 +85,7 @@ pub(crate) async fn user(
         "tenantId": entity("TENANT", user.tenant),
         "name": user.login,
         "email": user.login,
-        "authority": user.authority.name(),
+        "authority": user.authority(),
     });
     Ok(Json(body).into_response())
 }

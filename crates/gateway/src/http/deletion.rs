@@ -12,14 +12,23 @@ use serde_json::json;
 
 use super::json::Json;
 use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
 use super::telemetry::{check_kind, range, unique_keys};
 use crate::error::ApiError;
 
+/// The routes of this file.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .delete("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", values)
+        .delete("/api/tacho/tables", table)
+        .post("/api/tacho/delete", rows)
+}
+
 /// `DELETE /api/plugins/telemetry/DEVICE/{id}/timeseries/delete`: deletes values of keys of a device. Path and parameters are
 /// ThingsBoard's. The answer comes when the deletion is on the disk.
-pub(crate) async fn values(
+async fn values(
     State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
@@ -120,7 +129,7 @@ impl DeleteBody {
 
 /// `POST /api/tacho/delete`: deletes rows, values or series of a table, and answers with the number of rows that lost values,
 /// when the deletion is on the disk. With `dryRun` it only counts them.
-pub(crate) async fn rows(
+async fn rows(
     State(state): State<Arc<HttpState>>,
     session: Session,
     JsonBody(body): JsonBody<DeleteBody>,
@@ -138,7 +147,7 @@ pub(crate) async fn rows(
 }
 
 /// `DELETE /api/tacho/tables?table=NAME&dryRun=true`: drops a table. With `dryRun` nothing changes.
-pub(crate) async fn table(
+async fn table(
     State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,

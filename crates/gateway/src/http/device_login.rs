@@ -14,17 +14,19 @@ use crate::acceptor::Stop;
 use crate::error::ApiError;
 use crate::refusals;
 
-/// The device with an access token.
+/// The device with an access token. It counts as heard.
 pub(super) fn device_of(
     state: &HttpState,
     token: &str,
     peer: Option<SocketAddr>,
 ) -> Result<Arc<Device>, ApiError> {
-    state.hub.registry().device_by_token(token).ok_or_else(|| {
+    let device = state.hub.registry().device_by_token(token).ok_or_else(|| {
         refusals::token(&state.hub, hub::Door::Http, peer, "the access token belongs to no device");
         let message = "no device has this access token; check it, or add the device with `tacho device add`";
         ApiError::unauthenticated("token", message)
-    })
+    })?;
+    state.hub.device_heard(&device);
+    Ok(device)
 }
 
 /// The device of a request with a body. It discards the body of a request that it refuses, so that the connection can go on.

@@ -69,11 +69,12 @@ impl Params {
         }
     }
 
-    /// `true` or `false`; absent is false.
+    /// `true` or `false` in any letter case, as clients of several languages write them; absent is false.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.text(name) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
+            None => Ok(false),
+            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
             Some(other) => Err(ApiError::argument(format!("{name} is {other:?}; it must be true or false"))),
         }
     }
@@ -247,6 +248,8 @@ mod tests {
         assert!(params.flag("useStrictDataTypes").unwrap_err().message.contains("true or false"));
         assert_eq!(params.text("endTs"), None);
         assert!(!params.flag("absent").unwrap());
+        let flags = Params::parse("a=True&b=FALSE");
+        assert_eq!((flags.flag("a"), flags.flag("b")), (Ok(true), Ok(false)));
     }
 
     #[tokio::test]

@@ -13,8 +13,8 @@ use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
     admin, admission, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion, device_api,
-    device_attributes, device_details, device_rpc, devices, entity_query, maintenance, mqtt_socket, rpc, sql, stored_calls,
-    telemetry, tenants, users, websocket,
+    device_attributes, device_details, device_rpc, devices, entity_query, maintenance, mqtt_socket, rpc, sql,
+    stored_calls, telemetry, telemetry_write, tenants, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -73,18 +73,10 @@ fn thingsboard_routes() -> Routes {
         .delete("/api/device/{id}", devices::delete)
         .get("/api/device/{id}/credentials", devices::credentials)
         .get("/api/deviceProfileInfo/default", devices::default_profile)
-        .get("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", telemetry::keys)
-        .get("/api/plugins/telemetry/{kind}/{id}/values/timeseries", telemetry::values)
-        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes", attributes::keys)
-        .get("/api/plugins/telemetry/{kind}/{id}/keys/attributes/{scope}", attributes::keys_in_scope)
-        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes", attributes::values)
-        .get("/api/plugins/telemetry/{kind}/{id}/values/attributes/{scope}", attributes::values_in_scope)
-        .post("/api/plugins/telemetry/{kind}/{id}/attributes/{scope}", attributes::set)
-        .post("/api/plugins/telemetry/{kind}/{id}/{scope}", attributes::set)
-        .delete("/api/plugins/telemetry/{kind}/{id}/{scope}", attributes::delete)
-        .post("/api/plugins/telemetry/{id}/{scope}", attributes::set_of_device)
-        .delete("/api/plugins/telemetry/{id}/{scope}", attributes::delete_of_device)
-        .delete("/api/plugins/telemetry/{kind}/{id}/timeseries/delete", deletion::values)
+        .merge(telemetry::routes())
+        .merge(telemetry_write::routes())
+        .merge(attributes::routes())
+        .merge(deletion::routes())
 }
 
 /// Tachograph's own interface.
@@ -93,11 +85,8 @@ fn own_routes() -> Routes {
         .post("/api/tacho/devices", devices::create_many)
         .get("/api/tacho/devices/{id}", device_details::details)
         .get("/api/tacho/refusals", device_details::refusals)
-        .post("/api/tacho/values", telemetry::values_of_many)
         .get("/api/tacho/tables", bulk::tables)
         .post("/api/tacho/tables", bulk::set_table)
-        .delete("/api/tacho/tables", deletion::table)
-        .post("/api/tacho/delete", deletion::rows)
         .get("/api/tacho/tables/columns", bulk::table_columns)
         .delete("/api/tacho/tables/columns", bulk::drop_key)
         .post("/api/tacho/export", bulk::export)

@@ -79,7 +79,7 @@ async fn call(
     request: Request,
     (version, one_way): (Version, bool),
 ) -> Answer {
-    if let Err(refused) = session.check(Action::ManageDevices) {
+    if let Err(refused) = session.check(Action::Command) {
         discard_body(request).await;
         return Err(refused);
     }

@@ -7,7 +7,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::caller::Caller;
-use hub::history::{Aggregation, History, HistoryRequest};
+use hub::history::{
+    Aggregation, Calendar, CalendarUnit, CalendarZone, History, HistoryRequest, Interval,
+};
 use hub::registry::Device;
 use hub::{Hub, LatestValue, Order};
 use model::{TimeRange, Timestamp, limits};
@@ -19,12 +21,22 @@ use super::json::{Entries, Json, Object, TsValue, json_response};
 use super::limits::KEYS_PER_REQUEST_MAX;
 use super::pieces::Pieces;
 use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
 use crate::error::ApiError;
 
+/// The routes of this file.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .get("/api/plugins/telemetry/{kind}/{id}/keys/timeseries", keys)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/timeseries", values)
+        .get("/api/plugins/telemetry/{kind}/{id}/values/timeseries/history", history)
+        .post("/api/tacho/values", values_of_many)
+}
+
 /// `GET /api/plugins/telemetry/DEVICE/{id}/keys/timeseries`: the keys a device has reported, sorted.
-pub(crate) async fn keys(
+async fn keys(
     State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
@@ -35,17 +47,44 @@ pub(crate) async fn keys(
     Ok(Json(keys).into_response())
 }
 
-/// `GET /api/plugins/telemetry/DEVICE/{id}/values/timeseries`: history with `startTs` and `endTs`, else latest values.
-pub(crate) async fn values(
+/// `GET /api/plugins/telemetry/{entityType}/{entityId}/values/timeseries`: history with `startTs` and `endTs`, else latest
+/// values.
+async fn values(
     State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let device = device(&state, &session, &kind, &id)?;
+    read(&state, session, (&kind, &id), &params, ValuesRequest::parse(&params)?).await
+}
+
+/// `GET .../values/timeseries/history`: history, the newer path of ThingsBoard. It needs `startTs` and `endTs`.
+async fn history(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf((kind, id)): PathOf<(String, String)>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let wanted = match ValuesRequest::parse(&params)? {
+        ValuesRequest::Latest(_) => {
+            let message = "history needs startTs and endTs; .../values/timeseries has latest values";
+            return Err(ApiError::argument(message));
+        }
+        history => history,
+    };
+    read(&state, session, (&kind, &id), &params, wanted).await
+}
+
+async fn read(
+    state: &Arc<HttpState>,
+    session: Session,
+    (kind, id): (&str, &str),
+    params: &Params,
+    wanted: ValuesRequest,
+) -> Result<Response, ApiError> {
+    let device = device(state, &session, kind, id)?;
     let strict = params.flag("useStrictDataTypes")?;
-    let wanted = ValuesRequest::parse(&params)?;
-    let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(&state));
+    let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(state));
     let bytes_max = state.answer_bytes_max();
     let read = move || match wanted {
         ValuesRequest::Latest(keys) => {
@@ -66,7 +105,7 @@ pub(crate) async fn values(
 /// `POST /api/tacho/values` with a JSON array of device ids: for each device the answer of [`values`] with the same
 /// parameters, or with `format=columns` its history as columns. With an object of such arrays: for each group the aggregates
 /// over its devices.
-pub(crate) async fn values_of_many(
+async fn values_of_many(
     State(state): State<Arc<HttpState>>,
     session: Session,
     params: Params,
@@ -157,9 +196,9 @@ enum ValuesRequest {
 impl ValuesRequest {
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
-        let range = match (params.number("startTs")?, params.number("endTs")?) {
+        let (start, end) = match (params.number("startTs")?, params.number("endTs")?) {
             (None, None) => return Ok(Self::Latest((!keys.is_empty()).then_some(keys))),
-            (Some(start), Some(end)) => range(start, end),
+            (Some(start), Some(end)) => (start, end),
             _ => {
                 let message =
                     "startTs and endTs belong together; give both for history or none for latest values";
@@ -170,13 +209,6 @@ impl ValuesRequest {
             let message = "history needs keys; name them in keys, separated by commas, or each in a parameter key (.../keys/timeseries lists them)";
             return Err(ApiError::argument(message));
         }
-        match params.text("intervalType") {
-            None | Some("MILLISECONDS") => {}
-            Some(other) => {
-                let message = format!("intervalType {other:?} is not there yet; only MILLISECONDS is");
-                return Err(ApiError::argument(message));
-            }
-        }
         let order = match params.text("orderBy") {
             None | Some("DESC") => Order::Descending,
             Some("ASC") => Order::Ascending,
@@ -184,16 +216,16 @@ impl ValuesRequest {
                 return Err(ApiError::argument(format!("orderBy is {other:?}; it must be ASC or DESC")));
             }
         };
-        let (aggregation, interval) = (aggregation(params.text("agg"))?, params.number("interval")?);
-        if aggregation != Aggregation::None && interval == Some(0) {
-            let message = "interval is 0; give its milliseconds, or leave it out to reduce the whole range to one value";
-            return Err(ApiError::argument(message));
-        }
+        let aggregation = aggregation(params.text("agg"))?;
+        let interval = interval(params, aggregation)?;
+        // ThingsBoard gives an empty range its first millisecond.
+        let is_widened = aggregation != Aggregation::None && start == end;
+        let range = range(start, if is_widened { end.saturating_add(1) } else { end });
         Ok(Self::History(HistoryRequest {
             keys,
             range,
             aggregation,
-            interval_us: interval_us(interval)?,
+            interval,
             limit: params.number("limit")?.unwrap_or(limits::READ_ROWS_DEFAULT),
             order,
         }))
@@ -258,12 +290,46 @@ pub(crate) fn aggregation(name: Option<&str>) -> Result<Aggregation, ApiError> {
     })
 }
 
-pub(crate) fn interval_us(interval_ms: Option<i64>) -> Result<i64, ApiError> {
+/// The intervals of a request: `interval` in milliseconds, or a unit of the calendar in `intervalType` with its `timeZone`.
+fn interval(params: &Params, aggregation: Aggregation) -> Result<Interval, ApiError> {
+    let zone = params.text("timeZone").map(str::parse::<CalendarZone>).transpose();
+    let zone = zone.map_err(|wrong| ApiError::argument(format!("timeZone: {wrong}")))?;
+    let interval_ms = params.number("interval")?;
+    let unit = match params.text("intervalType") {
+        None | Some("MILLISECONDS") => {
+            if aggregation != Aggregation::None && interval_ms == Some(0) {
+                let message = "interval is 0; give its milliseconds, or leave it out to reduce the whole range to one value";
+                return Err(ApiError::argument(message));
+            }
+            return interval_of_millis(interval_ms);
+        }
+        Some("WEEK") => CalendarUnit::Week,
+        Some("WEEK_ISO") => CalendarUnit::WeekIso,
+        Some("MONTH") => CalendarUnit::Month,
+        Some("QUARTER") => CalendarUnit::Quarter,
+        Some(other) => {
+            let message = format!(
+                "intervalType is {other:?}; it must be MILLISECONDS, WEEK, WEEK_ISO, MONTH or QUARTER"
+            );
+            return Err(ApiError::argument(message));
+        }
+    };
+    if let Some(millis @ (..0 | 1..)) = interval_ms {
+        let message = format!(
+            "interval is {millis}, which does not apply with an intervalType of the calendar; leave it out"
+        );
+        return Err(ApiError::argument(message));
+    }
+    Ok(Interval::Calendar(Calendar { unit, zone: zone.unwrap_or_default() }))
+}
+
+/// Intervals of a number of milliseconds; the whole range for 0 and `None`.
+pub(crate) fn interval_of_millis(interval_ms: Option<i64>) -> Result<Interval, ApiError> {
     match interval_ms.unwrap_or(0) {
         negative @ ..0 => {
             Err(ApiError::argument(format!("interval is {negative}; it must be 0 or more milliseconds")))
         }
-        millis => Ok(millis.saturating_mul(1_000)),
+        millis => Ok(Interval::of_micros(millis.saturating_mul(1_000))),
     }
 }
 
@@ -335,13 +401,27 @@ mod tests {
             panic!("no history");
         };
         assert_eq!((request.limit, request.order), (100, Order::Descending));
-        assert_eq!((request.aggregation, request.interval_us), (Aggregation::None, 0));
+        assert_eq!((request.aggregation, request.interval), (Aggregation::None, Interval::WholeRange));
         assert_eq!(request.range.start.micros(), 1_000_000);
         let query = "keys=a&startTs=0&endTs=9223372036854775807&agg=AVG&interval=5&limit=7&orderBy=ASC";
         let ValuesRequest::History(request) = wanted(query).unwrap() else { panic!("no history") };
         assert_eq!((request.limit, request.order), (7, Order::Ascending));
-        assert_eq!((request.aggregation, request.interval_us), (Aggregation::Avg, 5_000));
+        assert_eq!((request.aggregation, request.interval), (Aggregation::Avg, Interval::of_micros(5_000)));
         assert_eq!(request.range.end, Timestamp::MAX);
+    }
+
+    #[test]
+    fn intervals_of_the_calendar_have_a_time_zone() {
+        let interval = |query: &str| match wanted(&format!("keys=a&startTs=1&endTs=1&agg=SUM&{query}")).unwrap() {
+            ValuesRequest::History(request) => (request.interval, request.range.end.micros()),
+            ValuesRequest::Latest(_) => panic!("no history"),
+        };
+        let calendar = |unit, zone: &str| Interval::Calendar(Calendar { unit, zone: zone.parse().unwrap() });
+        let month = interval("intervalType=MONTH&timeZone=Europe/Berlin&interval=0");
+        // An empty range has its first millisecond.
+        assert_eq!(month, (calendar(CalendarUnit::Month, "Europe/Berlin"), 2_000));
+        assert_eq!(interval("intervalType=WEEK_ISO").0, calendar(CalendarUnit::WeekIso, "UTC"));
+        assert_eq!(interval("intervalType=MILLISECONDS&timeZone=UTC&interval=7").0, Interval::of_micros(7_000));
     }
 
     #[test]
@@ -354,7 +434,10 @@ mod tests {
             ("keys=a&startTs=1&endTs=2&orderBy=UP", "orderBy is \"UP\""),
             ("keys=a&startTs=1&endTs=2&agg=AVG&interval=0", "leave it out"),
             ("keys=a&startTs=1&endTs=2&interval=-1", "interval is -1"),
-            ("keys=a&startTs=1&endTs=2&intervalType=MONTH", "only MILLISECONDS"),
+            ("keys=a&startTs=1&endTs=2&intervalType=YEAR", "WEEK_ISO, MONTH or QUARTER"),
+            ("keys=a&startTs=1&endTs=2&intervalType=MONTH&timeZone=Berlin", "does not exist"),
+            ("keys=a&startTs=1&endTs=2&timeZone=Berlin", "does not exist"),
+            ("keys=a&startTs=1&endTs=2&agg=AVG&intervalType=WEEK&interval=5", "does not apply"),
             ("keys=a&startTs=1&endTs=2&limit=-5", "limit is \"-5\""),
         ] {
             let error = wanted(query).unwrap_err();

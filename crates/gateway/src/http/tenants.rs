@@ -30,7 +30,7 @@ pub(crate) async fn list(
     session: Session,
 ) -> Result<Response, ApiError> {
     let tenants = state.hub.tenants(session.caller())?;
-    let tenants: Vec<_> = tenants.iter().map(tenant_json).collect();
+    let tenants: Vec<_> = tenants.iter().map(|tenant| tenant_json(tenant)).collect();
     Ok(Json(json!({ "tenants": tenants })).into_response())
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use hub::caller::Action;
-use hub::registry::{Authority, User};
+use hub::caller::{Action, Role};
+use hub::registry::User;
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
@@ -52,9 +52,9 @@ pub(crate) async fn add(
     JsonBody(new): JsonBody<NewUser>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageUsers)?;
-    let authority = Authority::of_role(&new.role)?;
+    let role: Role = new.role.parse().map_err(ApiError::argument)?;
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    let add = move || hub.add_user(&caller, &new.login, &new.password, authority);
+    let add = move || hub.add_user(&caller, &new.login, &new.password, role);
     let added = state.changes.run(add).await??;
     log(&session, &added.login, "added a user");
     Ok(Json(user_json(&added)).into_response())
@@ -82,9 +82,9 @@ pub(crate) async fn set_role(
     JsonBody(new): JsonBody<NewRole>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageUsers)?;
-    let authority = Authority::of_role(&new.role)?;
+    let role: Role = new.role.parse().map_err(ApiError::argument)?;
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
-    let changed = state.changes.run(move || hub.set_authority(&caller, &login, authority)).await??;
+    let changed = state.changes.run(move || hub.set_role(&caller, &login, role)).await??;
     log(&session, &changed.login, "changed a user's role");
     Ok(Json(user_json(&changed)).into_response())
 }
@@ -118,7 +118,7 @@ fn user_json(user: &User) -> JsonValue {
     json!({
         "id": user.id,
         "login": user.login,
-        "role": user.authority.role().name(),
+        "role": user.role.name(),
         "passwordChangedTime": user.password_changed_at.millis(),
     })
 }

@@ -6,14 +6,14 @@ use tokio::net::TcpStream;
 use super::{Reply, Server, exchange};
 
 /// The fields of the newest dead letter of a device.
-fn dead_letter(server: &Server, device: &str) -> Vec<(String, Value)> {
+pub(super) fn dead_letter(server: &Server, device: &str) -> Vec<(String, Value)> {
     let key = SeriesKey::device("dead_letter", device).unwrap();
     let Some(series) = server.store.find_series(&key) else { return Vec::new() };
     let latest = server.latest(series, None).unwrap();
     latest.into_iter().map(|value| (value.key, value.value)).collect()
 }
 
-async fn until(condition: impl Fn() -> bool) {
+pub(super) async fn until(condition: impl Fn() -> bool) {
     while !condition() {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }

@@ -13,6 +13,7 @@ mod rpc;
 mod server;
 mod sql;
 mod telemetry;
+mod telemetry_write;
 mod websocket;
 
 use std::collections::HashMap;
@@ -80,7 +81,7 @@ impl Server {
     fn add_device(&self, name: &str) -> String {
         let registry = self.hub.registry();
         let token = format!("token-{name}");
-        let new = NewDevice { name, profile: None, token: Some(&token), gateway: false };
+        let new = NewDevice { name, token: Some(&token), ..NewDevice::default() };
         registry.add_device(registry.default_tenant(), new).unwrap().device.id.to_string()
     }
 

@@ -41,7 +41,7 @@ impl Fixture {
         let directory = tempfile::tempdir().unwrap();
         let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
         for (name, token) in [("car", "t-car"), ("van", "t-van")] {
-            let device = NewDevice { name, profile: None, token: Some(token), gateway: false };
+            let device = NewDevice { name, token: Some(token), ..NewDevice::default() };
             registry.add_device(registry.default_tenant(), device).unwrap();
         }
         let store = Arc::new(MemoryStore::new());

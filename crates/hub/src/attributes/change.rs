@@ -33,13 +33,39 @@ pub(crate) fn update(
     entries: &[(String, Value)],
     now: Timestamp,
 ) -> Result<Change, AttributeError> {
+    let (change, before, after) = plan_update(kv, place, entries, now)?;
+    place.check_growth(before, after)?;
+    Ok(change)
+}
+
+/// Like [`update`] for attributes that the server itself keeps, for which there is always room.
+///
+/// # Errors
+/// Reads of the store can fail.
+pub(crate) fn update_by_server(
+    kv: &dyn KeyValueStore,
+    place: Place<'_>,
+    entries: &[(String, Value)],
+    now: Timestamp,
+) -> Result<Change, AttributeError> {
+    plan_update(kv, place, entries, now).map(|(change, ..)| change)
+}
+
+/// The change, and the tallies before and after it.
+fn plan_update(
+    kv: &dyn KeyValueStore,
+    place: Place<'_>,
+    entries: &[(String, Value)],
+    now: Timestamp,
+) -> Result<(Change, Tally, Tally), AttributeError> {
     let mut values = BTreeMap::new();
     for (key, value) in entries {
         place.check_key(key)?;
         place.check_value(value)?;
         values.insert(key.as_str(), value);
     }
-    let mut tally = place.tally(kv)?;
+    let before = place.tally(kv)?;
+    let mut tally = before;
     let mut batch = WriteBatch::new();
     for (key, value) in &values {
         let stored = place.key_of(key);
@@ -50,12 +76,11 @@ pub(crate) fn update(
         tally.add(key.len() + encoded.len());
         batch.put(ATTRIBUTES, stored, encoded);
     }
-    place.check_tally(tally)?;
     place.put_tally(tally, &mut batch);
     let entry = |(key, value): (&str, &Value)| Attribute { key: key.into(), value: value.clone(), ts: now };
     let entries: Vec<Attribute> = values.into_iter().map(entry).collect();
     let message = (!entries.is_empty()).then_some(DeviceMessage::AttributesChanged { entries });
-    Ok(Change { batch, message })
+    Ok((Change { batch, message }, before, tally))
 }
 
 /// Plans to delete attributes. Keys that do not exist are ignored.
@@ -103,14 +128,25 @@ impl Place<'_> {
         }
     }
 
-    fn check_tally(self, tally: Tally) -> Result<(), AttributeError> {
-        self.within(
-            "the number of attributes",
-            tally.count,
-            ATTRIBUTES_PER_SCOPE_MAX,
-            "ATTRIBUTES_PER_SCOPE_MAX",
-        )?;
-        self.within("the bytes of all attributes", tally.bytes, ATTRIBUTES_BYTES_MAX, "ATTRIBUTES_BYTES_MAX")
+    /// Refuses a change that leads above a limit. What is above it already, by what the server keeps itself, may stay and shrink.
+    fn check_growth(self, before: Tally, after: Tally) -> Result<(), AttributeError> {
+        if after.count > before.count {
+            self.within(
+                "the number of attributes",
+                after.count,
+                ATTRIBUTES_PER_SCOPE_MAX,
+                "ATTRIBUTES_PER_SCOPE_MAX",
+            )?;
+        }
+        if after.bytes > before.bytes {
+            self.within(
+                "the bytes of all attributes",
+                after.bytes,
+                ATTRIBUTES_BYTES_MAX,
+                "ATTRIBUTES_BYTES_MAX",
+            )?;
+        }
+        Ok(())
     }
 
     /// Refuses more named keys than a request may have.
@@ -120,14 +156,14 @@ impl Place<'_> {
     }
 
     fn check_key(self, key: &str) -> Result<(), AttributeError> {
-        let device = || self.device.name.clone();
+        let entity = || self.owner.to_string();
         name::check_key(key).map_err(|error| AttributeError::Key {
-            device: device(),
+            entity: entity(),
             scope: self.scope,
             error,
         })?;
         match key.trim().is_empty() {
-            true => Err(AttributeError::BlankKey { device: device(), scope: self.scope }),
+            true => Err(AttributeError::BlankKey { entity: entity(), scope: self.scope }),
             false => Ok(()),
         }
     }
@@ -148,12 +184,12 @@ impl Place<'_> {
         if actual <= limit {
             return Ok(());
         }
-        let device = self.device.name.clone();
-        Err(AttributeError::OverLimit { device, scope: self.scope, what, actual, limit, name })
+        let entity = self.owner.to_string();
+        Err(AttributeError::OverLimit { entity, scope: self.scope, what, actual, limit, name })
     }
 
     /// The error of a record that is something else than expected.
     pub(super) fn damaged(self) -> AttributeError {
-        AttributeError::Damaged { device: self.device.name.clone(), scope: self.scope }
+        AttributeError::Damaged { entity: self.owner.to_string(), scope: self.scope }
     }
 }

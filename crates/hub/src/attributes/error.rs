@@ -14,34 +14,34 @@ pub enum AttributeError {
     /// The caller lacks the permission.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
-    /// The device is unknown; it may have been deleted at this moment.
+    /// The entity is unknown; it may have been deleted at this moment.
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// A key breaks the rules for names.
-    #[error("attributes of the device {device:?} in {scope}: {error}")]
+    #[error("attributes of the {entity} in {scope}: {error}")]
     Key {
-        /// Name of the device.
-        device: String,
+        /// The entity in words, such as `device "truck 7"`.
+        entity: String,
         /// The scope.
         scope: Scope,
         /// The broken rule.
         error: NameError,
     },
     /// A key consists of blanks.
-    #[error("attributes of the device {device:?} in {scope}: a key consists of blanks; give it a name")]
+    #[error("attributes of the {entity} in {scope}: a key consists of blanks; give it a name")]
     BlankKey {
-        /// Name of the device.
-        device: String,
+        /// The entity in words, such as `device "truck 7"`.
+        entity: String,
         /// The scope.
         scope: Scope,
     },
     /// A limit is exceeded.
     #[error(
-        "attributes of the device {device:?} in {scope}: {what} is {actual}, the limit is {limit} ({name})"
+        "attributes of the {entity} in {scope}: {what} is {actual}, the limit is {limit} ({name})"
     )]
     OverLimit {
-        /// Name of the device.
-        device: String,
+        /// The entity in words, such as `device "truck 7"`.
+        entity: String,
         /// The scope.
         scope: Scope,
         /// The counted quantity.
@@ -59,13 +59,29 @@ pub enum AttributeError {
         /// Name of the device.
         device: String,
     },
+    /// An entity of this kind has no attributes in this scope.
+    #[error("the {entity} has no attributes in {scope}; entities other than devices have those in {server} only", server = Scope::Server)]
+    NoScope {
+        /// The entity in words.
+        entity: String,
+        /// The scope.
+        scope: Scope,
+    },
+    /// The server writes the attribute itself.
+    #[error("the server itself keeps the attribute {key:?} of the {entity}; leave it out")]
+    Kept {
+        /// The entity in words.
+        entity: String,
+        /// The key.
+        key: String,
+    },
     /// A stored attribute cannot be read.
     #[error(
-        "a stored attribute of the device {device:?} in {scope} is damaged; restore it from a backup, or delete it"
+        "a stored attribute of the {entity} in {scope} is damaged; restore it from a backup, or delete it"
     )]
     Damaged {
-        /// Name of the device.
-        device: String,
+        /// The entity in words.
+        entity: String,
         /// The scope.
         scope: Scope,
     },
@@ -84,7 +100,9 @@ impl AttributeError {
             | Self::Key { .. }
             | Self::BlankKey { .. }
             | Self::OverLimit { .. }
-            | Self::OnlyDevice { .. } => Blame::Caller,
+            | Self::OnlyDevice { .. }
+            | Self::NoScope { .. }
+            | Self::Kept { .. } => Blame::Caller,
             Self::Damaged { .. } => Blame::Operator,
         }
     }
@@ -92,9 +110,10 @@ impl AttributeError {
     /// A short, stable name for metrics.
     pub fn label(&self) -> &'static str {
         match self {
-            Self::Forbidden(_) | Self::OnlyDevice { .. } => "permission",
+            Self::Forbidden(_) | Self::OnlyDevice { .. } | Self::Kept { .. } => "permission",
             Self::Registry(_) => "not_found",
             Self::Key { .. } | Self::BlankKey { .. } => "key",
+            Self::NoScope { .. } => "scope",
             Self::OverLimit { .. } => "attribute_limit",
             Self::Damaged { .. } | Self::Kv(_) => "store_of_keys",
         }

@@ -14,3 +14,7 @@ pub(crate) const AUDITED_KEYS_MAX: usize = 16;
 pub(super) const ATTRIBUTE_LOCKS: usize = 64;
 /// Attributes that one batch deletes when a tenant is deleted.
 pub(crate) const DELETED_AT_ONCE_MAX: usize = 10_000;
+/// Entities whose attributes one subscriber watches.
+pub const WATCHED_ENTITIES_MAX: usize = 10_000;
+/// Changes that wait for a subscriber, by entity and scope. A subscriber that watches entities has no more than these.
+pub const ATTRIBUTE_CHANGES_WAITING_MAX: usize = 3 * WATCHED_ENTITIES_MAX;

@@ -1,13 +1,13 @@
 //! The keys of attributes in the store of keys.
 //!
-//! A key is the tenant's id, the device's id, the code of the scope, and the attribute's key. Without the attribute's key it is
+//! A key is the tenant's id, the entity's id, the code of the scope, and the attribute's key. Without the attribute's key it is
 //! that of the scope's tally.
 
 use kv::Space;
 use uuid::Uuid;
 
+use super::owner::Owner;
 use super::scope::Scope;
-use crate::registry::Device;
 
 /// The space of attributes.
 pub(crate) const ATTRIBUTES: Space = Space::new("attributes");
@@ -15,17 +15,17 @@ pub(crate) const ATTRIBUTES: Space = Space::new("attributes");
 /// Bytes before the attribute's key.
 const PREFIX_BYTES: usize = 16 + 16 + 1;
 
-/// The attributes of a device in a scope.
+/// The attributes of an entity in a scope.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
-    pub(crate) device: &'a Device,
+    pub(crate) owner: Owner<'a>,
     pub(crate) scope: Scope,
 }
 
 impl Place<'_> {
     /// The beginning of the keys of all its attributes, and the key of its tally.
     pub(super) fn prefix(self) -> Vec<u8> {
-        let mut prefix = of_device(self.device);
+        let mut prefix = of_entity(self.owner.tenant, self.owner.entity.id);
         prefix.push(self.scope.code());
         prefix
     }
@@ -45,10 +45,10 @@ pub(crate) fn of_tenant(tenant: Uuid) -> Vec<u8> {
     prefix
 }
 
-/// The beginning of the keys of all attributes of a device.
-pub(crate) fn of_device(device: &Device) -> Vec<u8> {
-    let mut prefix = of_tenant(device.tenant);
-    prefix.extend_from_slice(device.id.as_bytes());
+/// The beginning of the keys of all attributes of an entity. Ids are unique among all kinds, so the kind is not in the key.
+pub(crate) fn of_entity(tenant: Uuid, id: Uuid) -> Vec<u8> {
+    let mut prefix = of_tenant(tenant);
+    prefix.extend_from_slice(id.as_bytes());
     prefix
 }
 

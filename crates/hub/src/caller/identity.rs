@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::permission::{Action, Forbidden, Refused, Role};
+use super::permission::{Action, Forbidden, Refused, Role, permits};
 use crate::registry::{ApiKey, User};
 
 /// The party on whose behalf a door calls the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     tenant: Uuid,
+    customer: Option<Uuid>,
     login: Arc<str>,
     role: Role,
     session: Option<UserSession>,
@@ -29,30 +30,36 @@ impl Caller {
     /// A user whose credentials were checked.
     pub fn user(user: &User) -> Self {
         let session = UserSession { user: user.id, epoch: user.session_epoch, api_key: None };
-        let (tenant, login, role) = (user.tenant, user.login.as_str().into(), user.authority.role());
-        Self { tenant, login, role, session: Some(session) }
+        let (tenant, customer, login) = (user.tenant, user.customer, user.login.as_str().into());
+        Self { tenant, customer, login, role: user.role, session: Some(session) }
     }
 
-    /// A program with an API key of a user. It has the lower of both roles.
+    /// A program with an API key of a user. It may do what both roles permit.
     pub(crate) fn api_key(user: &User, key: &ApiKey) -> Self {
         let session = UserSession { user: user.id, epoch: user.session_epoch, api_key: Some(key.id) };
-        let role = key.role.min(user.authority.role());
+        let role = key.role.lower_of(user.role);
         Self { role, session: Some(session), ..Self::user(user) }
     }
 
     /// A caller without a login.
     pub fn public(tenant: Uuid) -> Self {
-        Self { tenant, login: Role::Public.name().into(), role: Role::Public, session: None }
+        Self { login: Role::Public.name().into(), role: Role::Public, ..Self::local(tenant) }
     }
 
     /// A command that opens the data directory itself while no server runs.
     pub fn local(tenant: Uuid) -> Self {
-        Self { tenant, login: "local".into(), role: Role::Administrator, session: None }
+        let (customer, session) = (None, None);
+        Self { tenant, customer, login: "local".into(), role: Role::Administrator, session }
     }
 
     /// The tenant whose devices and tables the caller may see.
     pub fn tenant(&self) -> Uuid {
         self.tenant
+    }
+
+    /// The customer of the caller, who sees only what is assigned to it; `None` for a caller who sees the whole tenant.
+    pub fn customer(&self) -> Option<Uuid> {
+        self.customer
     }
 
     /// The login; `public` or `local` for a caller without one.
@@ -82,7 +89,7 @@ impl Caller {
 
     /// Whether the caller has the permission.
     pub fn may(&self, action: Action) -> bool {
-        self.role >= action.needs()
+        permits(self.role, action)
     }
 
     /// Checks a permission.
@@ -96,14 +103,26 @@ impl Caller {
         }
     }
 
-    /// Checks that something belongs to the tenant of the caller.
+    /// Whether the caller sees something of a tenant that is assigned to a customer, or to none. This is the only rule of visibility.
+    pub(crate) fn sees(&self, tenant: Uuid, customer: Option<Uuid>) -> bool {
+        self.tenant == tenant && (self.customer.is_none() || self.customer == customer)
+    }
+
+    /// Checks a permission on something of a tenant that is assigned to a customer, or to none.
     ///
     /// # Errors
-    /// [`Forbidden`] if it belongs to another tenant.
-    pub(crate) fn check_tenant(&self, owner: Uuid, action: Action) -> Result<(), Forbidden> {
-        match self.tenant == owner {
+    /// [`Forbidden`] if the role of the caller lacks the permission, or the caller does not see it.
+    pub(crate) fn check_on(
+        &self,
+        action: Action,
+        tenant: Uuid,
+        customer: Option<Uuid>,
+    ) -> Result<(), Forbidden> {
+        self.check(action)?;
+        match self.sees(tenant, customer) {
             true => Ok(()),
-            false => Err(self.forbidden(action, Refused::Tenant)),
+            false if self.tenant != tenant => Err(self.forbidden(action, Refused::Tenant)),
+            false => Err(self.forbidden(action, Refused::Customer)),
         }
     }
 
@@ -126,5 +145,21 @@ mod tests {
             "public has the role public and may not change devices; log in as a user with the role administrator"
         );
         assert!(Caller::local(Uuid::nil()).check(Action::ManageUsers).is_ok());
+    }
+
+    #[test]
+    fn a_user_of_a_customer_sees_what_is_assigned_to_it() {
+        let [tenant, customer, other] = [1, 2, 3].map(Uuid::from_u128);
+        let user = User { tenant, customer: Some(customer), role: Role::Customer, ..User::default() };
+        let caller = Caller::user(&user);
+        assert!(caller.sees(tenant, Some(customer)));
+        assert!(!caller.sees(tenant, Some(other)) && !caller.sees(tenant, None) && !caller.sees(other, None));
+        let refused = caller.check_on(Action::Read, tenant, None).unwrap_err();
+        assert_eq!(refused.refused, Refused::Customer);
+        assert!(Caller::local(tenant).sees(tenant, Some(customer)));
+        assert_eq!(
+            Caller::local(tenant).check_on(Action::Read, other, None).unwrap_err().refused,
+            Refused::Tenant
+        );
     }
 }

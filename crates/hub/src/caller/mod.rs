@@ -7,4 +7,4 @@ mod identity;
 mod permission;
 
 pub use identity::Caller;
-pub use permission::{Action, Forbidden, Refused, Role};
+pub use permission::{Action, Forbidden, Refused, Role, permits};

@@ -46,7 +46,7 @@ impl Reduction {
         text: &TextHeld,
     ) -> Result<Self, HistoryError> {
         check_intervals(request, 1)?;
-        let intervals = Intervals::new(request.range, request.interval_us);
+        let intervals = Intervals::new(request.range, &request.interval)?;
         let empty = Accumulator::new(request.aggregation);
         let mut reduction = Self { intervals, empty, of_keys: vec![Reduced::default(); request.keys.len()] };
         let mut runs = Vec::new();
@@ -130,7 +130,7 @@ impl Reduction {
 
 /// The largest number of values in `answers` answers to the request. Refuses more than one answer may hold in memory.
 pub fn check_intervals(request: &HistoryRequest, answers: usize) -> Result<u64, HistoryError> {
-    let intervals = Intervals::new(request.range, request.interval_us).count().max(1);
+    let intervals = Intervals::new(request.range, &request.interval)?.count().max(1);
     let lists = (request.keys.len().max(1) as u64).saturating_mul(answers as u64);
     let count = intervals.saturating_mul(lists);
     let (what, remedy) = match answers {
@@ -206,7 +206,7 @@ mod tests {
     use model::{TimeRange, Timestamp, Value};
 
     use super::super::block::numbers;
-    use super::super::request::Aggregation;
+    use super::super::request::{Aggregation, Interval};
     use super::*;
 
     /// Eleven rows: numbers of two types, a gap of three rows, intervals without rows.
@@ -236,11 +236,12 @@ mod tests {
     #[test]
     fn blocks_of_any_lengths_give_the_same() {
         let range = TimeRange::new(Timestamp::from_micros(0), Timestamp::from_micros(60));
+        let every = |length_us| Intervals::new(range, &Interval::of_micros(length_us)).unwrap();
         for aggregation in
             [Aggregation::Min, Aggregation::Max, Aggregation::Avg, Aggregation::Sum, Aggregation::Count]
         {
             for length_us in [1, 3, 10, 30, 60] {
-                let intervals = Intervals::new(range, length_us);
+                let intervals = every(length_us);
                 let one_by_one: Vec<_> = (0..TIMES.len()).map(|row| row..row + 1).collect();
                 let expected = reduced(aggregation, &intervals, &one_by_one);
                 for cuts in 0..1 << (TIMES.len() - 1) {
@@ -256,8 +257,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Intervals::new(range, 0).count(), 1);
-        let sums = reduced(Aggregation::Sum, &Intervals::new(range, 30), &[0..4, 4..11]);
+        assert_eq!(every(0).count(), 1);
+        let sums = reduced(Aggregation::Sum, &every(30), &[0..4, 4..11]);
         let of = |micros, sum| (Timestamp::from_micros(micros), Value::F64(sum));
         assert_eq!(sums, [of(15, 5.1), of(45, 13.2)]);
     }

@@ -1,7 +1,11 @@
 //! History requests and their bounds.
 
+use std::num::NonZeroU64;
+
 use model::{SeriesId, TimeRange, limits};
 use store::{Order, Scan, StoreError};
+
+use super::calendar::Calendar;
 
 /// The aggregate of the values of one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +25,26 @@ pub enum Aggregation {
     Count,
 }
 
+/// The intervals of an aggregation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Interval {
+    /// The whole range is one interval.
+    #[default]
+    WholeRange,
+    /// Each interval has this length in microseconds, counted from the start of the range.
+    Length(NonZeroU64),
+    /// Weeks, months or quarters. The first and the last one are cut at the ends of the range.
+    Calendar(Calendar),
+}
+
+impl Interval {
+    /// Intervals of a length in microseconds; the whole range if it is not positive.
+    pub fn of_micros(length_us: i64) -> Self {
+        let length_us = u64::try_from(length_us).ok().and_then(NonZeroU64::new);
+        length_us.map_or(Self::WholeRange, Self::Length)
+    }
+}
+
 /// A request for the history of series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRequest {
@@ -30,8 +54,8 @@ pub struct HistoryRequest {
     pub range: TimeRange,
     /// Aggregate of each interval.
     pub aggregation: Aggregation,
-    /// Length of an interval in microseconds; the whole range when zero. Unused without aggregation.
-    pub interval_us: i64,
+    /// The intervals. Unused without aggregation.
+    pub interval: Interval,
     /// Most values per key. Unused with aggregation.
     pub limit: usize,
     /// Order by time.
@@ -53,6 +77,9 @@ pub enum HistoryError {
         /// The remedy for the caller.
         remedy: &'static str,
     },
+    /// The calendar does not reach the range of time.
+    #[error("the calendar does not reach the range of time; ask for a range within 200,000 years of today")]
+    NoCalendar,
     /// The store failed to read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -60,7 +87,16 @@ pub enum HistoryError {
 
 /// Refuses more values than one answer may hold in memory.
 pub(super) fn check(what: &'static str, actual: u64, remedy: &'static str) -> Result<(), HistoryError> {
-    let limit = limits::READ_ROWS_MAX as u64;
+    check_to(limits::READ_ROWS_MAX as u64, what, actual, remedy)
+}
+
+/// Refuses a quantity above a limit.
+pub(super) fn check_to(
+    limit: u64,
+    what: &'static str,
+    actual: u64,
+    remedy: &'static str,
+) -> Result<(), HistoryError> {
     if actual > limit { Err(HistoryError::OverLimit { what, actual, limit, remedy }) } else { Ok(()) }
 }
 

@@ -78,6 +78,7 @@ mod tests {
     use model::{Batch, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
     use store::{Durability, MemoryStore, Order};
 
+    use super::super::request::Interval;
     use super::super::values::read;
     use super::*;
 
@@ -146,7 +147,7 @@ mod tests {
             keys: keys.iter().map(|key| (*key).to_owned()).collect(),
             range: TimeRange::new(Timestamp::from_micros(0), Timestamp::from_micros(30_000)),
             aggregation,
-            interval_us: 10_000,
+            interval: Interval::of_micros(10_000),
             limit,
             order,
         }

@@ -29,7 +29,7 @@ fn request(aggregation: Aggregation, interval_us: i64) -> HistoryRequest {
         keys: vec!["k".into()],
         range: TimeRange::new(at(0), at(100)),
         aggregation,
-        interval_us,
+        interval: Interval::of_micros(interval_us),
         limit: 100,
         order: Order::Ascending,
     }

@@ -11,9 +11,10 @@ use crate::error::Error;
 use crate::hub::Hub;
 use crate::namespace::own_table;
 use crate::registry::Device;
+use crate::visible::check_device;
 
 impl Hub {
-    /// The devices of the caller's tenant with refused messages, the last refused first; at most `limit`. Leaves out deleted
+    /// The devices that the caller sees with refused messages, the last refused first; at most `limit`. Leaves out deleted
     /// devices.
     pub fn refused_devices(
         &self,
@@ -21,15 +22,14 @@ impl Hub {
         limit: usize,
     ) -> Result<Vec<(Arc<Device>, Refused)>, Error> {
         caller.check(Action::Read)?;
-        let own = |id| self.registry.device_by_id(id).filter(|device| device.tenant == caller.tenant());
+        let own = |id| self.own_device(caller, id).ok();
         Ok(self.refusals.latest(limit, own))
     }
 
     /// The refusals of a device. If the device has none since the start, the last one of its dead letters; dead letters of an
     /// earlier device with the same name do not count. It may read files.
     pub fn refusals_of(&self, caller: &Caller, device: &Device) -> Result<Option<Refused>, Error> {
-        caller.check(Action::Read)?;
-        caller.check_tenant(device.tenant, Action::Read)?;
+        check_device(caller, device, Action::Read)?;
         if let Some(refused) = self.refusals.of(device.id) {
             return Ok(Some(refused));
         }

@@ -11,11 +11,11 @@ use model::name::check_tag_value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::entity::{ApiKey, User};
 use super::error::RegistryError;
 use super::handle::Registry;
+use super::user::{ApiKey, User};
 use super::users::now_ms;
-use super::{file, random};
+use super::{file, random, save};
 use crate::caller::{Caller, Role};
 use crate::session_token::TokenError;
 
@@ -29,7 +29,7 @@ pub struct NewApiKey<'a> {
     pub login: &'a str,
     /// Name, unique for the user.
     pub name: &'a str,
-    /// Its role; not above that of the user.
+    /// Its role. It permits nothing that the role of the user does not permit.
     pub role: Role,
     /// When it expires; never when it is `None`.
     pub expires_at: Option<Timestamp>,
@@ -52,9 +52,7 @@ impl Registry {
             expires_at: new.expires_at.and_then(|time| Timestamp::from_millis(time.millis())),
         });
         let hash = hash(&secret);
-        self.commit(&mut writer, "add an API key", |transaction| {
-            file::insert_api_key(transaction, &key, hash)
-        })?;
+        self.commit(&mut writer, "add an API key", |transaction| save::api_key(transaction, &key, hash))?;
         self.index.write().put_api_key(hash, Arc::clone(&key));
         Ok((key, secret))
     }
@@ -96,7 +94,7 @@ impl Registry {
         if key.expires_at.is_some_and(|end| now >= end) {
             return Err(TokenError::ExpiredKey);
         }
-        let user = index.user(key.user).ok_or(TokenError::Ended)?;
+        let user = index.user(key.user).filter(|user| user.enabled).ok_or(TokenError::Ended)?;
         Ok(Caller::api_key(user, key))
     }
 
@@ -109,8 +107,10 @@ impl Registry {
         if of_user.iter().any(|key| key.name == new.name) {
             return Err(RegistryError::exists("API key", new.name));
         }
-        let highest = user.authority.role();
-        if new.role > highest || new.role == Role::Public {
+        let highest = user.role;
+        // A key of the role customer would say nothing for a user without a customer.
+        let fits = highest.includes(new.role) && (new.role != Role::Customer || user.customer.is_some());
+        if !fits || new.role == Role::Public {
             let reason = format!("is {}; a key of {} has at most the role {highest}", new.role, user.login);
             return Err(RegistryError::Invalid { what: "role of the API key", reason });
         }

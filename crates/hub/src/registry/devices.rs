@@ -3,16 +3,22 @@
 use std::sync::Arc;
 
 use model::Timestamp;
-use model::limits::{ACCESS_TOKEN_BYTES_MAX, BULK_DEVICES_MAX, PAGE_DEVICES_MAX};
+use model::limits::{ACCESS_TOKEN_BYTES_MAX, BULK_DEVICES_MAX};
 use model::name::check_tag_value;
+use parking_lot::MutexGuard;
+use rusqlite::Connection;
 use uuid::Uuid;
 
+use super::checks::{check_short, checked_info, over_limit};
 use super::defaults::DEFAULT_NAME;
-use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Profile, Provisioned};
+use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Profile, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Index;
-use super::{file, random};
+use super::page::{Page, PageRequest, page_of};
+use super::users::now_ms;
+use super::{file, random, save};
+use crate::entity::EntityId;
 
 impl Registry {
     /// The device with this access token: one hash lookup in memory under a read lock.
@@ -35,18 +41,16 @@ impl Registry {
         self.index.read().device_count()
     }
 
-    /// A page of a tenant's devices, sorted by name (by code points).
+    /// A page of a tenant's devices, of those for which `wanted` holds.
     pub fn devices_page(
         &self,
         tenant: Uuid,
         request: PageRequest<'_>,
+        wanted: impl Fn(&Device) -> bool,
     ) -> Result<Page<Arc<Device>>, RegistryError> {
-        if request.page_size == 0 {
-            let reason = format!("is 0; ask for 1 to {PAGE_DEVICES_MAX} devices");
-            return Err(RegistryError::Invalid { what: "page size", reason });
-        }
-        over_limit("page size", request.page_size, PAGE_DEVICES_MAX)?;
-        Ok(self.index.read().devices_page(tenant, request))
+        request.check()?;
+        let index = self.index.read();
+        Ok(page_of(index.devices_of(tenant).filter(|device| wanted(device)), &request))
     }
 
     /// The access token of a device.
@@ -56,8 +60,15 @@ impl Registry {
 
     /// Adds a device. Waits for the disk: when this returns, the device survives a power cut.
     pub fn add_device(&self, tenant: Uuid, new: NewDevice<'_>) -> Result<Provisioned, RegistryError> {
+        check_short("label", new.label)?;
         let wanted = Wanted { name: new.name.to_owned(), token: new.token.map(str::to_owned) };
-        let kind = Kind { gateway: new.gateway, last_gateway: None };
+        let kind = Kind {
+            gateway: new.gateway,
+            last_gateway: None,
+            customer: new.customer,
+            label: new.label.map(Into::into),
+            additional_info: checked_info(new.additional_info)?,
+        };
         let request = Request { tenant, profile: new.profile, existing_ok: false, kind };
         let mut added = self.provision(request, std::iter::once(wanted))?;
         Ok(added.pop().expect("BUG: one device in, one device out"))
@@ -91,9 +102,7 @@ impl Registry {
         let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
         check_token_is_free(&self.index.read(), &token, &device.name, Some(device.id))?;
         self.commit(&mut writer, "replace an access token", |transaction| {
-            let sql = "UPDATE access_token SET token = ?2 WHERE device = ?1";
-            transaction.execute(sql, (device.id, &*token))?;
-            Ok(())
+            save::access_token(transaction, device.id, &token)
         })?;
         self.index.write().put_device(device, Arc::clone(&token));
         self.forget_cached();
@@ -103,7 +112,7 @@ impl Registry {
     /// Renames a device. Its id and its access token stay. A series has the name of its device: old values keep the old name, and
     /// new values have the new one. Waits for the disk.
     pub fn rename_device(&self, device: Uuid, name: &str) -> Result<Arc<Device>, RegistryError> {
-        self.change_device(device, DeviceChange { name, gateway: None })
+        self.change_device(device, DeviceChange { name, ..DeviceChange::default() })
     }
 
     /// Changes a device, like [`rename_device`](Self::rename_device). Waits for the disk.
@@ -112,42 +121,82 @@ impl Registry {
         device: Uuid,
         change: DeviceChange<'_>,
     ) -> Result<Arc<Device>, RegistryError> {
-        let name = change.name;
-        check_tag_value(name)?;
+        check_tag_value(change.name)?;
+        check_short("label", change.label.flatten())?;
+        let info = change.additional_info.map(checked_info).transpose()?;
         let mut writer = self.writer.lock();
         let (device, token) = {
             let index = self.index.read();
             let found = index.device(device).ok_or_else(|| RegistryError::unknown("device", device))?;
-            (Arc::clone(&found.0), Arc::clone(&found.1))
+            (Arc::clone(found.0), Arc::clone(found.1))
         };
-        let gateway = change.gateway.unwrap_or(device.gateway);
-        if device.name == name && device.gateway == gateway {
+        check_version("device", &device.name, change.version, device.version)?;
+        let mut changed = self.changed(&device, change)?;
+        if let Some(info) = info {
+            changed.additional_info = info;
+        }
+        if changed == *device {
             return Ok(device);
         }
+        changed.version += 1;
+        self.store_device(&mut writer, Arc::new(changed), token)
+    }
+
+    /// Stores a changed device. Call it under the writer's lock.
+    pub(super) fn store_device(
+        &self,
+        writer: &mut MutexGuard<'_, Connection>,
+        changed: Arc<Device>,
+        token: Arc<str>,
+    ) -> Result<Arc<Device>, RegistryError> {
+        self.commit(writer, "change a device", |transaction| save::device(transaction, &changed))?;
+        let before = self.device_by_id(changed.id);
+        self.index.write().put_device(Arc::clone(&changed), token);
+        self.forget_cached();
+        if before.is_some_and(|before| before.customer != changed.customer) {
+            // Sessions of users of the customer may no longer see it.
+            self.signal_sessions();
+        }
+        Ok(changed)
+    }
+
+    /// The device with the changes, but for its additional info. Refuses what must not be.
+    fn changed(&self, device: &Device, change: DeviceChange<'_>) -> Result<Device, RegistryError> {
+        let DeviceChange { name, gateway, profile, label, customer, .. } = change;
         if device.name != name && self.device_by_name(device.tenant, name).is_some() {
             return Err(RegistryError::exists("device", name));
         }
-        let changed = Arc::new(Device { name: name.into(), gateway, ..Device::clone(&device) });
-        self.commit(&mut writer, "change a device", |transaction| {
-            let sql = "UPDATE device SET name = ?2, gateway = ?3 WHERE id = ?1";
-            transaction.execute(sql, (changed.id, name, gateway))?;
-            Ok(())
-        })?;
-        self.index.write().put_device(Arc::clone(&changed), token);
-        self.forget_cached();
-        Ok(changed)
+        let profile = match profile {
+            Some(id) => self.profile_by_id(device.tenant, id)?,
+            None => Arc::clone(&device.profile),
+        };
+        let customer = customer.unwrap_or(device.customer);
+        self.check_customer(device.tenant, customer)?;
+        Ok(Device {
+            name: name.into(),
+            gateway: gateway.unwrap_or(device.gateway),
+            profile,
+            label: label.map_or_else(|| device.label.clone(), |label| label.map(Into::into)),
+            customer,
+            ..Device::clone(device)
+        })
     }
 
     /// Deletes a device and its credentials. Its values stay in the store. Waits for the disk.
     pub fn delete_device(&self, device: Uuid) -> Result<Arc<Device>, RegistryError> {
         let mut writer = self.writer.lock();
         let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
+        let ending_there = self.relations_ending_at(EntityId::device(device.id));
         self.commit(&mut writer, "delete a device", |transaction| {
+            save::no_relations(transaction, EntityId::device(device.id), &ending_there)?;
             // The foreign key deletes its token too.
             transaction.execute("DELETE FROM device WHERE id = ?1", [device.id])?;
             Ok(())
         })?;
-        self.index.write().remove_device(device.id);
+        let mut index = self.index.write();
+        index.relations.remove_entity(EntityId::device(device.id));
+        index.remove_device(device.id);
+        drop(index);
         self.forget_cached();
         Ok(device)
     }
@@ -168,7 +217,7 @@ impl Registry {
             return Err(RegistryError::OverLimit { what, actual: devices, limit: devices_max });
         }
         let profile = profile.filter(|name| self.profile(tenant, name).is_some());
-        let kind = Kind { gateway: false, last_gateway: Some(gateway.id) };
+        let kind = Kind { last_gateway: Some(gateway.id), ..Kind::default() };
         let wanted = names.iter().map(|name| Wanted { name: name.clone(), token: None });
         self.provision(Request { tenant, profile, existing_ok: true, kind }, wanted)
     }
@@ -183,9 +232,10 @@ impl Registry {
         })?;
         let mut index = self.index.write();
         for (device, gateway) in pairs {
-            let Some((device, token)) = index.device(*device).cloned() else { continue };
-            let last_gateway = Some(*gateway);
-            index.put_device(Arc::new(Device { last_gateway, ..Device::clone(&device) }), token);
+            let Some((device, token)) = index.device(*device) else { continue };
+            let device = Device { last_gateway: Some(*gateway), ..Device::clone(device) };
+            let token = Arc::clone(token);
+            index.put_device(Arc::new(device), token);
         }
         Ok(())
     }
@@ -211,12 +261,16 @@ impl Registry {
         wanted: impl Iterator<Item = Wanted>,
     ) -> Result<Vec<Provisioned>, RegistryError> {
         self.check_tenant(request.tenant)?;
-        let profile_name = request.profile.unwrap_or(DEFAULT_NAME);
-        let profile = self.profile(request.tenant, profile_name);
-        let profile = profile.ok_or_else(|| RegistryError::unknown("profile", profile_name))?;
-        let now = Timestamp::from_millis(crate::clock::system_now().millis()).unwrap_or_default();
+        self.check_customer(request.tenant, request.kind.customer)?;
         let index = self.index.read();
-        wanted.map(|wanted| wanted.plan(&index, &request, &profile, now)).collect()
+        let profile = match request.profile {
+            Some(name) => index.profiles.by_name(request.tenant, name),
+            None => index.default_profile(request.tenant),
+        };
+        let unknown = || RegistryError::unknown("profile", request.profile.unwrap_or(DEFAULT_NAME));
+        let profile = profile.ok_or_else(unknown)?;
+        let now = now_ms();
+        wanted.map(|wanted| wanted.plan(&index, &request, profile, now)).collect()
     }
 }
 
@@ -228,11 +282,14 @@ struct Request<'a> {
     kind: Kind,
 }
 
-/// What the new devices of a request are with regard to gateways.
-#[derive(Debug, Clone, Copy, Default)]
+/// What the new devices of a request have in common besides their profile.
+#[derive(Debug, Default)]
 struct Kind {
     gateway: bool,
     last_gateway: Option<Uuid>,
+    customer: Option<Uuid>,
+    label: Option<Box<str>>,
+    additional_info: Option<Box<str>>,
 }
 
 struct Wanted {
@@ -255,11 +312,20 @@ impl Wanted {
         let token: Arc<str> = self.token.unwrap_or_else(random::token).into();
         check_token(&token)?;
         check_token_is_free(index, &token, &self.name, None)?;
-        let profile = Arc::clone(profile);
-        let (id, tenant) = (file::new_id(), request.tenant);
-        let Kind { gateway, last_gateway } = request.kind;
-        let name = self.name;
-        let device = Device { id, tenant, name, profile, created_at: now, gateway, last_gateway };
+        let Kind { gateway, last_gateway, customer, label, additional_info } = &request.kind;
+        let device = Device {
+            id: file::new_id(),
+            tenant: request.tenant,
+            name: self.name,
+            profile: Arc::clone(profile),
+            created_at: now,
+            gateway: *gateway,
+            last_gateway: *last_gateway,
+            customer: *customer,
+            label: label.clone(),
+            additional_info: additional_info.clone(),
+            version: 1,
+        };
         Ok(Provisioned { device: Arc::new(device), token, created: true })
     }
 
@@ -286,16 +352,10 @@ impl Wanted {
 }
 
 fn insert(transaction: &rusqlite::Transaction<'_>, devices: &[Provisioned]) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO device (id, tenant, name, profile, created_at, gateway, last_gateway) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let mut add_device = transaction.prepare(sql)?;
-    let mut add_token = transaction.prepare("INSERT INTO access_token (device, token) VALUES (?1, ?2)")?;
-    for Provisioned { device, token, .. } in devices.iter().filter(|new| new.created) {
-        let Device { id, tenant, name, profile, created_at, gateway, last_gateway } = &**device;
-        add_device.execute((id, tenant, name, profile.id, created_at.millis(), gateway, last_gateway))?;
-        add_token.execute((device.id, &**token))?;
-    }
-    Ok(())
+    devices.iter().filter(|new| new.created).try_for_each(|new| {
+        save::device(transaction, &new.device)?;
+        save::access_token(transaction, new.device.id, &new.token)
+    })
 }
 
 /// Checks an access token: visible ASCII, because it is used as MQTT user name and in URL paths.
@@ -321,8 +381,4 @@ fn check_token_is_free(
         }
         _ => Ok(()),
     }
-}
-
-fn over_limit(what: &'static str, actual: usize, limit: usize) -> Result<(), RegistryError> {
-    if actual > limit { Err(RegistryError::OverLimit { what, actual, limit }) } else { Ok(()) }
 }

@@ -1,15 +1,14 @@
-//! The entities of the registry: tenants, users, profiles, devices.
+//! Tenants, device profiles and devices.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use model::{TableName, Timestamp};
 use store::Durability;
 use uuid::Uuid;
 
-use super::error::RegistryError;
-use crate::caller::Role;
+use super::contact::Contact;
+use super::page::{Listed, SortProperty};
 
 /// A tenant. Users see only the devices of their own tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,99 +17,37 @@ pub struct Tenant {
     pub id: Uuid,
     /// Name, unique in the installation.
     pub name: String,
-}
-
-/// The authority of a user, in ThingsBoard's terms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Authority {
-    /// Administers the installation.
-    SysAdmin,
-    /// Does everything within the tenant.
-    TenantAdmin,
-    /// Reads within the tenant.
-    CustomerUser,
-}
-
-impl Authority {
-    /// All of them, most powerful first.
-    pub const ALL: [Self; 3] = [Self::SysAdmin, Self::TenantAdmin, Self::CustomerUser];
-
-    /// ThingsBoard's name, used in session tokens and in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SysAdmin => "SYS_ADMIN",
-            Self::TenantAdmin => "TENANT_ADMIN",
-            Self::CustomerUser => "CUSTOMER_USER",
-        }
-    }
-
-    /// The role of a user with this authority.
-    pub const fn role(self) -> Role {
-        match self {
-            Self::SysAdmin | Self::TenantAdmin => Role::Administrator,
-            Self::CustomerUser => Role::Viewer,
-        }
-    }
-
-    /// The authority for the role with this name.
-    pub fn of_role(name: &str) -> Result<Self, RegistryError> {
-        let roles = [Self::TenantAdmin, Self::CustomerUser];
-        roles.into_iter().find(|authority| authority.role().name() == name).ok_or_else(|| {
-            let (first, second) = (Role::Administrator, Role::Viewer);
-            let reason = format!("{name:?} is not known; the roles are {first} and {second}");
-            RegistryError::Invalid { what: "role", reason }
-        })
-    }
-}
-
-impl fmt::Display for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Authority {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|authority| authority.name() == name).ok_or_else(|| {
-            format!("unknown authority {name:?}; use SYS_ADMIN, TENANT_ADMIN or CUSTOMER_USER")
-        })
-    }
-}
-
-/// A user, who logs in with a password.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    /// Identity.
-    pub id: Uuid,
-    /// Tenant of the user.
-    pub tenant: Uuid,
-    /// Login name in lower case, unique in the installation, such as `admin@tachograph.local`.
-    pub login: String,
-    /// Authority of the user.
-    pub authority: Authority,
-    /// When the password was last set.
-    pub password_changed_at: Timestamp,
-    /// Grows with every new password or role. Sessions of an earlier epoch are over.
-    pub session_epoch: i64,
-}
-
-/// A key with which a program logs in as a user. The secret itself is not kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiKey {
-    /// Identity.
-    pub id: Uuid,
-    /// Its user.
-    pub user: Uuid,
-    /// Name, unique for the user.
-    pub name: String,
-    /// The highest role of its sessions. A lower role of the user counts.
-    pub role: Role,
-    /// When it was added; whole milliseconds.
+    /// Its addresses.
+    pub contact: Contact,
+    /// What clients keep with it: JSON text.
+    pub additional_info: Option<Box<str>>,
+    /// When it was added, or when the registry got version 5; whole milliseconds.
     pub created_at: Timestamp,
-    /// When it expires; never when it is `None`.
-    pub expires_at: Option<Timestamp>,
+    /// Grows with each change.
+    pub version: i64,
+}
+
+impl Listed for Tenant {
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// A tenant belongs to itself.
+    fn tenant(&self) -> Uuid {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    fn text(&self, property: SortProperty) -> Option<&str> {
+        self.contact.text(property).unwrap_or(Some(&self.name))
+    }
 }
 
 /// The type of a device: the table of its rows and the durability of its acks.
@@ -126,6 +63,45 @@ pub struct Profile {
     pub table: TableName,
     /// Durability that an ack to its devices promises.
     pub durability: Durability,
+    /// What it is for.
+    pub description: Option<Box<str>>,
+    /// ThingsBoard's `profileData`, as the client sent it: JSON text.
+    pub data: Option<Box<str>>,
+    /// Whether devices that are added without a profile get it. One profile of each tenant is it.
+    pub is_default: bool,
+    /// When it was added, or when the registry got version 5; whole milliseconds.
+    pub created_at: Timestamp,
+    /// Grows with each change.
+    pub version: i64,
+}
+
+impl Listed for Profile {
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn tenant(&self) -> Uuid {
+        self.tenant
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+}
+
+/// The properties of a device profile that clients set.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ProfileFields<'a> {
+    /// Name, unique in the tenant.
+    pub name: &'a str,
+    /// What it is for.
+    pub description: Option<&'a str>,
+    /// ThingsBoard's `profileData`: JSON text.
+    pub data: Option<&'a str>,
 }
 
 /// A device, which reports values.
@@ -145,6 +121,61 @@ pub struct Device {
     pub gateway: bool,
     /// The id of the gateway that last connected this device, also after that gateway was deleted.
     pub last_gateway: Option<Uuid>,
+    /// The customer that it is assigned to.
+    pub customer: Option<Uuid>,
+    /// A second name, for people.
+    pub label: Option<Box<str>>,
+    /// What clients keep with it: JSON text, without the members that [`gateway`](Self::gateway) and
+    /// [`last_gateway`](Self::last_gateway) have. [`info`](Self::info) has all.
+    pub additional_info: Option<Box<str>>,
+    /// Grows with each change.
+    pub version: i64,
+}
+
+impl Device {
+    /// ThingsBoard's `additionalInfo`: what clients keep with the device, whether it is a gateway, and the gateway that last
+    /// connected it. `null` without any.
+    pub fn info(&self) -> serde_json::Value {
+        let stored = self.additional_info.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let mut info = stored.unwrap_or(serde_json::Value::Null);
+        if self.gateway {
+            info["gateway"] = true.into();
+        }
+        if let Some(gateway) = self.last_gateway {
+            info["lastConnectedGateway"] = gateway.to_string().into();
+        }
+        info
+    }
+}
+
+impl Listed for Device {
+    fn id(&self) -> Uuid {
+        self.id
+    }
+
+    fn tenant(&self) -> Uuid {
+        self.tenant
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    fn text(&self, property: SortProperty) -> Option<&str> {
+        match property {
+            SortProperty::Label => self.label(),
+            SortProperty::Type => Some(&self.profile.name),
+            _ => Some(&self.name),
+        }
+    }
 }
 
 /// A device to add.
@@ -158,15 +189,31 @@ pub struct NewDevice<'a> {
     pub token: Option<&'a str>,
     /// Whether it is a gateway.
     pub gateway: bool,
+    /// A second name, for people.
+    pub label: Option<&'a str>,
+    /// What clients keep with it: JSON text of an object.
+    pub additional_info: Option<&'a str>,
+    /// The customer that it is assigned to.
+    pub customer: Option<Uuid>,
 }
 
-/// New properties of a device.
-#[derive(Debug, Clone, Copy)]
+/// New properties of a device. Those that are `None` stay as they are.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct DeviceChange<'a> {
     /// Name, unique in the tenant.
     pub name: &'a str,
-    /// Whether it is a gateway; as before when it is `None`.
+    /// Whether it is a gateway.
     pub gateway: Option<bool>,
+    /// The id of its profile. Later values go to the table of that profile; earlier ones stay where they are.
+    pub profile: Option<Uuid>,
+    /// Its label; `Some(None)` removes it.
+    pub label: Option<Option<&'a str>>,
+    /// What clients keep with it; `Some(None)` removes it.
+    pub additional_info: Option<Option<&'a str>>,
+    /// Its customer; `Some(None)` ends the assignment.
+    pub customer: Option<Option<Uuid>>,
+    /// The version that the caller has seen. Another one is refused; `None` overwrites any.
+    pub version: Option<i64>,
 }
 
 /// Many devices to add: `<prefix><n>` for `count` numbers from `start_index` on.
@@ -206,44 +253,5 @@ impl fmt::Debug for Provisioned {
             .field("device", device)
             .field("created", created)
             .finish_non_exhaustive()
-    }
-}
-
-/// A request for a page of a listing.
-#[derive(Debug, Clone, Copy)]
-pub struct PageRequest<'a> {
-    /// Number of the page, from 0.
-    pub page: usize,
-    /// Entries per page, 1 to [`model::limits::PAGE_DEVICES_MAX`].
-    pub page_size: usize,
-    /// Only names that contain this text, ignoring case; all when it is `None` or empty.
-    pub filter: Option<&'a str>,
-}
-
-/// A page of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page<T> {
-    /// The entries, sorted by name.
-    pub data: Vec<T>,
-    /// Number of pages.
-    pub total_pages: usize,
-    /// Number of entries on all pages.
-    pub total_elements: usize,
-    /// Whether a page follows.
-    pub has_next: bool,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn authorities_have_names_that_parse_back() {
-        for authority in Authority::ALL {
-            assert_eq!(authority.name().parse(), Ok(authority));
-        }
-        assert_eq!(Authority::of_role("viewer").unwrap(), Authority::CustomerUser);
-        assert!(Authority::of_role("public").unwrap_err().to_string().contains("administrator and viewer"));
-        assert!("ROOT".parse::<Authority>().unwrap_err().contains("TENANT_ADMIN"));
     }
 }

@@ -68,6 +68,30 @@ pub enum RegistryError {
         /// Its name or id.
         name: String,
     },
+    /// Another caller has changed the object meanwhile.
+    #[error("the {what} {name:?} has version {found} and not {expected}; read it again, then change it")]
+    VersionConflict {
+        /// Kind of the object.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The version that the caller has seen.
+        expected: i64,
+        /// Its version.
+        found: i64,
+    },
+    /// Other objects need the object.
+    #[error("the {what} {name:?} is that of {count} {users}; give them another one or delete them first")]
+    StillUsed {
+        /// Kind of the object.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Number of the objects that need it.
+        count: usize,
+        /// Kind of the objects that need it, in the plural.
+        users: &'static str,
+    },
     /// Too many password checks wait.
     #[error("{waiting} logins wait for their turn, which is the limit; try again in a second")]
     LoginsBusy {
@@ -136,6 +160,8 @@ impl RegistryError {
             | Self::TokenTaken { .. }
             | Self::Forbidden(_)
             | Self::LastAdministrator { .. }
+            | Self::VersionConflict { .. }
+            | Self::StillUsed { .. }
             | Self::Unknown { .. } => Blame::Caller,
             Self::LoginsBusy { .. } => Blame::Busy,
             Self::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::DiskFull) => {

@@ -1,24 +1,20 @@
-//! The registry's file: opens it, migrates it, fills a new one, and loads it into memory.
+//! The registry's file: opens it, migrates it, and fills a new one.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use model::{TableName, Timestamp};
-use rusqlite::types::Type;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use store::Durability;
 use uuid::Uuid;
 
 use super::defaults::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE};
-use super::entity::{ApiKey, Authority, Device, Profile, Tenant, User};
 use super::error::RegistryError;
-use super::index::{Account, Index};
 use super::{password, random};
-use crate::namespace::namespace_of;
+use crate::caller::Role;
+use crate::clock::system_now;
 
 /// "TACH" in the header of the file. It distinguishes a registry from other databases.
 const APPLICATION_ID: i32 = 0x5441_4348;
@@ -29,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_v2.sql"),
     include_str!("schema_v3.sql"),
     include_str!("schema_v4.sql"),
+    include_str!("schema_v5.sql"),
 ];
 
 /// How long to wait for another process that has the file open.
@@ -43,39 +40,6 @@ pub(super) fn open(path: &Path) -> Result<Connection, RegistryError> {
     configure(&connection).map_err(not_a_database(path))?;
     migrate(&mut connection, path)?;
     Ok(connection)
-}
-
-/// Loads the whole file.
-pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, RegistryError> {
-    let read = || {
-        let mut index = Index::default();
-        index.tenants = rows(connection, "SELECT id, name FROM tenant", tenant)?;
-        let default_tenant = index.default_tenant().map(|tenant| tenant.id).unwrap_or_default();
-        let profiles =
-            rows(connection, "SELECT id, tenant, name, data_table, durability FROM profile", |row| {
-                profile(row, default_tenant)
-            })?;
-        let profile_of = |id: Uuid| profiles.iter().find(|profile| profile.id == id).cloned();
-        let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, t.token, d.gateway, d.last_gateway \
-                   FROM device d JOIN access_token t ON t.device = d.id";
-        for (device, token) in rows(connection, sql, |row| device(row, profile_of))? {
-            index.put_device(device, token);
-        }
-        for profile in profiles {
-            index.profiles.insert((profile.tenant, profile.name.clone()), profile);
-        }
-        let sql = "SELECT id, tenant, login, authority, password_hash, password_changed_at, session_epoch FROM user";
-        for account in rows(connection, sql, account)? {
-            index.put_account(account);
-        }
-        index.deleted_tenants = rows(connection, "SELECT id FROM deleted_tenant", |row| row.get(0))?;
-        let sql = "SELECT id, user, name, role, created_at, expires_at, hash FROM api_key";
-        for (hash, key) in rows(connection, sql, api_key)? {
-            index.put_api_key(hash, key);
-        }
-        Ok(index)
-    };
-    read().map_err(RegistryError::sqlite("read the registry", path))
 }
 
 /// Creates the file if it is missing, readable by its owner only: it contains tokens and the key of session tokens. SQLite
@@ -169,57 +133,28 @@ fn version(transaction: &Transaction<'_>, path: &Path) -> Result<i32, RegistryEr
     Err(RegistryError::NotARegistry { path: path.into(), reason })
 }
 
-/// Fills a new registry: one tenant, one profile, one administrator without a password.
+/// Fills a new registry: one tenant, one profile of devices and one of assets, one administrator without a password.
 fn fill(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let (tenant, profile, admin) = (new_id(), new_id(), new_id());
-    transaction.execute("INSERT INTO tenant (id, name) VALUES (?1, ?2)", (tenant, DEFAULT_NAME))?;
+    let (tenant, profile, asset_profile, admin) = (new_id(), new_id(), new_id(), new_id());
+    let now = system_now().millis();
+    let sql = "INSERT INTO tenant (id, name, created_at) VALUES (?1, ?2, ?3)";
+    transaction.execute(sql, (tenant, DEFAULT_NAME, now))?;
     transaction.execute(
-        "INSERT INTO profile (id, tenant, name, data_table, durability) VALUES (?1, ?2, ?3, ?4, ?5)",
-        (profile, tenant, DEFAULT_NAME, DEFAULT_TABLE, Durability::Fsync.name()),
+        "INSERT INTO profile (id, tenant, name, data_table, durability, created_at, is_default) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)",
+        (profile, tenant, DEFAULT_NAME, DEFAULT_TABLE, Durability::Fsync.name(), now),
     )?;
     transaction.execute(
-        "INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 0)",
-        (admin, tenant, ADMIN_LOGIN, Authority::TenantAdmin.name(), password::UNUSABLE),
+        "INSERT INTO asset_profile (id, tenant, name, is_default, created_at) VALUES (?1, ?2, ?3, 1, ?4)",
+        (asset_profile, tenant, DEFAULT_NAME, now),
+    )?;
+    transaction.execute(
+        "INSERT INTO user (id, tenant, login, role, password_hash, password_changed_at, created_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)",
+        (admin, tenant, ADMIN_LOGIN, Role::Administrator.name(), password::UNUSABLE, now),
     )?;
     let sql = "INSERT INTO setting (key, value) VALUES ('session_secret', ?1), ('admin_pending', ?2)";
     transaction.execute(sql, (new_session_secret(), ADMIN_LOGIN))?;
-    Ok(())
-}
-
-/// Inserts a profile.
-pub(super) fn insert_profile(transaction: &Transaction<'_>, profile: &Profile) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO profile (id, tenant, name, data_table, durability) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let Profile { id, tenant, name, table, durability } = profile;
-    transaction.execute(sql, (id, tenant, name, table.name(), durability.name()))?;
-    Ok(())
-}
-
-/// Inserts a user.
-pub(super) fn insert_user(
-    transaction: &Transaction<'_>,
-    user: &User,
-    password_hash: &str,
-) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let User { id, tenant, login, authority, password_changed_at, .. } = user;
-    transaction
-        .execute(sql, (id, tenant, login, authority.name(), password_hash, password_changed_at.millis()))?;
-    Ok(())
-}
-
-/// Inserts an API key with the hash of its secret.
-pub(super) fn insert_api_key(
-    transaction: &Transaction<'_>,
-    key: &ApiKey,
-    hash: [u8; 32],
-) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO api_key (id, user, name, role, created_at, expires_at, hash) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let ApiKey { id, user, name, role, created_at, expires_at } = key;
-    let expires_at = expires_at.map(Timestamp::millis);
-    transaction.execute(sql, (id, user, name, role.name(), created_at.millis(), expires_at, hash))?;
     Ok(())
 }
 
@@ -231,67 +166,4 @@ pub(super) fn new_session_secret() -> [u8; 32] {
 /// A new random id.
 pub(super) fn new_id() -> Uuid {
     uuid::Builder::from_random_bytes(random::bytes()).into_uuid()
-}
-
-fn rows<T>(
-    connection: &Connection,
-    sql: &str,
-    row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare(sql)?.query_map([], row)?.collect()
-}
-
-fn tenant(row: &Row<'_>) -> rusqlite::Result<Tenant> {
-    Ok(Tenant { id: row.get(0)?, name: row.get(1)? })
-}
-
-fn profile(row: &Row<'_>, default_tenant: Uuid) -> rusqlite::Result<Arc<Profile>> {
-    let (tenant, table): (Uuid, String) = (row.get(1)?, row.get(3)?);
-    let table = TableName::new(&namespace_of(tenant, default_tenant), &table)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, Type::Text, error.into()))?;
-    Ok(Arc::new(Profile { id: row.get(0)?, tenant, name: row.get(2)?, table, durability: parsed(row, 4)? }))
-}
-
-fn device(
-    row: &Row<'_>,
-    profile_of: impl Fn(Uuid) -> Option<Arc<Profile>>,
-) -> rusqlite::Result<(Arc<Device>, Arc<str>)> {
-    let profile = profile_of(row.get(3)?).ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    let (id, tenant, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let (gateway, last_gateway) = (row.get(6)?, row.get(7)?);
-    let device = Device { id, tenant, name, profile, created_at: time(row, 4)?, gateway, last_gateway };
-    Ok((Arc::new(device), row.get(5)?))
-}
-
-fn account(row: &Row<'_>) -> rusqlite::Result<Account> {
-    let user = User {
-        id: row.get(0)?,
-        tenant: row.get(1)?,
-        login: row.get(2)?,
-        authority: parsed(row, 3)?,
-        password_changed_at: time(row, 5)?,
-        session_epoch: row.get(6)?,
-    };
-    Ok(Account { user: Arc::new(user), password_hash: row.get(4)? })
-}
-
-fn api_key(row: &Row<'_>) -> rusqlite::Result<([u8; 32], Arc<ApiKey>)> {
-    let expires_at = match row.get::<_, Option<i64>>(5)? {
-        Some(_) => Some(time(row, 5)?),
-        None => None,
-    };
-    let (id, user, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let key = ApiKey { id, user, name, role: parsed(row, 3)?, created_at: time(row, 4)?, expires_at };
-    Ok((row.get(6)?, Arc::new(key)))
-}
-
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
-    let millis = row.get(column)?;
-    Timestamp::from_millis(millis).ok_or(rusqlite::Error::IntegralValueOutOfRange(column, millis))
-}
-
-fn parsed<T: std::str::FromStr<Err = String>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    text.parse()
-        .map_err(|error: String| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into()))
 }

@@ -2,32 +2,43 @@
 //!
 //! It is built when the registry opens. A change enters it only after its commit.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::asset::{Asset, AssetProfile};
+use super::customer::Customer;
 use super::defaults::DEFAULT_NAME;
-use super::entity::{ApiKey, Device, Page, PageRequest, Profile, Provisioned, Tenant, User};
+use super::directory::Directory;
+use super::entity::{Device, Profile, Provisioned, Tenant};
+use super::entity_view::EntityView;
+use super::relation::Relations;
+use super::user::{Activation, ApiKey, User};
 
 /// A user with the hash of the password.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Account {
     pub(super) user: Arc<User>,
     pub(super) password_hash: String,
+    /// What the user activates the account with, until there is a password.
+    pub(super) activation: Option<Activation>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) tenants: Vec<Tenant>,
+    pub(super) tenants: Vec<Arc<Tenant>>,
     pub(super) deleted_tenants: Vec<Uuid>,
-    /// By tenant and name.
-    pub(super) profiles: BTreeMap<(Uuid, String), Arc<Profile>>,
-    devices: HashMap<Uuid, (Arc<Device>, Arc<str>)>,
+    pub(super) customers: Directory<Customer>,
+    pub(super) profiles: Directory<Profile>,
+    pub(super) asset_profiles: Directory<AssetProfile>,
+    pub(super) assets: Directory<Asset>,
+    pub(super) views: Directory<EntityView>,
+    pub(super) relations: Relations,
+    devices: Directory<Device>,
+    /// The access tokens of devices.
+    tokens: HashMap<Uuid, Arc<str>>,
     by_token: HashMap<Arc<str>, Arc<Device>>,
-    by_name: HashMap<Uuid, BTreeSet<ByName>>,
     /// By login.
     accounts: BTreeMap<String, Arc<Account>>,
     users: HashMap<Uuid, Arc<User>>,
@@ -37,16 +48,31 @@ pub(super) struct Index {
 
 impl Index {
     /// The tenant that every installation has.
-    pub(super) fn default_tenant(&self) -> Option<&Tenant> {
+    pub(super) fn default_tenant(&self) -> Option<&Arc<Tenant>> {
         self.tenants.iter().find(|tenant| tenant.name == DEFAULT_NAME)
+    }
+
+    pub(super) fn tenant(&self, id: Uuid) -> Option<&Arc<Tenant>> {
+        self.tenants.iter().find(|tenant| tenant.id == id)
+    }
+
+    /// Adds a tenant, or replaces the one with the same id.
+    pub(super) fn put_tenant(&mut self, tenant: Arc<Tenant>) {
+        self.tenants.retain(|known| known.id != tenant.id);
+        self.tenants.push(tenant);
     }
 
     /// Removes a tenant with all that belongs to it.
     pub(super) fn remove_tenant(&mut self, tenant: Uuid) {
-        let devices: Vec<Uuid> =
-            self.by_name.remove(&tenant).into_iter().flatten().map(|ByName(device)| device.id).collect();
-        devices.into_iter().for_each(|id| self.remove_device(id));
-        self.profiles.retain(|_, profile| profile.tenant != tenant);
+        for id in self.devices.remove_tenant(tenant) {
+            self.forget_token(id);
+        }
+        self.relations.remove_tenant(tenant);
+        self.views.remove_tenant(tenant);
+        self.assets.remove_tenant(tenant);
+        self.asset_profiles.remove_tenant(tenant);
+        self.profiles.remove_tenant(tenant);
+        self.customers.remove_tenant(tenant);
         self.accounts.retain(|_, account| account.user.tenant != tenant);
         self.users.retain(|_, user| user.tenant != tenant);
         self.api_keys.retain(|_, key| self.users.contains_key(&key.user));
@@ -54,8 +80,9 @@ impl Index {
         self.deleted_tenants.push(tenant);
     }
 
-    pub(super) fn device(&self, id: Uuid) -> Option<&(Arc<Device>, Arc<str>)> {
-        self.devices.get(&id)
+    /// A device with its access token.
+    pub(super) fn device(&self, id: Uuid) -> Option<(&Arc<Device>, &Arc<str>)> {
+        self.devices.get(id).zip(self.tokens.get(&id))
     }
 
     pub(super) fn device_by_token(&self, token: &str) -> Option<&Arc<Device>> {
@@ -63,7 +90,7 @@ impl Index {
     }
 
     pub(super) fn device_by_name(&self, tenant: Uuid, name: &str) -> Option<&Arc<Device>> {
-        self.by_name.get(&tenant)?.get(name).map(|ByName(device)| device)
+        self.devices.by_name(tenant, name)
     }
 
     pub(super) fn device_count(&self) -> usize {
@@ -72,39 +99,25 @@ impl Index {
 
     /// Number of the devices of a tenant.
     pub(super) fn device_count_of(&self, tenant: Uuid) -> usize {
-        self.by_name.get(&tenant).map_or(0, BTreeSet::len)
+        self.devices.len_of(tenant)
     }
 
-    pub(super) fn devices_page(&self, tenant: Uuid, request: PageRequest<'_>) -> Page<Arc<Device>> {
-        let devices = self.by_name.get(&tenant).into_iter().flatten().map(|ByName(device)| device);
-        let skipped = request.page.saturating_mul(request.page_size);
-        let (data, total): (Vec<_>, usize) = match request.filter.filter(|text| !text.is_empty()) {
-            None => {
-                let total = self.by_name.get(&tenant).map_or(0, BTreeSet::len);
-                (devices.skip(skipped).take(request.page_size).cloned().collect(), total)
-            }
-            Some(text) => {
-                let text = text.to_lowercase();
-                let found: Vec<_> =
-                    devices.filter(|device| device.name.to_lowercase().contains(&text)).collect();
-                let page = found.iter().skip(skipped).take(request.page_size);
-                (page.map(|&device| Arc::clone(device)).collect(), found.len())
-            }
-        };
-        let has_next = skipped.saturating_add(data.len()) < total && !data.is_empty();
-        Page { data, total_pages: total.div_ceil(request.page_size), total_elements: total, has_next }
+    /// The devices of a tenant, sorted by name.
+    pub(super) fn devices_of(&self, tenant: Uuid) -> impl Iterator<Item = &Arc<Device>> {
+        self.devices.of(tenant)
     }
 
     /// Adds a device, or replaces the one with the same id.
     pub(super) fn put_device(&mut self, device: Arc<Device>, token: Arc<str>) {
-        self.remove_device(device.id);
+        self.forget_token(device.id);
         self.by_token.insert(Arc::clone(&token), Arc::clone(&device));
-        self.by_name.entry(device.tenant).or_default().insert(ByName(Arc::clone(&device)));
-        self.devices.insert(device.id, (device, token));
+        self.tokens.insert(device.id, token);
+        self.devices.put(device);
     }
 
     pub(super) fn put_devices(&mut self, devices: &[Provisioned]) {
         self.devices.reserve(devices.len());
+        self.tokens.reserve(devices.len());
         self.by_token.reserve(devices.len());
         for new in devices.iter().filter(|new| new.created) {
             self.put_device(Arc::clone(&new.device), Arc::clone(&new.token));
@@ -112,31 +125,54 @@ impl Index {
     }
 
     pub(super) fn remove_device(&mut self, id: Uuid) {
-        if let Some((device, token)) = self.devices.remove(&id) {
+        self.forget_token(id);
+        self.devices.remove(id);
+    }
+
+    fn forget_token(&mut self, device: Uuid) {
+        if let Some(token) = self.tokens.remove(&device) {
             self.by_token.remove(&token);
-            if let Some(names) = self.by_name.get_mut(&device.tenant) {
-                names.remove(device.name.as_str());
-            }
         }
     }
 
-    pub(super) fn profile(&self, tenant: Uuid, name: &str) -> Option<&Arc<Profile>> {
-        self.profiles.get(&(tenant, name.to_owned()))
-    }
-
-    /// Adds a profile, or replaces the one of the same name together with all devices that have it.
+    /// Adds a profile, or replaces the one with the same id together with all devices that have it.
     pub(super) fn put_profile(&mut self, profile: Arc<Profile>) {
-        let has_it = |(device, _): &&(Arc<Device>, Arc<str>)| device.profile.id == profile.id;
-        let affected: Vec<_> = self.devices.values().filter(has_it).cloned().collect();
-        for (device, token) in affected {
+        let devices = self.devices.of(profile.tenant).filter(|device| device.profile.id == profile.id);
+        let affected: Vec<_> = devices.cloned().collect();
+        for device in affected {
+            let Some(token) = self.tokens.get(&device.id).cloned() else { continue };
             let device = Device { profile: Arc::clone(&profile), ..Device::clone(&device) };
             self.put_device(Arc::new(device), token);
         }
-        self.profiles.insert((profile.tenant, profile.name.clone()), profile);
+        self.profiles.put(profile);
+    }
+
+    /// Adds an asset profile, or replaces the one with the same id together with all assets that have it.
+    pub(super) fn put_asset_profile(&mut self, profile: Arc<AssetProfile>) {
+        let assets = self.assets.of(profile.tenant).filter(|asset| asset.profile.id == profile.id);
+        let affected: Vec<_> = assets.cloned().collect();
+        for asset in affected {
+            self.assets.put(Arc::new(Asset { profile: Arc::clone(&profile), ..Asset::clone(&asset) }));
+        }
+        self.asset_profiles.put(profile);
+    }
+
+    /// The profile of devices that are added without one.
+    pub(super) fn default_profile(&self, tenant: Uuid) -> Option<&Arc<Profile>> {
+        self.profiles.of(tenant).find(|profile| profile.is_default)
+    }
+
+    /// The profile of assets that are added without one.
+    pub(super) fn default_asset_profile(&self, tenant: Uuid) -> Option<&Arc<AssetProfile>> {
+        self.asset_profiles.of(tenant).find(|profile| profile.is_default)
     }
 
     pub(super) fn account(&self, login: &str) -> Option<&Arc<Account>> {
         self.accounts.get(login)
+    }
+
+    pub(super) fn accounts(&self) -> impl Iterator<Item = &Arc<Account>> {
+        self.accounts.values()
     }
 
     pub(super) fn user(&self, id: Uuid) -> Option<&Arc<User>> {
@@ -170,39 +206,12 @@ impl Index {
         }
     }
 
-    /// Adds a user, or replaces the one with the same login.
+    /// Adds a user, or replaces the one with the same id.
     pub(super) fn put_account(&mut self, account: Account) {
-        self.users.insert(account.user.id, Arc::clone(&account.user));
+        let replaced = self.users.insert(account.user.id, Arc::clone(&account.user));
+        if let Some(old) = replaced.filter(|old| old.login != account.user.login) {
+            self.accounts.remove(&old.login);
+        }
         self.accounts.insert(account.user.login.clone(), Arc::new(account));
     }
 }
-
-/// A device in the order of names.
-#[derive(Debug)]
-struct ByName(Arc<Device>);
-
-impl Borrow<str> for ByName {
-    fn borrow(&self) -> &str {
-        &self.0.name
-    }
-}
-
-impl Ord for ByName {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.name.cmp(&other.0.name)
-    }
-}
-
-impl PartialOrd for ByName {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for ByName {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for ByName {}

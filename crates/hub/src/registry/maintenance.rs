@@ -88,7 +88,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("registry.sqlite");
         let (registry, _) = Registry::open(&path).unwrap();
-        let new = NewDevice { name: "truck", profile: None, token: Some("secret"), gateway: false };
+        let new = NewDevice { name: "truck", token: Some("secret"), ..NewDevice::default() };
         registry.add_device(registry.default_tenant(), new).unwrap();
         let copy = |mut file: File, name: &str| {
             let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Tenants, users, devices, profiles and their credentials.
+//! Tenants, customers, users, devices, assets, profiles, entity views, relations and credentials.
 //!
 //! One SQLite file holds them (write-ahead log, every commit synced). An index in memory answers all lookups, so no lookup
 //! reads the file. The rows that devices report are in the store, not here.
@@ -11,33 +11,57 @@
 //! Every change waits for the disk, and every operation with a password takes tens of milliseconds of a core. Call both on a
 //! thread that may block.
 
+mod any;
 mod api_keys;
+mod asset;
+mod assets;
+mod checks;
+mod contact;
+mod customer;
+mod customers;
 mod defaults;
 mod devices;
+mod directory;
 mod entity;
+mod entity_view;
+mod entity_views;
 mod error;
 mod file;
 mod first_start;
 mod handle;
 mod index;
+pub mod limits;
+mod load;
+mod lookup;
 mod maintenance;
 mod open;
+mod page;
 mod password;
 mod profiles;
 mod random;
+mod relation;
+mod relations;
+mod save;
 mod settings;
 mod tenants;
 #[cfg(test)]
 mod tests;
+mod user;
 mod users;
 
+pub use any::Entity;
 pub use api_keys::{API_KEY_PREFIX, NewApiKey};
+pub use asset::{Asset, AssetFields, AssetProfile};
+pub use contact::Contact;
+pub use customer::{Customer, CustomerFields};
 pub use defaults::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE};
-pub use entity::{
-    ApiKey, Authority, BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Profile, Provisioned,
-    Tenant, User,
-};
+pub use entity::{BulkDevices, Device, DeviceChange, NewDevice, Profile, ProfileFields, Provisioned, Tenant};
+pub use entity_view::{EntityView, EntityViewFields};
 pub use error::RegistryError;
 pub use first_start::{ADMIN_PASSWORD_FILE, FirstStart};
 pub use handle::Registry;
 pub use maintenance::{copy_for_backup, problems_of};
+pub use page::{Listed, Page, PageRequest, SortProperty};
+pub use relation::{Relation, RelationKey};
+pub use tenants::TenantFields;
+pub use user::{Activation, ApiKey, NewUser, User, UserFacts};

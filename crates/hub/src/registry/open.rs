@@ -10,6 +10,7 @@ use super::error::RegistryError;
 use super::file;
 use super::first_start::FirstStart;
 use super::handle::Registry;
+use super::load::load;
 use super::password::Passwords;
 use super::settings::{SESSION_SECRET, setting};
 use crate::session_token::SessionTokens;
@@ -22,7 +23,7 @@ impl Registry {
     /// [`FirstStart::keep`] has written it down or a user has set another one. So a crash in between locks nobody out.
     pub fn open(path: &Path) -> Result<(Self, Option<FirstStart>), RegistryError> {
         let connection = file::open(path)?;
-        let index = file::load(&connection, path)?;
+        let index = load(&connection, path)?;
         let missing = |reason: &str| RegistryError::NotARegistry { path: path.into(), reason: reason.into() };
         let secret: Vec<u8> = setting(&connection, path, SESSION_SECRET)?
             .ok_or_else(|| missing("the key of the sessions is gone"))?;

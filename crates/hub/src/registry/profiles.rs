@@ -3,30 +3,58 @@
 use std::sync::Arc;
 
 use model::TableName;
+use model::limits::TABLE_NAME_BYTES_MAX;
 use model::name::check_tag_value;
+use parking_lot::MutexGuard;
+use rusqlite::Connection;
 use store::Durability;
 use uuid::Uuid;
 
-use super::entity::Profile;
+use super::checks::{check_version, checked_json, over_limit};
+use super::entity::{Profile, ProfileFields};
 use super::error::RegistryError;
-use super::file;
 use super::handle::Registry;
+use super::limits::{DESCRIPTION_BYTES_MAX, PROFILE_DATA_BYTES_MAX, PROFILES_PER_TENANT_MAX};
+use super::page::{Page, PageRequest, page_of};
+use super::users::now_ms;
+use super::{file, save};
 use crate::audit::AUDIT_TABLE;
 use crate::dead_letter::DEAD_LETTER_TABLE;
 
 impl Registry {
     /// The profiles of a tenant, sorted by name.
     pub fn profiles(&self, tenant: Uuid) -> Vec<Arc<Profile>> {
-        let index = self.index.read();
-        index.profiles.values().filter(|profile| profile.tenant == tenant).cloned().collect()
+        self.index.read().profiles.of(tenant).cloned().collect()
+    }
+
+    /// A page of the profiles of a tenant.
+    pub fn profiles_page(
+        &self,
+        tenant: Uuid,
+        request: PageRequest<'_>,
+    ) -> Result<Page<Arc<Profile>>, RegistryError> {
+        request.check()?;
+        Ok(page_of(self.index.read().profiles.of(tenant), &request))
     }
 
     /// The profile of that name.
     pub fn profile(&self, tenant: Uuid, name: &str) -> Option<Arc<Profile>> {
-        self.index.read().profile(tenant, name).cloned()
+        self.index.read().profiles.by_name(tenant, name).cloned()
     }
 
-    /// Adds a profile. Waits for the disk.
+    /// The profile with that id.
+    pub fn profile_by_id(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
+        let found = self.index.read().profiles.get(id).filter(|profile| profile.tenant == tenant).cloned();
+        found.ok_or_else(|| RegistryError::unknown("device profile", id))
+    }
+
+    /// The profile of devices that are added without one.
+    pub fn default_profile(&self, tenant: Uuid) -> Result<Arc<Profile>, RegistryError> {
+        let found = self.index.read().default_profile(tenant).cloned();
+        found.ok_or_else(|| RegistryError::unknown("tenant", tenant))
+    }
+
+    /// Adds a profile with the table of its devices. Waits for the disk.
     pub fn add_profile(
         &self,
         tenant: Uuid,
@@ -34,21 +62,53 @@ impl Registry {
         table: &str,
         durability: Durability,
     ) -> Result<Arc<Profile>, RegistryError> {
-        check_tag_value(name)?;
         check_profile_table(table)?;
         let mut writer = self.writer.lock();
         self.check_tenant(tenant)?;
-        if self.profile(tenant, name).is_some() {
-            return Err(RegistryError::exists("profile", name));
-        }
-        let (name, table) = (name.to_owned(), TableName::new(&self.namespace(tenant), table)?);
-        let profile = Arc::new(Profile { id: file::new_id(), tenant, name, table, durability });
-        self.commit(&mut writer, "add a profile", |transaction| file::insert_profile(transaction, &profile))?;
-        self.index.write().put_profile(Arc::clone(&profile));
-        Ok(profile)
+        let table = TableName::new(&self.namespace(tenant), table)?;
+        let fields = ProfileFields { name, ..ProfileFields::default() };
+        let profile = self.new_profile(tenant, fields, table, durability)?;
+        self.store_profile(&mut writer, "add a profile", Arc::new(profile))
     }
 
-    /// Changes a profile for all its devices. Existing rows stay in their table. Waits for the disk.
+    /// Adds a profile whose devices write to a table that is named after it. Waits for the disk.
+    pub fn create_profile(
+        &self,
+        tenant: Uuid,
+        fields: ProfileFields<'_>,
+    ) -> Result<Arc<Profile>, RegistryError> {
+        let mut writer = self.writer.lock();
+        self.check_tenant(tenant)?;
+        let taken = |name: &str| {
+            check_profile_table(name).is_err()
+                || self.index.read().profiles.of(tenant).any(|profile| profile.table.name() == name)
+        };
+        let table = TableName::new(&self.namespace(tenant), &free_table(fields.name, taken))?;
+        let profile = self.new_profile(tenant, fields, table, Durability::Fsync)?;
+        self.store_profile(&mut writer, "add a profile", Arc::new(profile))
+    }
+
+    /// Changes name, description and data of a profile. Its table stays. Waits for the disk.
+    pub fn change_profile(
+        &self,
+        tenant: Uuid,
+        id: Uuid,
+        fields: ProfileFields<'_>,
+        version: Option<i64>,
+    ) -> Result<Arc<Profile>, RegistryError> {
+        let (description, data) = checked(fields)?;
+        let mut writer = self.writer.lock();
+        let old = self.profile_by_id(tenant, id)?;
+        check_version("device profile", &old.name, version, old.version)?;
+        if old.name != fields.name && self.profile(tenant, fields.name).is_some() {
+            return Err(RegistryError::exists("profile", fields.name));
+        }
+        let name = fields.name.to_owned();
+        let changed = Profile { name, description, data, version: old.version + 1, ..Profile::clone(&old) };
+        self.store_profile(&mut writer, "change a profile", Arc::new(changed))
+    }
+
+    /// Changes the table and the durability of a profile for all its devices. Existing rows stay in their table. Waits for the disk.
     pub fn set_profile(
         &self,
         tenant: Uuid,
@@ -59,17 +119,119 @@ impl Registry {
         check_profile_table(table)?;
         let mut writer = self.writer.lock();
         let old = self.profile(tenant, name).ok_or_else(|| RegistryError::unknown("profile", name))?;
-        let full_name = TableName::new(&self.namespace(tenant), table)?;
-        let profile = Arc::new(Profile { table: full_name, durability, ..Profile::clone(&old) });
-        self.commit(&mut writer, "change a profile", |transaction| {
-            let sql = "UPDATE profile SET data_table = ?2, durability = ?3 WHERE id = ?1";
-            transaction.execute(sql, (profile.id, table, durability.name()))?;
-            Ok(())
+        let table = TableName::new(&self.namespace(tenant), table)?;
+        let changed = Profile { table, durability, version: old.version + 1, ..Profile::clone(&old) };
+        self.store_profile(&mut writer, "change a profile", Arc::new(changed))
+    }
+
+    /// Makes a profile that of devices that are added without one. Waits for the disk.
+    pub fn set_default_profile(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
+        let mut writer = self.writer.lock();
+        let (old, new) = (self.default_profile(tenant)?, self.profile_by_id(tenant, id)?);
+        if old.id == new.id {
+            return Ok(new);
+        }
+        let with = |profile: &Profile, is_default| {
+            Arc::new(Profile { is_default, version: profile.version + 1, ..Profile::clone(profile) })
+        };
+        let (old, new) = (with(&old, false), with(&new, true));
+        self.commit(&mut writer, "change the default profile", |transaction| {
+            save::profile(transaction, &old)?;
+            save::profile(transaction, &new)
         })?;
+        let mut index = self.index.write();
+        index.put_profile(old);
+        index.put_profile(Arc::clone(&new));
+        drop(index);
+        self.forget_cached();
+        Ok(new)
+    }
+
+    /// Deletes a profile. Refuses the default one, and one that devices have. Its table stays. Waits for the disk.
+    pub fn delete_profile(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
+        let mut writer = self.writer.lock();
+        let profile = self.profile_by_id(tenant, id)?;
+        let (what, name) = ("device profile", profile.name.clone());
+        if profile.is_default {
+            let reason = format!("{name:?} is the default one; make another one the default first");
+            return Err(RegistryError::Invalid { what, reason });
+        }
+        let count = self.index.read().devices_of(tenant).filter(|device| device.profile.id == id).count();
+        if count > 0 {
+            return Err(RegistryError::StillUsed { what, name, count, users: "devices" });
+        }
+        self.commit(&mut writer, "delete a profile", |transaction| {
+            transaction.execute("DELETE FROM profile WHERE id = ?1", [id]).map(drop)
+        })?;
+        self.index.write().profiles.remove(id);
+        Ok(profile)
+    }
+
+    fn new_profile(
+        &self,
+        tenant: Uuid,
+        fields: ProfileFields<'_>,
+        table: TableName,
+        durability: Durability,
+    ) -> Result<Profile, RegistryError> {
+        let (description, data) = checked(fields)?;
+        if self.profile(tenant, fields.name).is_some() {
+            return Err(RegistryError::exists("profile", fields.name));
+        }
+        let count = self.index.read().profiles.of(tenant).count() + 1;
+        over_limit("number of device profiles of the tenant", count, PROFILES_PER_TENANT_MAX)?;
+        Ok(Profile {
+            id: file::new_id(),
+            tenant,
+            name: fields.name.to_owned(),
+            table,
+            durability,
+            description,
+            data,
+            is_default: false,
+            created_at: now_ms(),
+            version: 1,
+        })
+    }
+
+    fn store_profile(
+        &self,
+        writer: &mut MutexGuard<'_, Connection>,
+        what: &'static str,
+        profile: Arc<Profile>,
+    ) -> Result<Arc<Profile>, RegistryError> {
+        self.commit(writer, what, |transaction| save::profile(transaction, &profile))?;
         self.index.write().put_profile(Arc::clone(&profile));
         self.forget_cached();
         Ok(profile)
     }
+}
+
+/// Checks the fields, and returns description and data as they are stored.
+fn checked(fields: ProfileFields<'_>) -> Result<(Option<Box<str>>, Option<Box<str>>), RegistryError> {
+    check_tag_value(fields.name)?;
+    let description = fields.description.filter(|text| !text.is_empty());
+    over_limit("length of the description in bytes", description.map_or(0, str::len), DESCRIPTION_BYTES_MAX)?;
+    let data = checked_json("profileData", fields.data, PROFILE_DATA_BYTES_MAX, "PROFILE_DATA_BYTES_MAX")?;
+    Ok((description.map(Into::into), data))
+}
+
+/// A table for a profile: its name in lower case with `_` for what is no letter or digit, and with a number if that is taken.
+fn free_table(profile: &str, taken: impl Fn(&str) -> bool) -> String {
+    let letters = profile.chars().flat_map(char::to_lowercase);
+    let mapped: String = letters.map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    // Room for a number behind it.
+    let most = TABLE_NAME_BYTES_MAX - "_".len() - PROFILES_PER_TENANT_MAX.to_string().len();
+    let end = (0..=most.min(mapped.len())).rev().find(|at| mapped.is_char_boundary(*at)).unwrap_or(0);
+    let base = match mapped[..end].trim_matches('_') {
+        "" => "profile",
+        base => base,
+    };
+    if !taken(base) {
+        return base.to_owned();
+    }
+    let mut numbered = (2_usize..).map(|number| format!("{base}_{number}"));
+    numbered.find(|name| !taken(name)).expect("BUG: there are more numbers than profiles")
 }
 
 fn check_profile_table(table: &str) -> Result<(), RegistryError> {
@@ -83,4 +245,20 @@ fn check_profile_table(table: &str) -> Result<(), RegistryError> {
         return Err(RegistryError::Invalid { what: "table", reason });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_named_after_its_profile() {
+        let free = |name: &str| free_table(name, |table| ["pump", "pump_2", "audit"].contains(&table));
+        assert_eq!(free("Thermostat v2.1"), "thermostat_v2_1");
+        assert_eq!(free("Größe (m)"), "größe__m");
+        assert_eq!((free("Pump"), free("audit")), ("pump_3".to_owned(), "audit_2".to_owned()));
+        assert_eq!((free("🚚"), free("--")), ("profile".to_owned(), "profile".to_owned()));
+        let long = free(&"ü".repeat(300));
+        assert!(model::name::check_table(&format!("{long}_1000")).is_ok());
+    }
 }

@@ -9,6 +9,9 @@ const TOKEN_CHARS: usize = 20;
 /// Length of a generated password, 142 bits.
 const PASSWORD_CHARS: usize = 24;
 
+/// Length of the token of an activation link; ThingsBoard's.
+const ACTIVATION_CHARS: usize = 30;
+
 /// A random access token.
 pub(super) fn token() -> String {
     alphanumeric(TOKEN_CHARS)
@@ -17,6 +20,11 @@ pub(super) fn token() -> String {
 /// A random password.
 pub(super) fn password() -> String {
     alphanumeric(PASSWORD_CHARS)
+}
+
+/// A random token of an activation link.
+pub(super) fn activation() -> String {
+    alphanumeric(ACTIVATION_CHARS)
 }
 
 /// Random bytes.

@@ -7,18 +7,23 @@ use model::name::check_tag_value;
 use store::Durability;
 use uuid::Uuid;
 
+use super::asset::AssetProfile;
+use super::checks::{check_short, check_version, checked_info};
+use super::contact::Contact;
 use super::defaults::{DEFAULT_NAME, DEFAULT_TABLE};
-use super::entity::{Authority, Profile, Tenant, User};
+use super::entity::{Profile, Tenant};
 use super::error::RegistryError;
-use super::file;
 use super::handle::Registry;
 use super::index::Account;
+use super::user::User;
 use super::users::{checked_login, now_ms};
+use super::{file, save};
+use crate::caller::Role;
 use crate::namespace::{namespace_of, own_table};
 
 impl Registry {
     /// All tenants, sorted by name.
-    pub fn tenants(&self) -> Vec<Tenant> {
+    pub fn tenants(&self) -> Vec<Arc<Tenant>> {
         let mut tenants = self.index.read().tenants.clone();
         tenants.sort_by(|one, other| one.name.cmp(&other.name));
         tenants
@@ -31,7 +36,7 @@ impl Registry {
     }
 
     /// The tenant with that name.
-    pub fn tenant_by_name(&self, name: &str) -> Result<Tenant, RegistryError> {
+    pub fn tenant_by_name(&self, name: &str) -> Result<Arc<Tenant>, RegistryError> {
         let index = self.index.read();
         let found = index.tenants.iter().find(|tenant| tenant.name == name).cloned();
         found.ok_or_else(|| RegistryError::unknown("tenant", name))
@@ -42,40 +47,105 @@ impl Registry {
         self.index.read().deleted_tenants.clone()
     }
 
-    /// Adds a tenant with its default profile and its first administrator. Slow like
+    /// The tenant with that id.
+    pub fn tenant(&self, id: Uuid) -> Result<Arc<Tenant>, RegistryError> {
+        self.index.read().tenant(id).cloned().ok_or_else(|| RegistryError::unknown("tenant", id))
+    }
+
+    /// Adds a tenant with its default profiles and its first administrator. Slow like
     /// [`authenticate`](Self::authenticate), and waits for the disk.
-    pub fn add_tenant(&self, name: &str, login: &str, password: &str) -> Result<Tenant, RegistryError> {
-        check_tag_value(name)?;
+    pub fn add_tenant(&self, name: &str, login: &str, password: &str) -> Result<Arc<Tenant>, RegistryError> {
         let login = checked_login(login)?;
         let password_hash = self.passwords.hash(password)?;
+        let fields = TenantFields { name, ..TenantFields::default() };
+        self.store_new_tenant(&fields, Some((login, password_hash)))
+    }
+
+    /// Adds a tenant with its default profiles, and without users. Waits for the disk.
+    pub fn add_empty_tenant(&self, fields: &TenantFields<'_>) -> Result<Arc<Tenant>, RegistryError> {
+        self.store_new_tenant(fields, None)
+    }
+
+    fn store_new_tenant(
+        &self,
+        fields: &TenantFields<'_>,
+        administrator: Option<(String, String)>,
+    ) -> Result<Arc<Tenant>, RegistryError> {
+        let additional_info = fields.checked()?;
         let mut writer = self.writer.lock();
-        self.check_new_tenant(name, &login)?;
-        let tenant = Tenant { id: file::new_id(), name: name.to_owned() };
-        let profile = self.first_profile(&tenant);
-        let user = Arc::new(User {
+        self.check_new_tenant(fields.name, administrator.as_ref().map(|(login, _)| login.as_str()))?;
+        let tenant = Arc::new(Tenant {
             id: file::new_id(),
-            tenant: tenant.id,
-            login,
-            authority: Authority::TenantAdmin,
-            password_changed_at: now_ms(),
-            session_epoch: 0,
+            name: fields.name.to_owned(),
+            contact: fields.contact.clone(),
+            additional_info,
+            created_at: now_ms(),
+            version: 1,
+        });
+        let (profile, asset_profile) = (self.first_profile(&tenant), first_asset_profile(&tenant));
+        let account = administrator.map(|(login, password_hash)| {
+            let user = User {
+                id: file::new_id(),
+                tenant: tenant.id,
+                login,
+                role: Role::Administrator,
+                created_at: now_ms(),
+                enabled: true,
+                password_changed_at: now_ms(),
+                version: 1,
+                ..User::default()
+            };
+            Account { user: Arc::new(user), password_hash, activation: None }
         });
         self.commit(&mut writer, "add a tenant", |transaction| {
-            transaction
-                .execute("INSERT INTO tenant (id, name) VALUES (?1, ?2)", (tenant.id, &tenant.name))?;
-            file::insert_profile(transaction, &profile)?;
-            file::insert_user(transaction, &user, &password_hash)
+            save::tenant(transaction, &tenant)?;
+            save::profile(transaction, &profile)?;
+            save::asset_profile(transaction, &asset_profile)?;
+            account.iter().try_for_each(|account| save::account(transaction, account))
         })?;
         let mut index = self.index.write();
-        index.tenants.push(tenant.clone());
+        index.put_tenant(Arc::clone(&tenant));
         index.put_profile(profile);
-        index.put_account(Account { user, password_hash });
+        index.put_asset_profile(asset_profile);
+        account.into_iter().for_each(|account| index.put_account(account));
+        Ok(tenant)
+    }
+
+    /// Changes a tenant. The tenant that every installation has keeps its name. Waits for the disk.
+    pub fn change_tenant(
+        &self,
+        id: Uuid,
+        fields: &TenantFields<'_>,
+        version: Option<i64>,
+    ) -> Result<Arc<Tenant>, RegistryError> {
+        let additional_info = fields.checked()?;
+        let mut writer = self.writer.lock();
+        let old = self.tenant(id)?;
+        check_version("tenant", &old.name, version, old.version)?;
+        if old.name != fields.name {
+            if id == self.default_tenant {
+                let reason = format!("{:?} owns the installation and keeps its name", old.name);
+                return Err(RegistryError::Invalid { what: "tenant", reason });
+            }
+            if self.tenant_by_name(fields.name).is_ok() {
+                return Err(RegistryError::exists("tenant", fields.name));
+            }
+        }
+        let tenant = Arc::new(Tenant {
+            name: fields.name.to_owned(),
+            contact: fields.contact.clone(),
+            additional_info,
+            version: old.version + 1,
+            ..Tenant::clone(&old)
+        });
+        self.commit(&mut writer, "change a tenant", |transaction| save::tenant(transaction, &tenant))?;
+        self.index.write().put_tenant(Arc::clone(&tenant));
         Ok(tenant)
     }
 
     /// Deletes a tenant with its devices, profiles and users, and ends the sessions of its users. Refuses the default tenant.
     /// Its tables stay in the store until [`crate::Hub::drop_deleted_tenants`] drops them. Waits for the disk.
-    pub fn delete_tenant(&self, name: &str) -> Result<Tenant, RegistryError> {
+    pub fn delete_tenant(&self, name: &str) -> Result<Arc<Tenant>, RegistryError> {
         let mut writer = self.writer.lock();
         let tenant = self.tenant_by_name(name)?;
         if tenant.id == self.default_tenant {
@@ -84,7 +154,9 @@ impl Registry {
         }
         self.commit(&mut writer, "delete a tenant", |transaction| {
             // The foreign key of a device deletes its token too.
-            for table in ["device", "profile", "user"] {
+            for table in
+                ["relation", "entity_view", "asset", "asset_profile", "device", "profile", "user", "customer"]
+            {
                 transaction.execute(&format!("DELETE FROM {table} WHERE tenant = ?1"), [tenant.id])?;
             }
             transaction.execute("DELETE FROM tenant WHERE id = ?1", [tenant.id])?;
@@ -104,7 +176,7 @@ impl Registry {
         }
     }
 
-    fn check_new_tenant(&self, name: &str, login: &str) -> Result<(), RegistryError> {
+    fn check_new_tenant(&self, name: &str, login: Option<&str>) -> Result<(), RegistryError> {
         let index = self.index.read();
         if index.tenants.len() >= TENANTS_MAX {
             let actual = index.tenants.len() + 1;
@@ -113,8 +185,8 @@ impl Registry {
         if index.tenants.iter().any(|tenant| tenant.name == name) {
             return Err(RegistryError::exists("tenant", name));
         }
-        match index.account(login) {
-            Some(_) => Err(RegistryError::exists("user", login)),
+        match login.filter(|login| index.account(login).is_some()) {
+            Some(login) => Err(RegistryError::exists("user", login)),
             None => Ok(()),
         }
     }
@@ -126,6 +198,44 @@ impl Registry {
             name: DEFAULT_NAME.to_owned(),
             table: own_table(&namespace_of(tenant.id, self.default_tenant), DEFAULT_TABLE),
             durability: Durability::Fsync,
+            description: None,
+            data: None,
+            is_default: true,
+            created_at: now_ms(),
+            version: 1,
         })
+    }
+}
+
+fn first_asset_profile(tenant: &Tenant) -> Arc<AssetProfile> {
+    Arc::new(AssetProfile {
+        id: file::new_id(),
+        tenant: tenant.id,
+        name: DEFAULT_NAME.to_owned(),
+        description: None,
+        is_default: true,
+        created_at: now_ms(),
+        version: 1,
+    })
+}
+
+/// The properties of a tenant that clients set.
+#[derive(Debug, Clone, Default)]
+pub struct TenantFields<'a> {
+    /// Name, unique in the installation.
+    pub name: &'a str,
+    /// Its addresses.
+    pub contact: Contact,
+    /// What clients keep with it: JSON text.
+    pub additional_info: Option<&'a str>,
+}
+
+impl TenantFields<'_> {
+    /// Checks the fields, and returns the additional info as it is stored.
+    fn checked(&self) -> Result<Option<Box<str>>, RegistryError> {
+        check_tag_value(self.name)?;
+        check_short("name", Some(self.name))?;
+        self.contact.check()?;
+        checked_info(self.additional_info)
     }
 }

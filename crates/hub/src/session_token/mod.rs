@@ -10,7 +10,8 @@ use model::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::registry::{Authority, User};
+use crate::caller::Role;
+use crate::registry::User;
 
 /// Lifetime of an access token in seconds: ThingsBoard's default of two and a half hours.
 pub const ACCESS_TOKEN_SECONDS: i64 = 9_000;
@@ -37,7 +38,7 @@ pub struct Claims {
     pub user_id: Uuid,
     /// Tenant of the session.
     pub tenant_id: Uuid,
-    /// Names of [`Authority`] or, in a refresh token, `REFRESH_TOKEN`.
+    /// ThingsBoard's authority of the user or, in a refresh token, `REFRESH_TOKEN`.
     pub scopes: Vec<String>,
     /// Issuer of the token.
     pub iss: String,
@@ -125,7 +126,7 @@ impl SessionTokens {
             sub: user.login.clone(),
             user_id: user.id,
             tenant_id: user.tenant,
-            scopes: vec![scope.unwrap_or(user.authority.name()).into()],
+            scopes: vec![scope.unwrap_or(user.authority()).into()],
             iss: ISSUER.into(),
             iat: seconds(now),
             exp,
@@ -140,7 +141,7 @@ impl SessionTokens {
             sub: PUBLIC_SUBJECT.into(),
             user_id: Uuid::nil(),
             tenant_id: tenant,
-            scopes: vec![scope.unwrap_or(Authority::CustomerUser.name()).into()],
+            scopes: vec![scope.unwrap_or(Role::Public.authority()).into()],
             iss: ISSUER.into(),
             iat: seconds(now),
             exp,

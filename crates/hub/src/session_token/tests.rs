@@ -12,9 +12,8 @@ fn user() -> User {
         id: Uuid::from_u128(7),
         tenant: Uuid::from_u128(9),
         login: "größe@example.org".into(),
-        authority: Authority::TenantAdmin,
-        password_changed_at: Timestamp::from_micros(0),
-        session_epoch: 0,
+        role: Role::Administrator,
+        ..User::default()
     }
 }
 

@@ -197,7 +197,7 @@ fn a_store_without_room_takes_nothing_and_can_be_asked_again() {
 fn attributes_go_with_their_device_and_it_can_write_no_more() {
     let fixture = fixture();
     let (hub, device, caller) = (&fixture.hub, &fixture.device, fixture.administrator());
-    let new = NewDevice { name: "other", profile: None, token: None, gateway: false };
+    let new = NewDevice { name: "other", ..NewDevice::default() };
     let other = hub.add_device(&caller, new).unwrap().device;
     for of in [device, &other] {
         hub.set_client_attributes(of, &entries(&[("a", 1)])).unwrap();
@@ -216,7 +216,7 @@ fn attributes_go_with_their_tenant() {
     let (hub, installation) = (&fixture.hub, fixture.administrator());
     let tenant = hub.add_tenant(&installation, "acme", "root@acme.example", "a long password").unwrap();
     let acme = Caller::local(tenant.id);
-    let new = NewDevice { name: "car", profile: None, token: None, gateway: false };
+    let new = NewDevice { name: "car", ..NewDevice::default() };
     let car = hub.add_device(&acme, new).unwrap().device;
     for device in [&car, &fixture.device] {
         hub.set_client_attributes(device, &entries(&[("a", 1)])).unwrap();

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod deletion;
+mod device_state;
 mod gateways;
 mod key_values;
 mod permissions;
@@ -14,9 +15,9 @@ mod tenants;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hub::caller::Caller;
-use hub::history::{Aggregation, HistoryRequest};
-use hub::registry::{Authority, Device, NewDevice, Registry};
+use hub::caller::{Caller, Role};
+use hub::history::{Aggregation, HistoryRequest, Interval};
+use hub::registry::{Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
 use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
 use model::limits::{IngestLimits, QueryLimits};
@@ -35,7 +36,7 @@ struct Fixture {
 fn fixture() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
-    let new = NewDevice { name: "car", profile: None, token: None, gateway: false };
+    let new = NewDevice { name: "car", ..NewDevice::default() };
     let device = registry.add_device(registry.default_tenant(), new).unwrap().device;
     let store = Arc::new(MemoryStore::new());
     let shared: Arc<dyn Store> = Arc::clone(&store) as _;
@@ -250,7 +251,7 @@ fn administrative_acts_are_rows_of_the_table_audit() {
     let (hub, caller) = (&fixture.hub, fixture.administrator());
     let added = hub.add_device(&caller, NewDevice { name: "van", ..NewDevice::default() }).unwrap();
     hub.set_token(&caller, added.device.id, Some("secret-token")).unwrap();
-    hub.add_user(&caller, "eve@example.org", "secret password", Authority::CustomerUser).unwrap();
+    hub.add_user(&caller, "eve@example.org", "secret password", Role::Viewer).unwrap();
     hub.set_password(&caller, "eve@example.org", "another secret").unwrap();
     hub.delete_device(&Caller::public(caller.tenant()), added.device.id).unwrap_err();
     let series = fixture.store.find_series(&SeriesKey::new(hub::AUDIT_TABLE, &[("login", "local")]).unwrap());
@@ -258,7 +259,7 @@ fn administrative_acts_are_rows_of_the_table_audit() {
         keys: vec!["act".to_owned(), "subject".to_owned(), "role".to_owned()],
         range: TimeRange::ALL,
         aggregation: Aggregation::None,
-        interval_us: 0,
+        interval: Interval::WholeRange,
         limit: 10,
         order: Order::Ascending,
     };

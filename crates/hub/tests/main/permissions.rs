@@ -3,7 +3,7 @@
 use hub::Hub;
 use hub::attributes::Scope;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
-use hub::caller::{Caller, Forbidden, Role};
+use hub::caller::{Caller, Forbidden};
 use hub::entity_query::{EntityCountQuery, EntityDataQuery};
 use hub::history::TextHeld;
 use hub::registry::{BulkDevices, Device, DeviceChange, NewApiKey, PageRequest, RegistryError, User};
@@ -60,7 +60,7 @@ fn history_of_all() -> HistoryRequest {
         keys: vec!["speed".to_owned()],
         range: TimeRange::ALL,
         aggregation: Aggregation::None,
-        interval_us: 0,
+        interval: Interval::WholeRange,
         limit: 10,
         order: Order::Ascending,
     }
@@ -122,7 +122,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
             Ok(hub.delete_rows(caller, "telemetry", &request, false)? == 1)
         }),
         operation("change_device", Administrator, Unknown, move |hub, caller| {
-            let change = DeviceChange { name: "car", gateway: None };
+            let change = DeviceChange { name: "car", ..DeviceChange::default() };
             Ok(hub.change_device(caller, id, change).map(|_| true)?)
         }),
         operation("set_token", Administrator, Unknown, move |hub, caller| {
@@ -131,8 +131,8 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("set_password", Administrator, Unknown, |hub, caller| {
             Ok(hub.set_password(caller, "eve@example.org", "a new password").map(|()| true)?)
         }),
-        operation("set_authority", Administrator, Unknown, |hub, caller| {
-            Ok(hub.set_authority(caller, "eve@example.org", Authority::CustomerUser).map(|_| true)?)
+        operation("set_role", Administrator, Unknown, |hub, caller| {
+            Ok(hub.set_role(caller, "eve@example.org", Role::Viewer).map(|_| true)?)
         }),
         operation("add_api_key", Administrator, Unknown, |hub, caller| {
             let (login, role) = ("eve@example.org", Role::Viewer);
@@ -186,7 +186,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
                     caller,
                     &format!("bob@{}", caller.tenant()),
                     "a long password",
-                    Authority::CustomerUser,
+                    Role::Viewer,
                 )
                 .map(|_| true)?)
         }),
@@ -199,7 +199,7 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     use Foreign::{Hidden, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
-    let (found, refused, attributes) = (of(), of(), of());
+    let (found, refused, attributes, state) = (of(), of(), of(), of());
     let all_devices = || -> EntityDataQuery {
         let all = json!({ "type": "entityType", "entityType": "DEVICE" });
         serde_json::from_value(json!({ "entityFilter": all, "pageLink": { "pageSize": 10 } })).unwrap()
@@ -207,6 +207,9 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     let (page, keys) = (all_devices(), all_devices());
     let count = EntityCountQuery { entity_filter: all_devices().entity_filter, key_filters: Vec::new() };
     vec![
+        operation("device_state", Public, Refused, move |hub, caller| {
+            Ok(!hub.device_state(caller, &state)?.active)
+        }),
         operation("attributes", Public, Refused, move |hub, caller| {
             Ok(hub.attributes(caller, &attributes, Scope::Client, None)?.len() == 1)
         }),
@@ -215,7 +218,7 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
             Ok(hub.device_by_name(caller, "car")?.name == "car")
         }),
         operation("devices_page", Public, Hidden, |hub, caller| {
-            let request = PageRequest { page: 0, page_size: 10, filter: None };
+            let request = PageRequest { page_size: 10, ..PageRequest::default() };
             Ok(!hub.devices_page(caller, request)?.data.is_empty())
         }),
         operation("profiles", Public, Hidden, move |hub, caller| {
@@ -269,9 +272,8 @@ fn viewer(tenant: Uuid) -> Caller {
         id: Uuid::from_u128(7),
         tenant,
         login: "viewer@example.org".to_owned(),
-        authority: Authority::CustomerUser,
-        password_changed_at: Timestamp::from_micros(0),
-        session_epoch: 0,
+        role: Role::Viewer,
+        ..User::default()
     })
 }
 
@@ -285,7 +287,7 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant() {
     hub.set_client_attributes(&fixture.device, &[("site".to_owned(), Value::I64(7))]).unwrap();
     hub.refusals().note(fixture.device.id, Door::Mqtt, "too long", now);
     let administrator = fixture.administrator();
-    hub.add_user(&administrator, "eve@example.org", "a long password", Authority::CustomerUser).unwrap();
+    hub.add_user(&administrator, "eve@example.org", "a long password", Role::Viewer).unwrap();
     let other = hub.add_tenant(&administrator, "other", "root@other.example", "a long password").unwrap();
     let series = hub.find_series_of(&administrator, &fixture.device).unwrap().unwrap();
     for caller in [&Caller::public(tenant), &viewer(tenant), &administrator] {

@@ -14,7 +14,7 @@ const PASSWORD: &str = "a long password";
 fn tenant_with_car(hub: &Hub, installation: &Caller, name: &str, value: i64) -> (Caller, Arc<Device>) {
     let tenant = hub.add_tenant(installation, name, &format!("root@{name}.example"), PASSWORD).unwrap();
     let caller = Caller::local(tenant.id);
-    let new = NewDevice { name: "car", profile: None, token: None, gateway: false };
+    let new = NewDevice { name: "car", ..NewDevice::default() };
     let device = hub.add_device(&caller, new).unwrap().device;
     report(hub, &device, value);
     (caller, device)
@@ -90,7 +90,7 @@ async fn a_tenant_that_was_deleted_and_added_again_inherits_nothing() {
     let again = Caller::local(again.id);
     assert_ne!(first.tenant(), again.tenant());
     assert_eq!(rows(hub, &again, "SELECT * FROM telemetry").await.unwrap(), 0);
-    let new = NewDevice { name: "car", profile: None, token: Some(&token), gateway: false };
+    let new = NewDevice { name: "car", token: Some(&token), ..NewDevice::default() };
     let car = hub.add_device(&again, new).unwrap().device;
     assert_eq!(hub.find_series_of(&again, &car).unwrap(), None);
 }

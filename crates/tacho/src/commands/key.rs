@@ -16,7 +16,8 @@ use crate::output::{columns, say};
 use crate::time_format::seconds_of_millis;
 
 /// The names of the roles.
-const ROLES: [&str; 2] = [Role::Administrator.name(), Role::Viewer.name()];
+const ROLES: [&str; 4] =
+    [Role::Administrator.name(), Role::Viewer.name(), Role::Operator.name(), Role::Customer.name()];
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;

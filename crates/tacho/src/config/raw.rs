@@ -27,6 +27,8 @@ pub(crate) struct RawConfig {
     pub store: RawStore,
     /// Limits on payloads.
     pub ingest: RawIngest,
+    /// The state of devices.
+    pub devices: RawDevices,
     /// Log lines.
     pub log: RawLog,
 }
@@ -187,6 +189,14 @@ pub(crate) struct RawIngest {
     pub oldest: String,
 }
 
+/// `[devices]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawDevices {
+    /// Seconds of silence after which a device is inactive.
+    pub inactivity_timeout_s: u32,
+}
+
 /// `[log]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -208,6 +218,7 @@ impl Default for RawConfig {
             query: RawQuery::default(),
             store: RawStore::default(),
             ingest: RawIngest::default(),
+            devices: RawDevices::default(),
             log: RawLog::default(),
         }
     }
@@ -308,6 +319,12 @@ impl Default for RawIngest {
             future_max_s: limits.future_max_s,
             oldest: rfc3339(limits.oldest),
         }
+    }
+}
+
+impl Default for RawDevices {
+    fn default() -> Self {
+        Self { inactivity_timeout_s: hub::device_state::limits::INACTIVITY_TIMEOUT_DEFAULT_S }
     }
 }
 

@@ -13,10 +13,10 @@ use model::limits::{self, IngestLimits, QueryLimits};
 use super::ConfigError;
 use super::derive::MemoryLimits;
 use super::door::{self, DoorConfig};
-use super::raw::{RawConfig, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
+use super::raw::{RawConfig, RawDevices, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
 use super::tls;
 use crate::limits::{
-    HTTP_CONNECTIONS_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
+    HTTP_CONNECTIONS_MAX, INACTIVITY_TIMEOUT_S_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
 };
 
 /// All settings, resolved.
@@ -38,6 +38,8 @@ pub(crate) struct Config {
     pub store: StoreConfig,
     /// Limits on payloads.
     pub ingest: IngestLimits,
+    /// Silence after which a device is inactive.
+    pub inactivity_timeout: Duration,
     /// Log lines.
     pub log: LogConfig,
     /// The limits that the memory allows.
@@ -153,6 +155,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         query: query(&raw.query, &memory)?,
         store: store(&raw.store, &memory)?,
         ingest: ingest(&raw.ingest)?,
+        inactivity_timeout: inactivity_timeout(&raw.devices)?,
         log: log(raw.log)?,
         memory,
     })
@@ -282,6 +285,12 @@ pub(crate) fn parse_ttl(text: &str) -> Result<Option<Duration>, &'static str> {
         }
     };
     parse().ok_or("days or hours such as 90d or 36h are expected, or 0 to keep rows for good")
+}
+
+fn inactivity_timeout(raw: &RawDevices) -> Result<Duration, ConfigError> {
+    let seconds = raw.inactivity_timeout_s;
+    within("devices.inactivity_timeout_s", seconds as usize, 1, INACTIVITY_TIMEOUT_S_MAX)?;
+    Ok(Duration::from_secs(seconds.into()))
 }
 
 fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {

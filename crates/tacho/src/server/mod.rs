@@ -73,6 +73,7 @@ impl Server {
             .context("cannot open the broker")?;
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
+        hub.start_device_states(config.inactivity_timeout);
         drop_deleted_tenants(&hub);
         match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
             Ok(doors) => {

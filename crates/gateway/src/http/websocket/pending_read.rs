@@ -11,7 +11,7 @@ use model::{TimeRange, Timestamp, limits};
 use super::commands::{HistoryCommand, Keys, SubscribeCommand};
 use super::update::Data;
 use crate::error::ApiError;
-use crate::http::telemetry::{aggregation, interval_us, range, read_history, reported_keys, unique_keys};
+use crate::http::telemetry::{aggregation, interval_of_millis, range, read_history, reported_keys, unique_keys};
 
 /// A read for a command or subscription.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl ReadFrom {
             keys,
             range,
             aggregation,
-            interval_us: interval_us(command.interval)?,
+            interval: interval_of_millis(command.interval)?,
             limit: limit(command.limit),
             order: Order::Descending,
         }))
@@ -65,7 +65,7 @@ impl ReadFrom {
             keys: keys(command.keys.as_ref())?,
             range: range(command.start_ts, command.end_ts),
             aggregation: aggregation(command.agg.as_deref())?,
-            interval_us: interval_us(command.interval)?,
+            interval: interval_of_millis(command.interval)?,
             limit: limit(command.limit),
             order: Order::Descending,
         }))
@@ -121,6 +121,8 @@ impl PendingRead {
 
 #[cfg(test)]
 mod tests {
+    use hub::history::Interval;
+
     use super::*;
 
     fn subscribe(members: &str) -> ReadFrom {
@@ -159,6 +161,6 @@ mod tests {
     fn reduced_history_of_a_subscription_has_its_window() {
         let request = history(r#","startTs":40000,"timeWindow":70000,"agg":"MAX","interval":1000,"limit":0"#);
         assert_eq!((request.range.start.millis(), request.range.end.millis()), (40_000, 110_000));
-        assert_eq!((request.aggregation, request.interval_us), (Aggregation::Max, 1_000_000));
+        assert_eq!((request.aggregation, request.interval), (Aggregation::Max, Interval::of_micros(1_000_000)));
     }
 }

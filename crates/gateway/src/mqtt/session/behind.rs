@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use hub::Hub;
+use hub::{DevicePresence, Hub};
 use hub::device_messages::{DeviceOutbox, Interests};
 use hub::gateways::Creation;
 use hub::gateways::limits::GATEWAY_DEVICES_MAX;
@@ -31,6 +31,8 @@ pub(super) struct Behind {
 #[derive(Debug)]
 pub(super) struct DeviceBehind {
     pub(super) device: Arc<Device>,
+    /// Says that the device is connected and heard.
+    pub(super) presence: DevicePresence,
     /// The series of the device; known after the first telemetry.
     pub(super) series: Option<SeriesId>,
     /// Messages of the server for the device; `None` while another connection of a gateway has them.
@@ -111,7 +113,9 @@ impl Behind {
             Some(slot) => *slot,
             None => {
                 let name = device.name.as_str().into();
-                let slot = self.devices.insert(DeviceBehind { device, series: None, outbox: None });
+                let presence = hub.device_connected(&device);
+                let slot =
+                    self.devices.insert(DeviceBehind { device, presence, series: None, outbox: None });
                 self.by_name.insert(name, slot);
                 slot
             }

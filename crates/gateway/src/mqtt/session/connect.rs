@@ -99,6 +99,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
     let keep_alive_s = granted_keep_alive_s(connect, context);
     let mut connected = Connected {
         peer: Peer::of(connect),
+        presence: None,
         device,
         token,
         client,
@@ -127,6 +128,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
     *context.deliver = attached.is_some();
     connected.attached = attached.map(OnceCell::from).unwrap_or_default();
     connected.follow_subscriptions(context);
+    connected.presence = Some(context.hub.device_connected(&connected.device));
     let session_present = is_present || registered.session_present;
     write_acceptance(connect, session_present, keep_alive_s, assigned.as_deref(), context);
     Ok(connected)

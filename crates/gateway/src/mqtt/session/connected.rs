@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-use hub::Durability;
+use hub::{DevicePresence, Durability};
 use hub::broker::Attached;
 use hub::device_messages::DeviceOutbox;
 use hub::registry::{Device, Registry};
@@ -21,6 +21,8 @@ use super::peer::Peer;
 pub(crate) struct Connected {
     pub(crate) peer: Peer,
     pub(crate) device: Arc<Device>,
+    /// Says that the device is connected and heard; `None` after the end of the connection.
+    pub(super) presence: Option<DevicePresence>,
     /// The access token of the CONNECT.
     pub(super) token: Arc<str>,
     pub(super) client: ClientKey,

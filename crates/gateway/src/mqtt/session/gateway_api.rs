@@ -111,9 +111,10 @@ impl Connected {
         let room = GATEWAY_CREATED_AT_ONCE_MAX.min(behind.room());
         let mut missing = BTreeSet::new();
         for name in names {
-            let is_attached = behind
-                .find(name)
-                .is_some_and(|known| known.outbox.as_ref().is_some_and(|outbox| !outbox.is_moved()));
+            let is_attached = behind.find(name).is_some_and(|known| {
+                known.presence.touch(context.now_ms());
+                known.outbox.as_ref().is_some_and(|outbox| !outbox.is_moved())
+            });
             if is_attached || behind.fault_of(name).is_some() {
                 continue;
             }
@@ -211,6 +212,9 @@ impl Connected {
             Ok(answer) => answer,
             Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
+        if let Some(known) = self.behind.as_mut().and_then(|behind| behind.find(&answer.device)) {
+            known.presence.touch(context.now_ms());
+        }
         match context.hub.device_behind(&self.device, &answer.device) {
             Some(device) => self.answer_call_of(&device, answer.id, answer.data.get().as_bytes(), context),
             None => Ok(Some(unknown(&answer.device))),

@@ -40,8 +40,15 @@ impl Session {
                 Ok(())
             }
             (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into()),
-            (Self::Connected(connected), Packet::Publish(publish)) => connected.on_publish(&publish, context),
-            (Self::Connected(connected), packet) => connected.on_packet(packet, context),
+            (Self::Connected(connected), packet) => {
+                if let Some(presence) = &connected.presence {
+                    presence.touch(context.now_ms());
+                }
+                match packet {
+                    Packet::Publish(publish) => connected.on_publish(&publish, context),
+                    packet => connected.on_packet(packet, context),
+                }
+            }
         }
     }
 
@@ -55,6 +62,7 @@ impl Session {
     ) -> Option<Box<Connected>> {
         let Self::Connected(mut connected) = self else { return None };
         clients.unregister(&connected.client, connected.connection, connected.expiry_s, now_s);
+        connected.presence = None;
         connected.outbox = None;
         // A will of a gateway attaches the devices that it names for itself.
         connected.behind.iter_mut().for_each(|behind| behind.detach_all());

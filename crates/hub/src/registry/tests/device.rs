@@ -37,7 +37,8 @@ fn names_of_any_script_survive_a_restart() {
     drop(registry);
     let registry = fixture.open();
     assert_eq!(everything(&registry), before);
-    let found = registry.devices_page(registry.default_tenant(), page(0, 10, Some("ГРУЗ"))).unwrap();
+    let found =
+        registry.devices_page(registry.default_tenant(), page(0, 10, Some("ГРУЗ")), |_| true).unwrap();
     assert_eq!(found.data[0].name, "грузовик");
 }
 
@@ -46,8 +47,8 @@ fn bad_names_and_tokens_are_refused_with_the_reason() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let add = |name: &str, token: Option<&str>| {
-        let refused = registry
-            .add_device(registry.default_tenant(), NewDevice { name, token, profile: None, gateway: false });
+        let refused =
+            registry.add_device(registry.default_tenant(), NewDevice { name, token, ..NewDevice::default() });
         let error = refused.unwrap_err();
         assert_eq!(error.blame(), Blame::Caller, "{error}");
         error.to_string()
@@ -59,7 +60,7 @@ fn bad_names_and_tokens_are_refused_with_the_reason() {
     assert!(add("a", Some("to ken")).contains("visible ASCII"));
     assert!(add("a", Some("tökén")).contains("visible ASCII"));
     assert!(add("a", Some(&"t".repeat(256))).contains("limit is 255"));
-    let unknown = NewDevice { name: "a", profile: Some("lorry"), token: None, gateway: false };
+    let unknown = NewDevice { name: "a", profile: Some("lorry"), token: None, ..NewDevice::default() };
     let error = registry.add_device(registry.default_tenant(), unknown).unwrap_err().to_string();
     assert!(error.contains("no profile \"lorry\""), "{error}");
     let error = registry.add_device(Uuid::nil(), new_device("a")).unwrap_err().to_string();
@@ -72,7 +73,7 @@ fn duplicates_are_refused_without_naming_the_token() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
-    let with_token = |name| NewDevice { name, token: Some("secret-1"), profile: None, gateway: false };
+    let with_token = |name| NewDevice { name, token: Some("secret-1"), ..NewDevice::default() };
     registry.add_device(tenant, with_token("one")).unwrap();
     let same_name = registry.add_device(tenant, new_device("one")).unwrap_err().to_string();
     assert!(same_name.contains("the device \"one\" exists already"), "{same_name}");
@@ -111,7 +112,7 @@ fn a_bulk_request_is_all_or_nothing_and_may_be_repeated() {
     let bulk =
         BulkDevices { count: 10, start_index: 5, prefix: "d", token_prefix: Some("t"), ..Default::default() };
     registry
-        .add_device(tenant, NewDevice { name: "d14", token: Some("t14"), profile: None, gateway: false })
+        .add_device(tenant, NewDevice { name: "d14", token: Some("t14"), ..NewDevice::default() })
         .unwrap();
     let error = registry.add_devices(tenant, bulk).unwrap_err().to_string();
     assert!(error.contains("\"d14\" exists"), "{error}");
@@ -161,7 +162,7 @@ fn pages_cover_everything_once_in_order() {
     let tenant = registry.default_tenant();
     registry.add_devices(tenant, BulkDevices { count: 25, prefix: "Bus-", ..Default::default() }).unwrap();
     registry.add_device(tenant, new_device("Tram")).unwrap();
-    let get = |number, filter| registry.devices_page(tenant, page(number, 10, filter)).unwrap();
+    let get = |number, filter| registry.devices_page(tenant, page(number, 10, filter), |_| true).unwrap();
     let facts =
         |page: &Page<Arc<Device>>| (page.data.len(), page.total_pages, page.total_elements, page.has_next);
     let pages = [get(0, None), get(1, None), get(2, None)];
@@ -174,7 +175,9 @@ fn pages_cover_everything_once_in_order() {
     assert_eq!(facts(&get(1, Some("bus-1"))), (1, 2, 11, false));
     assert_eq!(facts(&get(0, Some("ship"))), (0, 0, 0, false));
     assert_eq!(facts(&get(0, Some(""))), (10, 3, 26, true));
-    let sized = |page_size| registry.devices_page(tenant, page(0, page_size, None)).unwrap_err().to_string();
+    let sized = |page_size| {
+        registry.devices_page(tenant, page(0, page_size, None), |_| true).unwrap_err().to_string()
+    };
     assert!(sized(0).contains("ask for 1 to"));
     assert!(sized(usize::MAX).contains("limit is 100000"));
 }
@@ -206,7 +209,7 @@ fn replaced_tokens_and_deleted_devices_are_refused_and_the_doors_are_notified() 
     drop(registry);
     let registry = fixture.open();
     assert_eq!(everything(&registry), before);
-    let again = NewDevice { name: "two", token: Some(&two.token), profile: None, gateway: false };
+    let again = NewDevice { name: "two", token: Some(&two.token), ..NewDevice::default() };
     assert_ne!(registry.add_device(tenant, again).unwrap().device.id, two.device.id);
 }
 
@@ -239,7 +242,7 @@ fn a_changed_profile_changes_its_devices_and_only_those() {
     let registry = fixture.open();
     let tenant = registry.default_tenant();
     registry.add_profile(tenant, "truck", "trucks", Durability::Fsync).unwrap();
-    let truck = NewDevice { name: "t1", profile: Some("truck"), token: None, gateway: false };
+    let truck = NewDevice { name: "t1", profile: Some("truck"), token: None, ..NewDevice::default() };
     let truck = registry.add_device(tenant, truck).unwrap();
     let other = registry.add_device(tenant, new_device("o1")).unwrap();
     let generation = registry.generation();
@@ -312,7 +315,7 @@ fn what_a_device_is_to_gateways_survives_a_restart() {
     let registry = fixture.open();
     let tenant = registry.default_tenant();
     let [one, two] = ["one", "two"].map(|name| registry.add_device(tenant, new_device(name)).unwrap().device);
-    let change = DeviceChange { name: "one", gateway: Some(true) };
+    let change = DeviceChange { name: "one", gateway: Some(true), ..DeviceChange::default() };
     assert!(registry.change_device(one.id, change).unwrap().gateway);
     registry.set_last_gateways(&[(two.id, one.id), (one.tenant, one.id)]).unwrap();
     let renamed = registry.rename_device(one.id, "first").unwrap();

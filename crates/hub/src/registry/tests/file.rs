@@ -65,7 +65,7 @@ fn commits_are_synced_and_foreign_keys_hold() {
     let registry = fixture.open();
     let writer = registry.writer.lock();
     let number = |pragma| writer.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 4));
+    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 5));
     let journal: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(journal, "wal");
 }
@@ -115,23 +115,87 @@ fn an_empty_file_becomes_a_registry() {
     assert_eq!(registry.profiles(registry.default_tenant()).len(), 1);
 }
 
+/// A registry of an earlier version, with a tenant, an administrator, a viewer and two devices.
+fn old_registry(fixture: &Fixture, version: usize) {
+    let schemas = [
+        include_str!("../schema_v1.sql"),
+        include_str!("../schema_v2.sql"),
+        include_str!("../schema_v3.sql"),
+        include_str!("../schema_v4.sql"),
+    ];
+    let connection = Connection::open(fixture.path()).unwrap();
+    schemas[..version].iter().for_each(|schema| connection.execute_batch(schema).unwrap());
+    connection
+        .execute_batch(
+            "INSERT INTO tenant VALUES (randomblob(16), 'default');
+             INSERT INTO setting VALUES ('session_secret', randomblob(32));
+             INSERT INTO profile SELECT randomblob(16), id, 'default', 'telemetry', 'fsync' FROM tenant;
+             INSERT INTO profile SELECT randomblob(16), id, 'truck', 'trucks', 'os' FROM tenant;
+             INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at)
+                 SELECT randomblob(16), id, 'admin@tachograph.local', 'TENANT_ADMIN', '!', 7 FROM tenant;
+             INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at)
+                 SELECT randomblob(16), id, 'eve@example.org', 'CUSTOMER_USER', '!', 8 FROM tenant;
+             INSERT INTO device (id, tenant, name, profile, created_at)
+                 SELECT randomblob(16), tenant, 'of ' || name, id, 9 FROM profile;
+             INSERT INTO access_token SELECT id, 'token ' || name FROM device;",
+        )
+        .unwrap();
+    if version >= 3 {
+        let key = "INSERT INTO api_key SELECT randomblob(16), id, 'reports', randomblob(32), 'viewer', 5, 6 FROM user";
+        connection.execute_batch(key).unwrap();
+    }
+    if version >= 4 {
+        connection.execute_batch("UPDATE device SET gateway = 1 WHERE name = 'of truck'").unwrap();
+    }
+    let header = format!("PRAGMA application_id = 0x54414348; PRAGMA user_version = {version}");
+    connection.execute_batch(&header).unwrap();
+}
+
 #[test]
-fn a_registry_of_version_1_opens_with_its_users_and_their_sessions() {
+fn registries_of_all_earlier_versions_open_with_what_they_have() {
+    for version in 1..=4 {
+        let fixture = Fixture::new();
+        old_registry(&fixture, version);
+        let check = |registry: &Registry| {
+            let tenant = registry.default_tenant();
+            let users = registry.users(tenant);
+            let roles: Vec<_> = users.iter().map(|user| (user.login.as_str(), user.role)).collect();
+            let expected = [(ADMIN_LOGIN, Role::Administrator), ("eve@example.org", Role::Viewer)];
+            assert_eq!(roles, expected, "{version}");
+            assert!(users.iter().all(|user| user.enabled && user.customer.is_none() && user.version == 1));
+            let profiles = registry.profiles(tenant);
+            let defaults: Vec<_> = profiles.iter().map(|one| (one.name.as_str(), one.is_default)).collect();
+            assert_eq!(defaults, [("default", true), ("truck", false)]);
+            let asset_profile = registry.default_asset_profile(tenant).unwrap();
+            let id = asset_profile.id;
+            assert_eq!((asset_profile.name.as_str(), id.get_version_num()), ("default", 4), "{id}");
+            let truck = registry.device_by_token("token of truck").unwrap();
+            assert_eq!(
+                (truck.profile.table.name(), truck.created_at.millis(), truck.version),
+                ("trucks", 9, 1)
+            );
+            assert_eq!((truck.gateway, &truck.label, truck.customer), (version == 4, &None, None));
+            assert_eq!(registry.api_keys(users[1].id).len(), usize::from(version >= 3));
+            registry.problems().unwrap()
+        };
+        let registry = fixture.open();
+        assert_eq!(check(&registry), Vec::<String>::new(), "{version}");
+        let fields = AssetFields { name: "depot", ..AssetFields::default() };
+        registry.add_asset(registry.default_tenant(), fields).unwrap();
+        drop(registry);
+        assert_eq!(check(&fixture.open()), Vec::<String>::new(), "{version}");
+    }
+}
+
+#[test]
+fn a_session_of_a_release_without_epochs_goes_on() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let admin = registry.users(registry.default_tenant())[0].clone();
-    registry.set_password(ADMIN_LOGIN, "a password").unwrap();
-    // A token of a release without epochs.
-    let pair =
-        registry.open_session(&User { session_epoch: 0, ..User::clone(&admin) }, Timestamp::from_micros(0));
+    let user = User { session_epoch: admin.session_epoch, ..User::clone(&admin) };
+    let pair = registry.open_session(&user, Timestamp::from_micros(0));
     drop(registry);
-    let sql = "DROP TABLE api_key; DROP TABLE deleted_tenant; ALTER TABLE user DROP COLUMN session_epoch; \
-               ALTER TABLE device DROP COLUMN gateway; ALTER TABLE device DROP COLUMN last_gateway; PRAGMA user_version = 1";
-    Connection::open(fixture.path()).unwrap().execute_batch(sql).unwrap();
-    let registry = fixture.open();
-    assert!(registry.authenticate(ADMIN_LOGIN, "a password").unwrap().is_some());
-    assert!(registry.check_session(&pair.token, Timestamp::from_micros(0)).is_ok());
-    assert_eq!(registry.users(registry.default_tenant())[0].session_epoch, 0);
+    assert!(fixture.open().check_session(&pair.token, Timestamp::from_micros(0)).is_ok());
 }
 
 #[test]

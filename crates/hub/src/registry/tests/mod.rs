@@ -7,6 +7,7 @@ mod user;
 use std::path::PathBuf;
 
 use super::*;
+use crate::caller::Role;
 
 /// A registry in a directory of its own.
 struct Fixture {
@@ -37,12 +38,12 @@ fn new_device(name: &str) -> NewDevice<'_> {
 }
 
 fn page(page: usize, page_size: usize, filter: Option<&str>) -> PageRequest<'_> {
-    PageRequest { page, page_size, filter }
+    PageRequest { page, page_size, filter, ..PageRequest::default() }
 }
 
 /// Every device with its token, sorted by name.
 fn everything(registry: &Registry) -> Vec<(Device, String)> {
-    let all = registry.devices_page(registry.default_tenant(), page(0, 100_000, None)).unwrap();
+    let all = registry.devices_page(registry.default_tenant(), page(0, 100_000, None), |_| true).unwrap();
     let with_token = |device: &std::sync::Arc<Device>| {
         (Device::clone(device), registry.credentials_of(device.id).unwrap().to_string())
     };

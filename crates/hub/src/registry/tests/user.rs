@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use model::Timestamp;
 
 use super::*;
-use crate::caller::{Action, Role};
+use crate::caller::Action;
 use crate::clock::system_now;
 use crate::session_token::TokenError;
 
@@ -20,7 +20,7 @@ fn the_first_start_creates_an_administrator_and_keeps_the_password_once() {
     assert_eq!((first_start.login.as_str(), first_start.password.len()), (ADMIN_LOGIN, 24));
     assert!(!format!("{first_start:?}").contains(&first_start.password));
     let admin = registry.authenticate(&first_start.login, &first_start.password).unwrap().unwrap();
-    assert_eq!((admin.authority, admin.tenant), (Authority::TenantAdmin, registry.default_tenant()));
+    assert_eq!((admin.role, admin.tenant), (Role::Administrator, registry.default_tenant()));
 
     let file = first_start.keep(&registry, fixture.directory.path()).unwrap();
     assert_eq!(file, fixture.directory.path().join("admin-password"));
@@ -70,15 +70,14 @@ fn only_the_right_password_of_a_known_login_opens() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
-    let user =
-        registry.add_user(tenant, "Driver@Example.org", "pass word Ω", Authority::CustomerUser).unwrap();
+    let user = registry.add_user(tenant, "Driver@Example.org", "pass word Ω", Role::Viewer).unwrap();
     let try_login = |login, password| registry.authenticate(login, password).unwrap();
     assert_eq!(try_login("driver@example.org", "pass word Ω"), Some(user.clone()));
     assert_eq!(try_login("DRIVER@example.org", "pass word Ω"), Some(user.clone()));
     assert_eq!(try_login("driver@example.org", "pass word ω"), None);
     assert_eq!(try_login("driver@example.org", ""), None);
     assert_eq!(try_login("nobody@example.org", "pass word Ω"), None);
-    let add = |login, password| registry.add_user(tenant, login, password, Authority::CustomerUser);
+    let add = |login, password| registry.add_user(tenant, login, password, Role::Viewer);
     let error = add("driver@EXAMPLE.org", "another password").unwrap_err().to_string();
     assert!(error.contains("the user \"driver@example.org\" exists already"), "{error}");
     assert!(add("", "long enough").unwrap_err().to_string().contains("login is empty"));
@@ -156,12 +155,12 @@ fn a_new_role_ends_the_sessions_and_holds_after_a_restart() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
-    let ann = registry.add_user(tenant, "ann@example.org", "long enough", Authority::TenantAdmin).unwrap();
+    let ann = registry.add_user(tenant, "ann@example.org", "long enough", Role::Administrator).unwrap();
     let pair = registry.open_session(&ann, later(0));
-    let same = registry.set_authority("Ann@example.org", Authority::TenantAdmin).unwrap();
+    let same = registry.set_role("Ann@example.org", Role::Administrator).unwrap();
     assert_eq!(same, ann);
     assert!(registry.check_session(&pair.token, later(0)).is_ok(), "nothing has changed");
-    let ann = registry.set_authority("ann@example.org", Authority::CustomerUser).unwrap();
+    let ann = registry.set_role("ann@example.org", Role::Viewer).unwrap();
     assert_eq!(registry.check_session(&pair.token, later(0)), Err(TokenError::Ended));
     let pair = registry.open_session(&ann, later(0));
     drop(registry);
@@ -180,15 +179,14 @@ fn the_last_administrator_stays() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let tenant = registry.default_tenant();
-    registry.add_user(tenant, "viewer@example.org", "long enough", Authority::CustomerUser).unwrap();
+    registry.add_user(tenant, "viewer@example.org", "long enough", Role::Viewer).unwrap();
     let refused = |result: Result<_, RegistryError>| {
         let error = result.unwrap_err();
         assert!(matches!(error, RegistryError::LastAdministrator { .. }), "{error}");
     };
     refused(registry.delete_user(ADMIN_LOGIN));
-    refused(registry.set_authority(ADMIN_LOGIN, Authority::CustomerUser));
-    let second =
-        registry.add_user(tenant, "second@example.org", "long enough", Authority::TenantAdmin).unwrap();
+    refused(registry.set_role(ADMIN_LOGIN, Role::Viewer));
+    let second = registry.add_user(tenant, "second@example.org", "long enough", Role::Administrator).unwrap();
     let pair = registry.open_session(&second, later(0));
     registry.delete_user(ADMIN_LOGIN).unwrap();
     refused(registry.delete_user("second@example.org"));
@@ -198,8 +196,7 @@ fn the_last_administrator_stays() {
     let logins: Vec<_> = registry.users(tenant).iter().map(|user| user.login.clone()).collect();
     assert_eq!(logins, ["second@example.org", "viewer@example.org"]);
     registry.delete_user("viewer@example.org").unwrap();
-    let again =
-        registry.add_user(tenant, "viewer@example.org", "long enough", Authority::CustomerUser).unwrap();
+    let again = registry.add_user(tenant, "viewer@example.org", "long enough", Role::Viewer).unwrap();
     assert_eq!(again.login, "viewer@example.org");
 }
 
@@ -207,9 +204,7 @@ fn the_last_administrator_stays() {
 fn a_user_added_under_the_login_of_a_deleted_one_does_not_inherit_its_sessions() {
     let fixture = Fixture::new();
     let registry = fixture.open();
-    let add = || {
-        registry.add_user(registry.default_tenant(), "a@b", "long enough", Authority::CustomerUser).unwrap()
-    };
+    let add = || registry.add_user(registry.default_tenant(), "a@b", "long enough", Role::Viewer).unwrap();
     let pair = registry.open_session(&add(), later(0));
     registry.delete_user("a@b").unwrap();
     add();
@@ -244,7 +239,7 @@ fn the_file_with_the_first_password_is_removed_when_the_password_changes() {
     let fixture = Fixture::new();
     let registry = fixture.open();
     let file = fixture.directory.path().join(ADMIN_PASSWORD_FILE);
-    registry.add_user(registry.default_tenant(), "a@b", "long enough", Authority::CustomerUser).unwrap();
+    registry.add_user(registry.default_tenant(), "a@b", "long enough", Role::Viewer).unwrap();
     registry.set_password("a@b", "another one").unwrap();
     assert!(file.exists());
     registry.set_password(ADMIN_LOGIN, "another one").unwrap();

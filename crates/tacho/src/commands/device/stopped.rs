@@ -28,7 +28,7 @@ impl Stopped {
 impl Registrar for Stopped {
     fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added> {
         let NewDevice { name, profile, token, gateway } = *new;
-        let new = hub::registry::NewDevice { name, profile, token, gateway };
+        let new = hub::registry::NewDevice { name, profile, token, gateway, ..Default::default() };
         let added = self.locked.registry.add_device(self.locked.registry.default_tenant(), new)?;
         Ok(Added { token: added.token.to_string(), continues: false })
     }
@@ -54,7 +54,8 @@ impl Registrar for Stopped {
         let page_size = model::limits::PAGE_DEVICES_MAX;
         let mut all = Vec::new();
         for page in 0.. {
-            let found = self.locked.registry.devices_page(tenant, PageRequest { page, page_size, filter })?;
+            let request = PageRequest { page, page_size, filter, ..PageRequest::default() };
+            let found = self.locked.registry.devices_page(tenant, request, |_| true)?;
             for device in found.data {
                 let token = self.locked.registry.credentials_of(device.id).filter(|_| with_tokens);
                 all.push(Listed {

@@ -4,6 +4,7 @@
 mod users;
 
 use clap::{Args, Subcommand};
+use hub::caller::Role;
 use hub::registry::{ADMIN_LOGIN, ADMIN_PASSWORD_FILE};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::time_format::seconds_of_millis;
 use users::Users;
 
 /// The names of the roles.
-const ROLES: [&str; 2] = [hub::caller::Role::Administrator.name(), hub::caller::Role::Viewer.name()];
+const ROLES: [&str; 3] = [Role::Administrator.name(), Role::Viewer.name(), Role::Operator.name()];
 
 /// The subcommands of `tacho user`.
 #[derive(Debug, Subcommand)]

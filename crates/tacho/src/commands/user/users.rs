@@ -1,7 +1,8 @@
 //! The users of a running server, or of a data directory without one.
 
 use anyhow::Context;
-use hub::registry::{Authority, RegistryError};
+use hub::caller::Role;
+use hub::registry::RegistryError;
 use serde_json::{Value, json};
 
 use crate::client::{Api, escaped};
@@ -28,7 +29,7 @@ impl Users {
                 let users = locked.registry.users(locked.registry.default_tenant());
                 let listed = users.iter().map(|user| Listed {
                     login: user.login.clone(),
-                    role: user.authority.role().name().into(),
+                    role: user.role.name().into(),
                     password_changed_ms: user.password_changed_at.millis(),
                 });
                 Ok(listed.collect())
@@ -44,11 +45,8 @@ impl Users {
                 api.post("/api/tacho/users", &body).map(drop).map_err(anyhow::Error::from)
             }
             Access::Directory(locked) => in_directory(|| {
-                let authority = Authority::of_role(role)?;
-                locked
-                    .registry
-                    .add_user(locked.registry.default_tenant(), login, password, authority)
-                    .map(drop)
+                let (registry, role) = (&locked.registry, parsed(role)?);
+                registry.add_user(registry.default_tenant(), login, password, role).map(drop)
             }),
         };
         done.with_context(|| format!("cannot add the user {login}"))
@@ -68,7 +66,7 @@ impl Users {
         let done = match &self.0 {
             Access::Server(api) => posted(api, login, "role", &json!({ "role": role })),
             Access::Directory(locked) => {
-                in_directory(|| locked.registry.set_authority(login, Authority::of_role(role)?).map(drop))
+                in_directory(|| locked.registry.set_role(login, parsed(role)?).map(drop))
             }
         };
         done.with_context(|| format!("cannot change the role of {login}"))
@@ -114,6 +112,10 @@ fn users_of_server(api: &Api) -> anyhow::Result<Vec<Listed>> {
 fn posted(api: &Api, login: &str, what: &str, body: &Value) -> anyhow::Result<()> {
     api.post(&format!("/api/tacho/users/{}/{what}", escaped(login)), body)?;
     Ok(())
+}
+
+fn parsed(role: &str) -> Result<Role, RegistryError> {
+    role.parse().map_err(|reason| RegistryError::Invalid { what: "role", reason })
 }
 
 fn in_directory(change: impl FnOnce() -> Result<(), RegistryError>) -> anyhow::Result<()> {

@@ -69,7 +69,7 @@ impl Destination {
                 api.post("/api/device", &json!({ "name": name })).map(drop).with_context(adding)?;
             }
             Self::Directory { registry, .. } => {
-                let new = NewDevice { name, profile: None, token: None, gateway: false };
+                let new = NewDevice { name, ..NewDevice::default() };
                 registry.add_device(registry.default_tenant(), new).map(drop).with_context(adding)?;
             }
         }

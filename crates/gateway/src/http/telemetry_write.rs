@@ -1,0 +1,109 @@
+//! Writes values for callers with the permission. Paths, parameters and answers are ThingsBoard's; the body is that of the
+//! device API.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use hub::Message;
+use hub::caller::Action;
+use hub::registry::Device;
+
+use super::connection::Peer;
+use super::device_api::BODY_SETTING;
+use super::messages::{Stored, store_message};
+use super::request::{PathOf, discard_body, parse_id, read_body};
+use super::route_list::Routes;
+use super::session::Session;
+use super::state::HttpState;
+use super::telemetry::check_kind;
+use crate::error::ApiError;
+
+/// The topic in dead letters of these requests.
+const TOPIC: &str = "/api/plugins/telemetry/{entityType}/{entityId}/timeseries/{scope}";
+
+/// The routes of this file.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .post("/api/plugins/telemetry/{kind}/{id}/timeseries/{scope}", write)
+        .post("/api/plugins/telemetry/{kind}/{id}/timeseries/{scope}/{ttl}", write_with_ttl)
+}
+
+/// `POST .../timeseries/{scope}`: 200 once the values are as durable as the device's profile requires. Any scope will do, as
+/// in ThingsBoard.
+async fn write(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf((kind, id, _scope)): PathOf<(String, String, String)>,
+    Peer(peer): Peer,
+    request: Request,
+) -> Result<(), ApiError> {
+    let device = device(&state, &session, &kind, &id);
+    store(&state, &session, device, Peer(peer), request).await
+}
+
+/// `POST .../timeseries/{scope}/{ttl}`. Values live as long as their table keeps them, so the only time to live is 0.
+async fn write_with_ttl(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf((kind, id, _scope, ttl)): PathOf<(String, String, String, String)>,
+    Peer(peer): Peer,
+    request: Request,
+) -> Result<(), ApiError> {
+    let device = check_ttl(&ttl).and_then(|()| device(&state, &session, &kind, &id));
+    store(&state, &session, device, Peer(peer), request).await
+}
+
+async fn store(
+    state: &HttpState,
+    session: &Session,
+    device: Result<Arc<Device>, ApiError>,
+    Peer(peer): Peer,
+    request: Request,
+) -> Result<(), ApiError> {
+    let device = match device {
+        Ok(device) => device,
+        Err(refused) => {
+            discard_body(request).await;
+            return Err(refused);
+        }
+    };
+    let limit = state.options.body_bytes_max;
+    let body = read_body(request, limit, BODY_SETTING, session.body_account(state)).await?;
+    let sent = Message { device: &device, door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
+    match store_message(&state.hub, &sent, peer).await? {
+        Stored::Rows => Ok(()),
+        Stored::Nothing => Err(ApiError::argument(
+            "the body has no values; send {\"key\": value}, {\"ts\": milliseconds, \"values\": {...}} or an array of them",
+        )),
+    }
+}
+
+fn device(state: &HttpState, session: &Session, kind: &str, id: &str) -> Result<Arc<Device>, ApiError> {
+    session.check(Action::Write)?;
+    check_kind(kind, "time series")?;
+    session.device(&state.hub, parse_id(id)?)
+}
+
+fn check_ttl(text: &str) -> Result<(), ApiError> {
+    match text.parse::<u64>() {
+        Ok(0) => Ok(()),
+        Ok(seconds) => Err(ApiError::argument(format!(
+            "a time to live of {seconds} s does not apply: values live as long as their table keeps them (`tacho table set`); use 0 or leave it out"
+        ))),
+        Err(_) => Err(ApiError::argument(format!("the time to live is {text:?}; it must be a number of seconds"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_time_to_live_is_zero() {
+        assert_eq!(check_ttl("0"), Ok(()));
+        for (text, part) in [("60", "60 s does not apply"), ("-1", "number of seconds"), ("x", "number of seconds")] {
+            let refusal = check_ttl(text).unwrap_err();
+            assert!(refusal.message.contains(part), "{}", refusal.message);
+        }
+    }
+}

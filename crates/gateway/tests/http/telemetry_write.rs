@@ -1,0 +1,112 @@
+use model::Value;
+
+use super::Server;
+use super::device_api::{dead_letter, until};
+
+async fn server() -> (Server, String) {
+    let server = Server::start().await;
+    let id = server.add_device("d");
+    (server, format!("/api/plugins/telemetry/DEVICE/{id}"))
+}
+
+#[tokio::test]
+async fn values_of_all_forms_are_stored_and_read_back() {
+    let (server, base) = server().await;
+    for (path, body) in [
+        ("timeseries/ANY", r#"{"ts":1732540000000,"values":{"a":1,"b":"x"}}"#),
+        ("timeseries/LATEST_TELEMETRY/0", r#"[{"ts":1732540001000,"values":{"a":2}},{"ts":1732540002000,"values":{"a":3}}]"#),
+        ("timeseries/x", r#"{"c":true}"#),
+    ] {
+        let reply = server.post(&format!("{base}/{path}"), body).await;
+        assert_eq!((reply.status, reply.text()), (200, ""), "{path}");
+    }
+    let history = format!("{base}/values/timeseries/history?keys=a&startTs=0&endTs=1732540009000&useStrictDataTypes=true&orderBy=ASC");
+    let expected = r#"{"a":[{"ts":1732540000000,"value":1},{"ts":1732540001000,"value":2},{"ts":1732540002000,"value":3}]}"#;
+    assert_eq!(server.get(&history).await.text(), expected);
+    assert_eq!(server.get(&format!("{base}/keys/timeseries")).await.text(), r#"["a","b","c"]"#);
+    assert!(server.metrics().contains(r#"tacho_messages_total{door="http"} 3"#), "{}", server.metrics());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_answer_waits_for_durability() {
+    let (server, base) = server().await;
+    server.store.hold();
+    let request = server.request("POST", &format!("{base}/timeseries/ANY")).session(&server.session());
+    let waiting = tokio::spawn(request.body(r#"{"a":1}"#).send());
+    let series = server.series("d");
+    until(|| !server.latest(series, None).unwrap().is_empty()).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished(), "answered before the data was durable");
+    server.store.release();
+    assert_eq!(waiting.await.unwrap().status, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_refused_with_its_reason_and_kept() {
+    let (server, base) = server().await;
+    for (payload, reason) in [("{", "not valid JSON"), ("[1]", "object"), (r#"{"":1}"#, "key is empty")] {
+        let message = server.post(&format!("{base}/timeseries/ANY"), payload).await.refusal(400, 30);
+        assert!(message.contains(reason) && message.contains("dead_letter"), "{message}");
+        let letter = dead_letter(&server, "d");
+        assert!(letter.contains(&("payload".into(), Value::String(payload.into()))), "{letter:?}");
+        let topic = "/api/plugins/telemetry/{entityType}/{entityId}/timeseries/{scope}";
+        assert!(letter.contains(&("topic".into(), Value::String(topic.into()))), "{letter:?}");
+    }
+    for empty in ["{}", "[]", r#"{"a":null}"#, r#"{"ts":1732540000000,"values":{}}"#] {
+        let message = server.post(&format!("{base}/timeseries/ANY"), empty).await.refusal(400, 30);
+        assert!(message.contains("has no values"), "{empty}: {message}");
+    }
+    assert!(server.latest(server.series("d"), None).unwrap().is_empty());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn wrong_requests_are_refused() {
+    let (server, base) = server().await;
+    let body = r#"{"a":1}"#;
+    let message = server.post(&format!("{base}/timeseries/ANY/3600"), body).await.refusal(400, 30);
+    assert!(message.contains("3600 s does not apply"), "{message}");
+    let unknown = "/api/plugins/telemetry/DEVICE/00000000-0000-0000-0000-000000000001/timeseries/ANY";
+    server.post(unknown, body).await.refusal(404, 32);
+    let kind = base.replace("DEVICE", "TRUCK");
+    assert!(server.post(&format!("{kind}/timeseries/ANY"), body).await.refusal(400, 30).contains("TRUCK"));
+    let reader = server.request("POST", &format!("{base}/timeseries/ANY")).session(&server.public_session());
+    assert!(reader.body(body).send().await.refusal(403, 20).contains("may not write values"));
+    server.request("POST", &format!("{base}/timeseries/ANY")).body(body).send().await.refusal(401, 10);
+    assert!(server.latest(server.series("d"), None).unwrap().is_empty());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn history_is_reduced_per_unit_of_the_calendar() {
+    let (server, base) = server().await;
+    // Berlin: the last moment of February, the first of March, the first of April (in summer time).
+    let (march, april) = (1_709_247_600_000_i64, 1_711_922_400_000_i64);
+    let body = [march - 1, march, april].map(|ts| format!(r#"{{"ts":{ts},"values":{{"a":1}}}}"#)).join(",");
+    assert_eq!(server.post(&format!("{base}/timeseries/ANY"), &format!("[{body}]")).await.status, 200);
+    let (start, end) = (march - 1_000_000, april + 2_000_000);
+    let query = format!(
+        "keys=a&startTs={start}&endTs={end}&agg=COUNT&intervalType=MONTH&timeZone=Europe/Berlin&orderBy=ASC&useStrictDataTypes=true"
+    );
+    let middle = |start: i64, end: i64| start + (end - start) / 2;
+    let point = |ts: i64| format!(r#"{{"ts":{ts},"value":1}}"#);
+    let expected = [middle(start, march), middle(march, april), middle(april, end)].map(point).join(",");
+    let expected = format!(r#"{{"a":[{expected}]}}"#);
+    for path in ["values/timeseries", "values/timeseries/history"] {
+        assert_eq!(server.get(&format!("{base}/{path}?{query}")).await.text(), expected);
+    }
+    let zone = server.get(&format!("{base}/values/timeseries?{query}&timeZone=x")).await;
+    assert_eq!(zone.status, 200, "the first value of a name counts");
+    let zone = server.get(&format!("{base}/values/timeseries?{}", query.replace("Berlin", "Paradise"))).await;
+    assert!(zone.refusal(400, 30).contains("Europe/Paradise"), "a zone that does not exist");
+    let many = query.replace("intervalType=MONTH", "interval=1").replace(&start.to_string(), "1677711600000");
+    let many = server.get(&format!("{base}/values/timeseries?{many}")).await.refusal(400, 30);
+    assert!(many.contains("the number of intervals") && many.contains("longer interval"), "{many}");
+    let latest = server.get(&format!("{base}/values/timeseries/history?keys=a")).await.refusal(400, 30);
+    assert!(latest.contains("needs startTs and endTs"), "{latest}");
+    server.stop().await;
+}

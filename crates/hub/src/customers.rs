@@ -1,0 +1,76 @@
+//! Management of customers, for callers with the permission.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::caller::{Action, Caller};
+use crate::hub::Hub;
+use crate::registry::{Customer, CustomerFields, Page, PageRequest, RegistryError};
+
+impl Hub {
+    /// The customer with an id. A user of a customer sees only that one.
+    pub fn customer(&self, caller: &Caller, id: Uuid) -> Result<Arc<Customer>, RegistryError> {
+        caller.check(Action::Read)?;
+        let customer = self.registry.customer(caller.tenant(), id)?;
+        match caller.sees(customer.tenant, Some(customer.id)) {
+            true => Ok(customer),
+            false => Err(RegistryError::unknown("customer", id)),
+        }
+    }
+
+    /// The customer with a title.
+    pub fn customer_by_title(&self, caller: &Caller, title: &str) -> Result<Arc<Customer>, RegistryError> {
+        caller.check(Action::Read)?;
+        let customer = self.registry.customer_by_title(caller.tenant(), title);
+        let customer = customer.filter(|customer| caller.sees(customer.tenant, Some(customer.id)));
+        customer.ok_or_else(|| RegistryError::unknown("customer", title))
+    }
+
+    /// A page of the customers of the tenant; for a user of a customer only that one.
+    pub fn customers_page(
+        &self,
+        caller: &Caller,
+        request: PageRequest<'_>,
+    ) -> Result<Page<Arc<Customer>>, RegistryError> {
+        caller.check(Action::Read)?;
+        self.registry.customers_page(caller.tenant(), request, |customer| {
+            caller.sees(customer.tenant, Some(customer.id))
+        })
+    }
+
+    /// Adds a customer. Waits for the disk.
+    pub fn add_customer(
+        &self,
+        caller: &Caller,
+        fields: &CustomerFields<'_>,
+    ) -> Result<Arc<Customer>, RegistryError> {
+        caller.check(Action::ManageEntities)?;
+        let customer = self.registry.add_customer(caller.tenant(), fields)?;
+        self.audit(caller, "add customer", &customer.title);
+        Ok(customer)
+    }
+
+    /// Changes a customer. Waits for the disk.
+    pub fn change_customer(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        fields: &CustomerFields<'_>,
+        version: Option<i64>,
+    ) -> Result<Arc<Customer>, RegistryError> {
+        caller.check(Action::ManageEntities)?;
+        let customer = self.registry.change_customer(caller.tenant(), id, fields, version)?;
+        self.audit(caller, "change customer", &customer.title);
+        Ok(customer)
+    }
+
+    /// Deletes a customer with its users. What is assigned to it is assigned to nobody then. Waits for the disk.
+    pub fn delete_customer(&self, caller: &Caller, id: Uuid) -> Result<Arc<Customer>, RegistryError> {
+        caller.check(Action::ManageEntities)?;
+        caller.check(Action::ManageUsers)?;
+        let customer = self.registry.delete_customer(caller.tenant(), id)?;
+        self.audit(caller, "delete customer", &customer.title);
+        Ok(customer)
+    }
+}

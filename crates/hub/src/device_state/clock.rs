@@ -1,0 +1,70 @@
+//! A clock that never goes back.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
+
+use crate::clock::system_now;
+
+/// The system clock, which goes on from the latest time if the system clock is set back.
+#[derive(Debug)]
+pub(super) struct StateClock {
+    began: Instant,
+    /// The most that the system clock was ahead of the time since `began`.
+    ahead_ms: AtomicI64,
+    /// How far the system clock was behind this clock when it was read last.
+    behind_ms: AtomicI64,
+}
+
+impl StateClock {
+    pub(super) fn new() -> Self {
+        let clock = Self {
+            began: Instant::now(),
+            ahead_ms: AtomicI64::new(i64::MIN),
+            behind_ms: AtomicI64::new(0),
+        };
+        clock.now_ms();
+        clock
+    }
+
+    /// The present time in milliseconds.
+    pub(super) fn now_ms(&self) -> i64 {
+        let elapsed_ms = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        self.read(system_now().millis(), elapsed_ms)
+    }
+
+    /// The time of this clock for a reading of the system clock by somebody else. It may be late by one search for silent devices
+    /// after the system clock was set.
+    pub(super) fn of_system(&self, system_ms: i64) -> i64 {
+        system_ms.saturating_add(self.behind_ms.load(Ordering::Relaxed))
+    }
+
+    fn read(&self, system_ms: i64, elapsed_ms: i64) -> i64 {
+        let ahead_ms = system_ms.saturating_sub(elapsed_ms);
+        let most_ms = self.ahead_ms.fetch_max(ahead_ms, Ordering::Relaxed).max(ahead_ms);
+        self.behind_ms.store(most_ms - ahead_ms, Ordering::Relaxed);
+        most_ms.saturating_add(elapsed_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_goes_on() {
+        let clock = StateClock {
+            began: Instant::now(),
+            ahead_ms: AtomicI64::new(i64::MIN),
+            behind_ms: AtomicI64::new(0),
+        };
+        assert_eq!(clock.read(1_000, 0), 1_000);
+        assert_eq!(clock.read(1_010, 10), 1_010);
+        // An hour back.
+        assert_eq!(clock.read(1_020 - 3_600_000, 20), 1_020);
+        assert_eq!(clock.of_system(1_025 - 3_600_000), 1_025);
+        assert_eq!(clock.read(1_030 - 3_600_000, 30), 1_030);
+        // Forward again, by more than it went back.
+        assert_eq!(clock.read(5_040, 40), 5_040);
+        assert_eq!(clock.of_system(5_050), 5_050);
+    }
+}
