@@ -33,6 +33,7 @@ pub(crate) enum ErrorCode {
     BadRequest = 31,
     NotFound = 32,
     TooManyRequests = 33,
+    VersionConflict = 35,
 }
 
 /// A refused request.
@@ -234,6 +235,9 @@ impl From<RegistryError> for ApiError {
         match (error.blame(), error) {
             (_, RegistryError::Unknown { .. }) => Self::not_found(message),
             (_, RegistryError::Forbidden(_)) => Self::forbidden(message),
+            (_, RegistryError::VersionConflict { .. }) => {
+                Self::new(StatusCode::CONFLICT, ErrorCode::VersionConflict, "version", message)
+            }
             (Blame::Caller, _) => Self::bad_request(message),
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),

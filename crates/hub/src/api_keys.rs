@@ -44,6 +44,16 @@ impl Hub {
         Ok(added)
     }
 
+    /// The keys of one user, sorted by name: the caller's own, or those of a user whom the caller manages.
+    pub fn api_keys_of(&self, caller: &Caller, user: Uuid) -> Result<Vec<Arc<ApiKey>>, RegistryError> {
+        let found = self.registry.user_by_id(user).filter(|user| user.tenant == caller.tenant());
+        let found = found.ok_or_else(|| RegistryError::unknown("user", user))?;
+        if caller.user_id() != Some(user) {
+            caller.check(Action::ManageUsers)?;
+        }
+        Ok(self.registry.api_keys(found.id))
+    }
+
     /// Deletes a key and ends its sessions. Waits for the disk.
     pub fn delete_api_key(&self, caller: &Caller, id: Uuid) -> Result<Arc<ApiKey>, RegistryError> {
         let key = self.registry.api_key(id)?;

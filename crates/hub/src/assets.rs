@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
 use crate::registry::{Asset, AssetFields, AssetProfile, Page, PageRequest, RegistryError};
 
@@ -43,7 +44,7 @@ impl Hub {
     pub fn add_asset(&self, caller: &Caller, fields: AssetFields<'_>) -> Result<Arc<Asset>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let asset = self.registry.add_asset(caller.tenant(), fields)?;
-        self.audit(caller, "add asset", &asset.name);
+        self.audit_of(caller, "add asset", &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 
@@ -57,7 +58,7 @@ impl Hub {
     ) -> Result<Arc<Asset>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let asset = self.registry.change_asset(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change asset", &asset.name);
+        self.audit_of(caller, "change asset", &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 
@@ -70,7 +71,8 @@ impl Hub {
     ) -> Result<Arc<Asset>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let asset = self.registry.assign_asset(caller.tenant(), id, customer)?;
-        self.audit(caller, "assign asset", &asset.name);
+        let act = if customer.is_some() { "assign asset" } else { "unassign asset" };
+        self.audit_of(caller, act, &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 
@@ -118,7 +120,7 @@ impl Hub {
     ) -> Result<Arc<AssetProfile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.add_asset_profile(caller.tenant(), name, description)?;
-        self.audit(caller, "add asset profile", name);
+        self.audit_of(caller, "add asset profile", name, EntityId::of(EntityKind::AssetProfile, profile.id));
         Ok(profile)
     }
 
@@ -134,7 +136,12 @@ impl Hub {
         caller.check(Action::ManageEntities)?;
         let tenant = caller.tenant();
         let profile = self.registry.change_asset_profile(tenant, id, name, description, version)?;
-        self.audit(caller, "change asset profile", name);
+        self.audit_of(
+            caller,
+            "change asset profile",
+            name,
+            EntityId::of(EntityKind::AssetProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -146,7 +153,12 @@ impl Hub {
     ) -> Result<Arc<AssetProfile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.set_default_asset_profile(caller.tenant(), id)?;
-        self.audit(caller, "set default asset profile", &profile.name);
+        self.audit_of(
+            caller,
+            "set default asset profile",
+            &profile.name,
+            EntityId::of(EntityKind::AssetProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -158,7 +170,12 @@ impl Hub {
     ) -> Result<Arc<AssetProfile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.delete_asset_profile(caller.tenant(), id)?;
-        self.audit(caller, "delete asset profile", &profile.name);
+        self.audit_of(
+            caller,
+            "delete asset profile",
+            &profile.name,
+            EntityId::of(EntityKind::AssetProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -166,7 +183,7 @@ impl Hub {
     pub fn delete_asset(&self, caller: &Caller, id: Uuid) -> Result<Arc<Asset>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let asset = self.registry.delete_asset(caller.tenant(), id)?;
-        self.audit(caller, "delete asset", &asset.name);
+        self.audit_of(caller, "delete asset", &asset.name, EntityId::of(EntityKind::Asset, asset.id));
         Ok(asset)
     }
 }

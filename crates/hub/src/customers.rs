@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
 use crate::registry::{Customer, CustomerFields, Page, PageRequest, RegistryError};
 
@@ -47,7 +48,12 @@ impl Hub {
     ) -> Result<Arc<Customer>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let customer = self.registry.add_customer(caller.tenant(), fields)?;
-        self.audit(caller, "add customer", &customer.title);
+        self.audit_of(
+            caller,
+            "add customer",
+            &customer.title,
+            EntityId::of(EntityKind::Customer, customer.id),
+        );
         Ok(customer)
     }
 
@@ -61,7 +67,12 @@ impl Hub {
     ) -> Result<Arc<Customer>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let customer = self.registry.change_customer(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change customer", &customer.title);
+        self.audit_of(
+            caller,
+            "change customer",
+            &customer.title,
+            EntityId::of(EntityKind::Customer, customer.id),
+        );
         Ok(customer)
     }
 
@@ -70,7 +81,12 @@ impl Hub {
         caller.check(Action::ManageEntities)?;
         caller.check(Action::ManageUsers)?;
         let customer = self.registry.delete_customer(caller.tenant(), id)?;
-        self.audit(caller, "delete customer", &customer.title);
+        self.audit_of(
+            caller,
+            "delete customer",
+            &customer.title,
+            EntityId::of(EntityKind::Customer, customer.id),
+        );
         Ok(customer)
     }
 }

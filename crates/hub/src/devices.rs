@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::EntityId;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
@@ -50,7 +51,7 @@ impl Hub {
     pub fn add_device(&self, caller: &Caller, new: NewDevice<'_>) -> Result<Provisioned, RegistryError> {
         caller.check(Action::ManageDevices)?;
         let added = self.registry.add_device(caller.tenant(), new)?;
-        self.audit(caller, "add device", new.name);
+        self.audit_of(caller, "add device", new.name, EntityId::device(added.device.id));
         Ok(added)
     }
 
@@ -77,7 +78,7 @@ impl Hub {
         caller.check(Action::ManageDevices)?;
         let old = self.own_device(caller, id)?;
         let changed = self.registry.change_device(id, change)?;
-        self.audit(caller, "change device", &changes(&old, &changed));
+        self.audit_of(caller, "change device", &changes(&old, &changed), EntityId::device(id));
         Ok(changed)
     }
 
@@ -92,7 +93,8 @@ impl Hub {
         let old = self.own_device(caller, id)?;
         let change = DeviceChange { name: &old.name, customer: Some(customer), ..DeviceChange::default() };
         let changed = self.registry.change_device(id, change)?;
-        self.audit(caller, "assign device", &changes(&old, &changed));
+        let act = if customer.is_some() { "assign device" } else { "unassign device" };
+        self.audit_of(caller, act, &changes(&old, &changed), EntityId::device(id));
         Ok(changed)
     }
 
@@ -101,7 +103,7 @@ impl Hub {
         caller.check(Action::ManageDevices)?;
         let device = self.own_device(caller, id)?;
         let deleted = self.delete_with_attributes(&device, || self.registry.delete_device(id))?;
-        self.audit(caller, "delete device", &deleted.name);
+        self.audit_of(caller, "delete device", &deleted.name, EntityId::device(id));
         Ok(deleted)
     }
 
@@ -111,7 +113,7 @@ impl Hub {
         let device = self.own_device(caller, id)?;
         // Another caller can delete the device at this moment.
         let token = self.registry.credentials_of(id).ok_or_else(|| RegistryError::unknown("device", id))?;
-        self.audit(caller, "read token of device", &device.name);
+        self.audit_of(caller, "read token of device", &device.name, EntityId::device(id));
         Ok((device, token))
     }
 
@@ -125,7 +127,7 @@ impl Hub {
         caller.check(Action::SeeCredentials)?;
         let device = self.own_device(caller, id)?;
         let token = self.registry.set_token(id, token)?;
-        self.audit(caller, "replace token of device", &device.name);
+        self.audit_of(caller, "replace token of device", &device.name, EntityId::device(id));
         Ok((device, token))
     }
 }

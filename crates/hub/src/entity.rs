@@ -100,6 +100,11 @@ pub struct EntityId {
 }
 
 impl EntityId {
+    /// The id of an entity of a kind.
+    pub const fn of(kind: EntityKind, id: Uuid) -> Self {
+        Self { kind, id }
+    }
+
     /// The id of a device.
     pub const fn device(id: Uuid) -> Self {
         Self { kind: EntityKind::Device, id }

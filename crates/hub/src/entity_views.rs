@@ -5,6 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
 use crate::registry::{EntityView, EntityViewFields, Page, PageRequest, RegistryError};
 
@@ -47,7 +48,7 @@ impl Hub {
     ) -> Result<Arc<EntityView>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let view = self.registry.add_entity_view(caller.tenant(), fields)?;
-        self.audit(caller, "add entity view", &view.name);
+        self.audit_of(caller, "add entity view", &view.name, EntityId::of(EntityKind::EntityView, view.id));
         Ok(view)
     }
 
@@ -61,7 +62,12 @@ impl Hub {
     ) -> Result<Arc<EntityView>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let view = self.registry.change_entity_view(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change entity view", &view.name);
+        self.audit_of(
+            caller,
+            "change entity view",
+            &view.name,
+            EntityId::of(EntityKind::EntityView, view.id),
+        );
         Ok(view)
     }
 
@@ -74,7 +80,8 @@ impl Hub {
     ) -> Result<Arc<EntityView>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let view = self.registry.assign_entity_view(caller.tenant(), id, customer)?;
-        self.audit(caller, "assign entity view", &view.name);
+        let act = if customer.is_some() { "assign entity view" } else { "unassign entity view" };
+        self.audit_of(caller, act, &view.name, EntityId::of(EntityKind::EntityView, view.id));
         Ok(view)
     }
 
@@ -82,7 +89,12 @@ impl Hub {
     pub fn delete_entity_view(&self, caller: &Caller, id: Uuid) -> Result<Arc<EntityView>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let view = self.registry.delete_entity_view(caller.tenant(), id)?;
-        self.audit(caller, "delete entity view", &view.name);
+        self.audit_of(
+            caller,
+            "delete entity view",
+            &view.name,
+            EntityId::of(EntityKind::EntityView, view.id),
+        );
         Ok(view)
     }
 }

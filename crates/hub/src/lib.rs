@@ -7,6 +7,7 @@ mod api_keys;
 mod assets;
 pub mod attributes;
 mod audit;
+pub mod audit_log;
 mod behind_gateways;
 mod blocking_append;
 pub mod broker;

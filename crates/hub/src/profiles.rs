@@ -1,18 +1,31 @@
 //! Management of device profiles, for callers with the permission.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
-use crate::registry::{Page, PageRequest, Profile, ProfileFields, RegistryError};
+use crate::registry::{Entity, Page, PageRequest, Profile, ProfileFields, RegistryError};
 
 impl Hub {
     /// The profiles of the caller's tenant, sorted by name.
     pub fn profiles(&self, caller: &Caller) -> Result<Vec<Arc<Profile>>, RegistryError> {
         caller.check(Action::Read)?;
         Ok(self.registry.profiles(caller.tenant()))
+    }
+
+    /// The ids of the profiles that devices, or assets, have that the caller sees.
+    pub fn used_profiles(&self, caller: &Caller, kind: EntityKind) -> Result<HashSet<Uuid>, RegistryError> {
+        let entities = self.visible_entities(caller, kind)?;
+        let profile = |entity: &Entity| match entity {
+            Entity::Device(device) => Some(device.profile.id),
+            Entity::Asset(asset) => Some(asset.profile.id),
+            _ => None,
+        };
+        Ok(entities.iter().filter_map(profile).collect())
     }
 
     /// A page of the profiles of the caller's tenant.
@@ -53,10 +66,12 @@ impl Hub {
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.create_profile(caller.tenant(), fields)?;
-        self.audit(
+        let subject = &format!("{} with the table {}", profile.name, profile.table);
+        self.audit_of(
             caller,
             "add device profile",
-            &format!("{} with the table {}", profile.name, profile.table),
+            subject,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
         );
         Ok(profile)
     }
@@ -71,7 +86,12 @@ impl Hub {
     ) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
-        self.audit(caller, "change device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "change device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -79,7 +99,12 @@ impl Hub {
     pub fn set_default_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.set_default_profile(caller.tenant(), id)?;
-        self.audit(caller, "set default device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "set default device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 
@@ -87,7 +112,12 @@ impl Hub {
     pub fn delete_profile(&self, caller: &Caller, id: Uuid) -> Result<Arc<Profile>, RegistryError> {
         caller.check(Action::ManageEntities)?;
         let profile = self.registry.delete_profile(caller.tenant(), id)?;
-        self.audit(caller, "delete device profile", &profile.name);
+        self.audit_of(
+            caller,
+            "delete device profile",
+            &profile.name,
+            EntityId::of(EntityKind::DeviceProfile, profile.id),
+        );
         Ok(profile)
     }
 }

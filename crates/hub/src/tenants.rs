@@ -4,17 +4,65 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::Namespace;
+use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{RegistryError, Tenant};
+use crate::registry::{Page, PageRequest, RegistryError, Tenant, TenantFields};
 
 impl Hub {
     /// All tenants, sorted by name.
     pub fn tenants(&self, caller: &Caller) -> Result<Vec<Arc<Tenant>>, RegistryError> {
         self.check_installation(caller, Action::ManageTenants)?;
         Ok(self.registry.tenants())
+    }
+
+    /// A tenant: the caller's own, or any for a caller who administers the installation. Users of a customer see none.
+    pub fn tenant(&self, caller: &Caller, id: Uuid) -> Result<Arc<Tenant>, RegistryError> {
+        caller.check(Action::Read)?;
+        let is_seen = caller.sees(id, None) || self.check_installation(caller, Action::ManageTenants).is_ok();
+        match is_seen {
+            true => self.registry.tenant(id),
+            false => Err(RegistryError::unknown("tenant", id)),
+        }
+    }
+
+    /// A page of all tenants.
+    pub fn tenants_page(
+        &self,
+        caller: &Caller,
+        request: PageRequest<'_>,
+    ) -> Result<Page<Arc<Tenant>>, RegistryError> {
+        self.check_installation(caller, Action::ManageTenants)?;
+        self.registry.tenants_page(request)
+    }
+
+    /// Adds a tenant without users. Waits for the disk.
+    pub fn add_empty_tenant(
+        &self,
+        caller: &Caller,
+        fields: &TenantFields<'_>,
+    ) -> Result<Arc<Tenant>, RegistryError> {
+        self.check_installation(caller, Action::ManageTenants)?;
+        let tenant = self.registry.add_empty_tenant(fields)?;
+        self.audit_of(caller, "add tenant", &tenant.name, EntityId::of(EntityKind::Tenant, tenant.id));
+        Ok(tenant)
+    }
+
+    /// Changes a tenant. Waits for the disk.
+    pub fn change_tenant(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        fields: &TenantFields<'_>,
+        version: Option<i64>,
+    ) -> Result<Arc<Tenant>, RegistryError> {
+        self.check_installation(caller, Action::ManageTenants)?;
+        let tenant = self.registry.change_tenant(id, fields, version)?;
+        self.audit_of(caller, "change tenant", &tenant.name, EntityId::of(EntityKind::Tenant, id));
+        Ok(tenant)
     }
 
     /// Adds a tenant with its first administrator. Hashing the password is slow: call it on a thread that may block.

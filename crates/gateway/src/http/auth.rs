@@ -11,12 +11,25 @@ use hub::session_token::TokenPair;
 use serde::Deserialize;
 
 use super::connection::Peer;
-use super::json::{Json, entity};
+use super::json::Json;
 use super::request::JsonBody;
+use super::route_list::Routes;
 use super::session::{Session, no_public_reading};
 use super::state::HttpState;
+use super::thingsboard_users::user_json;
 use crate::error::{ApiError, ErrorCode};
 use crate::refusals;
+
+/// The routes of sessions.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .post("/api/auth/login", login)
+        .post("/api/auth/login/public", login_public)
+        .post("/api/auth/token", renew)
+        .get("/api/auth/user", user)
+        .post("/api/auth/logout", logout)
+        .post("/api/auth/changePassword", change_password)
+}
 
 #[derive(Deserialize)]
 pub(crate) struct Login {
@@ -80,16 +93,41 @@ pub(crate) async fn user(
         let message = "a public session has no user; log in with POST /api/auth/login";
         ApiError::new(StatusCode::FORBIDDEN, ErrorCode::Permission, "permission", message)
     })?;
-    let body = serde_json::json!({
-        "id": entity("USER", user.id),
-        "tenantId": entity("TENANT", user.tenant),
-        "name": user.login,
-        "email": user.login,
-        "authority": user.authority(),
-    });
-    Ok(Json(body).into_response())
+    Ok(Json(user_json(&user)).into_response())
 }
 
-fn pair(pair: &TokenPair) -> Response {
-    Json(serde_json::json!({ "token": pair.token, "refreshToken": pair.refresh_token })).into_response()
+/// `POST /api/auth/logout`: ends the session of the token. Other sessions of the user go on.
+async fn logout(State(state): State<Arc<HttpState>>, session: Session) -> Result<(), ApiError> {
+    let hub = Arc::clone(&state.hub);
+    state.changes.run(move || hub.registry().end_session(session.caller())).await??;
+    Ok(())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChangePassword {
+    current_password: String,
+    new_password: String,
+}
+
+/// `POST /api/auth/changePassword`: gives the user another password and ends the user's other sessions. The answer has the tokens
+/// of a new one.
+async fn change_password(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    Peer(peer): Peer,
+    JsonBody(ChangePassword { current_password, new_password }): JsonBody<ChangePassword>,
+) -> Result<Response, ApiError> {
+    let hub = Arc::clone(&state.hub);
+    let login = session.caller().login().to_owned();
+    let attempt = hub.logins().begin(peer.map(|peer| peer.ip()), &login, Instant::now())?;
+    let change = move || hub.change_own_password(session.caller(), &current_password, &new_password);
+    let changed = state.logins.run(change).await?;
+    attempt.end(changed.is_ok(), Instant::now());
+    Ok(pair(&changed?))
+}
+
+pub(super) fn pair(pair: &TokenPair) -> Response {
+    Json(serde_json::json!({ "token": pair.token, "refreshToken": pair.refresh_token, "scope": null }))
+        .into_response()
 }

@@ -113,8 +113,6 @@ pub(crate) const ANSWER_BUDGET: Limits = Limits {
     login: Limit { name: "ANSWERS_LOGIN_BYTES_MAX", bytes: ANSWERS_LOGIN_BYTES_MAX },
     total: Limit { name: "ANSWERS_BYTES_MAX", bytes: ANSWERS_BYTES_MAX },
 };
-/// Devices of a listing that is not sorted by name: the door reads and sorts all of them.
-pub(crate) const SORTED_DEVICES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// Devices in a list of devices with refused messages.
 pub(crate) const REFUSALS_LISTED_MAX: usize = 1_000;
 /// Shortest answer that is compressed. Shorter ones fit into a packet.

@@ -4,12 +4,16 @@
 //! profile requires. Reads run on blocking threads, a bounded number at a time. Every refusal is JSON of one shape
 //! (`error_response`), and is counted by its reason.
 //!
-//! Not supported: alarms, rules, customers, and changing the profile of a device.
+//! `docs/protocol/thingsboard-rest.md` says which of ThingsBoard's requests are there.
 
+mod activation;
 mod admin;
 mod admission;
 mod api_keys;
+mod asset_profiles;
+mod assets;
 mod attributes;
+mod audit_log;
 mod auth;
 mod bodies;
 mod bulk;
@@ -17,16 +21,20 @@ mod columns_text;
 mod compression;
 mod connection;
 mod counted_answers;
+mod customers;
 mod dashboard;
 mod deletion;
 mod device_api;
 mod device_attributes;
 mod device_details;
 mod device_login;
+mod device_profiles;
 mod device_rpc;
 mod devices;
 mod door_stream;
+mod entities;
 mod entity_query;
+mod entity_views;
 mod error_response;
 mod groups;
 mod histories;
@@ -39,6 +47,7 @@ mod mqtt_socket;
 mod options;
 mod pieces;
 mod polls;
+mod relations;
 mod request;
 mod route_list;
 mod routes;
@@ -52,6 +61,9 @@ mod stream;
 mod telemetry;
 mod telemetry_write;
 mod tenants;
+mod thingsboard_keys;
+mod thingsboard_tenants;
+mod thingsboard_users;
 mod users;
 mod websocket;
 

@@ -12,9 +12,11 @@ use super::error_response::RefusalLabel;
 use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
-    admin, admission, api_keys, attributes, auth, bulk, counted_answers, dashboard, deletion, device_api,
-    device_attributes, device_details, device_rpc, devices, entity_query, maintenance, mqtt_socket, rpc, sql,
-    stored_calls, telemetry, telemetry_write, tenants, users, websocket,
+    activation, admin, admission, api_keys, asset_profiles, assets, attributes, audit_log, auth, bulk,
+    counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
+    device_profiles, device_rpc, devices, entity_query, entity_views, maintenance, mqtt_socket, relations, rpc, sql,
+    stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users,
+    websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -36,6 +38,19 @@ fn routes() -> Routes {
         .merge(thingsboard_routes())
         .merge(entity_query::routes())
         .merge(websocket::routes())
+        .merge(devices::routes())
+        .merge(device_profiles::routes())
+        .merge(assets::routes())
+        .merge(asset_profiles::routes())
+        .merge(customers::routes())
+        .merge(relations::routes())
+        .merge(entity_views::routes())
+        .merge(auth::routes())
+        .merge(activation::routes())
+        .merge(thingsboard_users::routes())
+        .merge(thingsboard_tenants::routes())
+        .merge(thingsboard_keys::routes())
+        .merge(audit_log::routes())
         .merge(own_routes())
         .merge(other_routes())
 }
@@ -62,17 +77,6 @@ fn thingsboard_routes() -> Routes {
         .get("/api/rpc/persistent/{id}", stored_calls::show)
         .delete("/api/rpc/persistent/{id}", stored_calls::delete)
         .get("/api/rpc/persistent/device/{id}", stored_calls::list)
-        .post("/api/auth/login", auth::login)
-        .post("/api/auth/login/public", auth::login_public)
-        .post("/api/auth/token", auth::renew)
-        .get("/api/auth/user", auth::user)
-        .get_compressed("/api/tenant/devices", devices::list)
-        .post("/api/device", devices::save)
-        .post("/api/device/credentials", devices::set_credentials)
-        .get("/api/device/{id}", devices::show)
-        .delete("/api/device/{id}", devices::delete)
-        .get("/api/device/{id}/credentials", devices::credentials)
-        .get("/api/deviceProfileInfo/default", devices::default_profile)
         .merge(telemetry::routes())
         .merge(telemetry_write::routes())
         .merge(attributes::routes())
@@ -82,7 +86,6 @@ fn thingsboard_routes() -> Routes {
 /// Tachograph's own interface.
 fn own_routes() -> Routes {
     Routes::default()
-        .post("/api/tacho/devices", devices::create_many)
         .get("/api/tacho/devices/{id}", device_details::details)
         .get("/api/tacho/refusals", device_details::refusals)
         .get("/api/tacho/tables", bulk::tables)

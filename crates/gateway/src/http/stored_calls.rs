@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::devices::PageJson;
+use super::entities::PageJson;
 use super::json::{Json, entity};
 use super::limits::RPC_PAGE_MAX;
 use super::request::{Params, PathOf, parse_id};

@@ -52,7 +52,7 @@ pub(crate) async fn add(
     JsonBody(new): JsonBody<NewUser>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageUsers)?;
-    let role: Role = new.role.parse().map_err(ApiError::argument)?;
+    let role: Role = new.role.parse().map_err(ApiError::bad_request)?;
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
     let add = move || hub.add_user(&caller, &new.login, &new.password, role);
     let added = state.changes.run(add).await??;
@@ -82,7 +82,7 @@ pub(crate) async fn set_role(
     JsonBody(new): JsonBody<NewRole>,
 ) -> Result<Response, ApiError> {
     session.check(Action::ManageUsers)?;
-    let role: Role = new.role.parse().map_err(ApiError::argument)?;
+    let role: Role = new.role.parse().map_err(ApiError::bad_request)?;
     let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
     let changed = state.changes.run(move || hub.set_role(&caller, &login, role)).await??;
     log(&session, &changed.login, "changed a user's role");

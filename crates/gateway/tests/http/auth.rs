@@ -176,7 +176,7 @@ async fn a_viewer_reads_and_other_requests_name_the_missing_role() {
         );
     }
     let refused = server.post("/api/tacho/users/bi@example.org/role", r#"{"role":"king"}"#).await;
-    assert!(refused.refusal(400, 31).contains("administrator and viewer"));
+    assert!(refused.refusal(400, 31).contains("customer, viewer, operator, administrator"));
     server.post("/api/tacho/users/BI%40example.org/role", r#"{"role":"administrator"}"#).await.ok();
     let ended = server.request("GET", "/api/auth/user").session(token).send().await;
     assert!(ended.refusal(401, 10).contains("log in again"));

@@ -6,6 +6,7 @@ mod device_api;
 mod devices;
 mod entity_query;
 mod entity_socket;
+mod entities;
 mod errors;
 mod maintenance;
 mod mqtt_socket;
@@ -14,6 +15,7 @@ mod server;
 mod sql;
 mod telemetry;
 mod telemetry_write;
+mod thingsboard_users;
 mod websocket;
 
 use std::collections::HashMap;
@@ -22,8 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway::http::{HttpOptions, serve};
-use hub::caller::Caller;
-use hub::registry::{FirstStart, NewDevice, Registry};
+use hub::caller::{Caller, Role};
+use hub::registry::{FirstStart, NewDevice, NewUser, Registry};
 use hub::{Durability, Hub, LatestValue, Metrics};
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, Timestamp, ValueRef};
@@ -34,6 +36,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 /// Ends a test that hangs. No test waits this long otherwise.
 const GUARD: Duration = Duration::from_secs(60);
@@ -135,6 +138,19 @@ impl Server {
     /// A POST of JSON with the administrator's session.
     async fn post(&self, path: &str, body: &str) -> Reply {
         self.request("POST", path).session(&self.session()).body(body).send().await
+    }
+
+    /// A DELETE with the administrator's session.
+    async fn delete(&self, path: &str) -> Reply {
+        self.request("DELETE", path).session(&self.session()).send().await
+    }
+
+    /// A session token of a new user with a role.
+    fn session_of(&self, login: &str, role: Role, customer: Option<Uuid>) -> String {
+        let registry = self.hub.registry();
+        let new = NewUser { login, role, customer, ..NewUser::default() };
+        let user = registry.create_user(registry.default_tenant(), new).unwrap();
+        registry.open_session(&user, hub::clock::system_now()).token
     }
 
     /// Telemetry of the device `name`.

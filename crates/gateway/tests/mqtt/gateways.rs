@@ -17,7 +17,13 @@ const GATEWAY_TELEMETRY: &str = "v1/gateway/telemetry";
 fn fixture() -> Fixture {
     let fixture = Fixture::with(one_worker());
     let registry = fixture.hub.registry();
-    let new = NewDevice { name: "gateway", profile: None, token: Some("t-gateway"), gateway: true, ..NewDevice::default() };
+    let new = NewDevice {
+        name: "gateway",
+        profile: None,
+        token: Some("t-gateway"),
+        gateway: true,
+        ..NewDevice::default()
+    };
     registry.add_device(registry.default_tenant(), new).unwrap();
     fixture
 }

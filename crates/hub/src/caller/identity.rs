@@ -24,21 +24,29 @@ struct UserSession {
     user: Uuid,
     epoch: i64,
     api_key: Option<Uuid>,
+    /// The id of the session itself, if it has one.
+    id: Option<Uuid>,
 }
 
 impl Caller {
     /// A user whose credentials were checked.
     pub fn user(user: &User) -> Self {
-        let session = UserSession { user: user.id, epoch: user.session_epoch, api_key: None };
+        let session = UserSession { user: user.id, epoch: user.session_epoch, api_key: None, id: None };
         let (tenant, customer, login) = (user.tenant, user.customer, user.login.as_str().into());
         Self { tenant, customer, login, role: user.role, session: Some(session) }
     }
 
     /// A program with an API key of a user. It may do what both roles permit.
     pub(crate) fn api_key(user: &User, key: &ApiKey) -> Self {
-        let session = UserSession { user: user.id, epoch: user.session_epoch, api_key: Some(key.id) };
-        let role = key.role.lower_of(user.role);
-        Self { role, session: Some(session), ..Self::user(user) }
+        let caller = Self::user(user);
+        let session = caller.session.map(|session| UserSession { api_key: Some(key.id), ..session });
+        Self { role: key.role.lower_of(user.role), session, ..caller }
+    }
+
+    /// The caller in a session that can be ended by its id.
+    pub(crate) fn in_session(self, id: Option<Uuid>) -> Self {
+        let session = self.session.map(|session| UserSession { id, ..session });
+        Self { session, ..self }
     }
 
     /// A caller without a login.
@@ -80,6 +88,11 @@ impl Caller {
     /// The id of the API key that the caller has used.
     pub(crate) fn api_key_id(&self) -> Option<Uuid> {
         self.session.and_then(|session| session.api_key)
+    }
+
+    /// The id of the caller's session, if it has one.
+    pub(crate) fn session_id(&self) -> Option<Uuid> {
+        self.session.and_then(|session| session.id)
     }
 
     /// Whether the caller is a session of the user in the user's present epoch.

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::error::RegistryError;
 use super::handle::Registry;
+use super::now::now_ms;
 use super::user::{ApiKey, User};
-use super::users::now_ms;
 use super::{file, random, save};
 use crate::caller::{Caller, Role};
 use crate::session_token::TokenError;

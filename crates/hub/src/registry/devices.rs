@@ -9,14 +9,14 @@ use parking_lot::MutexGuard;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use super::checks::{check_short, checked_info, over_limit};
+use super::checks::{check_short, check_version, checked_info, over_limit};
 use super::defaults::DEFAULT_NAME;
 use super::entity::{BulkDevices, Device, DeviceChange, NewDevice, Profile, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Index;
+use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
-use super::users::now_ms;
 use super::{file, random, save};
 use crate::entity::EntityId;
 

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use model::Timestamp;
 use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
@@ -35,6 +36,8 @@ pub(super) struct Index {
     pub(super) assets: Directory<Asset>,
     pub(super) views: Directory<EntityView>,
     pub(super) relations: Relations,
+    /// Sessions that their users have ended, and when their tokens expire.
+    pub(super) ended_sessions: HashMap<Uuid, Timestamp>,
     devices: Directory<Device>,
     /// The access tokens of devices.
     tokens: HashMap<Uuid, Arc<str>>,

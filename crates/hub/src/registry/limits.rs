@@ -24,5 +24,9 @@ pub const ASSETS_PER_TENANT_MAX: usize = 1_000_000;
 pub const VIEWS_PER_TENANT_MAX: usize = 100_000;
 /// Relations of a tenant.
 pub const RELATIONS_PER_TENANT_MAX: usize = 1_000_000;
+/// Relations that one query follows.
+pub const RELATIONS_FOLLOWED_MAX: usize = 100_000;
+/// Sessions that their users have ended and whose tokens have not expired. Above it a logout ends all sessions of its user.
+pub const ENDED_SESSIONS_MAX: usize = 1_000_000;
 /// How long the token of an activation link is valid (ThingsBoard's `security.user_activation_token_ttl`).
 pub const ACTIVATION_SECONDS: i64 = 24 * 3_600;

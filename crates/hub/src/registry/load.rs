@@ -79,6 +79,9 @@ fn users(connection: &Connection, index: &mut Index) -> Read<()> {
     for account in rows(connection, sql, account)? {
         index.put_account(account);
     }
+    let ended =
+        rows(connection, "SELECT id, expires_at FROM ended_session", |row| Ok((row.get(0)?, time(row, 1)?)))?;
+    index.ended_sessions = ended.into_iter().collect();
     let sql = "SELECT id, user, name, role, created_at, expires_at, hash FROM api_key";
     for (hash, key) in rows(connection, sql, api_key)? {
         index.put_api_key(hash, key);

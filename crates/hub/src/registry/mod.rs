@@ -11,6 +11,7 @@
 //! Every change waits for the disk, and every operation with a password takes tens of milliseconds of a core. Call both on a
 //! thread that may block.
 
+mod activations;
 mod any;
 mod api_keys;
 mod asset;
@@ -34,6 +35,7 @@ pub mod limits;
 mod load;
 mod lookup;
 mod maintenance;
+mod now;
 mod open;
 mod page;
 mod password;
@@ -42,6 +44,7 @@ mod random;
 mod relation;
 mod relations;
 mod save;
+mod sessions;
 mod settings;
 mod tenants;
 #[cfg(test)]

@@ -15,8 +15,10 @@ use super::entity::{Profile, Tenant};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Account;
+use super::now::now_ms;
+use super::page::{Page, PageRequest, page_of};
 use super::user::User;
-use super::users::{checked_login, now_ms};
+use super::users::checked_login;
 use super::{file, save};
 use crate::caller::Role;
 use crate::namespace::{namespace_of, own_table};
@@ -27,6 +29,12 @@ impl Registry {
         let mut tenants = self.index.read().tenants.clone();
         tenants.sort_by(|one, other| one.name.cmp(&other.name));
         tenants
+    }
+
+    /// A page of all tenants.
+    pub fn tenants_page(&self, request: PageRequest<'_>) -> Result<Page<Arc<Tenant>>, RegistryError> {
+        request.check()?;
+        Ok(page_of(self.tenants().iter(), &request))
     }
 
     /// The name of a tenant.

@@ -7,24 +7,23 @@ use model::limits::LOGIN_BYTES_MAX;
 use model::name::NameError;
 use parking_lot::MutexGuard;
 use rusqlite::{Connection, Transaction};
-use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::activations::new_activation;
 use super::checks::{check_short, check_version, checked_info, over_limit};
 use super::defaults::ADMIN_LOGIN;
 use super::error::RegistryError;
 use super::first_start::forget_kept;
 use super::handle::Registry;
 use super::index::Account;
-use super::limits::{ACTIVATION_SECONDS, USERS_PER_TENANT_MAX};
+use super::limits::USERS_PER_TENANT_MAX;
+use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
-use super::settings::{SESSION_SECRET, keep_setting};
-use super::user::{Activation, NewUser, User, UserFacts};
-use super::{file, password, random, save};
+use super::user::{NewUser, User, UserFacts};
+use super::{file, password, save};
 use crate::caller::{Caller, Role};
-use crate::clock::system_now;
 use crate::entity::{EntityId, EntityKind};
-use crate::session_token::{Claims, SessionTokens, TokenError, TokenPair};
+use crate::session_token::TokenPair;
 
 impl Registry {
     /// Checks a login and password. Returns `None` if either is wrong or the user is disabled; all cases take the same time.
@@ -182,47 +181,6 @@ impl Registry {
         Ok(user)
     }
 
-    /// The activation of a user who has no password yet; another one if it has expired. Waits for the disk.
-    pub fn activation(&self, tenant: Uuid, id: Uuid) -> Result<Activation, RegistryError> {
-        let mut writer = self.writer.lock();
-        let account = self.account_with(tenant, id)?;
-        match &account.activation {
-            Some(activation) if activation.expires_at > now_ms() => Ok(activation.clone()),
-            Some(_) => {
-                let activation = new_activation();
-                let changed = Account { activation: Some(activation.clone()), ..Account::clone(&account) };
-                self.store_account(&mut writer, "renew an activation", changed)?;
-                Ok(activation)
-            }
-            None => {
-                let reason = format!("{} has a password already", account.user.login);
-                Err(RegistryError::Invalid { what: "user", reason })
-            }
-        }
-    }
-
-    /// The user whom a token activates. Refuses an unknown or expired token.
-    pub fn user_to_activate(&self, token: &str) -> Result<Arc<User>, RegistryError> {
-        let index = self.index.read();
-        let is_it = |activation: &Activation| activation.token == token && activation.expires_at > now_ms();
-        let found = index.accounts().find(|account| account.activation.as_ref().is_some_and(is_it));
-        found.map(|account| Arc::clone(&account.user)).ok_or_else(unknown_activation)
-    }
-
-    /// Gives the user of an activation token the first password. Slow like [`authenticate`](Self::authenticate).
-    pub fn activate(&self, token: &str, password: &str) -> Result<Arc<User>, RegistryError> {
-        let id = self.user_to_activate(token)?.id;
-        let password_hash = self.passwords.hash(password)?;
-        let mut writer = self.writer.lock();
-        let user = self.user_to_activate(token)?;
-        if user.id != id {
-            return Err(unknown_activation());
-        }
-        let (password_changed_at, version) = (now_ms(), user.version + 1);
-        let user = Arc::new(User { password_changed_at, version, ..User::clone(&user) });
-        self.store_account(&mut writer, "activate a user", Account { user, password_hash, activation: None })
-    }
-
     /// Gives a user another password and ends the user's sessions. Slow like [`authenticate`](Self::authenticate).
     pub fn set_password(&self, login: &str, password: &str) -> Result<(), RegistryError> {
         let login = login.to_lowercase();
@@ -272,23 +230,6 @@ impl Registry {
         Ok(user)
     }
 
-    /// Replaces the key of session tokens, so all issued tokens become invalid. Waits for the disk.
-    pub fn rotate_session_key(&self) -> Result<(), RegistryError> {
-        let secret = file::new_session_secret();
-        let mut writer = self.writer.lock();
-        self.commit(&mut writer, "replace the key of the sessions", |transaction| {
-            keep_setting(transaction, SESSION_SECRET, secret)
-        })?;
-        *self.sessions.write() = SessionTokens::new(&secret);
-        self.signal_sessions();
-        Ok(())
-    }
-
-    /// Signals that sessions may have ended. A door with an open session then checks it again.
-    pub fn session_changes(&self) -> watch::Receiver<u64> {
-        self.session_changes.subscribe()
-    }
-
     /// Stores the hash of a password. `lasting` is false for a first password that was not printed yet.
     pub(super) fn store_password(
         &self,
@@ -313,64 +254,35 @@ impl Registry {
         Ok(())
     }
 
-    /// Opens a session for an authenticated user.
-    pub fn open_session(&self, user: &User, now: Timestamp) -> TokenPair {
-        self.sessions.read().issue(user, now)
-    }
-
-    /// Opens a session without a login that may only read the devices of a tenant. Its tokens stay valid after a restart, so
-    /// a server without public reading refuses sessions of [`Role::Public`].
-    pub fn open_public_session(&self, tenant: Uuid, now: Timestamp) -> TokenPair {
-        self.sessions.read().issue_public(tenant, now)
-    }
-
-    /// The caller of the session of `token`. Refuses a token that this server did not issue, that has expired, or that ended
-    /// with a new password or role. Reads only memory.
-    pub fn check_session(&self, token: &str, now: Timestamp) -> Result<Caller, TokenError> {
-        let claims = self.sessions.read().verify(token, now)?;
-        let user = self.user_of(&claims)?;
-        Ok(user.map_or_else(|| Caller::public(claims.tenant_id), |user| Caller::user(&user)))
-    }
-
-    /// Refuses a caller whose session has ended. Reads only memory.
-    pub fn check_caller(&self, caller: &Caller) -> Result<(), TokenError> {
-        let Some(id) = caller.user_id() else { return Ok(()) };
-        let index = self.index.read();
-        let has_key = caller.api_key_id().is_none_or(|id| index.api_keys().any(|key| key.id == id));
-        match has_key && index.user(id).is_some_and(|user| caller.is_of(user)) {
-            true => Ok(()),
-            false => Err(TokenError::Ended),
+    /// Gives the caller's user another password, if `current` is the present one, and ends the user's other sessions. Returns the
+    /// tokens of a new session. Slow like [`authenticate`](Self::authenticate).
+    pub fn change_own_password(
+        &self,
+        caller: &Caller,
+        current: &str,
+        new: &str,
+        now: Timestamp,
+    ) -> Result<TokenPair, RegistryError> {
+        let user = caller.user_id().filter(|_| caller.api_key_id().is_none());
+        let Some(user) = user.and_then(|id| self.user_by_id(id)) else {
+            let reason = "is not one of a login; only a user changes the own password".to_owned();
+            return Err(RegistryError::Invalid { what: "session", reason });
+        };
+        if self.authenticate(&user.login, current)?.is_none() {
+            let reason = "is not the present one; try again".to_owned();
+            return Err(RegistryError::Invalid { what: "current password", reason });
         }
+        self.set_password(&user.login, new)?;
+        let user = self.user_by_id(user.id).ok_or_else(|| RegistryError::unknown("user", &user.login))?;
+        Ok(self.open_session(&user, now))
     }
 
-    /// Renews a session with its refresh token.
-    pub fn renew_session(&self, refresh_token: &str, now: Timestamp) -> Result<TokenPair, TokenError> {
-        let sessions = self.sessions.read();
-        let claims = sessions.verify_refresh(refresh_token, now)?;
-        Ok(match self.user_of(&claims)? {
-            Some(user) => sessions.issue(&user, now),
-            None => sessions.issue_public(claims.tenant_id, now),
-        })
-    }
-
-    /// The user of a session; `None` for a public session.
-    fn user_of(&self, claims: &Claims) -> Result<Option<Arc<User>>, TokenError> {
-        if claims.is_public {
-            return Ok(None);
-        }
-        let user = self.user_by_id(claims.user_id).ok_or(TokenError::Ended)?;
-        match user.enabled && claims.session_epoch == user.session_epoch {
-            true => Ok(Some(user)),
-            false => Err(TokenError::Ended),
-        }
-    }
-
-    fn account_of(&self, login: &str) -> Result<Arc<Account>, RegistryError> {
+    pub(super) fn account_of(&self, login: &str) -> Result<Arc<Account>, RegistryError> {
         let account = self.index.read().account(&login.to_lowercase()).cloned();
         account.ok_or_else(|| RegistryError::unknown("user", login))
     }
 
-    fn account_with(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Account>, RegistryError> {
+    pub(super) fn account_with(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Account>, RegistryError> {
         let index = self.index.read();
         let user = index.user(id).filter(|user| user.tenant == tenant);
         let account = user.and_then(|user| index.account(&user.login)).cloned();
@@ -390,7 +302,7 @@ impl Registry {
         Err(RegistryError::Invalid { what: "role", reason: reason.to_owned() })
     }
 
-    fn store_account(
+    pub(super) fn store_account(
         &self,
         writer: &mut MutexGuard<'_, Connection>,
         what: &'static str,
@@ -413,11 +325,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Signals that sessions may have ended. Call it after the index shows the change.
-    pub(super) fn signal_sessions(&self) {
-        self.session_changes.send_modify(|count| *count += 1);
-    }
-
     fn forget_first_password(&self, login: &str) {
         if login == ADMIN_LOGIN {
             forget_kept(&self.path);
@@ -429,11 +336,6 @@ impl Registry {
 fn end_first_start(transaction: &Transaction<'_>, login: &str) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM setting WHERE key = 'admin_pending' AND value = ?1", [login])?;
     Ok(())
-}
-
-/// The time to store: whole milliseconds, as the file keeps it.
-pub(super) fn now_ms() -> Timestamp {
-    Timestamp::from_millis(system_now().millis()).unwrap_or_default()
 }
 
 pub(super) fn checked_login(login: &str) -> Result<String, RegistryError> {
@@ -458,14 +360,4 @@ fn checked(facts: UserFacts<'_>) -> Result<Option<Box<str>>, RegistryError> {
     check_short("lastName", facts.last_name)?;
     check_short("phone", facts.phone)?;
     checked_info(facts.additional_info)
-}
-
-fn new_activation() -> Activation {
-    let expires_at = now_ms().saturating_add_micros(ACTIVATION_SECONDS * 1_000_000);
-    Activation { token: random::activation(), expires_at }
-}
-
-fn unknown_activation() -> RegistryError {
-    let reason = "is unknown or has expired; ask an administrator for another activation link".to_owned();
-    RegistryError::Invalid { what: "activation token", reason }
 }

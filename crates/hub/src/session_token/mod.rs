@@ -51,6 +51,9 @@ pub struct Claims {
     /// The session epoch of the user at the time of issue; 0 if the token has none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub session_epoch: i64,
+    /// The id of the session, which a renewal keeps; `None` in a public session and in tokens of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Uuid>,
 }
 
 impl Claims {
@@ -120,8 +123,8 @@ impl SessionTokens {
         Self { signing, verifying, validation }
     }
 
-    /// Tokens of a user's session.
-    pub fn issue(&self, user: &User, now: Timestamp) -> TokenPair {
+    /// Tokens of a user's session with an id.
+    pub fn issue(&self, user: &User, session: Uuid, now: Timestamp) -> TokenPair {
         self.pair(now, |scope, exp| Claims {
             sub: user.login.clone(),
             user_id: user.id,
@@ -132,6 +135,7 @@ impl SessionTokens {
             exp,
             is_public: false,
             session_epoch: user.session_epoch,
+            session_id: Some(session),
         })
     }
 
@@ -147,6 +151,7 @@ impl SessionTokens {
             exp,
             is_public: true,
             session_epoch: 0,
+            session_id: None,
         })
     }
 

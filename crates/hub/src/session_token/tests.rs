@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+const SESSION: Uuid = Uuid::from_u128(11);
 const SECRET: &[u8; 32] = b"0123456789abcdef0123456789abcdef";
 
 fn user() -> User {
@@ -33,7 +34,7 @@ fn unsigned(header: &Value, claims: &Value) -> String {
 
 #[test]
 fn a_token_has_the_claims_that_thingsboard_clients_read() {
-    let pair = SessionTokens::new(SECRET).issue(&user(), NOW);
+    let pair = SessionTokens::new(SECRET).issue(&user(), SESSION, NOW);
     assert_eq!(part(&pair.token, 0), json!({"typ": "JWT", "alg": "HS256"}));
     let expected = json!({
         "sub": "größe@example.org",
@@ -44,6 +45,7 @@ fn a_token_has_the_claims_that_thingsboard_clients_read() {
         "iat": 1_700_000_000,
         "exp": 1_700_009_000,
         "isPublic": false,
+        "sessionId": "00000000-0000-0000-0000-00000000000b",
     });
     assert_eq!(part(&pair.token, 1), expected);
     assert_eq!(part(&pair.refresh_token, 1)["scopes"], json!(["REFRESH_TOKEN"]));
@@ -61,7 +63,7 @@ fn the_signature_is_hmac_sha_256() {
 #[test]
 fn a_token_decodes_to_its_claims_until_it_expires() {
     let tokens = SessionTokens::new(SECRET);
-    let pair = tokens.issue(&user(), NOW);
+    let pair = tokens.issue(&user(), SESSION, NOW);
     let claims = tokens.verify(&pair.token, NOW).unwrap();
     assert_eq!((claims.user_id, claims.tenant_id), (user().id, user().tenant));
     assert_eq!((claims.is_public, claims.session_epoch), (false, 0));
@@ -75,7 +77,7 @@ fn a_token_decodes_to_its_claims_until_it_expires() {
 #[test]
 fn access_and_refresh_tokens_are_not_interchangeable() {
     let tokens = SessionTokens::new(SECRET);
-    let pair = tokens.issue(&user(), NOW);
+    let pair = tokens.issue(&user(), SESSION, NOW);
     assert_eq!(tokens.verify(&pair.refresh_token, NOW), Err(TokenError::WrongKind));
     assert_eq!(tokens.verify_refresh(&pair.token, NOW), Err(TokenError::WrongKind));
 }
@@ -83,7 +85,7 @@ fn access_and_refresh_tokens_are_not_interchangeable() {
 #[test]
 fn every_changed_character_is_refused() {
     let tokens = SessionTokens::new(SECRET);
-    let token = tokens.issue(&user(), NOW).token;
+    let token = tokens.issue(&user(), SESSION, NOW).token;
     for at in 0..token.len() {
         let mut changed = token.clone().into_bytes();
         changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
@@ -97,14 +99,14 @@ fn every_changed_character_is_refused() {
 
 #[test]
 fn another_installations_token_is_refused() {
-    let other = SessionTokens::new(b"another secret of thirty-two by.").issue(&user(), NOW).token;
+    let other = SessionTokens::new(b"another secret of thirty-two by.").issue(&user(), SESSION, NOW).token;
     assert_eq!(SessionTokens::new(SECRET).verify(&other, NOW), Err(TokenError::Invalid));
 }
 
 #[test]
 fn unsigned_and_otherwise_signed_tokens_are_refused() {
     let tokens = SessionTokens::new(SECRET);
-    let token = tokens.issue(&user(), NOW).token;
+    let token = tokens.issue(&user(), SESSION, NOW).token;
     let signature = token.rsplit('.').next().unwrap();
     for algorithm in ["none", "None", "HS384", "RS256", "EdDSA"] {
         let body = unsigned(&json!({"typ": "JWT", "alg": algorithm}), &part(&token, 1));
@@ -120,7 +122,7 @@ fn unsigned_and_otherwise_signed_tokens_are_refused() {
 #[test]
 fn our_key_under_another_issuer_or_without_one_is_refused() {
     let tokens = SessionTokens::new(SECRET);
-    let mut claims = tokens.verify(&tokens.issue(&user(), NOW).token, NOW).unwrap();
+    let mut claims = tokens.verify(&tokens.issue(&user(), SESSION, NOW).token, NOW).unwrap();
     claims.iss = "somebody".into();
     let sign = |claims: &Value| {
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &tokens.signing).unwrap()
@@ -144,7 +146,7 @@ fn a_public_session_reads_only() {
 fn a_token_holds_the_epoch_of_its_users_sessions() {
     let later = User { session_epoch: 3, ..user() };
     let tokens = SessionTokens::new(SECRET);
-    let pair = tokens.issue(&later, NOW);
+    let pair = tokens.issue(&later, SESSION, NOW);
     assert_eq!(part(&pair.token, 1)["sessionEpoch"], 3);
     assert_eq!(tokens.verify(&pair.token, NOW).unwrap().session_epoch, 3);
     assert_eq!(tokens.verify_refresh(&pair.refresh_token, NOW).unwrap().session_epoch, 3);

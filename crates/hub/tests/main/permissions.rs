@@ -2,22 +2,29 @@
 
 use hub::Hub;
 use hub::attributes::Scope;
+use hub::audit_log::AuditRequest;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
 use hub::caller::{Caller, Forbidden};
 use hub::entity_query::{EntityCountQuery, EntityDataQuery};
 use hub::history::TextHeld;
-use hub::registry::{BulkDevices, Device, DeviceChange, NewApiKey, PageRequest, RegistryError, User};
-use hub::{AttributeError, BackupList, Error, ParquetImport};
+use hub::registry::{
+    AssetFields, BulkDevices, CustomerFields, Device, DeviceChange, EntityViewFields, NewApiKey, NewUser,
+    PageRequest, ProfileFields, RegistryError, RelationKey, TenantFields, User,
+};
+use hub::relations::RelationDirection;
+use hub::rpc::{RpcCall, RpcError};
+use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
 
-/// The lowest role that may do an operation.
+/// The lowest role of a tenant that may do an operation. Users of a customer may do what operators may, within the customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Public,
+    Operator,
     Administrator,
 }
 
@@ -32,6 +39,8 @@ enum Foreign {
     NoTable,
     /// The answer shows nothing of the other tenant.
     Hidden,
+    /// The same, but customers of one tenant share it.
+    HiddenFromTenants,
     /// The operation is about the caller's own tenant.
     Own,
 }
@@ -69,8 +78,9 @@ fn history_of_all() -> HistoryRequest {
 /// All operations. Those that change something come last, and those that end a thing after all others.
 fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
-    use Needs::Administrator;
+    use Needs::{Administrator, Operator};
     let mut all = reads(device, series);
+    all.extend(entities(device));
     let (id, of_values) = (device.id, Arc::clone(device));
     let (set, deleted) = (Arc::clone(device), Arc::clone(device));
     all.extend([
@@ -147,11 +157,11 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("delete_user", Administrator, Unknown, |hub, caller| {
             Ok(hub.delete_user(caller, "eve@example.org").map(|_| true)?)
         }),
-        operation("set_attributes", Administrator, Refused, move |hub, caller| {
+        operation("set_attributes", Operator, Refused, move |hub, caller| {
             let entries = [("site".to_owned(), Value::Bool(true))];
             Ok(hub.set_attributes(caller, &set, Scope::Server, &entries).map(|()| true)?)
         }),
-        operation("delete_attributes", Administrator, Refused, move |hub, caller| {
+        operation("delete_attributes", Operator, Refused, move |hub, caller| {
             let keys = ["other".to_owned()];
             Ok(hub.delete_attributes(caller, &deleted, Scope::Server, &keys).map(|()| true)?)
         }),
@@ -182,12 +192,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
         operation("add_user", Administrator, Own, |hub, caller| {
             Ok(hub
                 // A login is unique in the installation.
-                .add_user(
-                    caller,
-                    &format!("bob@{}", caller.tenant()),
-                    "a long password",
-                    Role::Viewer,
-                )
+                .add_user(caller, &format!("bob@{}", caller.tenant()), "a long password", Role::Viewer)
                 .map(|_| true)?)
         }),
     ]);
@@ -196,7 +201,7 @@ fn operations(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
 
 /// The operations that read devices.
 fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
-    use Foreign::{Hidden, Refused, Unknown};
+    use Foreign::{Hidden, HiddenFromTenants, Refused, Unknown};
     use Needs::Public;
     let (id, profile, of) = (device.id, device.profile.id, || Arc::clone(device));
     let (found, refused, attributes, state) = (of(), of(), of(), of());
@@ -221,10 +226,10 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
             let request = PageRequest { page_size: 10, ..PageRequest::default() };
             Ok(!hub.devices_page(caller, request)?.data.is_empty())
         }),
-        operation("profiles", Public, Hidden, move |hub, caller| {
+        operation("profiles", Public, HiddenFromTenants, move |hub, caller| {
             Ok(hub.profiles(caller)?.iter().any(|one| one.id == profile))
         }),
-        operation("default_profile", Public, Hidden, move |hub, caller| {
+        operation("default_profile", Public, HiddenFromTenants, move |hub, caller| {
             Ok(hub.default_profile(caller)?.id == profile)
         }),
         operation("find_series_of", Public, Refused, move |hub, caller| {
@@ -249,6 +254,134 @@ fn reads(device: &Arc<Device>, series: SeriesId) -> Vec<Operation> {
     ]
 }
 
+/// The operations on entities other than devices. They are about those that [`prepare`] has added.
+fn entities(device: &Arc<Device>) -> Vec<Operation> {
+    use Foreign::{Hidden, HiddenFromTenants, Own, Refused, Unknown};
+    use Needs::{Administrator, Public};
+    let of = EntityId::device(device.id);
+    let asset = |hub: &Hub| hub.registry().asset_by_name(hub.registry().default_tenant(), "depot").unwrap();
+    let customer =
+        |hub: &Hub| hub.registry().customer_by_title(hub.registry().default_tenant(), "acme").unwrap();
+    let view =
+        |hub: &Hub| hub.registry().entity_view_by_name(hub.registry().default_tenant(), "view").unwrap();
+    let key = move |hub: &Hub| {
+        let from = EntityId::of(EntityKind::Asset, asset(hub).id);
+        RelationKey { from, type_group: "COMMON".into(), kind: "Contains".into(), to: of }
+    };
+    let ten = PageRequest { page_size: 10, ..PageRequest::default() };
+    let named = |name| AssetFields { name, ..AssetFields::default() };
+    vec![
+        operation("visible_entity", Public, Unknown, move |hub, caller| {
+            Ok(hub.visible_entity(caller, of)?.name() == "car")
+        }),
+        operation("visible_entities", Public, Hidden, |hub, caller| {
+            Ok(!hub.visible_entities(caller, EntityKind::Device)?.is_empty())
+        }),
+        operation("customer", Public, Unknown, move |hub, caller| {
+            Ok(hub.customer(caller, customer(hub).id)?.title == "acme")
+        }),
+        operation("customers_page", Public, Hidden, move |hub, caller| {
+            Ok(hub.customers_page(caller, ten)?.data.iter().any(|one| one.title == "acme"))
+        }),
+        operation("asset", Public, Unknown, move |hub, caller| {
+            Ok(hub.asset(caller, asset(hub).id)?.name == "depot")
+        }),
+        operation("assets_page", Public, Hidden, move |hub, caller| {
+            Ok(!hub.assets_page(caller, ten, |_| true)?.data.is_empty())
+        }),
+        operation("entity_view", Public, Unknown, move |hub, caller| {
+            Ok(hub.entity_view(caller, view(hub).id)?.name == "view")
+        }),
+        operation("entity_views_page", Public, Hidden, move |hub, caller| {
+            Ok(!hub.entity_views_page(caller, ten, |_| true)?.data.is_empty())
+        }),
+        operation("relations_of", Public, Unknown, move |hub, caller| {
+            Ok(hub.relations_of(caller, of, RelationDirection::To)?.len() == 1)
+        }),
+        operation("relation", Public, Unknown, move |hub, caller| {
+            Ok(hub.relation(caller, &key(hub)).map(|_| true)?)
+        }),
+        operation("profile", Public, HiddenFromTenants, |hub, caller| {
+            let default = hub.registry().default_profile(hub.registry().default_tenant())?;
+            match hub.profile(caller, default.id) {
+                Err(RegistryError::Unknown { .. }) => Ok(false),
+                found => Ok(found.map(|_| true)?),
+            }
+        }),
+        operation("audited_acts", Administrator, Hidden, |hub, caller| {
+            let request = AuditRequest { page_size: 10, ..AuditRequest::default() };
+            Ok(hub.audited_acts(caller, &request, |_| true)?.data.iter().any(|act| act.subject == "acme"))
+        }),
+        operation("tenants_page", Administrator, Refused, move |hub, caller| {
+            Ok(!hub.tenants_page(caller, ten)?.data.is_empty())
+        }),
+        operation("change_tenant", Administrator, Refused, |hub, caller| {
+            let fields = TenantFields { name: "default", ..TenantFields::default() };
+            Ok(hub.change_tenant(caller, hub.registry().default_tenant(), &fields, None).map(|_| true)?)
+        }),
+        operation("user_activation", Administrator, Unknown, |hub, caller| {
+            let user = hub.registry().user_by_login("new@example.org").unwrap();
+            Ok(hub.user_activation(caller, user.id).map(|_| true)?)
+        }),
+        operation("set_user_enabled", Administrator, Unknown, |hub, caller| {
+            let user = hub.registry().user_by_login("new@example.org").unwrap();
+            Ok(hub.set_user_enabled(caller, user.id, true).map(|()| true)?)
+        }),
+        operation("assign_device", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.assign_device(caller, of.id, Some(customer(hub).id)).map(|_| true)?)
+        }),
+        operation("assign_asset", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.assign_asset(caller, asset(hub).id, Some(customer(hub).id)).map(|_| true)?)
+        }),
+        operation("change_asset", Administrator, Unknown, move |hub, caller| {
+            let fields = AssetFields { customer: Some(customer(hub).id), ..named("depot") };
+            Ok(hub.change_asset(caller, asset(hub).id, fields, None).map(|_| true)?)
+        }),
+        operation("change_customer", Administrator, Unknown, move |hub, caller| {
+            let fields = CustomerFields { title: "acme", ..CustomerFields::default() };
+            Ok(hub.change_customer(caller, customer(hub).id, &fields, None).map(|_| true)?)
+        }),
+        operation("save_relation", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.save_relation(caller, key(hub), None).map(|_| true)?)
+        }),
+        operation("delete_relation", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.delete_relation(caller, &key(hub)).map(|_| true)?)
+        }),
+        operation("delete_relations", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.delete_relations(caller, of).map(|_| true)?)
+        }),
+        operation("delete_entity_view", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.delete_entity_view(caller, view(hub).id).map(|_| true)?)
+        }),
+        operation("delete_asset", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.delete_asset(caller, asset(hub).id).map(|_| true)?)
+        }),
+        operation("set_default_profile", Administrator, Unknown, |hub, caller| {
+            let id = hub.registry().default_profile(hub.registry().default_tenant())?.id;
+            Ok(hub.set_default_profile(caller, id).map(|_| true)?)
+        }),
+        operation("add_profile", Administrator, Own, |hub, caller| {
+            let fields = ProfileFields { name: "pump", ..ProfileFields::default() };
+            Ok(hub.add_profile(caller, fields).map(|_| true)?)
+        }),
+        operation("add_asset", Administrator, Own, move |hub, caller| {
+            Ok(hub.add_asset(caller, named("yard")).map(|_| true)?)
+        }),
+        operation("add_asset_profile", Administrator, Own, |hub, caller| {
+            Ok(hub.add_asset_profile(caller, "building", None).map(|_| true)?)
+        }),
+        operation("add_customer", Administrator, Own, |hub, caller| {
+            let fields = CustomerFields { title: "short", ..CustomerFields::default() };
+            Ok(hub.add_customer(caller, &fields).map(|_| true)?)
+        }),
+        operation("create_user", Administrator, Own, |hub, caller| {
+            let login = format!("eva@{}", caller.tenant());
+            let new = NewUser { login: &login, role: Role::Viewer, ..NewUser::default() };
+            Ok(hub.create_user(caller, caller.tenant(), new).map(|_| true)?)
+        }),
+    ]
+}
+
 /// The operations on a series. A caller gets a series of its own tenant only, from an operation above.
 fn check_reads_of_series(hub: &Hub, caller: &Caller, series: SeriesId) {
     let request = history_of_all();
@@ -267,18 +400,44 @@ fn is_forbidden(error: &Error) -> Option<&Forbidden> {
     }
 }
 
-fn viewer(tenant: Uuid) -> Caller {
-    Caller::user(&User {
-        id: Uuid::from_u128(7),
-        tenant,
-        login: "viewer@example.org".to_owned(),
-        role: Role::Viewer,
-        ..User::default()
-    })
+/// A user of a tenant with a role.
+fn user(tenant: Uuid, role: Role, customer: Option<Uuid>) -> Caller {
+    let login = format!("{role}@example.org");
+    Caller::user(&User { id: Uuid::from_u128(7), tenant, login, role, customer, ..User::default() })
+}
+
+/// Adds what [`entities`] is about, and assigns it and the device to a customer. Returns the device and two customers.
+fn prepare(fixture: &Fixture) -> (Arc<Device>, [Uuid; 2]) {
+    let (hub, admin) = (&*fixture.hub, fixture.administrator());
+    let customers = ["acme", "other"].map(|title| {
+        hub.add_customer(&admin, &CustomerFields { title, ..CustomerFields::default() }).unwrap().id
+    });
+    let customer = Some(customers[0]);
+    let device = hub.assign_device(&admin, fixture.device.id, customer).unwrap();
+    let asset =
+        hub.add_asset(&admin, AssetFields { name: "depot", customer, ..AssetFields::default() }).unwrap();
+    let entity = EntityId::device(device.id);
+    let view = EntityViewFields {
+        entity,
+        name: "view",
+        kind: "default",
+        keys: None,
+        start_ms: 0,
+        end_ms: 0,
+        additional_info: None,
+        customer,
+    };
+    hub.add_entity_view(&admin, view).unwrap();
+    let from = EntityId::of(EntityKind::Asset, asset.id);
+    let key = RelationKey { from, type_group: "COMMON".into(), kind: "Contains".into(), to: entity };
+    hub.save_relation(&admin, key, None).unwrap();
+    let new = NewUser { login: "new@example.org", role: Role::Viewer, ..NewUser::default() };
+    hub.create_user(&admin, admin.tenant(), new).unwrap();
+    (device, customers)
 }
 
 #[test]
-fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant() {
+fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant_or_customer() {
     let fixture = fixture();
     let (hub, tenant) = (&*fixture.hub, fixture.device.tenant);
     let batch = one_row(&fixture, 1, 50);
@@ -289,29 +448,59 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant() {
     let administrator = fixture.administrator();
     hub.add_user(&administrator, "eve@example.org", "a long password", Role::Viewer).unwrap();
     let other = hub.add_tenant(&administrator, "other", "root@other.example", "a long password").unwrap();
-    let series = hub.find_series_of(&administrator, &fixture.device).unwrap().unwrap();
-    for caller in [&Caller::public(tenant), &viewer(tenant), &administrator] {
+    let (device, [customer, stranger]) = prepare(&fixture);
+    let series = hub.find_series_of(&administrator, &device).unwrap().unwrap();
+    let callers = [
+        Caller::public(tenant),
+        user(tenant, Role::Viewer, None),
+        user(tenant, Role::Operator, None),
+        user(tenant, Role::Customer, Some(customer)),
+    ];
+    let stranger = user(tenant, Role::Customer, Some(stranger));
+    for caller in callers.iter().chain([&administrator]) {
         check_reads_of_series(hub, caller, series);
     }
-    for operation in operations(&fixture.device, series) {
-        check_roles_below(hub, tenant, &operation);
+    for operation in operations(&device, series) {
+        check_stranger(hub, &stranger, &operation);
+        for caller in &callers {
+            check_role(hub, caller, &operation);
+        }
         check_foreign(hub, other.id, &operation);
         let own = (operation.run)(hub, &administrator);
         // A file that is no Parquet file is refused for its content.
-        assert!(own.as_ref().map_or_else(|error| is_forbidden(error).is_none(), |shown| *shown), "{own:?}");
+        let done = own.as_ref().map_or_else(|error| is_forbidden(error).is_none(), |shown| *shown);
+        assert!(done, "{}: {own:?}", operation.name);
     }
 }
 
-fn check_roles_below(hub: &Hub, tenant: Uuid, operation: &Operation) {
-    for caller in [Caller::public(tenant), viewer(tenant)] {
-        let done = (operation.run)(hub, &caller);
-        match operation.needs {
-            Needs::Public => assert!(done.unwrap(), "{} as {}", operation.name, caller.role()),
-            Needs::Administrator => {
-                let error = done.expect_err(operation.name);
-                let forbidden = is_forbidden(&error).expect(operation.name);
-                assert_eq!(forbidden.role, caller.role(), "{}", operation.name);
-            }
+fn check_role(hub: &Hub, caller: &Caller, operation: &Operation) {
+    let may = match operation.needs {
+        Needs::Public => true,
+        Needs::Operator => matches!(caller.role(), Role::Operator | Role::Customer),
+        Needs::Administrator => false,
+    };
+    let done = (operation.run)(hub, caller);
+    if may {
+        assert!(done.unwrap(), "{} as {}", operation.name, caller.role());
+    } else {
+        let error = done.expect_err(operation.name);
+        let forbidden = is_forbidden(&error).expect(operation.name);
+        assert_eq!(forbidden.role, caller.role(), "{}", operation.name);
+    }
+}
+
+/// A user of another customer of the same tenant.
+fn check_stranger(hub: &Hub, stranger: &Caller, operation: &Operation) {
+    let done = (operation.run)(hub, stranger);
+    match (operation.needs, operation.foreign, done) {
+        (Needs::Administrator, _, Err(error)) if is_forbidden(&error).is_some() => {}
+        (Needs::Public, Foreign::HiddenFromTenants, Ok(true)) => {}
+        (Needs::Public, Foreign::Hidden, Ok(false)) => {}
+        (Needs::Public | Needs::Operator, Foreign::Refused, Err(error)) if is_forbidden(&error).is_some() => {
+        }
+        (Needs::Public, Foreign::Unknown, Err(Error::Registry(RegistryError::Unknown { .. }))) => {}
+        (needs, foreign, other) => {
+            panic!("{}: {needs:?}, {foreign:?}, and a stranger finds {other:?}", operation.name)
         }
     }
 }
@@ -321,7 +510,7 @@ fn check_foreign(hub: &Hub, tenant: Uuid, operation: &Operation) {
     let caller = Caller::local(tenant);
     let done = (operation.run)(hub, &caller);
     match (operation.foreign, done) {
-        (Foreign::Hidden, Ok(false)) => {}
+        (Foreign::Hidden | Foreign::HiddenFromTenants, Ok(false)) => {}
         // A file that is no Parquet file is refused for its content.
         (Foreign::Own, Ok(true) | Err(Error::Bulk(BulkError::Data(_)))) => {}
         (Foreign::NoTable, Err(Error::Bulk(BulkError::NoTable { .. }))) => {}
@@ -329,4 +518,28 @@ fn check_foreign(hub: &Hub, tenant: Uuid, operation: &Operation) {
         (Foreign::Unknown, Err(Error::Registry(RegistryError::Unknown { .. }))) => {}
         (expected, other) => panic!("{}: expected {expected:?}, found {other:?}", operation.name),
     }
+}
+
+#[tokio::test]
+async fn calls_of_devices_are_for_operators_and_the_customer_of_the_device() {
+    let fixture = fixture();
+    let (device, [customer, stranger]) = prepare(&fixture);
+    let call = async |caller: Caller| {
+        let (method, params) = ("reboot".to_owned(), "null".to_owned());
+        let expires_at = hub::clock::system_now().saturating_add_micros(1_000);
+        let call = RpcCall { method, params, one_way: true, expires_at };
+        fixture.hub.call_device(&caller, device.id, call).await.unwrap_err()
+    };
+    for caller in [
+        user(device.tenant, Role::Operator, None),
+        user(device.tenant, Role::Customer, Some(customer)),
+        fixture.administrator(),
+    ] {
+        let error = call(caller).await;
+        assert!(matches!(error, RpcError::NoConnection { .. } | RpcError::TooFar { .. }), "{error}");
+    }
+    let viewer = call(user(device.tenant, Role::Viewer, None)).await;
+    assert!(matches!(viewer, RpcError::Forbidden(_)), "{viewer}");
+    let stranger = call(user(device.tenant, Role::Customer, Some(stranger))).await;
+    assert!(matches!(stranger, RpcError::Registry(RegistryError::Unknown { .. })), "{stranger}");
 }

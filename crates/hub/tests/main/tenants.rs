@@ -125,7 +125,7 @@ fn tenants_survive_a_restart_and_the_default_one_stays() {
     let open = || Registry::open(&path).unwrap().0;
     let added = open().add_tenant("acme", "root@acme.example", PASSWORD).unwrap();
     let registry = open();
-    let names: Vec<_> = registry.tenants().into_iter().map(|tenant| tenant.name).collect();
+    let names: Vec<_> = registry.tenants().into_iter().map(|tenant| tenant.name.clone()).collect();
     assert_eq!(names, ["acme", "default"]);
     let profile = registry.profile(added.id, "default").unwrap();
     assert_eq!(

@@ -113,7 +113,7 @@ fn listed(tenants: &Access<LockedRegistry>) -> anyhow::Result<Vec<Listed>> {
     match tenants {
         Access::Directory(locked) => {
             let tenants = locked.registry.tenants().into_iter();
-            Ok(tenants.map(|tenant| (tenant.name, tenant.id.to_string())).collect())
+            Ok(tenants.map(|tenant| (tenant.name.clone(), tenant.id.to_string())).collect())
         }
         Access::Server(api) => {
             let path = "/api/tacho/tenants";

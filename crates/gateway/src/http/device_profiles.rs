@@ -1,0 +1,222 @@
+//! Device profiles in ThingsBoard's shapes. A profile has a table of its own, which is named after it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hub::EntityKind;
+use hub::caller::Action;
+use hub::registry::{Profile, ProfileFields};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value as JsonValue, json};
+
+use super::entities::{IdJson, Listing, info_text, page_answer, refuse, stored_json};
+use super::json::{Json, entity};
+use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::route_list::Routes;
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::ApiError;
+
+/// The routes of device profiles.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .get("/api/deviceProfiles", list)
+        .get("/api/deviceProfileInfos", list_infos)
+        .get("/api/deviceProfile/names", names)
+        .get("/api/deviceProfile/{id}", show)
+        .get("/api/deviceProfileInfo/default", default_info)
+        .get("/api/deviceProfileInfo/{id}", info)
+        .post("/api/deviceProfile", save)
+        .post("/api/deviceProfile/{id}/default", set_default)
+        .delete("/api/deviceProfile/{id}", delete)
+}
+
+type Answer = Result<Response, ApiError>;
+
+fn profile_json(profile: &Profile) -> JsonValue {
+    let data = match &profile.data {
+        Some(data) => stored_json(Some(data)),
+        None => json!({
+            "configuration": { "type": "DEFAULT" },
+            "transportConfiguration": { "type": "DEFAULT" },
+            "provisionConfiguration": { "type": "DISABLED", "provisionDeviceSecret": null },
+            "alarms": null,
+        }),
+    };
+    json!({
+        "id": entity("DEVICE_PROFILE", profile.id),
+        "createdTime": profile.created_at.millis(),
+        "tenantId": entity("TENANT", profile.tenant),
+        "name": profile.name,
+        "description": profile.description,
+        "image": null,
+        "type": "DEFAULT",
+        "transportType": "DEFAULT",
+        "provisionType": "DISABLED",
+        "defaultRuleChainId": null,
+        "defaultDashboardId": null,
+        "defaultQueueName": null,
+        "provisionDeviceKey": null,
+        "firmwareId": null,
+        "softwareId": null,
+        "defaultEdgeRuleChainId": null,
+        "default": profile.is_default,
+        "profileData": data,
+        "version": profile.version,
+    })
+}
+
+/// ThingsBoard's `DeviceProfileInfo`.
+fn info_json(profile: &Profile) -> JsonValue {
+    json!({
+        "id": entity("DEVICE_PROFILE", profile.id),
+        "tenantId": entity("TENANT", profile.tenant),
+        "name": profile.name,
+        "type": "DEFAULT",
+        "transportType": "DEFAULT",
+        "image": null,
+        "defaultDashboardId": null,
+    })
+}
+
+/// `GET /api/deviceProfiles`
+async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
+    let listing = Listing::parse(&params, EntityKind::DeviceProfile)?;
+    let found = state.hub.profiles_page(session.caller(), listing.request())?;
+    Ok(page_answer(&found, |profile| profile_json(profile)))
+}
+
+/// `GET /api/deviceProfileInfos`. All profiles have the transport type DEFAULT.
+async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
+    if let Some(other) = params.text("transportType").filter(|kind| *kind != "DEFAULT") {
+        let message = format!("transportType is {other:?}; all profiles have the type DEFAULT");
+        return Err(ApiError::argument(message));
+    }
+    let listing = Listing::parse(&params, EntityKind::DeviceProfile)?;
+    let found = state.hub.profiles_page(session.caller(), listing.request())?;
+    Ok(page_answer(&found, |profile| info_json(profile)))
+}
+
+/// `GET /api/deviceProfile/names?activeOnly=`: with `activeOnly` those that devices have.
+async fn names(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
+    let active_only = params.flag("activeOnly")?;
+    let hub = Arc::clone(&state.hub);
+    let read = move || {
+        let mut profiles = hub.profiles(session.caller())?;
+        if active_only {
+            let used = hub.used_profiles(session.caller(), EntityKind::Device)?;
+            profiles.retain(|profile| used.contains(&profile.id));
+        }
+        let one = |profile: &Arc<Profile>| json!({ "id": entity("DEVICE_PROFILE", profile.id), "name": profile.name });
+        Ok(Json(profiles.iter().map(one).collect::<Vec<_>>()).into_response())
+    };
+    state.reads.run(read).await?
+}
+
+/// `GET /api/deviceProfile/{id}`
+async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
+    let profile = state.hub.profile(session.caller(), parse_id(&id)?)?;
+    Ok(Json(profile_json(&profile)).into_response())
+}
+
+/// `GET /api/deviceProfileInfo/default`
+async fn default_info(State(state): State<Arc<HttpState>>, session: Session) -> Answer {
+    Ok(Json(info_json(&*state.hub.default_profile(session.caller())?)).into_response())
+}
+
+/// `GET /api/deviceProfileInfo/{id}`
+async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
+    let profile = state.hub.profile(session.caller(), parse_id(&id)?)?;
+    Ok(Json(info_json(&profile)).into_response())
+}
+
+/// A profile in a request. `default` changes with its own request, as in ThingsBoard.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProfileJson {
+    id: Option<IdJson>,
+    name: String,
+    description: Option<String>,
+    profile_data: Option<Box<RawValue>>,
+    version: Option<i64>,
+    #[serde(rename = "type")]
+    kind: Option<JsonValue>,
+    transport_type: Option<JsonValue>,
+    provision_type: Option<JsonValue>,
+    image: Option<JsonValue>,
+    default_rule_chain_id: Option<JsonValue>,
+    default_edge_rule_chain_id: Option<JsonValue>,
+    default_dashboard_id: Option<JsonValue>,
+    default_queue_name: Option<JsonValue>,
+    provision_device_key: Option<JsonValue>,
+    firmware_id: Option<JsonValue>,
+    software_id: Option<JsonValue>,
+}
+
+impl ProfileJson {
+    fn check(&self) -> Result<(), ApiError> {
+        refuse("type", self.kind.as_ref(), &[json!("DEFAULT")])?;
+        refuse("transportType", self.transport_type.as_ref(), &[json!("DEFAULT")])?;
+        refuse("provisionType", self.provision_type.as_ref(), &[json!("DISABLED")])?;
+        refuse("defaultQueueName", self.default_queue_name.as_ref(), &[json!("Main"), json!("")])?;
+        for (member, value) in [
+            ("image", &self.image),
+            ("defaultRuleChainId", &self.default_rule_chain_id),
+            ("defaultEdgeRuleChainId", &self.default_edge_rule_chain_id),
+            ("defaultDashboardId", &self.default_dashboard_id),
+            ("provisionDeviceKey", &self.provision_device_key),
+            ("firmwareId", &self.firmware_id),
+            ("softwareId", &self.software_id),
+        ] {
+            refuse(member, value.as_ref(), &[])?;
+        }
+        Ok(())
+    }
+}
+
+/// `POST /api/deviceProfile`: adds a profile, or changes it if the body has an `id`. The table of a profile keeps its name.
+async fn save(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    JsonBody(new): JsonBody<ProfileJson>,
+) -> Answer {
+    session.check(Action::ManageEntities)?;
+    new.check()?;
+    let hub = Arc::clone(&state.hub);
+    let store = move || {
+        let fields = ProfileFields {
+            name: &new.name,
+            description: new.description.as_deref(),
+            data: info_text(new.profile_data.as_deref()),
+        };
+        match new.id {
+            Some(IdJson { id }) => hub.change_profile(session.caller(), id, fields, new.version),
+            None => hub.add_profile(session.caller(), fields),
+        }
+    };
+    Ok(Json(profile_json(&*state.changes.run(store).await??)).into_response())
+}
+
+/// `POST /api/deviceProfile/{id}/default`: devices that are added without a profile get this one.
+async fn set_default(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Answer {
+    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let profile = state.changes.run(move || hub.set_default_profile(session.caller(), id)).await??;
+    Ok(Json(profile_json(&profile)).into_response())
+}
+
+/// `DELETE /api/deviceProfile/{id}`. A profile that devices have is refused. The table stays.
+async fn delete(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Result<(), ApiError> {
+    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    state.changes.run(move || hub.delete_profile(session.caller(), id)).await??;
+    Ok(())
+}
