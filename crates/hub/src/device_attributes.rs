@@ -128,7 +128,9 @@ impl Hub {
         let also = |batch: &mut WriteBatch| {
             batch.delete(ACTIVE_DEVICES, active_key(tenant, entity.id));
         };
-        let deleted = self.attribute_writer.delete_with((tenant, entity.id), also, wait, || Ok(delete()?))?;
+        let deleted = self
+            .attribute_writer
+            .delete_with((tenant, entity.id), also, wait, || Ok::<T, Error>(delete()?))?;
         self.forget_state(entity.id);
         Ok(deleted)
     }
@@ -174,11 +176,7 @@ impl Hub {
 }
 
 /// The place of attributes that a user writes. Shared attributes are commands: the device gets them.
-fn place_to_write<'a>(
-    caller: &Caller,
-    owner: Owner<'a>,
-    scope: Scope,
-) -> Result<Place<'a>, AttributeError> {
+fn place_to_write<'a>(caller: &Caller, owner: Owner<'a>, scope: Scope) -> Result<Place<'a>, AttributeError> {
     let action = match scope {
         Scope::Client | Scope::Server => Action::Write,
         Scope::Shared => Action::Command,

@@ -14,9 +14,9 @@ use super::state::HttpState;
 use super::{
     activation, admin, admission, api_keys, asset_profiles, assets, attributes, audit_log, auth, bulk,
     counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
-    device_profiles, device_rpc, devices, entity_query, entity_views, maintenance, mqtt_socket, relations, rpc, sql,
-    stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users,
-    websocket,
+    device_profiles, device_rpc, devices, entity_query, entity_views, maintenance, mqtt_socket, relations,
+    rpc, sql, stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants,
+    thingsboard_users, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 

@@ -7,9 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::caller::Caller;
-use hub::history::{
-    Aggregation, Calendar, CalendarUnit, CalendarZone, History, HistoryRequest, Interval,
-};
+use hub::history::{Aggregation, Calendar, CalendarUnit, CalendarZone, History, HistoryRequest, Interval};
 use hub::registry::Device;
 use hub::{Hub, LatestValue, Order};
 use model::{TimeRange, Timestamp, limits};
@@ -196,7 +194,7 @@ enum ValuesRequest {
 impl ValuesRequest {
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
-        let (start, end) = match (params.number("startTs")?, params.number("endTs")?) {
+        let (start, end) = match (params.number::<i64>("startTs")?, params.number::<i64>("endTs")?) {
             (None, None) => return Ok(Self::Latest((!keys.is_empty()).then_some(keys))),
             (Some(start), Some(end)) => (start, end),
             _ => {
@@ -418,16 +416,20 @@ mod tests {
 
     #[test]
     fn intervals_of_the_calendar_have_a_time_zone() {
-        let interval = |query: &str| match wanted(&format!("keys=a&startTs=1&endTs=1&agg=SUM&{query}")).unwrap() {
-            ValuesRequest::History(request) => (request.interval, request.range.end.micros()),
-            ValuesRequest::Latest(_) => panic!("no history"),
-        };
+        let interval =
+            |query: &str| match wanted(&format!("keys=a&startTs=1&endTs=1&agg=SUM&{query}")).unwrap() {
+                ValuesRequest::History(request) => (request.interval, request.range.end.micros()),
+                ValuesRequest::Latest(_) => panic!("no history"),
+            };
         let calendar = |unit, zone: &str| Interval::Calendar(Calendar { unit, zone: zone.parse().unwrap() });
         let month = interval("intervalType=MONTH&timeZone=Europe/Berlin&interval=0");
         // An empty range has its first millisecond.
         assert_eq!(month, (calendar(CalendarUnit::Month, "Europe/Berlin"), 2_000));
         assert_eq!(interval("intervalType=WEEK_ISO").0, calendar(CalendarUnit::WeekIso, "UTC"));
-        assert_eq!(interval("intervalType=MILLISECONDS&timeZone=UTC&interval=7").0, Interval::of_micros(7_000));
+        assert_eq!(
+            interval("intervalType=MILLISECONDS&timeZone=UTC&interval=7").0,
+            Interval::of_micros(7_000)
+        );
     }
 
     #[test]

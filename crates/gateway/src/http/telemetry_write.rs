@@ -90,7 +90,9 @@ fn check_ttl(text: &str) -> Result<(), ApiError> {
         Ok(seconds) => Err(ApiError::argument(format!(
             "a time to live of {seconds} s does not apply: values live as long as their table keeps them (`tacho table set`); use 0 or leave it out"
         ))),
-        Err(_) => Err(ApiError::argument(format!("the time to live is {text:?}; it must be a number of seconds"))),
+        Err(_) => {
+            Err(ApiError::argument(format!("the time to live is {text:?}; it must be a number of seconds")))
+        }
     }
 }
 
@@ -101,7 +103,9 @@ mod tests {
     #[test]
     fn the_only_time_to_live_is_zero() {
         assert_eq!(check_ttl("0"), Ok(()));
-        for (text, part) in [("60", "60 s does not apply"), ("-1", "number of seconds"), ("x", "number of seconds")] {
+        for (text, part) in
+            [("60", "60 s does not apply"), ("-1", "number of seconds"), ("x", "number of seconds")]
+        {
             let refusal = check_ttl(text).unwrap_err();
             assert!(refusal.message.contains(part), "{}", refusal.message);
         }

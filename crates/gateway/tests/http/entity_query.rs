@@ -40,7 +40,9 @@ impl Server {
     async fn names(&self, members: Json) -> Vec<String> {
         let found = self.find(members).await;
         let data = found["data"].as_array().unwrap();
-        data.iter().map(|one| one["latest"]["ENTITY_FIELD"]["name"]["value"].as_str().unwrap().to_owned()).collect()
+        data.iter()
+            .map(|one| one["latest"]["ENTITY_FIELD"]["name"]["value"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     async fn refused(&self, members: Json) -> String {
@@ -96,7 +98,10 @@ async fn filters_name_sets_of_entities() {
     let (a, b) = (server.add_device("a"), server.add_device("b"));
     for (filter, expected) in [
         (json!({ "type": "singleEntity", "singleEntity": { "entityType": "DEVICE", "id": b } }), vec!["b"]),
-        (json!({ "type": "singleEntity", "singleEntity": { "entityType": "DEVICE", "id": Uuid::nil() } }), vec![]),
+        (
+            json!({ "type": "singleEntity", "singleEntity": { "entityType": "DEVICE", "id": Uuid::nil() } }),
+            vec![],
+        ),
         (json!({ "type": "entityList", "entityType": "DEVICE", "entityList": [b, a, b] }), vec!["b", "a"]),
         (json!({ "type": "entityName", "entityType": "DEVICE", "entityNameFilter": "A" }), vec!["a"]),
         (json!({ "type": "entityType", "entityType": "DEVICE" }), vec!["a", "b"]),
@@ -108,9 +113,18 @@ async fn filters_name_sets_of_entities() {
     for (filter, part) in [
         (json!({ "type": "entityType", "entityType": "TRUCK" }), "ENTITY_VIEW"),
         (json!({ "type": "entityList", "entityType": "DEVICE", "entityList": ["x"] }), "UUID"),
-        (json!({ "type": "entityList", "entityType": "DEVICE", "entityList": vec![a.clone(); 10_001] }), "QUERY_LIST_MAX"),
-        (json!({ "type": "singleEntity", "singleEntity": { "entityType": "DEVICE" } }), "id of an entity is missing"),
-        (json!({ "type": "entityName", "entityType": "DEVICE", "entityNameFilter": "x".repeat(2_000) }), "QUERY_TEXT_BYTES_MAX"),
+        (
+            json!({ "type": "entityList", "entityType": "DEVICE", "entityList": vec![a.clone(); 10_001] }),
+            "QUERY_LIST_MAX",
+        ),
+        (
+            json!({ "type": "singleEntity", "singleEntity": { "entityType": "DEVICE" } }),
+            "id of an entity is missing",
+        ),
+        (
+            json!({ "type": "entityName", "entityType": "DEVICE", "entityNameFilter": "x".repeat(2_000) }),
+            "QUERY_TEXT_BYTES_MAX",
+        ),
     ] {
         let message = server.refused(json!({ "entityFilter": filter })).await;
         assert!(message.contains(part), "{message}");
@@ -136,9 +150,7 @@ async fn key_filters_search_and_order_choose_among_the_values() {
     server.set("d", Scope::Client, "city", Value::String("Bern".into()));
     let fast = filter("TIME_SERIES", "speed", numeric("GREATER_OR_EQUAL", 20.0));
     assert_eq!(server.names(json!({ "keyFilters": [fast] })).await, ["b", "d"]);
-    let text = |operation: &str, text: &str| {
-        json!({ "type": "STRING", "operation": operation, "value": { "defaultValue": text }, "ignoreCase": true })
-    };
+    let text = |operation: &str, text: &str| json!({ "type": "STRING", "operation": operation, "value": { "defaultValue": text }, "ignoreCase": true });
     let in_bern = filter("ATTRIBUTE", "city", text("STARTS_WITH", "bern"));
     assert_eq!(server.names(json!({ "keyFilters": [in_bern, fast] })).await, ["d"]);
     let shared = filter("SHARED_ATTRIBUTE", "city", text("CONTAINS", "ber"));
@@ -160,7 +172,10 @@ async fn key_filters_search_and_order_choose_among_the_values() {
     assert_eq!(server.names(ordered("TIME_SERIES", "speed", "ASC", 0, 3)).await, ["c", "a", "d"]);
     assert_eq!(server.names(ordered("ENTITY_FIELD", "name", "DESC", 1, 3)).await, ["a"]);
     let last = server.find(ordered("ENTITY_FIELD", "name", "DESC", 1, 3)).await;
-    assert_eq!((&last["totalPages"], &last["totalElements"], &last["hasNext"]), (&2.into(), &4.into(), &false.into()));
+    assert_eq!(
+        (&last["totalPages"], &last["totalElements"], &last["hasNext"]),
+        (&2.into(), &4.into(), &false.into())
+    );
     assert_eq!(server.find(ordered("ENTITY_FIELD", "name", "ASC", 0, 3)).await["hasNext"], true);
     server.stop().await;
 }
@@ -196,7 +211,9 @@ async fn wrong_queries_are_refused_in_words() {
     let alarm = json!([key("ALARM_FIELD", "status")]);
     assert!(server.refused(json!({ "latestValues": alarm })).await.contains("alarmsQuery"));
     assert!(server.refused(json!({ "pageLink": { "pageSize": 0 } })).await.contains("pageSize is 0"));
-    assert!(server.refused(json!({ "pageLink": { "pageSize": 100_001 } })).await.contains("PAGE_DEVICES_MAX"));
+    assert!(
+        server.refused(json!({ "pageLink": { "pageSize": 100_001 } })).await.contains("PAGE_DEVICES_MAX")
+    );
     for body in [
         "{}",
         r#"{"entityFilter":{"type":"entityType","entityType":"DEVICE"}}"#,

@@ -105,8 +105,12 @@ async fn latest_values_go_on_live_and_a_second_command_extends_the_first() {
     client.send(&entity_data(5, json!({ "latestCmd": { "keys": keys } }))).await;
     let reply = client.next().await;
     assert_eq!(reply["data"], Json::Null);
-    let speeds: Vec<&Json> =
-        reply["update"].as_array().unwrap().iter().map(|row| &row["latest"]["TIME_SERIES"]["speed"]["value"]).collect();
+    let speeds: Vec<&Json> = reply["update"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["latest"]["TIME_SERIES"]["speed"]["value"])
+        .collect();
     assert_eq!(speeds, ["2", "1"]);
     server.put("b", 3_000, "speed", ValueRef::F64(2.5));
     let live = client.next().await;
@@ -135,7 +139,8 @@ async fn time_series_have_history_and_live_values() {
         server.put("a", ts, "speed", ValueRef::I64(ts));
     }
     let mut client = connect(&server).await;
-    let part = json!({ "keys": ["speed"], "startTs": 2000, "timeWindow": 60_000, "limit": 10, "agg": "NONE" });
+    let part =
+        json!({ "keys": ["speed"], "startTs": 2000, "timeWindow": 60_000, "limit": 10, "agg": "NONE" });
     client.send(&entity_data(1, json!({ "query": devices(10, json!([])), "tsCmd": part }))).await;
     let reply = client.next().await;
     assert_eq!(times(&reply["data"]["data"][0], "speed"), [3_000, 2_000]);
@@ -156,10 +161,15 @@ async fn time_series_have_history_and_live_values() {
     let only = json!({ "id": 8, "key": "speed", "agg": "COUNT", "previousStartTs": 0, "previousEndTs": 9_000,
                        "previousValueOnly": true });
     let aggregates = json!({ "keys": [sum, only], "startTs": 2_000, "endTs": 9_000 });
-    client.send(&entity_data(3, json!({ "query": devices(10, json!([])), "aggHistoryCmd": aggregates }))).await;
+    client
+        .send(&entity_data(3, json!({ "query": devices(10, json!([])), "aggHistoryCmd": aggregates })))
+        .await;
     let reply = client.next().await;
     let found = &reply["data"]["data"][0]["aggLatest"];
-    assert_eq!((&found["7"]["current"]["value"], &found["7"]["previous"]["value"]), (&"5004".into(), &"1000".into()));
+    assert_eq!(
+        (&found["7"]["current"]["value"], &found["7"]["previous"]["value"]),
+        (&"5004".into(), &"1000".into())
+    );
     assert_eq!((&found["8"]["current"], &found["8"]["previous"]["value"]), (&Json::Null, &"4".into()));
     server.stop().await;
 }
@@ -190,7 +200,8 @@ async fn the_seam_between_history_and_live_values_has_no_gap_and_no_double() {
     };
     for _ in 0..20 {
         let mut client = connect(&server).await;
-        let part = json!({ "keys": ["n"], "startTs": 0, "timeWindow": 3_600_000, "limit": 100_000, "agg": "NONE" });
+        let part =
+            json!({ "keys": ["n"], "startTs": 0, "timeWindow": 3_600_000, "limit": 100_000, "agg": "NONE" });
         client.send(&entity_data(1, json!({ "query": devices(10, json!([])), "tsCmd": part }))).await;
         let reply = client.next().await;
         let mut seen = times(&reply["data"]["data"][0], "n");
@@ -216,9 +227,14 @@ async fn a_device_that_reports_for_the_first_time_joins() {
     server.add_device("a");
     let mut client = connect(&server).await;
     let keys = json!([key("TIME_SERIES", "speed")]);
-    client.send(&entity_data(1, json!({ "query": devices(10, json!([])), "latestCmd": { "keys": keys } }))).await;
+    client
+        .send(&entity_data(1, json!({ "query": devices(10, json!([])), "latestCmd": { "keys": keys } })))
+        .await;
     let reply = client.next().await;
-    assert_eq!(reply["data"]["data"][0]["latest"]["TIME_SERIES"], json!({ "speed": { "ts": 0, "value": "" } }));
+    assert_eq!(
+        reply["data"]["data"][0]["latest"]["TIME_SERIES"],
+        json!({ "speed": { "ts": 0, "value": "" } })
+    );
     let device = server.hub.registry().device_by_name(server.hub.registry().default_tenant(), "a").unwrap();
     let caller = hub::caller::Caller::local(device.tenant);
     assert_eq!(server.hub.find_series_of(&caller, &device).unwrap(), None, "a reader creates no series");
@@ -240,9 +256,7 @@ async fn counts_and_dynamic_pages_follow_changes() {
     let mut client = connect(&server).await;
     let all = json!({ "entityFilter": { "type": "entityType", "entityType": "DEVICE" } });
     client.send(&json!({ "cmds": [{ "type": "ENTITY_COUNT", "cmdId": 4, "query": all }] })).await;
-    let count = |count: usize| {
-        json!({ "cmdId": 4, "errorCode": 0, "errorMsg": null, "cmdUpdateType": "COUNT_DATA", "count": count })
-    };
+    let count = |count: usize| json!({ "cmdId": 4, "errorCode": 0, "errorMsg": null, "cmdUpdateType": "COUNT_DATA", "count": count });
     assert_eq!(client.next().await, count(1));
     let mut query = devices(10, json!([]));
     query["pageLink"]["dynamic"] = true.into();

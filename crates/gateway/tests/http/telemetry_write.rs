@@ -14,13 +14,18 @@ async fn values_of_all_forms_are_stored_and_read_back() {
     let (server, base) = server().await;
     for (path, body) in [
         ("timeseries/ANY", r#"{"ts":1732540000000,"values":{"a":1,"b":"x"}}"#),
-        ("timeseries/LATEST_TELEMETRY/0", r#"[{"ts":1732540001000,"values":{"a":2}},{"ts":1732540002000,"values":{"a":3}}]"#),
+        (
+            "timeseries/LATEST_TELEMETRY/0",
+            r#"[{"ts":1732540001000,"values":{"a":2}},{"ts":1732540002000,"values":{"a":3}}]"#,
+        ),
         ("timeseries/x", r#"{"c":true}"#),
     ] {
         let reply = server.post(&format!("{base}/{path}"), body).await;
         assert_eq!((reply.status, reply.text()), (200, ""), "{path}");
     }
-    let history = format!("{base}/values/timeseries/history?keys=a&startTs=0&endTs=1732540009000&useStrictDataTypes=true&orderBy=ASC");
+    let history = format!(
+        "{base}/values/timeseries/history?keys=a&startTs=0&endTs=1732540009000&useStrictDataTypes=true&orderBy=ASC"
+    );
     let expected = r#"{"a":[{"ts":1732540000000,"value":1},{"ts":1732540001000,"value":2},{"ts":1732540002000,"value":3}]}"#;
     assert_eq!(server.get(&history).await.text(), expected);
     assert_eq!(server.get(&format!("{base}/keys/timeseries")).await.text(), r#"["a","b","c"]"#);

@@ -36,9 +36,7 @@ pub enum AttributeError {
         scope: Scope,
     },
     /// A limit is exceeded.
-    #[error(
-        "attributes of the {entity} in {scope}: {what} is {actual}, the limit is {limit} ({name})"
-    )]
+    #[error("attributes of the {entity} in {scope}: {what} is {actual}, the limit is {limit} ({name})")]
     OverLimit {
         /// The entity in words, such as `device "truck 7"`.
         entity: String,

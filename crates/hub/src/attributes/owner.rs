@@ -57,7 +57,12 @@ impl<'a> From<&'a Arc<Device>> for Owner<'a> {
 
 impl<'a> From<&'a Entity> for Owner<'a> {
     fn from(entity: &'a Entity) -> Self {
-        Self { tenant: entity.tenant(), customer: entity.customer(), entity: entity.id(), name: entity.name() }
+        Self {
+            tenant: entity.tenant(),
+            customer: entity.customer(),
+            entity: entity.id(),
+            name: entity.name(),
+        }
     }
 }
 

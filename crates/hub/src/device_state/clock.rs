@@ -17,11 +17,8 @@ pub(super) struct StateClock {
 
 impl StateClock {
     pub(super) fn new() -> Self {
-        let clock = Self {
-            began: Instant::now(),
-            ahead_ms: AtomicI64::new(i64::MIN),
-            behind_ms: AtomicI64::new(0),
-        };
+        let clock =
+            Self { began: Instant::now(), ahead_ms: AtomicI64::new(i64::MIN), behind_ms: AtomicI64::new(0) };
         clock.now_ms();
         clock
     }

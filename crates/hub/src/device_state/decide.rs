@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_first_activity_makes_a_device_active() {
-        let seen = Seen { now_ms: 1_001, last_ms: 1_000, timeout_ms: 500, connected_ms: 1_000, ..Seen::default() };
+        let seen =
+            Seen { now_ms: 1_001, last_ms: 1_000, timeout_ms: 500, connected_ms: 1_000, ..Seen::default() };
         let expected = [
             entry(LAST_CONNECT_TIME, Value::I64(1_000)),
             entry(ACTIVE, Value::Bool(true)),
@@ -112,7 +113,14 @@ mod tests {
 
     #[test]
     fn silence_makes_it_inactive_at_the_timeout_and_not_before() {
-        let seen = Seen { now_ms: 1_499, last_ms: 1_000, timeout_ms: 500, active: true, stored_ms: 900, ..Seen::default() };
+        let seen = Seen {
+            now_ms: 1_499,
+            last_ms: 1_000,
+            timeout_ms: 500,
+            active: true,
+            stored_ms: 900,
+            ..Seen::default()
+        };
         assert_eq!(written(seen), []);
         let silent = Seen { now_ms: 1_500, ..seen };
         let expected = [
@@ -122,16 +130,27 @@ mod tests {
         ];
         assert_eq!(written(silent), expected);
         let after = silent.decide();
-        let again = Seen { active: after.active, alarm_ms: after.alarm_ms, stored_ms: after.stored_ms, ..silent };
+        let again =
+            Seen { active: after.active, alarm_ms: after.alarm_ms, stored_ms: after.stored_ms, ..silent };
         assert_eq!(written(again), []);
         // A longer timeout.
         let longer = Seen { timeout_ms: 900, ..again };
-        assert_eq!(written(longer), [entry(ACTIVE, Value::Bool(true)), entry(INACTIVITY_ALARM_TIME, Value::I64(0))]);
+        assert_eq!(
+            written(longer),
+            [entry(ACTIVE, Value::Bool(true)), entry(INACTIVITY_ALARM_TIME, Value::I64(0))]
+        );
     }
 
     #[test]
     fn the_last_activity_is_written_once_a_minute_and_at_the_end() {
-        let seen = Seen { now_ms: 60_500, last_ms: 60_499, timeout_ms: 90_000, active: true, stored_ms: 500, ..Seen::default() };
+        let seen = Seen {
+            now_ms: 60_500,
+            last_ms: 60_499,
+            timeout_ms: 90_000,
+            active: true,
+            stored_ms: 500,
+            ..Seen::default()
+        };
         assert_eq!(written(seen), []);
         let due = Seen { last_ms: 60_500, ..seen };
         assert_eq!(written(due), [entry(LAST_ACTIVITY_TIME, Value::I64(60_500))]);

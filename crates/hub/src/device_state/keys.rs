@@ -15,5 +15,6 @@ pub(crate) const INACTIVITY_TIMEOUT: &str = "inactivityTimeout";
 
 /// Whether the server itself writes this server attribute of devices.
 pub(crate) fn is_kept(key: &str) -> bool {
-    [ACTIVE, LAST_CONNECT_TIME, LAST_DISCONNECT_TIME, LAST_ACTIVITY_TIME, INACTIVITY_ALARM_TIME].contains(&key)
+    [ACTIVE, LAST_CONNECT_TIME, LAST_DISCONNECT_TIME, LAST_ACTIVITY_TIME, INACTIVITY_ALARM_TIME]
+        .contains(&key)
 }

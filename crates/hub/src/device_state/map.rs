@@ -175,7 +175,9 @@ impl DeviceStates {
                 }
                 if seen.active != seen.is_active() || (is_last && seen.last_ms > seen.stored_ms) {
                     due.push(Arc::clone(entry));
-                } else if seen.last_ms.saturating_sub(seen.stored_ms) >= REPORT_INTERVAL_MS && reports < reports_max {
+                } else if seen.last_ms.saturating_sub(seen.stored_ms) >= REPORT_INTERVAL_MS
+                    && reports < reports_max
+                {
                     reports += 1;
                     due.push(Arc::clone(entry));
                 }

@@ -18,8 +18,8 @@ mod stored;
 mod thread;
 
 pub(crate) use keys::{INACTIVITY_TIMEOUT, LAST_ACTIVITY_TIME, is_kept};
-pub(crate) use map::DeviceStates;
 pub use map::DevicePresence;
+pub(crate) use map::DeviceStates;
 pub use stored::DeviceState;
 pub(crate) use stored::{ACTIVE_DEVICES, active_key};
 pub(crate) use thread::StateThread;

@@ -1,18 +1,23 @@
 //! The entities that a filter names, before conditions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
 use super::error::{EntityQueryError, within};
-use super::filter::{EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchFilter};
+use super::filter::{
+    EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchDirection, SearchFilter,
+};
 use super::limits::{QUERY_ENTITIES_MAX, QUERY_LIST_MAX, QUERY_TYPES_MAX};
-use super::relations::Walk;
 use super::text::Pattern;
 use crate::caller::Caller;
 use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
 use crate::registry::{Entity, RegistryError};
+use crate::relations::{self, RelationDirection, RelationQuery};
+
+/// The group of the relations that clients make. Queries follow no others.
+const COMMON: &str = "COMMON";
 
 impl Hub {
     /// The entities of a filter that the caller may see, sorted by name unless the filter is a list.
@@ -43,7 +48,9 @@ impl Hub {
             EntityFilter::EntityName { entity_type, entity_name_filter } => {
                 self.named(caller, kind(entity_type)?, &HashSet::new(), entity_name_filter.as_deref())
             }
-            EntityFilter::EntityType { entity_type } => self.named(caller, kind(entity_type)?, &HashSet::new(), None),
+            EntityFilter::EntityType { entity_type } => {
+                self.named(caller, kind(entity_type)?, &HashSet::new(), None)
+            }
             EntityFilter::DeviceType { device_type, device_types, device_name_filter } => {
                 let types = types(device_type.as_deref(), device_types)?;
                 self.named(caller, EntityKind::Device, &types, device_name_filter.as_deref())
@@ -57,16 +64,22 @@ impl Hub {
                 self.named(caller, EntityKind::EntityView, &types, entity_view_name_filter.as_deref())
             }
             EntityFilter::StateEntityOwner { single_entity } => {
-                let Some(named) = single_entity else { return invalid("singleEntity is missing in the filter") };
-                let Some(entity) = self.entity_of(caller, resolve(caller, named)?)? else { return Ok(Vec::new()) };
+                let Some(named) = single_entity else {
+                    return invalid("singleEntity is missing in the filter");
+                };
+                let Some(entity) = self.entity_of(caller, resolve(caller, named)?)? else {
+                    return Ok(Vec::new());
+                };
                 let customer = entity.customer().map(|id| EntityId { kind: EntityKind::Customer, id });
                 let tenant = EntityId { kind: EntityKind::Tenant, id: entity.tenant() };
                 Ok(self.entity_of(caller, customer.unwrap_or(tenant))?.into_iter().collect())
             }
-            EntityFilter::RelationsQuery(filter) => self.related(caller, filter),
+            EntityFilter::RelationsQuery(filter) => self.by_relations(caller, filter),
             EntityFilter::DeviceSearchQuery(search) => self.searched(caller, search, EntityKind::Device),
             EntityFilter::AssetSearchQuery(search) => self.searched(caller, search, EntityKind::Asset),
-            EntityFilter::EntityViewSearchQuery(search) => self.searched(caller, search, EntityKind::EntityView),
+            EntityFilter::EntityViewSearchQuery(search) => {
+                self.searched(caller, search, EntityKind::EntityView)
+            }
             EntityFilter::ApiUsageState {} => absent("the filter apiUsageState"),
             EntityFilter::EdgeType {} | EntityFilter::EdgeSearchQuery {} => absent("a filter of edges"),
         }
@@ -83,13 +96,14 @@ impl Hub {
     }
 
     /// The entities of a filter by relations.
-    fn related(&self, caller: &Caller, filter: &RelationsFilter) -> Result<Vec<Entity>, EntityQueryError> {
+    fn by_relations(
+        &self,
+        caller: &Caller,
+        filter: &RelationsFilter,
+    ) -> Result<Vec<Entity>, EntityQueryError> {
         let limit = ("QUERY_TYPES_MAX", QUERY_TYPES_MAX);
         let types = filter.filters.iter().map(|one| one.entity_types.len() + 1).sum();
         within("the number of types of relations and entities", types, limit, "name fewer types")?;
-        for name in filter.filters.iter().flat_map(|one| &one.entity_types) {
-            kind(name)?;
-        }
         let roots = if filter.multi_root {
             let limit = ("QUERY_LIST_MAX", QUERY_LIST_MAX);
             let ids = &filter.multi_root_entity_ids;
@@ -100,14 +114,29 @@ impl Hub {
         } else {
             vec![root(caller, filter.root_entity.as_ref())?]
         };
-        let walk = Walk {
-            roots,
-            direction: filter.direction,
-            filters: &filter.filters,
-            max_level: filter.max_level,
-            last_level_only: filter.fetch_last_level_only,
+        let condition = |one: &RelationFilter| {
+            let kinds = one.entity_types.iter().map(|name| kind(name));
+            Ok(relations::RelationFilter {
+                kind: one.relation_type.clone().filter(|name| !name.is_empty()),
+                entity_kinds: kinds.collect::<Result<_, EntityQueryError>>()?,
+                negated: one.negate,
+            })
         };
-        self.walk(caller, &walk)
+        let filters: Vec<_> =
+            filter.filters.iter().map(condition).collect::<Result<_, EntityQueryError>>()?;
+        let mut found = HashMap::new();
+        for root in roots {
+            let query = RelationQuery {
+                root,
+                direction: filter.direction.into(),
+                type_group: COMMON.to_owned(),
+                level_max: filter.max_level,
+                last_level_only: filter.fetch_last_level_only,
+                filters: filters.clone(),
+            };
+            self.follow(caller, &query, &mut found)?;
+        }
+        Ok(sorted(found))
     }
 
     /// The entities of one kind that relations lead to.
@@ -118,23 +147,42 @@ impl Hub {
         kind: EntityKind,
     ) -> Result<Vec<Entity>, EntityQueryError> {
         let types = types(None, &search.types)?;
-        let filter = RelationFilter {
-            relation_type: search.relation_type.clone(),
-            entity_types: vec![kind.name().to_owned()],
-            negate: false,
+        let condition = relations::RelationFilter {
+            kind: search.relation_type.clone().filter(|name| !name.is_empty()),
+            entity_kinds: vec![kind],
+            negated: false,
         };
-        let walk = Walk {
-            roots: vec![root(caller, search.root_entity.as_ref())?],
-            direction: search.direction,
-            filters: &[filter],
-            max_level: search.max_level,
+        let query = RelationQuery {
+            root: root(caller, search.root_entity.as_ref())?,
+            direction: search.direction.into(),
+            type_group: COMMON.to_owned(),
+            level_max: search.max_level,
             last_level_only: search.fetch_last_level_only,
+            filters: vec![condition],
         };
-        let mut found = self.walk(caller, &walk)?;
-        found.retain(|entity| {
+        let mut found = HashMap::new();
+        self.follow(caller, &query, &mut found)?;
+        found.retain(|_, entity| {
             types.is_empty() || entity.type_name().is_some_and(|name| types.contains(name))
         });
-        Ok(found)
+        Ok(sorted(found))
+    }
+
+    /// Adds the entities that relations lead to.
+    fn follow(
+        &self,
+        caller: &Caller,
+        query: &RelationQuery,
+        found: &mut HashMap<EntityId, Entity>,
+    ) -> Result<(), EntityQueryError> {
+        for relation in self.related(caller, query)? {
+            let end = query.direction.end_of(&relation);
+            if let Ok(entity) = self.own_entity(caller, end) {
+                found.insert(end, entity);
+            }
+        }
+        let limit = ("QUERY_ENTITIES_MAX", QUERY_ENTITIES_MAX);
+        within("the number of entities", found.len(), limit, "name a narrower filter")
     }
 
     /// The entities of a kind that have one of these types (any if there are none) and whose name passes the filter.
@@ -156,6 +204,22 @@ impl Hub {
         });
         Ok(found)
     }
+}
+
+impl From<SearchDirection> for RelationDirection {
+    fn from(direction: SearchDirection) -> Self {
+        match direction {
+            SearchDirection::From => Self::From,
+            SearchDirection::To => Self::To,
+        }
+    }
+}
+
+/// Entities in the order of their names.
+fn sorted(found: HashMap<EntityId, Entity>) -> Vec<Entity> {
+    let mut found: Vec<Entity> = found.into_values().collect();
+    found.sort_by(|one, other| one.name().cmp(other.name()).then_with(|| one.id().cmp(&other.id())));
+    found
 }
 
 /// The id that a reference names.

@@ -232,9 +232,8 @@ impl Hub {
         pattern: &Pattern,
         work: &mut Work,
     ) -> Result<Vec<Entity>, EntityQueryError> {
-        let matches = |value: Option<model::ValueRef<'_>>| {
-            value.is_some_and(|value| pattern.matches(&text_of(value)))
-        };
+        let matches =
+            |value: Option<model::ValueRef<'_>>| value.is_some_and(|value| pattern.matches(&text_of(value)));
         let (stored, own): (Vec<EntityKey>, Vec<EntityKey>) =
             keys.iter().cloned().partition(EntityKey::is_stored);
         let in_field = |entity: &Entity| match keys.is_empty() {

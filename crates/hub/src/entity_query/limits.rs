@@ -20,5 +20,3 @@ pub const QUERY_TEXT_BYTES_MAX: usize = 1_024;
 pub const QUERY_VALUES_MAX: usize = 2_000_000;
 /// Entities whose keys are listed (ThingsBoard's page of `find/keys`).
 pub const QUERY_KEYS_ENTITIES_MAX: usize = 100;
-/// Relations between the beginning of a walk and an entity.
-pub const QUERY_LEVELS_MAX: usize = 50;

@@ -16,7 +16,6 @@ mod order;
 mod owner_value;
 mod predicate;
 mod query;
-mod relations;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -161,7 +161,7 @@ pub enum DynamicSource {
 }
 
 /// A type of operands.
-pub(super) trait OperandType: Clone {
+pub trait OperandType: Clone {
     /// The operand in the value of an attribute, if it has the type.
     fn of(value: &Value) -> Option<Self>;
 }
@@ -226,7 +226,12 @@ impl Predicate {
                 value.check()?;
                 for text in value.default_value.iter().chain(&value.user_value) {
                     let limit = ("QUERY_TEXT_BYTES_MAX", QUERY_TEXT_BYTES_MAX);
-                    within("the bytes of a predicate's text", text.len(), limit, "compare with a shorter text")?;
+                    within(
+                        "the bytes of a predicate's text",
+                        text.len(),
+                        limit,
+                        "compare with a shorter text",
+                    )?;
                 }
             }
             Self::Numeric(NumericPredicate { value, .. }) => value.check()?,
@@ -292,7 +297,9 @@ fn compare(operation: StringOperation, text: &str, operand: &str) -> bool {
 
 impl NumericPredicate {
     fn holds(&self, value: Option<ValueRef<'_>>) -> bool {
-        let (Some(number), Some(operand)) = (value.and_then(number_of), self.value.get()) else { return false };
+        let (Some(number), Some(operand)) = (value.and_then(number_of), self.value.get()) else {
+            return false;
+        };
         match self.operation {
             NumericOperation::Equal => number == *operand,
             NumericOperation::NotEqual => number != *operand,

@@ -106,7 +106,8 @@ pub enum ValueType {
 impl EntityDataQuery {
     /// The selected keys, each once, sorted by kind.
     pub fn selected(&self) -> Vec<EntityKey> {
-        let mut keys: Vec<EntityKey> = self.entity_fields.iter().chain(&self.latest_values).cloned().collect();
+        let mut keys: Vec<EntityKey> =
+            self.entity_fields.iter().chain(&self.latest_values).cloned().collect();
         keys.sort_unstable();
         keys.dedup();
         keys

@@ -33,7 +33,8 @@ fn characters(text: &str, ignore_case: bool) -> Vec<char> {
 /// Whether a string predicate holds, said in another way than in the code.
 fn naive(operation: &str, text: &str, operand: &str, ignore_case: bool) -> bool {
     let (text, operand) = (characters(text, ignore_case), characters(operand, ignore_case));
-    let at = |start: usize| text[start..].iter().zip(&operand).filter(|(a, b)| a == b).count() == operand.len();
+    let at =
+        |start: usize| text[start..].iter().zip(&operand).filter(|(a, b)| a == b).count() == operand.len();
     let starts = 0..=text.len().saturating_sub(operand.len());
     let fits = operand.len() <= text.len();
     match operation {
@@ -142,11 +143,8 @@ fn the_users_value_counts_before_the_default_and_a_missing_one_is_refused() {
 fn an_attribute_replaces_the_default_if_it_has_the_type() {
     let source = json!({ "sourceType": "CURRENT_USER", "sourceAttribute": "most", "inherit": false });
     let value = json!({ "defaultValue": 1, "userValue": null, "dynamicValue": source });
-    for (found, expected) in
-        [(Some(Value::I64(7)), 7), (Some(Value::String("7".into())), 1), (None, 1)]
-    {
-        let mut equal =
-            predicate(json!({ "type": "NUMERIC", "operation": "EQUAL", "value": value.clone() }));
+    for (found, expected) in [(Some(Value::I64(7)), 7), (Some(Value::String("7".into())), 1), (None, 1)] {
+        let mut equal = predicate(json!({ "type": "NUMERIC", "operation": "EQUAL", "value": value.clone() }));
         equal
             .resolve(&mut |source| {
                 assert_eq!(
@@ -161,8 +159,7 @@ fn an_attribute_replaces_the_default_if_it_has_the_type() {
 }
 
 fn query(members: serde_json::Value) -> EntityDataQuery {
-    let mut query =
-        json!({ "entityFilter": { "type": "entityType", "entityType": "DEVICE" }, "pageLink": { "pageSize": 10 } });
+    let mut query = json!({ "entityFilter": { "type": "entityType", "entityType": "DEVICE" }, "pageLink": { "pageSize": 10 } });
     query.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     serde_json::from_value(query).unwrap()
 }
@@ -179,15 +176,20 @@ fn exceeded(query: &EntityDataQuery) -> &'static str {
 fn queries_have_named_limits() {
     query(json!({})).check().unwrap();
     let key = json!({ "type": "TIME_SERIES", "key": "a" });
-    assert_eq!(exceeded(&query(json!({ "latestValues": vec![key.clone(); QUERY_KEYS_MAX + 1] }))), "QUERY_KEYS_MAX");
+    assert_eq!(
+        exceeded(&query(json!({ "latestValues": vec![key.clone(); QUERY_KEYS_MAX + 1] }))),
+        "QUERY_KEYS_MAX"
+    );
     let leaf = json!({ "type": "BOOLEAN", "operation": "EQUAL", "value": { "defaultValue": true } });
-    let filter = |predicate: serde_json::Value| json!({ "key": key, "valueType": "BOOLEAN", "predicate": predicate });
+    let filter =
+        |predicate: serde_json::Value| json!({ "key": key, "valueType": "BOOLEAN", "predicate": predicate });
     let many = vec![filter(leaf.clone()); QUERY_KEY_FILTERS_MAX + 1];
     assert_eq!(exceeded(&query(json!({ "keyFilters": many }))), "QUERY_KEY_FILTERS_MAX");
     let nested = |depth: usize| {
-        (1..depth).fold(leaf.clone(), |inner, _| {
-            json!({ "type": "COMPLEX", "operation": "AND", "predicates": [inner] })
-        })
+        (1..depth).fold(
+            leaf.clone(),
+            |inner, _| json!({ "type": "COMPLEX", "operation": "AND", "predicates": [inner] }),
+        )
     };
     query(json!({ "keyFilters": [filter(nested(QUERY_PREDICATE_DEPTH_MAX))] })).check().unwrap();
     let deep = query(json!({ "keyFilters": [filter(nested(QUERY_PREDICATE_DEPTH_MAX + 1))] }));
@@ -204,7 +206,10 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for (json, part) in [
         (json!({ "type": "STRING", "operation": "LIKE", "value": {} }), "STARTS_WITH"),
         (json!({ "type": "REGEX", "value": {} }), "COMPLEX"),
-        (json!({ "type": "NUMERIC", "operation": "EQUAL", "value": { "defaultValue": "x" } }), "invalid type"),
+        (
+            json!({ "type": "NUMERIC", "operation": "EQUAL", "value": { "defaultValue": "x" } }),
+            "invalid type",
+        ),
     ] {
         let error = serde_json::from_value::<Predicate>(json.clone()).unwrap_err().to_string();
         assert!(error.contains(part), "{json}: {error}");
@@ -222,7 +227,8 @@ fn selected_keys_are_sorted_by_kind_and_each_once() {
         { "type": "ATTRIBUTE", "key": "a" },
         { "type": "TIME_SERIES", "key": "b" }
     ]);
-    let selected = query(json!({ "entityFields": fields, "latestValues": latest, "keyFilters": null })).selected();
+    let selected =
+        query(json!({ "entityFields": fields, "latestValues": latest, "keyFilters": null })).selected();
     let found: Vec<_> = selected.iter().map(|key| (key.kind.name(), &*key.key)).collect();
     assert_eq!(found, [("ENTITY_FIELD", "name"), ("ATTRIBUTE", "a"), ("TIME_SERIES", "b")]);
 }

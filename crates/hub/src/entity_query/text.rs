@@ -53,7 +53,9 @@ impl Pattern {
 
     fn new(pattern: &str) -> Result<Self, EntityQueryError> {
         let built = RegexBuilder::new(pattern).case_insensitive(true).dot_matches_new_line(true).build();
-        built.map(Self).map_err(|error| EntityQueryError::Invalid(format!("a text cannot be searched: {error}")))
+        built
+            .map(Self)
+            .map_err(|error| EntityQueryError::Invalid(format!("a text cannot be searched: {error}")))
     }
 
     /// Whether the text matches.
@@ -75,7 +77,9 @@ mod tests {
         let matches = |filter: &str, name: &str| {
             Pattern::of_names(Some(filter)).unwrap().is_none_or(|pattern| pattern.matches(name))
         };
-        assert!(matches("Car ", "car 1") && !matches("ar", "car 1") && matches("", "car") && matches(" ", "car"));
+        assert!(
+            matches("Car ", "car 1") && !matches("ar", "car 1") && matches("", "car") && matches(" ", "car")
+        );
         assert!(matches("%AR%", "car 1") && matches("%1", "car 1") && !matches("%ar", "car 1"));
         assert!(matches("c%1", "car 17") && matches("c_r", "car") && !matches("c.r", "car"));
         assert!(matches("%(a+", "x(A+") && matches("É", "électrique"));

@@ -213,7 +213,10 @@ mod tests {
         // From 01:00 seven days on is 01:00.
         assert_eq!(end(CalendarUnit::Week, "America/Sao_Paulo", sunday), utc("2018-11-11T03:00:00"));
         // From Monday, the beginning of whose day exists, the way goes over the skipped midnight.
-        assert_eq!(end(CalendarUnit::Week, "America/Sao_Paulo", sunday + 86_400_000), utc("2018-11-11T03:00:00"));
+        assert_eq!(
+            end(CalendarUnit::Week, "America/Sao_Paulo", sunday + 86_400_000),
+            utc("2018-11-11T03:00:00")
+        );
     }
 
     #[test]
@@ -224,7 +227,10 @@ mod tests {
         }
         for wrong in ["Mars/Olympus", "", "Berlin"] {
             let refusal = wrong.parse::<CalendarZone>().unwrap_err();
-            assert!(refusal.contains("does not exist") && refusal.contains(&format!("{wrong:?}")), "{refusal}");
+            assert!(
+                refusal.contains("does not exist") && refusal.contains(&format!("{wrong:?}")),
+                "{refusal}"
+            );
         }
     }
 

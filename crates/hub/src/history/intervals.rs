@@ -172,7 +172,10 @@ mod tests {
         assert!(refusal.contains("the limit is 10500"), "{refusal}");
         let last = TimeRange::new(Timestamp::from_micros(i64::MAX - 1), Timestamp::MAX);
         assert!(matches!(Intervals::new(last, &weeks), Err(HistoryError::NoCalendar)));
-        assert_eq!(Intervals::new(TimeRange::new(Timestamp::MAX, Timestamp::MIN), &weeks).unwrap().count(), 0);
+        assert_eq!(
+            Intervals::new(TimeRange::new(Timestamp::MAX, Timestamp::MIN), &weeks).unwrap().count(),
+            0
+        );
     }
 
     /// The first moment after `at` at which the local date begins a unit, found hour by hour. Zones whose clocks change at
@@ -229,8 +232,7 @@ mod tests {
     #[test]
     fn ranges_longer_than_times_can_be_counted_have_their_intervals() {
         let year_us = 365 * 86_400_000_000;
-        let intervals =
-            every(TimeRange::new(Timestamp::MIN, Timestamp::from_micros(year_us)), year_us);
+        let intervals = every(TimeRange::new(Timestamp::MIN, Timestamp::from_micros(year_us)), year_us);
         assert_eq!(intervals.count(), (1 << 63) / year_us as u64 + 2);
         let times = [i64::MIN, i64::MIN + 1, -1, 0, year_us - 1];
         let mut runs = Vec::new();

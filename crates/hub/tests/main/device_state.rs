@@ -12,7 +12,12 @@ const LONG: Duration = Duration::from_secs(3_600);
 const GUARD: Duration = Duration::from_secs(60);
 
 /// Waits for a state of the device.
-fn wait_for(hub: &Hub, caller: &Caller, device: &Device, wanted: impl Fn(&DeviceState) -> bool) -> DeviceState {
+fn wait_for(
+    hub: &Hub,
+    caller: &Caller,
+    device: &Device,
+    wanted: impl Fn(&DeviceState) -> bool,
+) -> DeviceState {
     let began = Instant::now();
     loop {
         let state = hub.device_state(caller, device).unwrap();
@@ -143,10 +148,14 @@ fn an_orderly_stop_stores_the_last_activity() {
 fn users_do_not_write_what_the_server_keeps() {
     let fixture = fixture();
     let (hub, caller, device) = (&fixture.hub, fixture.administrator(), &fixture.device);
-    for key in ["active", "lastConnectTime", "lastDisconnectTime", "lastActivityTime", "inactivityAlarmTime"] {
+    for key in ["active", "lastConnectTime", "lastDisconnectTime", "lastActivityTime", "inactivityAlarmTime"]
+    {
         let entries = [("site".to_owned(), Value::Bool(true)), (key.to_owned(), Value::I64(1))];
         let refused = hub.set_attributes(&caller, device, Scope::Server, &entries).unwrap_err();
-        assert!(matches!(refused, AttributeError::Kept { .. }) && refused.to_string().contains(key), "{refused}");
+        assert!(
+            matches!(refused, AttributeError::Kept { .. }) && refused.to_string().contains(key),
+            "{refused}"
+        );
         hub.delete_attributes(&caller, device, Scope::Server, &[key.to_owned()]).unwrap_err();
         // In another scope it is a name as any other.
         hub.set_attributes(&caller, device, Scope::Shared, &entries).unwrap();

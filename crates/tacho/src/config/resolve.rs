@@ -13,10 +13,13 @@ use model::limits::{self, IngestLimits, QueryLimits};
 use super::ConfigError;
 use super::derive::MemoryLimits;
 use super::door::{self, DoorConfig};
-use super::raw::{RawConfig, RawDevices, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore};
+use super::raw::{
+    RawConfig, RawDevices, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore,
+};
 use super::tls;
 use crate::limits::{
-    HTTP_CONNECTIONS_MAX, INACTIVITY_TIMEOUT_S_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX, QUERY_THREADS_MAX, TTL_S_MAX,
+    HTTP_CONNECTIONS_MAX, INACTIVITY_TIMEOUT_S_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX,
+    QUERY_THREADS_MAX, TTL_S_MAX,
 };
 
 /// All settings, resolved.

@@ -6,7 +6,7 @@ use model::{Timestamp, Value};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::http::devices::PageJson;
+use crate::http::entities::PageJson;
 use crate::http::json::{Object, Sequence, TsValue, entity};
 
 /// A page of entities.

@@ -65,9 +65,8 @@ async fn keys(
         Some(name) => vec![name.parse::<Scope>().map_err(ApiError::argument)?],
     };
     let hub = Arc::clone(&state.hub);
-    let read = move || {
-        hub.keys_of_entities(session.caller(), &query, time_series, attributes.then_some(&scopes))
-    };
+    let read =
+        move || hub.keys_of_entities(session.caller(), &query, time_series, attributes.then_some(&scopes));
     let found = state.reads.run(read).await??;
     let kinds: Vec<&str> = found.kinds.iter().map(|kind| kind.name()).collect();
     let body = json!({

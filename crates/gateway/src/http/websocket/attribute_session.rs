@@ -57,10 +57,11 @@ impl SocketSession<'_> {
         };
         let keys = unique_keys(command.keys.iter().flat_map(Keys::iter))?;
         let id = EntityId { kind, id: parse_id(id)? };
-        let entity = self.state.hub.visible_entity(self.session.caller(), id).map_err(|error| match error {
-            RegistryError::Unknown { .. } => ApiError::not_found(format!("there is no {id}")),
-            error => error.into(),
-        })?;
+        let entity =
+            self.state.hub.visible_entity(self.session.caller(), id).map_err(|error| match error {
+                RegistryError::Unknown { .. } => ApiError::not_found(format!("there is no {id}")),
+                error => error.into(),
+            })?;
         Ok(Wanted { entity, scopes, keys: (!keys.is_empty()).then_some(keys) })
     }
 
@@ -74,9 +75,7 @@ impl SocketSession<'_> {
         for part in some.chunks(READS_PER_JOB) {
             let (hub, caller) = (Arc::clone(&self.state.hub), self.session.caller().clone());
             let wanted: Vec<Wanted> = part.iter().map(|(_, wanted)| wanted.clone()).collect();
-            let read = move || {
-                wanted.iter().map(|wanted| wanted.read(&hub, &caller)).collect::<Vec<_>>()
-            };
+            let read = move || wanted.iter().map(|wanted| wanted.read(&hub, &caller)).collect::<Vec<_>>();
             let found: Vec<Result<_, ApiError>> = match self.state.attributes.run(read).await {
                 Ok(found) => found.into_iter().map(|one| one.map_err(ApiError::from)).collect(),
                 Err(error) => vec![Err(error.into()); part.len()],
@@ -150,8 +149,8 @@ impl SocketSession<'_> {
             let rows = [ChangedAttributes { id: row.entity.id(), keys: &keys, values: &values, now }];
             let message =
                 changes_message(row.id, UpdateType::EntityData, &rows, ENTITIES_PER_SUBSCRIPTION_MAX);
-            let message = message
-                .unwrap_or_else(|error| query_error_message(row.id, UpdateType::EntityData, &error));
+            let message =
+                message.unwrap_or_else(|error| query_error_message(row.id, UpdateType::EntityData, &error));
             out.send(message).await?;
         }
         Ok(())

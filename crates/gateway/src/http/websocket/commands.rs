@@ -156,7 +156,8 @@ impl Command {
             return Self::Unsubscribe(cmd_id);
         }
         if scope.as_deref() == Some(TIME_SERIES_SCOPE) {
-            let command = SubscribeCommand { cmd_id, entity_type, entity_id, keys, ..SubscribeCommand::default() };
+            let command =
+                SubscribeCommand { cmd_id, entity_type, entity_id, keys, ..SubscribeCommand::default() };
             return Self::Subscribe(command);
         }
         Self::Attributes(AttributeCommand { cmd_id, entity_type, entity_id, keys, scope, unsubscribe })
@@ -165,8 +166,7 @@ impl Command {
 
 /// Parses a message. Returns its commands in the order in which the session handles them.
 pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
-    const TAKES: &str =
-        "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds, entityDataCmds, entityCountCmds or watchCmds";
+    const TAKES: &str = "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds, entityDataCmds, entityCountCmds or watchCmds";
     let commands: Commands = serde_json::from_str(text)
         .map_err(|error| ApiError::bad_request(format!("{TAKES}; the message does not fit: {error}")))?;
     let Commands { time_series, history, attributes, watches, entities, entities_end, counts, counts_end } =

@@ -10,7 +10,7 @@ use serde::ser::Serializer;
 
 use super::entity_read::{Compared, EntityValues};
 use super::queries::RowChange;
-use crate::http::devices::PageJson;
+use crate::http::entities::PageJson;
 use crate::http::entity_query::{EntityDataJson, Latest, no_entries};
 use crate::http::json::{Object, Sequence, TsValue};
 

@@ -105,7 +105,8 @@ impl EntityRead {
                     let one = |request: &Option<HistoryRequest>| {
                         request.as_ref().map(|request| first(hub, caller, series, request)).transpose()
                     };
-                    let compared = Compared { current: one(current)?.flatten(), previous: one(previous)?.flatten() };
+                    let compared =
+                        Compared { current: one(current)?.flatten(), previous: one(previous)?.flatten() };
                     values.aggregates.insert(*id, compared);
                 }
             }

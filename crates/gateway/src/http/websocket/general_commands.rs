@@ -85,9 +85,10 @@ fn command(json: JsonValue) -> Command {
         Ok(Named::Attributes(command)) => Command::of_attributes(command),
         Ok(Named::EntityData(command)) => Command::EntityData(command),
         Ok(Named::EntityCount(command)) => Command::EntityCount(command),
-        Ok(Named::EntityDataUnsubscribe(CommandId { cmd_id }) | Named::EntityCountUnsubscribe(CommandId { cmd_id })) => {
-            Command::EndQuery(cmd_id)
-        }
+        Ok(
+            Named::EntityDataUnsubscribe(CommandId { cmd_id })
+            | Named::EntityCountUnsubscribe(CommandId { cmd_id }),
+        ) => Command::EndQuery(cmd_id),
         Err(error) => {
             let error = ApiError::bad_request(format!("the command {name:?} does not fit: {error}"));
             Command::Wrong { id, answer, error }

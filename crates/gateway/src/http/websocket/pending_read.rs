@@ -11,7 +11,9 @@ use model::{TimeRange, Timestamp, limits};
 use super::commands::{HistoryCommand, Keys, SubscribeCommand};
 use super::update::Data;
 use crate::error::ApiError;
-use crate::http::telemetry::{aggregation, interval_of_millis, range, read_history, reported_keys, unique_keys};
+use crate::http::telemetry::{
+    aggregation, interval_of_millis, range, read_history, reported_keys, unique_keys,
+};
 
 /// A read for a command or subscription.
 #[derive(Debug, Clone)]
@@ -161,6 +163,9 @@ mod tests {
     fn reduced_history_of_a_subscription_has_its_window() {
         let request = history(r#","startTs":40000,"timeWindow":70000,"agg":"MAX","interval":1000,"limit":0"#);
         assert_eq!((request.range.start.millis(), request.range.end.millis()), (40_000, 110_000));
-        assert_eq!((request.aggregation, request.interval), (Aggregation::Max, Interval::of_micros(1_000_000)));
+        assert_eq!(
+            (request.aggregation, request.interval),
+            (Aggregation::Max, Interval::of_micros(1_000_000))
+        );
     }
 }

@@ -125,7 +125,10 @@ impl Queries {
             // No key at all is watched if there is none of a time series.
             Arc::new(keys.map(|key| key.key.clone()).collect::<HashSet<String>>())
         });
-        let points = parts.ts_cmd.as_ref().map(|part| Arc::new(part.keys.iter().cloned().collect::<HashSet<String>>()));
+        let points = parts
+            .ts_cmd
+            .as_ref()
+            .map(|part| Arc::new(part.keys.iter().cloned().collect::<HashSet<String>>()));
         let named = bytes_of(latest.iter().chain(&points).flat_map(|keys| keys.iter()));
         let held = self.share.hold(SUBSCRIPTION_BYTES * (1 + entities.len()) + named)?;
         let seam = |keys: &Option<Arc<HashSet<String>>>, kind| {
@@ -332,9 +335,8 @@ impl Queries {
             if let Some(seam) = &mut row.latest {
                 let is_live = |(key, _): &(&EntityKey, &Option<Sample>)| key.kind == KeyKind::TimeSeries;
                 let live = keys.iter().zip(&values.latest).filter(is_live);
-                let data: Data = live
-                    .filter_map(|(key, sample)| Some((key.key.clone(), vec![sample.clone()?])))
-                    .collect();
+                let data: Data =
+                    live.filter_map(|(key, sample)| Some((key.key.clone(), vec![sample.clone()?]))).collect();
                 seam.record(&data, &self.share, &self.hashes)?;
             }
             if let Some(seam) = &mut row.points {
@@ -371,7 +373,8 @@ impl Queries {
                 }
             }
         }
-        let flat = |(id, messages): (i64, Messages<'a>)| messages.done.into_iter().map(move |rows| (id, rows));
+        let flat =
+            |(id, messages): (i64, Messages<'a>)| messages.done.into_iter().map(move |rows| (id, rows));
         Ok(changes.into_iter().flat_map(flat).collect())
     }
 }

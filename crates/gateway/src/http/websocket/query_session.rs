@@ -15,9 +15,7 @@ use super::entity_read::{EntityRead, EntityValues};
 use super::outbound::Outbound;
 use super::queries::Query;
 use super::query_commands::{EntityCountCommand, EntityDataCommand};
-use super::query_update::{
-    UpdateType, changes_message, count_message, page_message, query_error_message,
-};
+use super::query_update::{UpdateType, changes_message, count_message, page_message, query_error_message};
 use super::session::{End, SocketSession};
 use crate::error::ApiError;
 use crate::http::limits::ENTITIES_PER_SUBSCRIPTION_MAX;
@@ -99,8 +97,9 @@ impl SocketSession<'_> {
         }
         let mut read = EntityRead::of(&command, hub::clock::system_now())?;
         let Some(Query::Entities(subscription)) = self.queries.get(id) else {
-            let message =
-                format!("there is no subscription {id} of entities in this session; the first command needs a query");
+            let message = format!(
+                "there is no subscription {id} of entities in this session; the first command needs a query"
+            );
             return Err(ApiError::argument(message));
         };
         let (query, bound) = (subscription.query.clone(), subscription.page());
@@ -155,11 +154,7 @@ impl SocketSession<'_> {
         }
     }
 
-    async fn refresh_count(
-        &mut self,
-        id: i64,
-        query: EntityCountQuery,
-    ) -> Result<Option<String>, ApiError> {
+    async fn refresh_count(&mut self, id: i64, query: EntityCountQuery) -> Result<Option<String>, ApiError> {
         let count = self.count(query).await?;
         let Some(subscription) = self.queries.count(id) else { return Ok(None) };
         let is_new = subscription.count != count;
@@ -177,9 +172,10 @@ impl SocketSession<'_> {
         let (page, bound) = self.find(&query).await?;
         let Some(Query::Entities(subscription)) = self.queries.get(id) else { return Ok(None) };
         let is_same = subscription.page().count() == bound.len()
-            && subscription.page().zip(&bound).all(|((entity, series), (other, of_other))| {
-                entity == other && series == *of_other
-            });
+            && subscription
+                .page()
+                .zip(&bound)
+                .all(|((entity, series), (other, of_other))| entity == other && series == *of_other);
         if is_same {
             return Ok(None);
         }
@@ -247,7 +243,8 @@ impl SocketSession<'_> {
         let (hub, caller) = (Arc::clone(&self.state.hub), self.session.caller().clone());
         let query = query.clone();
         let find = move || {
-            let Page { data, total_pages, total_elements, has_next } = hub.find_entity_page(&caller, &query)?;
+            let Page { data, total_pages, total_elements, has_next } =
+                hub.find_entity_page(&caller, &query)?;
             let with_series = |entity: Entity| Ok((series_of(&hub, &caller, &entity)?, entity));
             let bound = data.into_iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
             let bound = bound.into_iter().map(|(series, entity)| (entity, series)).collect();

@@ -116,8 +116,7 @@ pub(crate) fn changes_message(
 
 /// A message with a count.
 pub(crate) fn count_message(id: i64, kind: UpdateType, count: usize) -> String {
-    let message =
-        CountMessage { cmd_id: id, error_code: 0, error_msg: None, cmd_update_type: kind, count };
+    let message = CountMessage { cmd_id: id, error_code: 0, error_msg: None, cmd_update_type: kind, count };
     text(&message).expect("BUG: a number fits into an answer")
 }
 

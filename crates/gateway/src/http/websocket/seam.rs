@@ -50,7 +50,15 @@ impl Seam {
         share: &Arc<Share>,
     ) -> Result<Self, OverBudget> {
         let (replied, newest) = (HashMap::new(), HashMap::new());
-        Ok(Self { keys, kind, replied, newest, newest_bytes: share.hold(0)?, replied_bytes: None, is_old: false })
+        Ok(Self {
+            keys,
+            kind,
+            replied,
+            newest,
+            newest_bytes: share.hold(0)?,
+            replied_bytes: None,
+            is_old: false,
+        })
     }
 
     /// The keys; all when `None`.

@@ -29,8 +29,8 @@ use crate::acceptor::Stop;
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{
-    ANSWER_COUNTED_BYTES_MIN, REGISTRY_CHECK_INTERVAL, SERIES_BIND_INTERVAL, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX,
-    UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
+    ANSWER_COUNTED_BYTES_MIN, REGISTRY_CHECK_INTERVAL, SERIES_BIND_INTERVAL, SOCKET_PING_INTERVAL,
+    SOCKET_SILENCE_MAX, UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
 };
 use crate::http::request::parse_id;
 use crate::http::session::Session;
@@ -225,9 +225,8 @@ impl<'a> SocketSession<'a> {
 
     /// Waits for an event and handles it.
     async fn step(&mut self, messages: &mut mpsc::Receiver<Inbound>, out: &mut Outbound) -> Result<(), End> {
-        let is_unbound = self.subscriptions.has_unbound()
-            || self.watches.has_unbound()
-            || self.queries.has_unbound();
+        let is_unbound =
+            self.subscriptions.has_unbound() || self.watches.has_unbound() || self.queries.has_unbound();
         let event = tokio::select! {
             message = messages.recv() => Event::Inbound(message),
             updates = self.subscriptions.next() => Event::Updates(updates),
@@ -518,7 +517,10 @@ impl<'a> SocketSession<'a> {
             let (hub, caller) = (Arc::clone(&self.state.hub), self.session.caller().clone());
             let series: Vec<SeriesId> = some.iter().map(|(_, series)| *series).collect();
             let read = move || {
-                series.into_iter().map(|series| hub.latest(&caller, series, None)).collect::<Result<Vec<_>, _>>()
+                series
+                    .into_iter()
+                    .map(|series| hub.latest(&caller, series, None))
+                    .collect::<Result<Vec<_>, _>>()
             };
             let read = self.state.reads.run(read).await.map_err(ApiError::from);
             let latest = match read.and_then(|read| Ok(read?)) {
@@ -529,7 +531,8 @@ impl<'a> SocketSession<'a> {
                 }
             };
             for ((id, series), latest) in some.iter().zip(latest) {
-                let update = |LatestValue { key, ts, value }| Arc::new(Update { series: *series, key, ts, value });
+                let update =
+                    |LatestValue { key, ts, value }| Arc::new(Update { series: *series, key, ts, value });
                 let updates: Vec<Arc<Update>> = latest.into_iter().map(update).collect();
                 if !updates.is_empty() {
                     self.send_watch(*id, &updates, out).await?;
@@ -541,15 +544,11 @@ impl<'a> SocketSession<'a> {
 
     /// Ends subscriptions of deleted devices. Moves those of devices that have another series now: the first one, or one in
     /// another table. Looks at some subscriptions, and at all watches.
-    async fn follow(
-        &mut self,
-        of: impl Fn(&Summary) -> bool,
-        out: &mut Outbound,
-    ) -> Result<(), End> {
+    async fn follow(&mut self, of: impl Fn(&Summary) -> bool, out: &mut Outbound) -> Result<(), End> {
         let (session, hub) = (&self.session, &self.state.hub);
-        let found = self.watches.follow(|device| {
-            hub.find_series_of(session.caller(), &*session.device(hub, device).ok()?).ok()
-        });
+        let found = self
+            .watches
+            .follow(|device| hub.find_series_of(session.caller(), &*session.device(hub, device).ok()?).ok());
         self.begin_watching(found, out).await?;
         let some: Vec<Summary> = self.subscriptions.all().filter(of).collect();
         let mut moved = Vec::new();

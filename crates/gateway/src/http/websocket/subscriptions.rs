@@ -67,8 +67,8 @@ impl Subscriptions {
     ) -> Result<(), ApiError> {
         self.remove(id);
         let named = self.share.hold(SUBSCRIPTION_BYTES + bytes_of(keys.into_iter().flatten()))?;
-        let room = self.by_id.len() < SUBSCRIPTIONS_MAX
-            && series.is_none_or(|series| self.subscriber.watch(series));
+        let room =
+            self.by_id.len() < SUBSCRIPTIONS_MAX && series.is_none_or(|series| self.subscriber.watch(series));
         if !room {
             let message = format!(
                 "this session has {SUBSCRIPTIONS_MAX} subscriptions, which is the limit; end some or open another one"
@@ -189,8 +189,8 @@ pub(crate) fn by_series(updates: &[Arc<Update>]) -> Vec<(SeriesId, Vec<&Update>)
 
 #[cfg(test)]
 mod tests {
-    use hub::live::Live;
     use hub::Metrics;
+    use hub::live::Live;
     use model::{Timestamp, Value};
 
     use super::*;
@@ -334,9 +334,15 @@ mod tests {
             all.add(id, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
         }
         assert!(
-            all.add(-1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap_err().message.contains("limit")
+            all.add(-1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History)
+                .unwrap_err()
+                .message
+                .contains("limit")
         );
-        assert!(all.add(5, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).is_ok(), "replacing one adds none");
+        assert!(
+            all.add(5, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).is_ok(),
+            "replacing one adds none"
+        );
     }
 
     #[test]

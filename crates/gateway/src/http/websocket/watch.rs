@@ -315,8 +315,8 @@ mod tests {
     use std::io::Read;
 
     use flate2::read::DeflateDecoder;
-    use hub::live::Live;
     use hub::Metrics;
+    use hub::live::Live;
     use serde_json::json;
 
     use super::*;
@@ -331,7 +331,8 @@ mod tests {
 
     /// A watch of two devices, whose series are 10 and 20.
     fn watch_of(members: serde_json::Value) -> Watch {
-        let devices = vec![(Uuid::from_u128(1), Some(SeriesId(10))), (Uuid::from_u128(2), Some(SeriesId(20)))];
+        let devices =
+            vec![(Uuid::from_u128(1), Some(SeriesId(10))), (Uuid::from_u128(2), Some(SeriesId(20)))];
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
         let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
         Watch::new(command(members), devices, &live.connection(Uuid::nil()), &share).unwrap()

@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use hub::{DevicePresence, Hub};
 use hub::device_messages::{DeviceOutbox, Interests};
 use hub::gateways::Creation;
 use hub::gateways::limits::GATEWAY_DEVICES_MAX;
 use hub::registry::{Device, Registry};
 use hub::wake::Wake;
+use hub::{DevicePresence, Hub};
 use model::SeriesId;
 use model::name::check_tag_value;
 use parking_lot::Mutex;
@@ -114,8 +114,7 @@ impl Behind {
             None => {
                 let name = device.name.as_str().into();
                 let presence = hub.device_connected(&device);
-                let slot =
-                    self.devices.insert(DeviceBehind { device, presence, series: None, outbox: None });
+                let slot = self.devices.insert(DeviceBehind { device, presence, series: None, outbox: None });
                 self.by_name.insert(name, slot);
                 slot
             }

@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-use hub::{DevicePresence, Durability};
 use hub::broker::Attached;
 use hub::device_messages::DeviceOutbox;
 use hub::registry::{Device, Registry};
+use hub::{DevicePresence, Durability};
 use model::SeriesId;
 use wire::mqtt::{QoS, ReasonCode};
 
