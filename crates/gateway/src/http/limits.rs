@@ -179,6 +179,8 @@ pub(crate) const WATCH_KEYS_MAX: usize = 1_000;
 pub(crate) const WATCH_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 pub(crate) const WATCH_INTERVAL_MIN: Duration = Duration::from_millis(200);
 pub(crate) const WATCH_INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// Before it sends live values, a WebSocket session looks whether the registry has changed, but not more often than this.
+pub(crate) const REGISTRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two looks of a WebSocket session for the series of devices that have not reported yet.
 pub(crate) const SERIES_BIND_INTERVAL: Duration = Duration::from_millis(200);
 /// The session closes a client that takes no output for this long.

@@ -190,7 +190,7 @@ enum ValuesRequest {
 impl ValuesRequest {
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
-        let (start, end) = match (params.number("startTs")?, params.number("endTs")?) {
+        let (start, end) = match (params.number::<i64>("startTs")?, params.number::<i64>("endTs")?) {
             (None, None) => return Ok(Self::Latest((!keys.is_empty()).then_some(keys))),
             (Some(start), Some(end)) => (start, end),
             _ => {
@@ -286,17 +286,29 @@ pub(crate) fn aggregation(name: Option<&str>) -> Result<Aggregation, ApiError> {
 
 /// The intervals of a request: `interval` in milliseconds, or a unit of the calendar in `intervalType` with its `timeZone`.
 fn interval(params: &Params, aggregation: Aggregation) -> Result<Interval, ApiError> {
-    let zone = params.text("timeZone").map(str::parse::<CalendarZone>).transpose();
-    let zone = zone.map_err(|wrong| ApiError::argument(format!("timeZone: {wrong}")))?;
-    let interval_ms = params.number("interval")?;
-    let unit = match params.text("intervalType") {
-        None | Some("MILLISECONDS") => {
-            if aggregation != Aggregation::None && interval_ms == Some(0) {
-                let message = "interval is 0; give its milliseconds, or leave it out to reduce the whole range to one value";
-                return Err(ApiError::argument(message));
-            }
-            return interval_of_millis(interval_ms);
+    let calendar = calendar_interval(params.text("intervalType"), params.text("timeZone"))?;
+    match (calendar, params.number("interval")?) {
+        (None, Some(0)) if aggregation != Aggregation::None => {
+            let message = "interval is 0; give its milliseconds, or leave it out to reduce the whole range to one value";
+            Err(ApiError::argument(message))
         }
+        (None, interval_ms) => interval_of_millis(interval_ms),
+        (Some(calendar), None | Some(0)) => Ok(calendar),
+        (Some(_), Some(millis)) => Err(ApiError::argument(format!(
+            "interval is {millis}, which does not apply with an intervalType of the calendar; leave it out"
+        ))),
+    }
+}
+
+/// The intervals of a unit of the calendar in a time zone; `None` if the unit is milliseconds.
+pub(crate) fn calendar_interval(
+    unit: Option<&str>,
+    zone: Option<&str>,
+) -> Result<Option<Interval>, ApiError> {
+    let zone = zone.map(str::parse::<CalendarZone>).transpose();
+    let zone = zone.map_err(|wrong| ApiError::argument(format!("timeZone: {wrong}")))?.unwrap_or_default();
+    let unit = match unit {
+        None | Some("MILLISECONDS") => return Ok(None),
         Some("WEEK") => CalendarUnit::Week,
         Some("WEEK_ISO") => CalendarUnit::WeekIso,
         Some("MONTH") => CalendarUnit::Month,
@@ -308,13 +320,7 @@ fn interval(params: &Params, aggregation: Aggregation) -> Result<Interval, ApiEr
             return Err(ApiError::argument(message));
         }
     };
-    if let Some(millis @ (..0 | 1..)) = interval_ms {
-        let message = format!(
-            "interval is {millis}, which does not apply with an intervalType of the calendar; leave it out"
-        );
-        return Err(ApiError::argument(message));
-    }
-    Ok(Interval::Calendar(Calendar { unit, zone: zone.unwrap_or_default() }))
+    Ok(Some(Interval::Calendar(Calendar { unit, zone })))
 }
 
 /// Intervals of a number of milliseconds; the whole range for 0 and `None`.

@@ -1,19 +1,23 @@
 //! The entities that a filter names, before conditions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use model::limits::PAGE_DEVICES_MAX;
 use uuid::Uuid;
 
-use super::entity::Entity;
 use super::error::{EntityQueryError, within};
-use super::filter::{EntityFilter, EntityRef};
+use super::filter::{
+    EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchDirection, SearchFilter,
+};
 use super::limits::{QUERY_ENTITIES_MAX, QUERY_LIST_MAX, QUERY_TYPES_MAX};
 use super::text::Pattern;
 use crate::caller::Caller;
 use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
-use crate::registry::{PageRequest, RegistryError};
+use crate::registry::{Entity, RegistryError};
+use crate::relations::{self, RelationDirection, RelationQuery};
+
+/// The group of the relations that clients make. Queries follow no others.
+const COMMON: &str = "COMMON";
 
 impl Hub {
     /// The entities of a filter that the caller may see, sorted by name unless the filter is a list.
@@ -25,7 +29,7 @@ impl Hub {
         match filter {
             EntityFilter::SingleEntity { single_entity } => {
                 let id = resolve(caller, single_entity)?;
-                Ok(self.entity(caller, id)?.into_iter().collect())
+                Ok(self.entity_of(caller, id)?.into_iter().collect())
             }
             EntityFilter::EntityList { entity_type, entity_list } => {
                 let limit = ("QUERY_LIST_MAX", QUERY_LIST_MAX);
@@ -36,7 +40,7 @@ impl Hub {
                 for id in entity_list {
                     let id = parse_id(id)?;
                     if seen.insert(id) {
-                        found.extend(self.entity(caller, EntityId { kind, id })?);
+                        found.extend(self.entity_of(caller, EntityId { kind, id })?);
                     }
                 }
                 Ok(found)
@@ -59,26 +63,126 @@ impl Hub {
                 let types = types(entity_view_type.as_deref(), entity_view_types)?;
                 self.named(caller, EntityKind::EntityView, &types, entity_view_name_filter.as_deref())
             }
-            EntityFilter::StateEntityOwner { .. } => absent("the filter stateEntityOwner"),
-            EntityFilter::RelationsQuery(_)
-            | EntityFilter::DeviceSearchQuery(_)
-            | EntityFilter::AssetSearchQuery(_)
-            | EntityFilter::EntityViewSearchQuery(_) => absent("a filter by relations"),
+            EntityFilter::StateEntityOwner { single_entity } => {
+                let Some(named) = single_entity else {
+                    return invalid("singleEntity is missing in the filter");
+                };
+                let Some(entity) = self.entity_of(caller, resolve(caller, named)?)? else {
+                    return Ok(Vec::new());
+                };
+                let customer = entity.customer().map(|id| EntityId { kind: EntityKind::Customer, id });
+                let tenant = EntityId { kind: EntityKind::Tenant, id: entity.tenant() };
+                Ok(self.entity_of(caller, customer.unwrap_or(tenant))?.into_iter().collect())
+            }
+            EntityFilter::RelationsQuery(filter) => self.by_relations(caller, filter),
+            EntityFilter::DeviceSearchQuery(search) => self.searched(caller, search, EntityKind::Device),
+            EntityFilter::AssetSearchQuery(search) => self.searched(caller, search, EntityKind::Asset),
+            EntityFilter::EntityViewSearchQuery(search) => {
+                self.searched(caller, search, EntityKind::EntityView)
+            }
             EntityFilter::ApiUsageState {} => absent("the filter apiUsageState"),
             EntityFilter::EdgeType {} | EntityFilter::EdgeSearchQuery {} => absent("a filter of edges"),
         }
     }
 
     /// The entity with an id, if it exists and the caller may see it.
-    fn entity(&self, caller: &Caller, id: EntityId) -> Result<Option<Entity>, EntityQueryError> {
-        match id.kind {
-            EntityKind::Device => match self.device(caller, id.id) {
-                Ok(device) => Ok(Some(Entity::Device(device))),
-                Err(RegistryError::Unknown { .. }) => Ok(None),
-                Err(error) => Err(error.into()),
-            },
-            other => absent(&format!("a query of {other}")),
+    fn entity_of(&self, caller: &Caller, id: EntityId) -> Result<Option<Entity>, EntityQueryError> {
+        check_kind(id.kind)?;
+        match self.visible_entity(caller, id) {
+            Ok(entity) => Ok(Some(entity)),
+            Err(RegistryError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// The entities of a filter by relations.
+    fn by_relations(
+        &self,
+        caller: &Caller,
+        filter: &RelationsFilter,
+    ) -> Result<Vec<Entity>, EntityQueryError> {
+        let limit = ("QUERY_TYPES_MAX", QUERY_TYPES_MAX);
+        let types = filter.filters.iter().map(|one| one.entity_types.len() + 1).sum();
+        within("the number of types of relations and entities", types, limit, "name fewer types")?;
+        let roots = if filter.multi_root {
+            let limit = ("QUERY_LIST_MAX", QUERY_LIST_MAX);
+            let ids = &filter.multi_root_entity_ids;
+            within("the number of listed entities", ids.len(), limit, "list fewer entities")?;
+            let kind = kind(filter.multi_root_entities_type.as_deref().unwrap_or_default())?;
+            let id = |id: &String| Ok(EntityId { kind, id: parse_id(id)? });
+            ids.iter().map(id).collect::<Result<Vec<_>, EntityQueryError>>()?
+        } else {
+            vec![root(caller, filter.root_entity.as_ref())?]
+        };
+        let condition = |one: &RelationFilter| {
+            let kinds = one.entity_types.iter().map(|name| kind(name));
+            Ok(relations::RelationFilter {
+                kind: one.relation_type.clone().filter(|name| !name.is_empty()),
+                entity_kinds: kinds.collect::<Result<_, EntityQueryError>>()?,
+                negated: one.negate,
+            })
+        };
+        let filters: Vec<_> =
+            filter.filters.iter().map(condition).collect::<Result<_, EntityQueryError>>()?;
+        let mut found = HashMap::new();
+        for root in roots {
+            let query = RelationQuery {
+                root,
+                direction: filter.direction.into(),
+                type_group: COMMON.to_owned(),
+                level_max: filter.max_level,
+                last_level_only: filter.fetch_last_level_only,
+                filters: filters.clone(),
+            };
+            self.follow(caller, &query, &mut found)?;
+        }
+        Ok(sorted(found))
+    }
+
+    /// The entities of one kind that relations lead to.
+    fn searched(
+        &self,
+        caller: &Caller,
+        search: &SearchFilter,
+        kind: EntityKind,
+    ) -> Result<Vec<Entity>, EntityQueryError> {
+        let types = types(None, &search.types)?;
+        let condition = relations::RelationFilter {
+            kind: search.relation_type.clone().filter(|name| !name.is_empty()),
+            entity_kinds: vec![kind],
+            negated: false,
+        };
+        let query = RelationQuery {
+            root: root(caller, search.root_entity.as_ref())?,
+            direction: search.direction.into(),
+            type_group: COMMON.to_owned(),
+            level_max: search.max_level,
+            last_level_only: search.fetch_last_level_only,
+            filters: vec![condition],
+        };
+        let mut found = HashMap::new();
+        self.follow(caller, &query, &mut found)?;
+        found.retain(|_, entity| {
+            types.is_empty() || entity.type_name().is_some_and(|name| types.contains(name))
+        });
+        Ok(sorted(found))
+    }
+
+    /// Adds the entities that relations lead to.
+    fn follow(
+        &self,
+        caller: &Caller,
+        query: &RelationQuery,
+        found: &mut HashMap<EntityId, Entity>,
+    ) -> Result<(), EntityQueryError> {
+        for relation in self.related(caller, query)? {
+            let end = query.direction.end_of(&relation);
+            if let Ok(entity) = self.own_entity(caller, end) {
+                found.insert(end, entity);
+            }
+        }
+        let limit = ("QUERY_ENTITIES_MAX", QUERY_ENTITIES_MAX);
+        within("the number of entities", found.len(), limit, "name a narrower filter")
     }
 
     /// The entities of a kind that have one of these types (any if there are none) and whose name passes the filter.
@@ -90,32 +194,32 @@ impl Hub {
         filter: Option<&str>,
     ) -> Result<Vec<Entity>, EntityQueryError> {
         let pattern = Pattern::of_names(filter)?;
-        let mut found = self.all_of(caller, kind)?;
+        check_kind(kind)?;
+        let mut found = self.visible_entities(caller, kind)?;
+        let limit = ("QUERY_ENTITIES_MAX", QUERY_ENTITIES_MAX);
+        within("the number of entities", found.len(), limit, "name a narrower filter")?;
         found.retain(|entity| {
-            (types.is_empty() || entity.profile().is_some_and(|name| types.contains(name)))
+            (types.is_empty() || entity.type_name().is_some_and(|name| types.contains(name)))
                 && pattern.as_ref().is_none_or(|pattern| pattern.matches(entity.name()))
         });
         Ok(found)
     }
+}
 
-    /// All entities of a kind that the caller may see, sorted by name.
-    fn all_of(&self, caller: &Caller, kind: EntityKind) -> Result<Vec<Entity>, EntityQueryError> {
-        if kind != EntityKind::Device {
-            return absent(&format!("a query of {kind}"));
-        }
-        let mut found = Vec::new();
-        loop {
-            let page = found.len() / PAGE_DEVICES_MAX;
-            let request = PageRequest { page, page_size: PAGE_DEVICES_MAX, ..PageRequest::default() };
-            let devices = self.devices_page(caller, request)?;
-            let limit = ("QUERY_ENTITIES_MAX", QUERY_ENTITIES_MAX);
-            within("the number of entities", devices.total_elements, limit, "name a narrower filter")?;
-            found.extend(devices.data.into_iter().map(Entity::Device));
-            if !devices.has_next {
-                return Ok(found);
-            }
+impl From<SearchDirection> for RelationDirection {
+    fn from(direction: SearchDirection) -> Self {
+        match direction {
+            SearchDirection::From => Self::From,
+            SearchDirection::To => Self::To,
         }
     }
+}
+
+/// Entities in the order of their names.
+fn sorted(found: HashMap<EntityId, Entity>) -> Vec<Entity> {
+    let mut found: Vec<Entity> = found.into_values().collect();
+    found.sort_by(|one, other| one.name().cmp(other.name()).then_with(|| one.id().cmp(&other.id())));
+    found
 }
 
 /// The id that a reference names.
@@ -127,13 +231,36 @@ fn resolve(caller: &Caller, named: &EntityRef) -> Result<EntityId, EntityQueryEr
     };
     match named.entity_type.as_str() {
         "CURRENT_TENANT" => own(EntityKind::Tenant, Some(caller.tenant())),
+        "CURRENT_CUSTOMER" => own(EntityKind::Customer, caller.customer()),
         "CURRENT_USER" => own(EntityKind::User, caller.user_id()),
+        "CURRENT_USER_OWNER" => match caller.customer() {
+            Some(id) => Ok(EntityId { kind: EntityKind::Customer, id }),
+            None => own(EntityKind::Tenant, Some(caller.tenant())),
+        },
         other => {
             let id = named.id.as_deref().ok_or_else(|| {
                 EntityQueryError::Invalid("the id of an entity is missing in the filter".to_owned())
             })?;
             Ok(EntityId { kind: kind(other)?, id: parse_id(id)? })
         }
+    }
+}
+
+/// The beginning of a walk.
+fn root(caller: &Caller, named: Option<&EntityRef>) -> Result<EntityId, EntityQueryError> {
+    match named {
+        Some(named) => resolve(caller, named),
+        None => invalid("rootEntity is missing in the filter"),
+    }
+}
+
+/// Refuses alarms, which are no entities of a query.
+fn check_kind(kind: EntityKind) -> Result<(), EntityQueryError> {
+    match kind {
+        EntityKind::Alarm => {
+            invalid("the entity type is ALARM; alarms have a query of their own: POST /api/alarmsQuery/find")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -150,6 +277,10 @@ fn types<'a>(one: Option<&'a str>, several: &'a [String]) -> Result<HashSet<&'a 
     within("the number of types", several.len(), ("QUERY_TYPES_MAX", QUERY_TYPES_MAX), "name fewer types")?;
     let named = several.iter().map(String::as_str).chain(one);
     Ok(named.filter(|name| !name.is_empty()).collect())
+}
+
+fn invalid<T>(message: &str) -> Result<T, EntityQueryError> {
+    Err(EntityQueryError::Invalid(message.to_owned()))
 }
 
 fn absent<T>(what: &str) -> Result<T, EntityQueryError> {

@@ -5,22 +5,21 @@ use std::collections::BTreeSet;
 use model::Timestamp;
 use model::limits::PAGE_DEVICES_MAX;
 
-use super::entity::Entity;
 use super::error::{EntityQueryError, within};
+use super::field::{device_of, field};
 use super::key::{EntityKey, KeyKind};
 use super::limits::QUERY_KEYS_ENTITIES_MAX;
 use super::order::{SortValue, directed};
-use super::predicate::DynamicSource;
 use super::query::{EntityCountQuery, EntityDataQuery, KeyFilter, SortOrder, check_filters};
 use super::text::{Pattern, text_of};
 use super::values::{KeyReader, Sample, Work};
-use super::{DynamicValue, EntityFilter, PageLink};
-use crate::attributes::Scope;
+use super::{EntityFilter, PageLink};
+use crate::attributes::{Owner, Scope};
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
 use crate::entity::EntityKind;
 use crate::hub::Hub;
-use crate::registry::Page;
+use crate::registry::{Entity, Page};
 
 /// The answer to a query.
 #[derive(Debug)]
@@ -169,16 +168,18 @@ impl Hub {
             attributes: scopes.map(|_| BTreeSet::new()),
         };
         for entity in self.find_entity_page(caller, &first)?.data {
-            keys.kinds.insert(entity.id().kind);
-            let Some(device) = entity.device() else { continue };
+            keys.kinds.insert(entity.kind());
             if let Some(found) = &mut keys.time_series
+                && let Some(device) = device_of(&entity)
                 && let Some(series) = self.find_series_of(caller, device)?
             {
                 found.extend(self.latest(caller, series, None)?.into_iter().map(|latest| latest.key));
             }
             if let Some(found) = &mut keys.attributes {
-                for scope in scopes.unwrap_or_default() {
-                    let attributes = self.attributes(caller, device, *scope, None)?;
+                let owner = Owner::from(&entity);
+                let scopes = scopes.unwrap_or_default().iter();
+                for scope in scopes.filter(|scope| owner.scopes().contains(scope)) {
+                    let attributes = self.attributes(caller, owner, *scope, None)?;
                     found.extend(attributes.into_iter().map(|attribute| attribute.key.to_string()));
                 }
             }
@@ -196,7 +197,7 @@ impl Hub {
     ) -> Result<Vec<Entity>, EntityQueryError> {
         let mut conditions = conditions.to_vec();
         for condition in &mut conditions {
-            condition.predicate.resolve(&mut |source| self.operand(caller, source))?;
+            condition.predicate.resolve(&mut |source| self.owner_value(caller, source))?;
         }
         let (stored, own): (Vec<_>, Vec<_>) =
             conditions.into_iter().partition(|condition| condition.key.is_stored());
@@ -237,7 +238,7 @@ impl Hub {
             keys.iter().cloned().partition(EntityKey::is_stored);
         let in_field = |entity: &Entity| match keys.is_empty() {
             true => pattern.matches(entity.name()),
-            false => own.iter().any(|key| matches(entity.field(&key.key).as_ref())),
+            false => own.iter().any(|key| matches(field(entity, &key.key).as_ref())),
         };
         if stored.is_empty() {
             return Ok(found.into_iter().filter(in_field).collect());
@@ -281,28 +282,13 @@ impl Hub {
         keyed.sort_by(|(one, _), (other, _)| directed(one.compare(other), *direction));
         Ok(keyed.into_iter().map(|(_, entity)| entity).collect())
     }
-
-    /// The value of the attribute that an operand names.
-    fn operand(
-        &self,
-        _caller: &Caller,
-        source: &DynamicValue,
-    ) -> Result<Option<model::Value>, EntityQueryError> {
-        let name = match source.source_type {
-            DynamicSource::CurrentTenant => "CURRENT_TENANT",
-            DynamicSource::CurrentCustomer => "CURRENT_CUSTOMER",
-            DynamicSource::CurrentUser => "CURRENT_USER",
-            DynamicSource::CurrentDevice => "CURRENT_DEVICE",
-        };
-        Err(EntityQueryError::Absent(format!("a value from an attribute of {name}")))
-    }
 }
 
 fn holds_for_field(condition: &KeyFilter, entity: &Entity) -> bool {
     let KeyFilter { key, predicate, .. } = condition;
     match key.kind {
         KeyKind::Constant => predicate.holds(Some(model::ValueRef::String(&key.key))),
-        _ => predicate.holds(entity.field(&key.key).as_ref()),
+        _ => predicate.holds(field(entity, &key.key).as_ref()),
     }
 }
 

@@ -6,13 +6,14 @@
 //! the selected values for the page only. It may read files: call it on a thread that may block.
 
 mod candidates;
-mod entity;
 mod error;
 mod execute;
+mod field;
 mod filter;
 mod key;
 pub mod limits;
 mod order;
+mod owner_value;
 mod predicate;
 mod query;
 #[cfg(test)]
@@ -20,9 +21,9 @@ mod tests;
 mod text;
 mod values;
 
-pub use entity::Entity;
 pub use error::EntityQueryError;
 pub use execute::{EntityKeys, EntityPage, EntityRow};
+pub use field::device_of;
 pub use filter::{EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchDirection, SearchFilter};
 pub use key::{EntityKey, KeyKind};
 pub use predicate::{

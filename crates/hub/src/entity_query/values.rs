@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use model::{Timestamp, Value};
 
-use super::entity::Entity;
 use super::error::{EntityQueryError, within};
+use super::field::{device_of, field};
 use super::key::{EntityKey, KeyKind};
 use super::limits::QUERY_VALUES_MAX;
-use crate::attributes::Scope;
+use crate::attributes::{Owner, Scope};
 use crate::caller::Caller;
 use crate::hub::Hub;
+use crate::registry::Entity;
 
 /// A value and its time.
 pub type Sample = (Timestamp, Value);
@@ -52,21 +53,23 @@ impl<'a> KeyReader<'a> {
             .keys
             .iter()
             .map(|key| match key.kind {
-                KeyKind::EntityField => entity.field(&key.key).into_value().map(|value| (now, value)),
+                KeyKind::EntityField => field(entity, &key.key).into_value().map(|value| (now, value)),
                 KeyKind::Constant => Some((now, Value::String(key.key.clone()))),
                 _ => None,
             })
             .collect();
-        let Some(device) = entity.device() else { return Ok(values) };
         if !self.series.is_empty()
+            && let Some(device) = device_of(entity)
             && let Some(series) = self.hub.find_series_of(self.caller, device)?
         {
             for found in self.hub.latest(self.caller, series, Some(&self.series))? {
                 self.put(&mut values, KeyKind::TimeSeries, &found.key, (found.ts, found.value));
             }
         }
-        for (scope, keys) in self.attributes.iter().filter(|(_, keys)| !keys.is_empty()) {
-            for found in self.hub.attributes(self.caller, device, *scope, Some(keys))? {
+        let owner = Owner::from(entity);
+        let named = self.attributes.iter().filter(|(_, keys)| !keys.is_empty());
+        for (scope, keys) in named.filter(|(scope, _)| owner.scopes().contains(scope)) {
+            for found in self.hub.attributes(self.caller, owner, *scope, Some(keys))? {
                 for kind in [KeyKind::of_scope(*scope), KeyKind::Attribute] {
                     self.put(&mut values, kind, &found.key, (found.ts, found.value.clone()));
                 }

@@ -2,14 +2,13 @@
 
 use serde::Deserialize;
 
-use super::query_commands::{EntityCountCommand, EntityDataCommand};
+use super::query_commands::{CommandId, EntityCountCommand, EntityDataCommand};
 use super::query_update::UpdateType;
 use crate::error::ApiError;
 use crate::http::request::split_keys;
 
 /// One message of a client. Absent and `null` members have no commands.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Commands {
     #[serde(rename = "tsSubCmds")]
     time_series: Option<Vec<SubscribeCommand>>,
@@ -19,10 +18,18 @@ pub(crate) struct Commands {
     attributes: Option<Vec<AttributeCommand>>,
     #[serde(rename = "watchCmds")]
     watches: Option<Vec<WatchCommand>>,
+    #[serde(rename = "entityDataCmds")]
+    entities: Option<Vec<EntityDataCommand>>,
+    #[serde(rename = "entityDataUnsubscribeCmds")]
+    entities_end: Option<Vec<CommandId>>,
+    #[serde(rename = "entityCountCmds")]
+    counts: Option<Vec<EntityCountCommand>>,
+    #[serde(rename = "entityCountUnsubscribeCmds")]
+    counts_end: Option<Vec<CommandId>>,
 }
 
 /// Starts, replaces or ends the subscription `cmdId`. The scope is ignored: there is only one.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubscribeCommand {
     pub(crate) cmd_id: i64,
@@ -76,10 +83,17 @@ impl Keys {
     }
 }
 
+/// Starts, replaces or ends the subscription `cmdId` of attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AttributeCommand {
     pub(crate) cmd_id: i64,
+    pub(crate) entity_type: Option<String>,
+    pub(crate) entity_id: Option<String>,
+    /// All keys when absent or empty.
+    pub(crate) keys: Option<Keys>,
+    /// All scopes when absent or empty.
+    pub(crate) scope: Option<String>,
     #[serde(default)]
     pub(crate) unsubscribe: bool,
 }
@@ -103,14 +117,16 @@ pub(crate) struct WatchCommand {
     pub(crate) unsubscribe: bool,
 }
 
+/// ThingsBoard's name of the scope of time series in commands.
+const TIME_SERIES_SCOPE: &str = "LATEST_TELEMETRY";
+
 /// One command.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     Subscribe(SubscribeCommand),
     Unsubscribe(i64),
     History(HistoryCommand),
-    /// Attributes are not supported yet; the session answers with an error.
-    Attributes(i64),
+    Attributes(AttributeCommand),
     Watch(WatchCommand),
     Unwatch(i64),
     EntityData(Box<EntityDataCommand>),
@@ -133,32 +149,57 @@ impl Command {
         }
     }
 
+    /// With the scope of time series it is a subscription of latest values, as in ThingsBoard.
     pub(super) fn of_attributes(command: AttributeCommand) -> Self {
-        Self::Attributes(command.cmd_id)
+        let AttributeCommand { cmd_id, entity_type, entity_id, keys, scope, unsubscribe } = command;
+        if unsubscribe {
+            return Self::Unsubscribe(cmd_id);
+        }
+        if scope.as_deref() == Some(TIME_SERIES_SCOPE) {
+            let command =
+                SubscribeCommand { cmd_id, entity_type, entity_id, keys, ..SubscribeCommand::default() };
+            return Self::Subscribe(command);
+        }
+        Self::Attributes(AttributeCommand { cmd_id, entity_type, entity_id, keys, scope, unsubscribe })
     }
 }
 
 /// Parses a message. Returns its commands in the order in which the session handles them.
 pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
-    const TAKES: &str =
-        "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds or watchCmds";
+    const TAKES: &str = "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds, entityDataCmds, entityCountCmds or watchCmds";
     let commands: Commands = serde_json::from_str(text)
         .map_err(|error| ApiError::bad_request(format!("{TAKES}; the message does not fit: {error}")))?;
-    let Commands { time_series, history, attributes, watches } = commands;
-    if time_series.is_none() && history.is_none() && attributes.is_none() && watches.is_none() {
+    let Commands { time_series, history, attributes, watches, entities, entities_end, counts, counts_end } =
+        commands;
+    let is_empty = time_series.is_none()
+        && history.is_none()
+        && attributes.is_none()
+        && watches.is_none()
+        && entities.is_none()
+        && entities_end.is_none()
+        && counts.is_none()
+        && counts_end.is_none();
+    if is_empty {
         return Err(ApiError::bad_request(format!("{TAKES}; the message has none of them")));
     }
+    let ended = entities_end.into_iter().chain(counts_end).flatten();
+    let ended = ended.map(|CommandId { cmd_id }| Command::EndQuery(cmd_id));
+    let entities = entities.into_iter().flatten().map(|command| Command::EntityData(Box::new(command)));
+    let counts = counts.into_iter().flatten().map(|command| Command::EntityCount(Box::new(command)));
     let subscribe = time_series.into_iter().flatten().map(Command::of_subscription);
     let history = history.into_iter().flatten().map(Command::History);
-    let attributes = attributes.into_iter().flatten().filter(|command| !command.unsubscribe);
+    let attributes = attributes.into_iter().flatten().map(Command::of_attributes);
     let watches = watches.into_iter().flatten().map(|command| match command.unsubscribe {
         true => Command::Unwatch(command.cmd_id),
         false => Command::Watch(command),
     });
     Ok(subscribe
         .chain(history)
-        .chain(attributes.map(|command| Command::Attributes(command.cmd_id)))
+        .chain(attributes)
         .chain(watches)
+        .chain(ended)
+        .chain(entities)
+        .chain(counts)
         .collect())
 }
 
@@ -183,7 +224,8 @@ mod tests {
         assert_eq!((first.time_window, first.interval, first.limit), (Some(60_000), Some(1_000), Some(50)));
         assert_eq!(commands[1], Command::Unsubscribe(2));
         assert!(matches!(&commands[2], Command::History(command) if command.end_ts == 2));
-        assert_eq!(commands[3], Command::Attributes(3));
+        let Command::Attributes(attributes) = &commands[3] else { panic!("{commands:?}") };
+        assert_eq!((attributes.cmd_id, attributes.scope.as_deref()), (3, Some("SERVER_SCOPE")));
     }
 
     #[test]

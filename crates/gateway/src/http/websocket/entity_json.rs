@@ -32,6 +32,22 @@ pub(super) struct PageRows<'a> {
 /// New values of entities.
 pub(super) struct ChangedRows<'a>(pub(super) &'a [RowChange<'a>]);
 
+/// Attributes of an entity that have changed.
+pub(super) struct ChangedAttributes<'a> {
+    pub(super) id: EntityId,
+    pub(super) keys: &'a [EntityKey],
+    pub(super) values: &'a [Option<Sample>],
+    pub(super) now: Timestamp,
+}
+
+impl Serialize for ChangedAttributes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { id, keys, values, now } = *self;
+        let (series, aggregates) = (Object(no_entries), Object(no_entries));
+        EntityDataJson { id, latest: Latest { keys, values, now }, series, aggregates }.serialize(serializer)
+    }
+}
+
 impl Serialize for Rows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Rows { ids, keys, values, now } = *self;

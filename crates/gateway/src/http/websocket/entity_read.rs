@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use hub::caller::Caller;
-use hub::entity_query::{Entity, EntityKey, Sample};
-use hub::history::{Aggregation, HistoryRequest, check_values};
+use hub::entity_query::{EntityKey, Sample};
+use hub::history::{Aggregation, HistoryRequest, Interval, check_values};
+use hub::registry::Entity;
 use hub::{Hub, Order};
 use model::{SeriesId, TimeRange, Timestamp, limits};
 
@@ -15,7 +16,7 @@ use super::query_commands::{
 use super::update::Data;
 use crate::error::ApiError;
 use crate::http::limits::AGGREGATES_PER_COMMAND_MAX;
-use crate::http::telemetry::{aggregation, interval_of_millis, range, unique_keys};
+use crate::http::telemetry::{aggregation, calendar_interval, interval_of_millis, range, unique_keys};
 
 /// What to read of each entity.
 #[derive(Debug, Clone, Default)]
@@ -139,11 +140,16 @@ impl SeriesRead {
         aggregation: Aggregation,
         form: &SeriesForm,
     ) -> Result<Self, ApiError> {
+        let zone = form.time_zone_id.as_deref().filter(|zone| !zone.is_empty());
+        let interval = match calendar_interval(form.interval_type.as_deref(), zone)? {
+            Some(calendar) => calendar,
+            None => interval_of_millis(form.interval)?,
+        };
         let request = HistoryRequest {
             keys: unique_keys(keys.iter().map(String::as_str).filter(|key| !key.is_empty()))?,
             range,
             aggregation,
-            interval: interval_of_millis(form.interval)?,
+            interval,
             limit: form.limit.filter(|limit| *limit > 0).unwrap_or(limits::READ_ROWS_DEFAULT),
             order: Order::Descending,
         };
@@ -181,7 +187,8 @@ impl SeriesRead {
 /// A request for the newest value of a range.
 fn newest(key: &str, range: TimeRange) -> HistoryRequest {
     let (aggregation, order) = (Aggregation::None, Order::Descending);
-    HistoryRequest { keys: vec![key.to_owned()], range, aggregation, interval_us: 0, limit: 1, order }
+    let interval = Interval::WholeRange;
+    HistoryRequest { keys: vec![key.to_owned()], range, aggregation, interval, limit: 1, order }
 }
 
 fn first(

@@ -90,8 +90,10 @@ async fn converse(state: &Arc<HttpState>, form: Form, token: Option<String>, soc
         let mut receiver = receiver;
         let reason = match log_in(state, token, &mut receiver).await {
             Ok(Some((session, token, commands))) => {
-                let socket = SocketSession::new(Arc::clone(state), session, token, form, &activity);
-                socket.run_after(commands, &mut receiver, &mut outbound).await
+                match SocketSession::new(Arc::clone(state), session, token, form, &activity) {
+                    Ok(socket) => socket.run_after(commands, &mut receiver, &mut outbound).await,
+                    Err(error) => Some(CloseReason::unauthenticated(&error)),
+                }
             }
             Ok(None) => None,
             Err(reason) => Some(reason),

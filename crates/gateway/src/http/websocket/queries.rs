@@ -1,19 +1,21 @@
 //! The subscriptions by queries of one session: their entities, and what the client has got of them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::RandomState;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hub::EntityId;
-use hub::entity_query::{Entity, EntityCountQuery, EntityDataQuery, EntityKey, KeyKind, Sample};
+use hub::attributes::Changed;
+use hub::entity_query::{EntityCountQuery, EntityDataQuery, EntityKey, KeyKind, Sample};
 use hub::live::{Subscriber, Update, Updates};
+use hub::registry::Entity;
 use model::SeriesId;
 use tokio::time::{Instant, sleep_until};
 
 use super::entity_read::EntityValues;
 use super::query_commands::EntityDataCommand;
-use super::seam::{Kind, Seam, bytes_of};
+use super::seam::{Kind, Seam, bytes_of, hash_of};
 use super::subscriptions::by_series;
 use super::update::{Data, bytes_of_sample};
 use crate::budget::{Charge, OverBudget, Share};
@@ -29,6 +31,8 @@ pub(crate) struct Queries {
     by_id: BTreeMap<i64, Query>,
     /// For each series the entities that write to it: the subscription and the index on its page.
     by_series: HashMap<SeriesId, Vec<(i64, usize)>>,
+    /// The same for entities whose attributes the client wants live.
+    by_entity: HashMap<EntityId, Vec<(i64, usize)>>,
     share: Arc<Share>,
     hashes: RandomState,
 }
@@ -49,8 +53,8 @@ pub(crate) struct EntitySubscription {
     /// The parts of the last command that live on.
     pub(crate) parts: EntityDataCommand,
     rows: Vec<Row>,
-    /// Whether the client has got the page.
-    pub(crate) is_sent: bool,
+    /// The keys of attributes that the client wants live, sorted by kind.
+    attributes: Arc<Vec<EntityKey>>,
     /// When the query runs again.
     due: Option<Instant>,
     _held: Charge,
@@ -65,6 +69,18 @@ struct Row {
     latest: Option<Seam>,
     /// Values of the time series that the client has got, if it wants them live.
     points: Option<Seam>,
+    /// For each live attribute the hash of what the client has got.
+    attributes: Vec<Option<u64>>,
+}
+
+/// A row whose attributes the client wants live.
+#[derive(Debug)]
+pub(crate) struct LiveRow {
+    /// The subscription.
+    pub(crate) id: i64,
+    index: usize,
+    pub(crate) entity: Entity,
+    pub(crate) keys: Arc<Vec<EntityKey>>,
 }
 
 /// A subscription of a number of entities.
@@ -90,22 +106,23 @@ pub(crate) struct RowChange<'a> {
 impl Queries {
     /// Without subscriptions. Their bytes are charged to `share`.
     pub(crate) fn new(subscriber: Subscriber, share: Arc<Share>) -> Self {
-        let (by_id, by_series) = (BTreeMap::new(), HashMap::new());
-        Self { subscriber, by_id, by_series, share, hashes: RandomState::new() }
+        let (by_id, by_series, by_entity) = (BTreeMap::new(), HashMap::new(), HashMap::new());
+        Self { subscriber, by_id, by_series, by_entity, share, hashes: RandomState::new() }
     }
 
-    /// Adds a subscription of entities, or replaces the one with the same id. It collects updates from now on, so a read after this call and
-    /// the updates have no gap between them.
+    /// Adds a subscription of entities; an earlier one with this id must have been removed. It collects updates from now on, so a
+    /// read after this call and the updates have no gap between them. Returns the entities whose attributes the client wants live.
     pub(crate) fn put_entities(
         &mut self,
         id: i64,
         query: EntityDataQuery,
         parts: EntityDataCommand,
         entities: &[(Entity, Option<SeriesId>)],
-    ) -> Result<(), ApiError> {
-        self.make_room(id)?;
+    ) -> Result<Vec<EntityId>, ApiError> {
+        self.check_room()?;
         let latest = parts.latest_cmd.as_ref().map(|part| {
             let keys = part.keys.iter().filter(|key| key.kind == KeyKind::TimeSeries);
+            // No key at all is watched if there is none of a time series.
             Arc::new(keys.map(|key| key.key.clone()).collect::<HashSet<String>>())
         });
         let points = parts
@@ -118,27 +135,41 @@ impl Queries {
             let seam = |keys: &Arc<HashSet<String>>| Seam::new(Some(Arc::clone(keys)), kind, &self.share);
             keys.as_ref().map(seam).transpose()
         };
+        let mut attributes: Vec<EntityKey> = parts
+            .latest_cmd
+            .iter()
+            .flat_map(|part| part.keys.iter().filter(|key| !key.kind.scopes().is_empty()).cloned())
+            .collect();
+        attributes.sort_unstable();
+        attributes.dedup();
         let row = |(entity, series): &(Entity, Option<SeriesId>)| {
             let (entity, series) = (entity.clone(), *series);
             let (latest, points) = (seam(&latest, Kind::Latest)?, seam(&points, Kind::History)?);
-            Ok(Row { entity, series, latest, points })
+            Ok(Row { entity, series, latest, points, attributes: vec![None; attributes.len()] })
         };
         let rows = entities.iter().map(row).collect::<Result<Vec<Row>, OverBudget>>()?;
         let due = query.page_link.dynamic.then(|| Instant::now() + QUERY_REFRESH_INTERVAL);
-        let (is_live, is_sent) = (latest.is_some() || points.is_some(), false);
-        let subscription = EntitySubscription { query, parts, rows, is_sent, due, _held: held };
+        let is_live = latest.is_some() || points.is_some();
+        let of_attributes: Vec<EntityId> = match attributes.is_empty() {
+            true => Vec::new(),
+            false => rows.iter().map(|row| row.entity.id()).collect(),
+        };
+        let attributes = Arc::new(attributes);
+        let subscription = EntitySubscription { query, parts, rows, attributes, due, _held: held };
         self.by_id.insert(id, Query::Entities(Box::new(subscription)));
+        for (index, entity) in of_attributes.iter().enumerate() {
+            self.by_entity.entry(*entity).or_default().push((id, index));
+        }
         if is_live {
             self.watch(id, entities)?;
         }
-        Ok(())
+        Ok(of_attributes)
     }
 
     fn watch(&mut self, id: i64, entities: &[(Entity, Option<SeriesId>)]) -> Result<(), ApiError> {
         for (index, (_, series)) in entities.iter().enumerate() {
             let Some(series) = *series else { continue };
             if !self.subscriber.watch(series) {
-                self.remove(id);
                 let limit = hub::live::SERIES_PER_SUBSCRIBER_MAX;
                 let message = format!(
                     "this session watches {limit} entities, which is the limit (SERIES_PER_SUBSCRIBER_MAX); end some subscriptions"
@@ -150,7 +181,7 @@ impl Queries {
         Ok(())
     }
 
-    /// Adds a subscription of a count, or replaces the one with the same id. The query took `cost`.
+    /// Adds a subscription of a count; an earlier one with this id must have been removed. The query took `cost`.
     pub(crate) fn put_count(
         &mut self,
         id: i64,
@@ -158,15 +189,14 @@ impl Queries {
         count: usize,
         cost: Duration,
     ) -> Result<(), ApiError> {
-        self.make_room(id)?;
+        self.check_room()?;
         let held = self.share.hold(SUBSCRIPTION_BYTES)?;
         let subscription = CountSubscription { query, count, due: next_due(cost), _held: held };
         self.by_id.insert(id, Query::Count(subscription));
         Ok(())
     }
 
-    fn make_room(&mut self, id: i64) -> Result<(), ApiError> {
-        self.remove(id);
+    fn check_room(&self) -> Result<(), ApiError> {
         if self.by_id.len() >= QUERIES_MAX {
             let message = format!(
                 "this session has {QUERIES_MAX} subscriptions by queries, which is the limit (QUERIES_MAX); end some or open another one"
@@ -176,31 +206,61 @@ impl Queries {
         Ok(())
     }
 
-    /// Ends the subscription with this id, if there is one.
-    pub(crate) fn remove(&mut self, id: i64) {
-        let Some(Query::Entities(subscription)) = self.by_id.remove(&id) else { return };
+    /// Ends the subscription with this id, if there is one. Returns the entities whose attributes it has watched.
+    pub(crate) fn remove(&mut self, id: i64) -> Vec<EntityId> {
+        let Some(Query::Entities(subscription)) = self.by_id.remove(&id) else { return Vec::new() };
         for series in subscription.rows.iter().filter_map(|row| row.series) {
-            if let Some(rows) = self.by_series.get_mut(&series) {
-                rows.retain(|(other, _)| *other != id);
-                if rows.is_empty() {
-                    self.by_series.remove(&series);
-                    self.subscriber.unwatch(series);
+            if forget(&mut self.by_series, series, id) {
+                self.subscriber.unwatch(series);
+            }
+        }
+        let entities = subscription.rows.iter().map(|row| row.entity.id());
+        let mut watched = Vec::new();
+        for entity in entities.filter(|_| !subscription.attributes.is_empty()) {
+            forget(&mut self.by_entity, entity, id);
+            watched.push(entity);
+        }
+        watched
+    }
+
+    /// The rows that changes of attributes are about.
+    pub(crate) fn affected(&self, changes: &BTreeSet<Changed>) -> Vec<LiveRow> {
+        let mut rows = BTreeMap::new();
+        for (entity, scope) in changes {
+            for (id, index) in self.by_entity.get(entity).into_iter().flatten() {
+                let Some(Query::Entities(subscription)) = self.by_id.get(id) else { continue };
+                let keys = &subscription.attributes;
+                if keys.iter().any(|key| key.kind.scopes().contains(scope)) {
+                    rows.insert((*id, *index), (subscription.rows[*index].entity.clone(), Arc::clone(keys)));
                 }
             }
         }
+        let row = |((id, index), (entity, keys))| LiveRow { id, index, entity, keys };
+        rows.into_iter().map(row).collect()
+    }
+
+    /// The attributes of a row that are not what the client has got.
+    pub(crate) fn changed_attributes(
+        &mut self,
+        row: &LiveRow,
+        values: Vec<Option<Sample>>,
+    ) -> Vec<(EntityKey, Option<Sample>)> {
+        let mut changed = Vec::new();
+        let Some(Query::Entities(subscription)) = self.by_id.get_mut(&row.id) else { return changed };
+        let Some(sent) = subscription.rows.get_mut(row.index) else { return changed };
+        for ((key, value), sent) in row.keys.iter().zip(values).zip(&mut sent.attributes) {
+            let hash = value.as_ref().map(|sample| hash_of_sample(&self.hashes, sample));
+            if *sent != hash {
+                *sent = hash;
+                changed.push((key.clone(), value));
+            }
+        }
+        changed
     }
 
     /// The subscription with this id.
     pub(crate) fn get(&self, id: i64) -> Option<&Query> {
         self.by_id.get(&id)
-    }
-
-    /// The subscription of entities with this id.
-    pub(crate) fn entities(&mut self, id: i64) -> Option<&mut EntitySubscription> {
-        match self.by_id.get_mut(&id) {
-            Some(Query::Entities(subscription)) => Some(subscription),
-            _ => None,
-        }
     }
 
     /// The subscription of a count with this id.
@@ -265,7 +325,13 @@ impl Queries {
         values: &[EntityValues],
     ) -> Result<(), OverBudget> {
         let Some(Query::Entities(subscription)) = self.by_id.get_mut(&id) else { return Ok(()) };
+        let live = &subscription.attributes;
+        let places: Vec<Option<usize>> = live.iter().map(|key| keys.binary_search(key).ok()).collect();
         for (row, values) in subscription.rows.iter_mut().zip(values) {
+            for (sent, place) in row.attributes.iter_mut().zip(&places) {
+                let sample = place.and_then(|place| values.latest[place].as_ref());
+                *sent = sample.map(|sample| hash_of_sample(&self.hashes, sample));
+            }
             if let Some(seam) = &mut row.latest {
                 let is_live = |(key, _): &(&EntityKey, &Option<Sample>)| key.kind == KeyKind::TimeSeries;
                 let live = keys.iter().zip(&values.latest).filter(is_live);
@@ -380,6 +446,21 @@ impl Row {
         change.points.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
         Ok((change, bytes))
     }
+}
+
+/// Forgets the rows of a subscription. Returns whether none is left.
+fn forget<K: Eq + std::hash::Hash>(rows: &mut HashMap<K, Vec<(i64, usize)>>, of: K, id: i64) -> bool {
+    let Some(left) = rows.get_mut(&of) else { return false };
+    left.retain(|(other, _)| *other != id);
+    let is_empty = left.is_empty();
+    if is_empty {
+        rows.remove(&of);
+    }
+    is_empty
+}
+
+fn hash_of_sample(hashes: &RandomState, (ts, value): &Sample) -> u64 {
+    hashes.hash_one((ts, hash_of(hashes, value)))
 }
 
 /// When a query that took `cost` runs again: long queries run less often.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hub::caller::Caller;
-use hub::entity_query::{Entity, EntityCountQuery, EntityDataQuery, EntityKey};
+use hub::entity_query::{EntityCountQuery, EntityDataQuery, EntityKey, device_of};
 use hub::live::Update;
-use hub::registry::Page;
+use hub::registry::{Entity, Page};
 use hub::{EntityId, Hub};
 use model::SeriesId;
 use tokio::time::Instant;
@@ -37,7 +37,7 @@ impl SocketSession<'_> {
         };
         if done.is_err() {
             // Without its reply the subscription would have a hidden gap.
-            self.queries.remove(id);
+            self.end_query(id);
         }
         self.reply(id, UpdateType::EntityData, done, out).await
     }
@@ -54,8 +54,23 @@ impl SocketSession<'_> {
         let mut read = EntityRead::of(&command, hub::clock::system_now())?;
         read.keys = query.selected();
         let (page, bound) = self.find(&query).await?;
-        self.queries.put_entities(id, query, live_parts(&command), &bound)?;
+        self.put_entities(id, query, live_parts(&command), &bound)?;
         self.send_page(id, &page, bound, read).await
+    }
+
+    /// Starts to watch the entities of a page, instead of those of an earlier subscription with this id.
+    fn put_entities(
+        &mut self,
+        id: i64,
+        query: EntityDataQuery,
+        parts: EntityDataCommand,
+        bound: &Bound,
+    ) -> Result<(), ApiError> {
+        self.end_query(id);
+        for entity in self.queries.put_entities(id, query, parts, bound)? {
+            self.watched.add(entity).map_err(|over| ApiError::busy(over.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Reads the values of a page whose entities are watched by now. Returns the message with the page.
@@ -68,9 +83,6 @@ impl SocketSession<'_> {
     ) -> Result<String, ApiError> {
         let (rows, values) = self.read(bound, read.clone()).await?;
         self.queries.record(id, &read.keys, &values)?;
-        if let Some(subscription) = self.queries.entities(id) {
-            subscription.is_sent = true;
-        }
         let rows = Rows { ids: &rows, keys: &read.keys, values: &values, now: hub::clock::system_now() };
         page_message(id, UpdateType::EntityData, &PageRows { rows, page }, ENTITIES_PER_SUBSCRIPTION_MAX)
     }
@@ -92,13 +104,10 @@ impl SocketSession<'_> {
         };
         let (query, bound) = (subscription.query.clone(), subscription.page());
         let bound: Bound = bound.map(|(entity, series)| (entity.clone(), series)).collect();
-        self.queries.put_entities(id, query, live_parts(&command), &bound)?;
+        self.put_entities(id, query, live_parts(&command), &bound)?;
         read.keys = keys_of(&command);
         let (rows, values) = self.read(bound, read.clone()).await?;
         self.queries.record(id, &read.keys, &values)?;
-        if let Some(subscription) = self.queries.entities(id) {
-            subscription.is_sent = true;
-        }
         let rows = Rows { ids: &rows, keys: &read.keys, values: &values, now: hub::clock::system_now() };
         changes_message(id, UpdateType::EntityData, &rows, ENTITIES_PER_SUBSCRIPTION_MAX)
     }
@@ -113,6 +122,7 @@ impl SocketSession<'_> {
         let begun = Instant::now();
         let counted = self.count(query.clone()).await;
         let done = counted.and_then(|count| {
+            self.end_query(id);
             self.queries.put_count(id, query, count, begun.elapsed())?;
             Ok(count_message(id, UpdateType::EntityCount, count))
         });
@@ -138,7 +148,7 @@ impl SocketSession<'_> {
             Ok(None) => Ok(()),
             Ok(Some(message)) => self.reply(id, kind, Ok(message), out).await,
             Err(error) => {
-                self.queries.remove(id);
+                self.end_query(id);
                 self.reply(id, kind, Err(error), out).await
             }
         }
@@ -165,13 +175,13 @@ impl SocketSession<'_> {
             && subscription
                 .page()
                 .zip(&bound)
-                .all(|((entity, series), (other, of_other))| entity.is_same(other) && series == *of_other);
+                .all(|((entity, series), (other, of_other))| entity == other && series == *of_other);
         if is_same {
             return Ok(None);
         }
         let mut read = EntityRead::of(&parts, hub::clock::system_now())?;
         read.keys = query.selected();
-        self.queries.put_entities(id, query, parts, &bound)?;
+        self.put_entities(id, query, parts, &bound)?;
         self.send_page(id, &page, bound, read).await.map(Some)
     }
 
@@ -278,7 +288,7 @@ fn keys_of(command: &EntityDataCommand) -> Vec<EntityKey> {
 
 /// The series that an entity writes to, if it has reported.
 fn series_of(hub: &Hub, caller: &Caller, entity: &Entity) -> Result<Option<SeriesId>, ApiError> {
-    match entity.device() {
+    match device_of(entity) {
         Some(device) => Ok(hub.find_series_of(caller, device)?),
         None => Ok(None),
     }

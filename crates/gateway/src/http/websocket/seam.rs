@@ -148,7 +148,7 @@ pub(super) fn bytes_of<'a>(keys: impl IntoIterator<Item = &'a String>) -> usize 
 }
 
 /// A hash of a value. Different values almost never have the same one.
-fn hash_of(with: &RandomState, value: &Value) -> u64 {
+pub(super) fn hash_of(with: &RandomState, value: &Value) -> u64 {
     let mut hasher = with.build_hasher();
     std::mem::discriminant(value).hash(&mut hasher);
     match value {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use axum::extract::ws::close_code;
 use hub::LatestValue;
+use hub::attributes::Changes;
 use hub::live::{LiveConnection, Update, Updates};
 use hub::registry::Device;
 use model::SeriesId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use super::attributes::{AttributeSubscriptions, WatchedAttributes};
 use super::close_reason::CloseReason;
 use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, parse};
 use super::general_commands::{self, General, check_count};
@@ -27,8 +29,8 @@ use crate::acceptor::Stop;
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{
-    ANSWER_COUNTED_BYTES_MIN, SERIES_BIND_INTERVAL, SOCKET_PING_INTERVAL, SOCKET_SILENCE_MAX,
-    UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
+    ANSWER_COUNTED_BYTES_MIN, REGISTRY_CHECK_INTERVAL, SERIES_BIND_INTERVAL, SOCKET_PING_INTERVAL,
+    SOCKET_SILENCE_MAX, UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
 };
 use crate::http::request::parse_id;
 use crate::http::session::Session;
@@ -104,8 +106,13 @@ pub(crate) struct SocketSession<'a> {
     subscriptions: Subscriptions,
     watches: Watches,
     pub(super) queries: Queries,
+    pub(super) attributes: AttributeSubscriptions,
+    /// The entities whose attributes are watched.
+    pub(super) watched: WatchedAttributes,
     /// Generation of the registry at the last check of devices.
     generation: u64,
+    /// When that was.
+    checked_at: Instant,
     /// Changes when a device gets its series.
     new_series: watch::Receiver<u64>,
     /// When the session last looked for new series.
@@ -123,6 +130,8 @@ enum Event {
     Changes(Updates),
     /// A query must run again.
     Query(i64),
+    /// Attributes have changed.
+    Attributes(Changes),
     /// A device has got its series.
     NewSeries,
     Tick,
@@ -136,20 +145,24 @@ impl<'a> SocketSession<'a> {
         token: String,
         form: Form,
         activity: &'a Activity,
-    ) -> Self {
+    ) -> Result<Self, ApiError> {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let login = session.caller().user_id().unwrap_or_default();
         let (share, answers) = (state.subscriptions.share(login), state.answers.share(login));
         let connection = Arc::new(state.hub.live_connection(session.caller()));
-        Self {
+        let watched = WatchedAttributes::new(state.hub.watch_attributes(session.caller())?);
+        Ok(Self {
             subscriptions: Subscriptions::new(connection.subscriber(), Arc::clone(&share)),
             queries: Queries::new(connection.subscriber(), Arc::clone(&share)),
+            attributes: AttributeSubscriptions::new(Arc::clone(&share)),
+            watched,
             share,
             answers,
             connection,
             watches: Watches::default(),
             generation: state.hub.registry().generation(),
+            checked_at: Instant::now(),
             new_series: state.hub.new_series(),
             bound_at: Instant::now(),
             stop: state.stop.clone(),
@@ -159,7 +172,7 @@ impl<'a> SocketSession<'a> {
             form,
             activity,
             ping,
-        }
+        })
     }
 
     /// Handles the commands of the message that came with the token, then serves the client like [`run`](Self::run).
@@ -220,6 +233,7 @@ impl<'a> SocketSession<'a> {
             id = self.watches.due() => Event::Watch(id),
             updates = self.queries.next() => Event::Changes(updates),
             id = self.queries.due() => Event::Query(id),
+            changes = self.watched.next() => Event::Attributes(changes),
             () = next_bind(&mut self.new_series, self.bound_at), if is_unbound => Event::NewSeries,
             _ = self.ping.tick() => Event::Tick,
             () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
@@ -228,6 +242,10 @@ impl<'a> SocketSession<'a> {
     }
 
     async fn handle(&mut self, event: Event, out: &mut Outbound) -> Result<(), End> {
+        let has_values = matches!(event, Event::Updates(_) | Event::Changes(_) | Event::Attributes(_));
+        if has_values && self.checked_at.elapsed() >= REGISTRY_CHECK_INTERVAL {
+            self.check_registry(out).await?;
+        }
         match event {
             Event::Inbound(None) => return Err(End::Gone),
             Event::Inbound(Some(Inbound::Text(text))) => match self.form.parse(&text) {
@@ -264,6 +282,7 @@ impl<'a> SocketSession<'a> {
             }
             Event::Changes(updates) => self.send_changes(&updates, out).await?,
             Event::Query(id) => self.refresh_query(id, out).await?,
+            Event::Attributes(changes) => self.send_attribute_changes(&changes.of, out).await?,
             Event::NewSeries => self.bind(out).await?,
             Event::Tick => self.tick(out).await?,
             Event::Stop => {
@@ -293,6 +312,7 @@ impl<'a> SocketSession<'a> {
             let (id, prepared) = match command {
                 Command::Unsubscribe(id) => {
                     self.subscriptions.remove(id);
+                    self.attributes.remove(id, &mut self.watched);
                     // An earlier command of the same message may have requested the initial reply.
                     reads.retain(|read: &PendingRead| read.id != id);
                     continue;
@@ -319,7 +339,7 @@ impl<'a> SocketSession<'a> {
                     continue;
                 }
                 Command::EndQuery(id) => {
-                    self.queries.remove(id);
+                    self.end_query(id);
                     continue;
                 }
                 Command::Wrong { id, answer: Some(kind), error } => {
@@ -328,8 +348,9 @@ impl<'a> SocketSession<'a> {
                     continue;
                 }
                 Command::Wrong { id, answer: None, error } => (id.unwrap_or(NO_SUBSCRIPTION), Err(error)),
-                Command::Attributes(id) => {
-                    (id, Err(ApiError::bad_request("attributes are not there yet; subscribe to time series")))
+                Command::Attributes(command) => {
+                    self.attributes(command, out).await?;
+                    continue;
                 }
             };
             match prepared {
@@ -353,7 +374,7 @@ impl<'a> SocketSession<'a> {
             ReadFrom::Latest(_) => Kind::Latest,
             ReadFrom::History(_) => Kind::History,
         };
-        self.subscriptions.add(command.cmd_id, Arc::clone(&device), series, keys.as_deref(), kind)?;
+        self.subscriptions.add(command.cmd_id, device.id, series, keys.as_deref(), kind)?;
         if series.is_none() {
             self.subscriptions.bind_later(command.cmd_id, from.clone());
         }
@@ -366,7 +387,7 @@ impl<'a> SocketSession<'a> {
         let with_series = |id: &String| {
             let device = self.device(None, Some(id))?;
             let series = self.state.hub.find_series_of(self.session.caller(), &device)?;
-            Ok((device, series))
+            Ok((device.id, series))
         };
         let devices = command.entity_ids.iter().map(with_series).collect::<Result<Vec<_>, ApiError>>()?;
         self.watches.add(Watch::new(command, devices, &self.connection, &self.share)?)
@@ -467,13 +488,20 @@ impl<'a> SocketSession<'a> {
         }
         self.subscriptions.forget_replies();
         self.queries.forget_replies();
+        self.check_registry(out).await?;
+        Ok(out.ping().await?)
+    }
+
+    /// Looks up all entities again after a change of the registry: one may be gone, renamed, or hidden from the caller.
+    async fn check_registry(&mut self, out: &mut Outbound) -> Result<(), End> {
         let generation = self.state.hub.registry().generation();
         if generation != self.generation {
-            self.generation = generation;
+            (self.generation, self.checked_at) = (generation, Instant::now());
             self.follow(|_| true, out).await?;
             self.queries.refresh_all();
+            self.check_attributes(out).await?;
         }
-        Ok(out.ping().await?)
+        Ok(())
     }
 
     /// Binds what waits for the series of devices.
@@ -518,9 +546,9 @@ impl<'a> SocketSession<'a> {
     /// another table. Looks at some subscriptions, and at all watches.
     async fn follow(&mut self, of: impl Fn(&Summary) -> bool, out: &mut Outbound) -> Result<(), End> {
         let (session, hub) = (&self.session, &self.state.hub);
-        let found = self.watches.follow(|device| {
-            hub.find_series_of(session.caller(), &*session.device(hub, device.id).ok()?).ok()
-        });
+        let found = self
+            .watches
+            .follow(|device| hub.find_series_of(session.caller(), &*session.device(hub, device).ok()?).ok());
         self.begin_watching(found, out).await?;
         let some: Vec<Summary> = self.subscriptions.all().filter(of).collect();
         let mut moved = Vec::new();
@@ -535,7 +563,7 @@ impl<'a> SocketSession<'a> {
                 Ok((device, series)) => {
                     let from = self.subscriptions.take_unbound(id);
                     let from = from.unwrap_or_else(|| ReadFrom::Latest(keys.clone()));
-                    match self.subscriptions.add(id, Arc::clone(&device), series, keys.as_deref(), kind) {
+                    match self.subscriptions.add(id, device.id, series, keys.as_deref(), kind) {
                         Ok(()) => {
                             if series.is_none() {
                                 self.subscriptions.bind_later(id, from.clone());

@@ -5,7 +5,6 @@ use std::hash::RandomState;
 use std::sync::Arc;
 
 use hub::live::{Subscriber, Update, Updates};
-use hub::registry::Device;
 use model::SeriesId;
 use uuid::Uuid;
 
@@ -19,7 +18,7 @@ use crate::http::limits::{SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MA
 /// One subscription.
 #[derive(Debug)]
 struct Subscription {
-    device: Arc<Device>,
+    device: Uuid,
     /// `None` until the device has reported for the first time.
     series: Option<SeriesId>,
     seam: Seam,
@@ -61,7 +60,7 @@ impl Subscriptions {
     pub(crate) fn add(
         &mut self,
         id: i64,
-        device: Arc<Device>,
+        device: Uuid,
         series: Option<SeriesId>,
         keys: Option<&[String]>,
         kind: Kind,
@@ -118,7 +117,7 @@ impl Subscriptions {
     pub(crate) fn all(&self) -> impl Iterator<Item = Summary> {
         self.by_id.iter().map(|(id, one)| Summary {
             id: *id,
-            device: one.device.id,
+            device: one.device,
             series: one.series,
             keys: one.seam.keys().map(|keys| keys.iter().cloned().collect()),
             kind: one.seam.kind(),
@@ -190,44 +189,13 @@ pub(crate) fn by_series(updates: &[Arc<Update>]) -> Vec<(SeriesId, Vec<&Update>)
 
 #[cfg(test)]
 mod tests {
+    use hub::Metrics;
     use hub::live::Live;
-    use hub::registry::Profile;
-    use hub::{Durability, Metrics};
     use model::{Timestamp, Value};
 
     use super::*;
     use crate::budget::{Budget, Limit, Limits};
     use crate::http::limits::SUBSCRIPTION_BUDGET;
-
-    fn device() -> Arc<Device> {
-        let id = Uuid::from_u128(1);
-        let (name, table) = ("default".to_owned(), "telemetry".try_into().unwrap());
-        let profile = Arc::new(Profile {
-            id,
-            tenant: id,
-            name,
-            table,
-            durability: Durability::Fsync,
-            description: None,
-            data: None,
-            is_default: true,
-            created_at: Timestamp::from_micros(0),
-            version: 1,
-        });
-        Arc::new(Device {
-            id,
-            tenant: id,
-            name: "d".into(),
-            profile,
-            created_at: Timestamp::from_micros(0),
-            gateway: false,
-            last_gateway: None,
-            customer: None,
-            label: None,
-            additional_info: None,
-            version: 1,
-        })
-    }
 
     fn subscriptions() -> Subscriptions {
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
@@ -260,7 +228,7 @@ mod tests {
     #[test]
     fn the_latest_value_never_goes_back_in_time() {
         let mut all = subscriptions();
-        all.add(1, device(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         all.record_reply(1, &told).unwrap();
         let mut after = |updates: Vec<Update>| {
@@ -283,9 +251,9 @@ mod tests {
     #[test]
     fn updates_of_one_wake_become_one_list_per_subscription() {
         let mut all = subscriptions();
-        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        all.add(2, device(), Some(SeriesId(1)), Some(&["b".to_owned()]), Kind::History).unwrap();
-        all.add(3, device(), Some(SeriesId(2)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(2, Uuid::nil(), Some(SeriesId(1)), Some(&["b".to_owned()]), Kind::History).unwrap();
+        all.add(3, Uuid::nil(), Some(SeriesId(2)), None, Kind::History).unwrap();
         let updates =
             vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
         let value = Value::I64;
@@ -302,7 +270,7 @@ mod tests {
     #[test]
     fn long_updates_are_several_messages_in_the_order_of_arrival() {
         let mut all = subscriptions();
-        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
         let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
         let found = sort_out(&mut all, updates);
@@ -313,7 +281,7 @@ mod tests {
     #[test]
     fn all_values_of_the_initial_reply_are_sent_once() {
         let mut all = subscriptions();
-        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
         let samples = [5, 10, 20].map(|ts| (Timestamp::from_micros(ts), Value::I64(ts)));
         all.record_reply(1, &Data::from([("a".to_owned(), samples.to_vec())])).unwrap();
         let updates = [5, 7, 10, 20, 30].map(|ts| update(1, "a", ts, ts)).into();
@@ -327,7 +295,7 @@ mod tests {
     #[test]
     fn only_a_repetition_of_the_initial_reply_is_dropped() {
         let mut all = subscriptions();
-        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
             all.record_reply(1, &told).unwrap();
@@ -348,9 +316,9 @@ mod tests {
     #[test]
     fn the_last_subscription_of_a_series_stops_watching() {
         let mut all = subscriptions();
-        all.add(1, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        all.add(2, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        all.add(1, device(), Some(SeriesId(2)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(2, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(2)), None, Kind::History).unwrap();
         assert!(sort_out(&mut all, vec![update(1, "a", 1, 1)]).iter().all(|(id, ..)| *id == 2));
         all.remove(2);
         assert!(all.by_series.keys().eq([&SeriesId(2)]));
@@ -363,16 +331,16 @@ mod tests {
     fn a_session_has_a_bounded_number_of_subscriptions() {
         let mut all = subscriptions();
         for id in 0..SUBSCRIPTIONS_MAX as i64 {
-            all.add(id, device(), Some(SeriesId(1)), None, Kind::History).unwrap();
+            all.add(id, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
         }
         assert!(
-            all.add(-1, device(), Some(SeriesId(1)), None, Kind::History)
+            all.add(-1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History)
                 .unwrap_err()
                 .message
                 .contains("limit")
         );
         assert!(
-            all.add(5, device(), Some(SeriesId(1)), None, Kind::History).is_ok(),
+            all.add(5, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).is_ok(),
             "replacing one adds none"
         );
     }
@@ -386,7 +354,7 @@ mod tests {
         let subscriber = live.connection(Uuid::nil()).subscriber();
         let mut all = Subscriptions::new(subscriber, budget.share(Uuid::nil()));
         let keys: Vec<String> = (0..20).map(|n| n.to_string()).collect();
-        let mut add = |id| all.add(id, device(), Some(SeriesId(1)), Some(&keys), Kind::Latest);
+        let mut add = |id| all.add(id, Uuid::nil(), Some(SeriesId(1)), Some(&keys), Kind::Latest);
         let added = (0..100).take_while(|id| add(*id).is_ok()).count();
         assert!((2..5).contains(&added), "{added}");
         let refused = add(99).unwrap_err();
@@ -398,7 +366,7 @@ mod tests {
         (0..added as i64).for_each(|id| all.remove(id));
         assert_eq!(budget.total(), 0);
         // All keys of a device that invents one with every message.
-        all.add(1, device(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
+        all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::Latest).unwrap();
         let mut sent = 0;
         let over = loop {
             let key = format!("key {sent}");

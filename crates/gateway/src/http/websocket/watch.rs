@@ -13,11 +13,11 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use futures_util::FutureExt;
 use hub::live::{LiveConnection, Subscriber, Update, Updates};
-use hub::registry::Device;
 use model::{SeriesId, Timestamp, Value};
 use serde::Serialize;
 use serde::ser::{SerializeTuple, Serializer};
 use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
 
 use super::commands::WatchCommand;
 use super::seam::bytes_of;
@@ -43,7 +43,7 @@ pub(crate) struct Watches {
 pub(crate) struct Watch {
     id: i64,
     subscriber: Subscriber,
-    devices: Vec<Arc<Device>>,
+    devices: Vec<Uuid>,
     /// Whether some devices have no series yet.
     has_unbound: bool,
     /// Indices of each series in the list. A device that is named twice has two.
@@ -156,14 +156,14 @@ impl Watches {
     /// that are new in a watch.
     pub(crate) fn follow(
         &mut self,
-        series_of: impl Fn(&Device) -> Option<Option<SeriesId>>,
+        series_of: impl Fn(Uuid) -> Option<Option<SeriesId>>,
     ) -> Vec<(i64, SeriesId)> {
         let mut found = Vec::new();
         for watch in self.by_id.values_mut() {
             let mut indices: HashMap<SeriesId, Vec<usize>> = HashMap::new();
             watch.has_unbound = false;
             for (index, device) in watch.devices.iter().enumerate() {
-                match series_of(device) {
+                match series_of(*device) {
                     Some(Some(series)) => indices.entry(series).or_default().push(index),
                     Some(None) => watch.has_unbound = true,
                     None => {}
@@ -187,7 +187,7 @@ impl Watch {
     /// A watch of devices, each with its series. It collects updates from now on.
     pub(crate) fn new(
         command: WatchCommand,
-        devices: Vec<(Arc<Device>, Option<SeriesId>)>,
+        devices: Vec<(Uuid, Option<SeriesId>)>,
         connection: &LiveConnection,
         share: &Arc<Share>,
     ) -> Result<Self, OverBudget> {
@@ -315,45 +315,13 @@ mod tests {
     use std::io::Read;
 
     use flate2::read::DeflateDecoder;
+    use hub::Metrics;
     use hub::live::Live;
-    use hub::registry::Profile;
-    use hub::{Durability, Metrics};
     use serde_json::json;
-    use uuid::Uuid;
 
     use super::*;
     use crate::budget::Budget;
     use crate::http::limits::SUBSCRIPTION_BUDGET;
-
-    fn device(n: u128) -> Arc<Device> {
-        let id = Uuid::from_u128(n);
-        let (name, table) = ("default".to_owned(), "telemetry".try_into().unwrap());
-        let profile = Arc::new(Profile {
-            id,
-            tenant: id,
-            name,
-            table,
-            durability: Durability::Fsync,
-            description: None,
-            data: None,
-            is_default: true,
-            created_at: Timestamp::from_micros(0),
-            version: 1,
-        });
-        Arc::new(Device {
-            id,
-            tenant: id,
-            name: "d".into(),
-            profile,
-            created_at: Timestamp::from_micros(0),
-            gateway: false,
-            last_gateway: None,
-            customer: None,
-            label: None,
-            additional_info: None,
-            version: 1,
-        })
-    }
 
     fn command(members: serde_json::Value) -> WatchCommand {
         let mut command = json!({ "cmdId": 1, "entityIds": ["a", "b"] });
@@ -363,7 +331,8 @@ mod tests {
 
     /// A watch of two devices, whose series are 10 and 20.
     fn watch_of(members: serde_json::Value) -> Watch {
-        let devices = vec![(device(1), Some(SeriesId(10))), (device(2), Some(SeriesId(20)))];
+        let devices =
+            vec![(Uuid::from_u128(1), Some(SeriesId(10))), (Uuid::from_u128(2), Some(SeriesId(20)))];
         let live = Arc::new(Live::new(Arc::new(Metrics::new())));
         let share = Budget::new(SUBSCRIPTION_BUDGET).share(Uuid::nil());
         Watch::new(command(members), devices, &live.connection(Uuid::nil()), &share).unwrap()
@@ -433,7 +402,7 @@ mod tests {
     fn deleted_and_moved_devices_keep_their_positions() {
         let mut watches = Watches::default();
         watches.add(watch_of(json!({}))).unwrap();
-        let found = watches.follow(|device| (device.id == Uuid::from_u128(2)).then_some(Some(SeriesId(25))));
+        let found = watches.follow(|device| (device == Uuid::from_u128(2)).then_some(Some(SeriesId(25))));
         assert_eq!(found, [(1, SeriesId(25))]);
         let watch = watches.by_id.get_mut(&1).unwrap();
         let updates =
