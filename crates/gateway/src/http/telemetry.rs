@@ -190,7 +190,7 @@ enum ValuesRequest {
 impl ValuesRequest {
     fn parse(params: &Params) -> Result<Self, ApiError> {
         let keys = unique_keys(params.keys())?;
-        let (start, end) = match (params.number("startTs")?, params.number("endTs")?) {
+        let (start, end) = match (params.number::<i64>("startTs")?, params.number::<i64>("endTs")?) {
             (None, None) => return Ok(Self::Latest((!keys.is_empty()).then_some(keys))),
             (Some(start), Some(end)) => (start, end),
             _ => {
@@ -308,7 +308,7 @@ fn interval(params: &Params, aggregation: Aggregation) -> Result<Interval, ApiEr
             return Err(ApiError::argument(message));
         }
     };
-    if let Some(millis @ (..0 | 1..)) = interval_ms {
+    if let Some(millis) = interval_ms.filter(|millis| *millis != 0) {
         let message = format!(
             "interval is {millis}, which does not apply with an intervalType of the calendar; leave it out"
         );

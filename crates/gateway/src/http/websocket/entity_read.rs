@@ -181,7 +181,14 @@ impl SeriesRead {
 /// A request for the newest value of a range.
 fn newest(key: &str, range: TimeRange) -> HistoryRequest {
     let (aggregation, order) = (Aggregation::None, Order::Descending);
-    HistoryRequest { keys: vec![key.to_owned()], range, aggregation, interval_us: 0, limit: 1, order }
+    HistoryRequest {
+        keys: vec![key.to_owned()],
+        range,
+        aggregation,
+        interval: hub::history::Interval::WholeRange,
+        limit: 1,
+        order,
+    }
 }
 
 fn first(
