@@ -74,7 +74,8 @@ async fn what_cannot_be_stored_is_refused_with_its_reason_and_kept() {
 
 #[tokio::test]
 async fn wrong_requests_are_refused() {
-    let (server, base) = server().await;
+    let server = Server::start_with(|options| options.public_read = true).await;
+    let base = format!("/api/plugins/telemetry/DEVICE/{}", server.add_device("d"));
     let body = r#"{"a":1}"#;
     let message = server.post(&format!("{base}/timeseries/ANY/3600"), body).await.refusal(400, 30);
     assert!(message.contains("3600 s does not apply"), "{message}");
@@ -83,7 +84,8 @@ async fn wrong_requests_are_refused() {
     let kind = base.replace("DEVICE", "TRUCK");
     assert!(server.post(&format!("{kind}/timeseries/ANY"), body).await.refusal(400, 30).contains("TRUCK"));
     let reader = server.request("POST", &format!("{base}/timeseries/ANY")).session(&server.public_session());
-    assert!(reader.body(body).send().await.refusal(403, 20).contains("may not write values"));
+    let refusal = reader.body(body).send().await.refusal(403, 20);
+    assert!(refusal.contains("may not write values and attributes"), "{refusal}");
     server.request("POST", &format!("{base}/timeseries/ANY")).body(body).send().await.refusal(401, 10);
     assert!(server.latest(server.series("d"), None).unwrap().is_empty());
     server.stop().await;

@@ -301,7 +301,7 @@ async fn invalid_commands_are_refused_and_the_session_goes_on() {
     let mut client = Client::connect(&server, &server.session()).await;
     let no_subscription = i64::from(i32::MIN);
     for (message, id, part) in [
-        (json!({ "attrSubCmds": [{ "cmdId": 5, "entityId": id }] }), 5, "attributes are not there yet"),
+        (json!({ "attrSubCmds": [{ "cmdId": 5, "entityId": id, "scope": "X" }] }), 5, "scope"),
         (json!({ "tsSubCmds": [{ "cmdId": 6, "entityId": "x" }] }), 6, "UUID"),
         (json!({ "tsSubCmds": [{ "cmdId": 6 }] }), 6, "entityId"),
         (json!({ "tsSubCmds": [{ "cmdId": 7, "entityType": "ASSET", "entityId": id }] }), 7, "only DEVICE"),

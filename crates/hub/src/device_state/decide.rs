@@ -68,7 +68,8 @@ impl Seen {
                     write(INACTIVITY_ALARM_TIME, time(alarm_ms));
                 }
             }
-            (true, false) => {
+            // Also a device that was heard and silent again before the thread came to it.
+            (_, false) if self.active || self.last_ms > self.stored_ms => {
                 write(ACTIVE, Value::Bool(false));
                 alarm_ms = self.now_ms;
                 write(INACTIVITY_ALARM_TIME, time(alarm_ms));
@@ -76,7 +77,7 @@ impl Seen {
             _ => {}
         }
         let behind_ms = self.last_ms.saturating_sub(self.stored_ms);
-        let is_due = behind_ms >= REPORT_INTERVAL_MS || self.active != active || self.is_last;
+        let is_due = behind_ms >= REPORT_INTERVAL_MS || !(self.active && active) || self.is_last;
         let stored_ms = if is_due { self.last_ms.max(self.stored_ms) } else { self.stored_ms };
         if stored_ms > self.stored_ms {
             write(LAST_ACTIVITY_TIME, time(stored_ms));
@@ -139,6 +140,17 @@ mod tests {
             written(longer),
             [entry(ACTIVE, Value::Bool(true)), entry(INACTIVITY_ALARM_TIME, Value::I64(0))]
         );
+    }
+
+    #[test]
+    fn a_short_activity_leaves_its_times() {
+        let seen = Seen { now_ms: 1_500, last_ms: 1_000, timeout_ms: 1, stored_ms: 900, ..Seen::default() };
+        let expected = [
+            entry(ACTIVE, Value::Bool(false)),
+            entry(INACTIVITY_ALARM_TIME, Value::I64(1_500)),
+            entry(LAST_ACTIVITY_TIME, Value::I64(1_000)),
+        ];
+        assert_eq!(written(seen), expected);
     }
 
     #[test]

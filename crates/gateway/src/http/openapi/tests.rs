@@ -55,3 +55,35 @@ fn collect_references(value: &JsonValue, found: &mut BTreeSet<String>) {
         _ => {}
     }
 }
+
+/// The page of ThingsBoard's endpoints: what it says the server has is served, and what it calls absent is not.
+#[test]
+fn the_page_of_thingsboards_endpoints_tells_the_truth() {
+    let page = include_str!("../../../../../docs/protocol/thingsboard.md");
+    let rest = page.split("## WebSockets").next().unwrap();
+    let served: BTreeSet<String> =
+        routes().listed().iter().map(|(method, path)| without_names(&format!("{method} {path}"))).collect();
+    let mut rows = 0;
+    for line in rest.lines().filter(|line| line.starts_with("| ") && line.contains(" /api/")) {
+        let (status, endpoints) = (status_of(line), line.split('`').skip(1).step_by(2));
+        for endpoint in endpoints.filter(|quoted| quoted.contains(" /api/")) {
+            let wanted = status != "no";
+            assert_eq!(served.contains(&without_names(endpoint)), wanted, "{endpoint} is {status:?}");
+            rows += 1;
+        }
+    }
+    assert!(rows > 450, "{rows} endpoints are listed");
+}
+
+/// The status in a row: the first cell that is one.
+fn status_of(line: &str) -> &str {
+    let found =
+        line.split('|').map(str::trim).find(|cell| ["yes", "differs", "refused", "no"].contains(cell));
+    found.unwrap_or_else(|| panic!("no status in {line}"))
+}
+
+/// `GET /api/device/{id}` and `GET /api/device/{deviceId}` are the same route.
+fn without_names(route: &str) -> String {
+    let words = route.split('/').map(|word| if word.starts_with('{') { "{}" } else { word });
+    words.collect::<Vec<_>>().join("/")
+}
