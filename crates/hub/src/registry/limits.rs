@@ -1,9 +1,9 @@
 //! Bounds of the registry. Those of names, tokens, tenants, API keys and pages are in [`model::limits`].
 
+pub use sensors::alarm_rules::limits::PROFILE_DATA_BYTES_MAX;
+
 /// Bytes of the `additionalInfo` of an entity, as JSON text.
 pub const ADDITIONAL_INFO_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of the `profileData` of a device profile, as JSON text.
-pub const PROFILE_DATA_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of the keys of an entity view, as JSON text.
 pub const VIEW_KEYS_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a label, a title, a first name, a phone number, a part of an address, or the type of a relation or an entity view.
