@@ -194,11 +194,6 @@ impl DeviceStates {
         // Ids are random.
         &self.shards[usize::from(device.as_bytes()[15]) % SHARDS]
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.read().len()).sum()
-    }
 }
 
 /// Whether only the map has the entry, and all of it is stored.
