@@ -48,8 +48,10 @@ pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const RPC_BODY_BYTES_MAX: usize = hub::rpc::limits::RPC_PARAMS_BYTES_MAX + 16 * 1024;
 /// Stored calls on one page of a listing.
 pub(crate) const RPC_PAGE_MAX: usize = hub::rpc::limits::RPC_STORED_PER_DEVICE_MAX;
-/// Alarms, or comments of an alarm, on one page of a listing.
-pub(crate) const ALARM_PAGE_MAX: usize = 1_000;
+/// Alarms, or comments of an alarm, on one page of a listing. ThingsBoard's widgets without pages ask for 1,024.
+pub(crate) const ALARM_PAGE_MAX: usize = 1_024;
+/// Entities whose alarms one query searches.
+pub(crate) const ALARM_QUERY_ENTITIES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// How long a device that polls waits for a message if it names no time (ThingsBoard's `transport.http.request_timeout`).
 pub(crate) const POLL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 /// Requests of devices that wait for changes of attributes. Above it they get 429. Each takes some kilobytes.

@@ -125,13 +125,12 @@ impl Alarm {
         }
     }
 
-    /// Whether the alarm belongs to an entity: its originator, or one to which it propagates.
-    pub fn belongs_to(&self, entity: EntityId) -> bool {
-        let tenant_is_owner = self.customer.is_none();
-        self.originator == entity
-            || self.propagation.tenant && entity == EntityId::tenant(self.tenant)
-            || self.propagation.owner && tenant_is_owner && entity == EntityId::tenant(self.tenant)
-            || self.propagation.owner && self.customer.map(EntityId::customer) == Some(entity)
+    /// The entities that the alarm belongs to: its originator, and those to which it propagates.
+    pub fn entities(&self) -> impl Iterator<Item = EntityId> {
+        let Propagation { owner, tenant, .. } = self.propagation;
+        let customer = self.customer.filter(|_| owner).map(EntityId::customer);
+        let tenant = (tenant || owner && self.customer.is_none()).then(|| EntityId::tenant(self.tenant));
+        [Some(self.originator), customer, tenant].into_iter().flatten()
     }
 }
 

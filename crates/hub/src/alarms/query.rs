@@ -17,8 +17,10 @@ use crate::registry::Page;
 /// A search for alarms. The default finds all, the newest first, without a page.
 #[derive(Debug, Clone, Default)]
 pub struct AlarmQuery {
-    /// Only alarms that belong to one of these entities ([`Alarm::belongs_to`]); all if it is `None`.
+    /// Only alarms that belong to one of these entities ([`Alarm::entities`]); all if it is `None`.
     pub entities: Option<HashSet<EntityId>>,
+    /// Whether an alarm belongs to its originator only, and not to entities to which it propagates.
+    pub originators_only: bool,
     /// Conditions on the status. `Active` with `Cleared` is no condition, and neither is `Ack` with `Unack`.
     pub statuses: Vec<SearchStatus>,
     /// Only these severities; all if there is none.
@@ -75,18 +77,23 @@ impl FromStr for AlarmSort {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        const NAMES: [(&str, AlarmSort); 12] = [
+        const NAMES: [(&str, AlarmSort); 17] = [
             ("createdTime", AlarmSort::CreatedTime),
             ("startTs", AlarmSort::StartTime),
+            ("startTime", AlarmSort::StartTime),
             ("endTs", AlarmSort::EndTime),
+            ("endTime", AlarmSort::EndTime),
             ("ackTs", AlarmSort::AckTime),
+            ("ackTime", AlarmSort::AckTime),
             ("clearTs", AlarmSort::ClearTime),
+            ("clearTime", AlarmSort::ClearTime),
             ("assignTs", AlarmSort::AssignTime),
             ("type", AlarmSort::Type),
             ("severity", AlarmSort::Severity),
             ("status", AlarmSort::Status),
             ("originator", AlarmSort::Originator),
             ("originatorName", AlarmSort::Originator),
+            ("originatorLabel", AlarmSort::Originator),
             ("assignee", AlarmSort::Assignee),
         ];
         NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, sort)| sort).ok_or_else(|| {
@@ -116,9 +123,8 @@ impl AlarmQuery {
             && self.from.is_none_or(|from| alarm.created_at >= from)
             && self.to.is_none_or(|to| alarm.created_at <= to)
             && self.entities.as_ref().is_none_or(|entities| {
-                entities.contains(&alarm.originator)
-                    || (alarm.propagation.owner || alarm.propagation.tenant)
-                        && entities.iter().any(|entity| alarm.belongs_to(*entity))
+                let considered = if self.originators_only { 1 } else { usize::MAX };
+                alarm.entities().take(considered).any(|entity| entities.contains(&entity))
             })
             && text.is_none_or(|text| {
                 alarm.alarm_type.to_lowercase().contains(text)

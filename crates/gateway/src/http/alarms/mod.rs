@@ -3,7 +3,7 @@
 mod changes;
 mod comments;
 pub(super) mod json;
-mod request;
+pub(super) mod request;
 mod searches;
 
 use super::route_list::Routes;

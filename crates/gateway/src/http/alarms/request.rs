@@ -16,11 +16,20 @@ use super::json::text;
 use crate::error::{ApiError, ErrorCode};
 
 /// An entity in a body.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct EntityJson {
-    entity_type: Option<String>,
-    id: Uuid,
+pub(crate) struct EntityJson {
+    pub(crate) entity_type: Option<String>,
+    pub(crate) id: Uuid,
+}
+
+impl EntityJson {
+    /// The entity, whose kind must be named.
+    pub(crate) fn entity(&self, what: &str) -> Result<EntityId, ApiError> {
+        let kind = self.entity_type.as_deref();
+        let kind = kind.ok_or_else(|| ApiError::argument(format!("{what} has no entityType")))?;
+        Ok(EntityId { kind: parsed(kind)?, id: self.id })
+    }
 }
 
 /// The body of an alarm. Members that are not named here have no effect, as in ThingsBoard: those of an answer may come back.
@@ -54,12 +63,10 @@ pub(crate) struct AlarmBody {
 
 impl AlarmBody {
     pub(super) fn alarm(self) -> Result<NewAlarm, ApiError> {
-        let kind = self.originator.entity_type.as_deref();
-        let kind = kind.ok_or_else(|| ApiError::argument("the originator has no entityType"))?;
         let types = self.propagate_relation_types.unwrap_or_default();
         Ok(NewAlarm {
             id: self.id.map(|id| id.id),
-            originator: EntityId { kind: parsed(kind)?, id: self.originator.id },
+            originator: self.originator.entity("the originator")?,
             alarm_type: self.alarm_type,
             severity: parsed(&self.severity)?,
             acknowledged: self.acknowledged,
@@ -82,7 +89,7 @@ impl AlarmBody {
 }
 
 /// A time of a body in milliseconds; 0 counts as absent.
-fn time(name: &str, millis: Option<i64>) -> Result<Option<Timestamp>, ApiError> {
+pub(crate) fn time(name: &str, millis: Option<i64>) -> Result<Option<Timestamp>, ApiError> {
     let Some(millis) = millis.filter(|millis| *millis != 0) else { return Ok(None) };
     let time = Timestamp::from_millis(millis).filter(|_| millis > 0);
     let wrong = || ApiError::argument(format!("{name} is {millis}; it must be milliseconds since 1970"));
@@ -169,7 +176,8 @@ fn list<T: FromStr<Err = String>>(params: &Params, name: &str) -> Result<Vec<T>,
     params.list(name).map(parsed).collect()
 }
 
-fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, ApiError> {
+/// A name of a body or a parameter.
+pub(crate) fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, ApiError> {
     text.parse().map_err(|reason: String| ApiError::argument(reason))
 }
 

@@ -99,7 +99,9 @@ pub(crate) async fn highest_severity(
 /// `GET /api/alarm/types?pageSize=&page=&textSearch=&sortOrder=`
 pub(crate) async fn types(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let (page, page_size) = page(&params)?;
-    let mut types = state.hub.alarm_types(session.caller())?;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let mut types = state.reads.run(move || hub.alarm_types(&caller)).await??;
+    state.hub.alarms_durable().await?;
     if let Some(text) = params.text("textSearch").map(str::to_lowercase) {
         types.retain(|name| name.to_lowercase().contains(&text));
     }

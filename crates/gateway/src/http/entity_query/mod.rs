@@ -1,5 +1,6 @@
-//! Queries of entities over REST, in ThingsBoard's shapes (`docs/protocol/entity-query.md`).
+//! Queries of entities and of their alarms over REST, in ThingsBoard's shapes (`docs/protocol/entity-query.md`).
 
+pub(super) mod alarms;
 mod json;
 
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub(super) fn routes() -> Routes {
         .post("/api/entitiesQuery/find", find)
         .post("/api/entitiesQuery/count", count)
         .post("/api/entitiesQuery/find/keys", keys)
+        .post("/api/alarmsQuery/find", alarms::find)
+        .post("/api/alarmsQuery/count", alarms::count)
 }
 
 /// `POST /api/entitiesQuery/find`: a page of entities with their values.
