@@ -9,7 +9,7 @@ from harness.server import Server
 from test_postgres import T0, USER
 
 LETTER = ["device", "ts", "door", "topic", "reason", "payload", "payload_base64"]
-AUDIT = ["login", "ts", "role", "act", "subject"]
+AUDIT = ["login", "ts", "role", "act", "subject", "entity_type", "entity_id"]
 
 
 @pytest.fixture
