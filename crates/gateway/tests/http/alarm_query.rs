@@ -1,6 +1,6 @@
 //! Queries and subscriptions of alarms by the entities that they belong to.
 
-use hub::registry::Role;
+use hub::caller::Role;
 use model::ValueRef;
 use serde_json::json;
 
