@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use hub::Hub;
-use hub::alarms::{AlarmQuery, SearchStatus};
+use hub::alarms::{AlarmFeed, AlarmQuery, SearchStatus};
 use hub::caller::Caller;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -162,5 +162,13 @@ impl From<AlarmCommand<AlarmCountQuery>> for AlarmAsk {
 impl From<AlarmStatusCommand> for AlarmAsk {
     fn from(command: AlarmStatusCommand) -> Self {
         Self { id: command.cmd_id, question: Question::Status(command) }
+    }
+}
+
+/// Waits for a change of alarms; without a subscription forever. The future may be dropped at any time.
+pub(crate) async fn next_alarm_change(feed: &mut Option<AlarmFeed>) {
+    match feed {
+        Some(feed) => feed.changed().await,
+        None => std::future::pending().await,
     }
 }

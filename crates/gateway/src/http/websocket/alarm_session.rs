@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hub::alarms::AlarmFeed;
 use tokio::time::Instant;
 
 use super::alarm_queries::{AlarmAnswer, AlarmAsk};
@@ -45,13 +44,5 @@ impl SocketSession<'_> {
         let answer = self.state.reads.run(move || ask.answer(&hub, &caller, &hashes)).await??;
         self.state.hub.alarms_durable().await?;
         Ok(answer)
-    }
-}
-
-/// Waits for a change of alarms; without a subscription forever. The future may be dropped at any time.
-pub(super) async fn next_alarm_change(feed: &mut Option<AlarmFeed>) {
-    match feed {
-        Some(feed) => feed.changed().await,
-        None => std::future::pending().await,
     }
 }

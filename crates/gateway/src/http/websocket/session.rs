@@ -13,7 +13,7 @@ use model::SeriesId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::alarm_session::next_alarm_change;
+use super::alarm_queries::next_alarm_change;
 use super::attributes::{AttributeSubscriptions, WatchedAttributes};
 use super::close_reason::CloseReason;
 use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, parse};
