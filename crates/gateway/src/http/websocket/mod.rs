@@ -12,6 +12,7 @@ mod close_reason;
 mod commands;
 mod entity_json;
 mod entity_read;
+mod form;
 mod general_commands;
 mod inbound;
 mod open;

@@ -16,8 +16,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::alarm_queries::next_alarm_change;
 use super::attributes::{AttributeSubscriptions, WatchedAttributes};
 use super::close_reason::CloseReason;
-use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, parse};
-use super::general_commands::{self, General, check_count};
+use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand};
+use super::form::Form;
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::pending_read::{PendingRead, ReadFrom};
@@ -41,37 +41,6 @@ use crate::http::telemetry::check_kind;
 
 /// Latest values that one blocking job reads: a thousand subscriptions take a few jobs.
 const READS_PER_JOB: usize = 256;
-
-/// The interface that a client speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// `/api/ws/plugins/telemetry`: lists of commands by kind.
-    Telemetry,
-    /// `/api/ws`: one list of commands with types.
-    General,
-}
-
-impl Form {
-    /// The commands of a message.
-    fn parse(self, text: &str) -> Result<Vec<Command>, ApiError> {
-        match self {
-            Self::Telemetry => {
-                let commands = parse(text)?;
-                check_count(commands.len())?;
-                Ok(commands)
-            }
-            Self::General => {
-                let General { token, commands } = general_commands::parse(text)?;
-                match token {
-                    None => Ok(commands),
-                    Some(_) => Err(ApiError::bad_request(
-                        "this session is authenticated; open another one for another token",
-                    )),
-                }
-            }
-        }
-    }
-}
 
 /// The end of a session.
 pub(super) enum End {
