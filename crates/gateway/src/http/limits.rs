@@ -144,6 +144,8 @@ pub(crate) const ENTITIES_PER_SUBSCRIPTION_MAX: usize = 10_000;
 pub(crate) const AGGREGATES_PER_COMMAND_MAX: usize = 100;
 /// How often the query of a subscription runs again.
 pub(crate) const QUERY_REFRESH_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the query of a subscription of alarms runs again at most, while alarms change.
+pub(crate) const ALARM_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// A query runs again after this many times of its duration at the earliest.
 pub(crate) const QUERY_REFRESH_FACTOR: u32 = 20;
 /// How long a client of `/api/ws` may take for its first message with a token.

@@ -1,5 +1,6 @@
 //! The HTTP door.
 
+mod alarm_query;
 mod alarms;
 mod attributes;
 mod auth;

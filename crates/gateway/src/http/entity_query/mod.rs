@@ -1,6 +1,6 @@
 //! Queries of entities and of their alarms over REST, in ThingsBoard's shapes (`docs/protocol/entity-query.md`).
 
-pub(super) mod alarms;
+mod alarms;
 mod json;
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use hub::attributes::Scope;
 use hub::entity_query::{EntityCountQuery, EntityDataQuery};
 use serde_json::json;
 
+pub(super) use self::alarms::{AlarmCountQuery, AlarmDataPage, AlarmDataQuery};
 use self::json::EntityPageJson;
 pub(super) use self::json::{EntityDataJson, Latest, no_entries};
 use super::json::Json;

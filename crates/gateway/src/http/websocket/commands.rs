@@ -2,9 +2,11 @@
 
 use serde::Deserialize;
 
+use super::alarm_queries::{AlarmAsk, AlarmCommand, AlarmStatusCommand};
 use super::query_commands::{CommandId, EntityCountCommand, EntityDataCommand};
 use super::query_update::UpdateType;
 use crate::error::ApiError;
+use crate::http::entity_query::{AlarmCountQuery, AlarmDataQuery};
 use crate::http::request::split_keys;
 
 /// One message of a client. Absent and `null` members have no commands.
@@ -26,6 +28,18 @@ pub(crate) struct Commands {
     counts: Option<Vec<EntityCountCommand>>,
     #[serde(rename = "entityCountUnsubscribeCmds")]
     counts_end: Option<Vec<CommandId>>,
+    #[serde(rename = "alarmDataCmds")]
+    alarms: Option<Vec<AlarmCommand<AlarmDataQuery>>>,
+    #[serde(rename = "alarmDataUnsubscribeCmds")]
+    alarms_end: Option<Vec<CommandId>>,
+    #[serde(rename = "alarmCountCmds")]
+    alarm_counts: Option<Vec<AlarmCommand<AlarmCountQuery>>>,
+    #[serde(rename = "alarmCountUnsubscribeCmds")]
+    alarm_counts_end: Option<Vec<CommandId>>,
+    #[serde(rename = "alarmStatusCmds")]
+    alarm_statuses: Option<Vec<AlarmStatusCommand>>,
+    #[serde(rename = "alarmStatusUnsubscribeCmds")]
+    alarm_statuses_end: Option<Vec<CommandId>>,
 }
 
 /// Starts, replaces or ends the subscription `cmdId`. The scope is ignored: there is only one.
@@ -131,6 +145,8 @@ pub(crate) enum Command {
     Unwatch(i64),
     EntityData(Box<EntityDataCommand>),
     EntityCount(Box<EntityCountCommand>),
+    /// Starts or replaces a subscription of alarms.
+    Alarms(Box<AlarmAsk>),
     /// Ends a subscription by a query.
     EndQuery(i64),
     /// A command that does not fit. `answer` is the kind of messages that answer it.
@@ -166,11 +182,12 @@ impl Command {
 
 /// Parses a message. Returns its commands in the order in which the session handles them.
 pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
-    const TAKES: &str = "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds, entityDataCmds, entityCountCmds or watchCmds";
+    const TAKES: &str = "this WebSocket takes an object with tsSubCmds, historyCmds, attrSubCmds, entityDataCmds, entityCountCmds, alarmDataCmds, alarmCountCmds, alarmStatusCmds or watchCmds";
     let commands: Commands = serde_json::from_str(text)
         .map_err(|error| ApiError::bad_request(format!("{TAKES}; the message does not fit: {error}")))?;
-    let Commands { time_series, history, attributes, watches, entities, entities_end, counts, counts_end } =
-        commands;
+    let Commands { time_series, history, attributes, watches, entities, entities_end, .. } = commands;
+    let Commands { counts, counts_end, alarms, alarms_end, .. } = commands;
+    let Commands { alarm_counts, alarm_counts_end, alarm_statuses, alarm_statuses_end, .. } = commands;
     let is_empty = time_series.is_none()
         && history.is_none()
         && attributes.is_none()
@@ -178,11 +195,22 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
         && entities.is_none()
         && entities_end.is_none()
         && counts.is_none()
-        && counts_end.is_none();
+        && counts_end.is_none()
+        && alarms.is_none()
+        && alarms_end.is_none()
+        && alarm_counts.is_none()
+        && alarm_counts_end.is_none()
+        && alarm_statuses.is_none()
+        && alarm_statuses_end.is_none();
     if is_empty {
         return Err(ApiError::bad_request(format!("{TAKES}; the message has none of them")));
     }
-    let ended = entities_end.into_iter().chain(counts_end).flatten();
+    let ended = entities_end.into_iter().chain(counts_end).chain(alarms_end);
+    let ended = ended.chain(alarm_counts_end).chain(alarm_statuses_end).flatten();
+    let asks = alarms.into_iter().flatten().map(AlarmAsk::from);
+    let asks = asks.chain(alarm_counts.into_iter().flatten().map(AlarmAsk::from));
+    let asks = asks.chain(alarm_statuses.into_iter().flatten().map(AlarmAsk::from));
+    let alarms = asks.map(|ask| Command::Alarms(Box::new(ask)));
     let ended = ended.map(|CommandId { cmd_id }| Command::EndQuery(cmd_id));
     let entities = entities.into_iter().flatten().map(|command| Command::EntityData(Box::new(command)));
     let counts = counts.into_iter().flatten().map(|command| Command::EntityCount(Box::new(command)));
@@ -200,6 +228,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
         .chain(ended)
         .chain(entities)
         .chain(counts)
+        .chain(alarms)
         .collect())
 }
 

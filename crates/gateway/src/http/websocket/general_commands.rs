@@ -3,10 +3,12 @@
 use serde::Deserialize;
 use serde_json::Value as JsonValue;
 
+use super::alarm_queries::{AlarmCommand, AlarmStatusCommand};
 use super::commands::{AttributeCommand, Command, HistoryCommand, SubscribeCommand};
 use super::query_commands::{CommandId, EntityCountCommand, EntityDataCommand};
 use super::query_update::UpdateType;
 use crate::error::ApiError;
+use crate::http::entity_query::{AlarmCountQuery, AlarmDataQuery};
 use crate::http::limits::SOCKET_COMMANDS_MAX;
 
 /// One message of a client.
@@ -43,6 +45,12 @@ enum Named {
     EntityDataUnsubscribe(CommandId),
     EntityCount(Box<EntityCountCommand>),
     EntityCountUnsubscribe(CommandId),
+    AlarmData(Box<AlarmCommand<AlarmDataQuery>>),
+    AlarmDataUnsubscribe(CommandId),
+    AlarmCount(Box<AlarmCommand<AlarmCountQuery>>),
+    AlarmCountUnsubscribe(CommandId),
+    AlarmStatus(AlarmStatusCommand),
+    AlarmStatusUnsubscribe(CommandId),
 }
 
 /// Parses a message. A command that does not fit becomes [`Command::Wrong`]: the others are done.
@@ -85,9 +93,15 @@ fn command(json: JsonValue) -> Command {
         Ok(Named::Attributes(command)) => Command::of_attributes(command),
         Ok(Named::EntityData(command)) => Command::EntityData(command),
         Ok(Named::EntityCount(command)) => Command::EntityCount(command),
+        Ok(Named::AlarmData(command)) => Command::Alarms(Box::new((*command).into())),
+        Ok(Named::AlarmCount(command)) => Command::Alarms(Box::new((*command).into())),
+        Ok(Named::AlarmStatus(command)) => Command::Alarms(Box::new(command.into())),
         Ok(
             Named::EntityDataUnsubscribe(CommandId { cmd_id })
-            | Named::EntityCountUnsubscribe(CommandId { cmd_id }),
+            | Named::EntityCountUnsubscribe(CommandId { cmd_id })
+            | Named::AlarmDataUnsubscribe(CommandId { cmd_id })
+            | Named::AlarmCountUnsubscribe(CommandId { cmd_id })
+            | Named::AlarmStatusUnsubscribe(CommandId { cmd_id }),
         ) => Command::EndQuery(cmd_id),
         Err(error) => {
             let error = ApiError::bad_request(format!("the command {name:?} does not fit: {error}"));

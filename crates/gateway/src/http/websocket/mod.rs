@@ -4,12 +4,15 @@
 //! one by one, reads the store, and is the only one that writes. A client that does not read stops only its own session: the
 //! hub keeps the newest value per key for it.
 
+mod alarm_queries;
+mod alarm_session;
 mod attribute_session;
 mod attributes;
 mod close_reason;
 mod commands;
 mod entity_json;
 mod entity_read;
+mod form;
 mod general_commands;
 mod inbound;
 mod open;

@@ -13,10 +13,11 @@ use tokio::time::sleep;
 
 use super::close_reason::CloseReason;
 use super::commands::Command;
+use super::form::Form;
 use super::general_commands::{General, parse};
 use super::inbound::{self, Inbound};
 use super::outbound::Outbound;
-use super::session::{Form, SocketSession};
+use super::session::SocketSession;
 use crate::acceptor::Stop;
 use crate::error::ApiError;
 use crate::http::connection::Connection;

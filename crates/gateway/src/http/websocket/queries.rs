@@ -13,6 +13,7 @@ use hub::registry::Entity;
 use model::SeriesId;
 use tokio::time::{Instant, sleep_until};
 
+use super::alarm_queries::{AlarmAsk, AlarmSubscription};
 use super::entity_read::EntityValues;
 use super::query_commands::EntityDataCommand;
 use super::seam::{Kind, Seam, bytes_of, hash_of};
@@ -44,6 +45,8 @@ pub(crate) enum Query {
     Entities(Box<EntitySubscription>),
     /// Of a number of entities.
     Count(CountSubscription),
+    /// Of alarms.
+    Alarms(Box<AlarmSubscription>),
 }
 
 /// A subscription of a page of entities.
@@ -196,6 +199,38 @@ impl Queries {
         Ok(())
     }
 
+    /// Adds a subscription of alarms; an earlier one with this id must have been removed. The client gets an answer with this hash;
+    /// to find it took `cost`.
+    pub(crate) fn put_alarms(&mut self, ask: AlarmAsk, sent: u64, cost: Duration) -> Result<(), ApiError> {
+        self.check_room()?;
+        let held = self.share.hold(SUBSCRIPTION_BYTES)?;
+        let subscription = AlarmSubscription::new(ask, sent, cost, held);
+        self.by_id.insert(subscription.ask.id, Query::Alarms(Box::new(subscription)));
+        Ok(())
+    }
+
+    /// Whether an answer differs from the one that the client of a subscription of alarms has got. Records it.
+    pub(crate) fn is_new_answer(&mut self, id: i64, hash: u64) -> bool {
+        match self.by_id.get_mut(&id) {
+            Some(Query::Alarms(subscription)) => std::mem::replace(&mut subscription.sent, hash) != hash,
+            _ => false,
+        }
+    }
+
+    /// Lets the subscriptions of alarms ask again soon.
+    pub(crate) fn alarms_changed(&mut self) {
+        for query in self.by_id.values_mut() {
+            if let Query::Alarms(subscription) = query {
+                subscription.changed();
+            }
+        }
+    }
+
+    /// What answers are hashed with.
+    pub(crate) fn hashes(&self) -> RandomState {
+        self.hashes.clone()
+    }
+
     fn check_room(&self) -> Result<(), ApiError> {
         if self.by_id.len() >= QUERIES_MAX {
             let message = format!(
@@ -282,8 +317,9 @@ impl Queries {
         self.by_id.iter().filter(|(_, query)| waits(query)).map(|(id, _)| *id).collect()
     }
 
-    /// Lets the queries of all subscriptions of entities run again soon.
+    /// Lets the queries of all subscriptions of entities and alarms run again soon.
     pub(crate) fn refresh_all(&mut self) {
+        self.alarms_changed();
         for query in self.by_id.values_mut() {
             if let Query::Entities(subscription) = query {
                 subscription.due = Some(Instant::now());
@@ -313,6 +349,7 @@ impl Queries {
         match self.by_id.get_mut(&id) {
             Some(Query::Entities(one)) => one.due = one.query.page_link.dynamic.then(|| next_due(cost)),
             Some(Query::Count(one)) => one.due = next_due(cost),
+            Some(Query::Alarms(one)) => one.asked(cost),
             None => {}
         }
     }
@@ -402,6 +439,7 @@ impl Query {
         match self {
             Self::Entities(subscription) => subscription.due,
             Self::Count(subscription) => Some(subscription.due),
+            Self::Alarms(subscription) => Some(subscription.due),
         }
     }
 }

@@ -138,6 +138,10 @@ impl SocketSession<'_> {
                 let query = subscription.query.clone();
                 (UpdateType::EntityCount, self.refresh_count(id, query).await)
             }
+            Some(Query::Alarms(subscription)) => {
+                let ask = subscription.ask.clone();
+                (ask.kind(), self.refresh_alarms(ask).await)
+            }
             Some(Query::Entities(subscription)) => {
                 let (query, parts) = (subscription.query.clone(), subscription.parts.clone());
                 (UpdateType::EntityData, self.refresh_entities(id, query, parts).await)
@@ -217,7 +221,7 @@ impl SocketSession<'_> {
     }
 
     /// Sends the reply to a command. A long one counts until the client has taken it.
-    async fn reply(
+    pub(super) async fn reply(
         &mut self,
         id: i64,
         kind: UpdateType,

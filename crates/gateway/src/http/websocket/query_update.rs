@@ -5,6 +5,8 @@ use serde::ser::Serializer;
 
 use super::update::{error_code, text};
 use crate::error::ApiError;
+use crate::http::entity_query::AlarmDataPage;
+use crate::http::limits::ALARM_QUERY_ENTITIES_MAX;
 
 /// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,19 @@ struct DataMessage<'a, D, U> {
     data: Option<D>,
     update: Option<U>,
     allowed_entities: usize,
+    /// Only in messages with alarms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_entities: Option<usize>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusMessage<'a> {
+    cmd_id: i64,
+    error_code: u16,
+    error_msg: Option<&'a str>,
+    cmd_update_type: UpdateType,
+    active: bool,
 }
 
 #[derive(Serialize)]
@@ -93,7 +108,33 @@ pub(crate) fn page_message(
         data: Some(page),
         update: None::<()>,
         allowed_entities,
+        total_entities: None,
     })
+}
+
+/// A message with the whole page of a subscription of alarms, and the number of entities that its query names.
+pub(crate) fn alarm_page_message(
+    id: i64,
+    page: &AlarmDataPage,
+    total_entities: usize,
+) -> Result<String, ApiError> {
+    text(&DataMessage {
+        cmd_id: id,
+        error_code: 0,
+        error_msg: None,
+        cmd_update_type: UpdateType::AlarmData,
+        data: Some(page),
+        update: None::<()>,
+        allowed_entities: ALARM_QUERY_ENTITIES_MAX,
+        total_entities: Some(total_entities),
+    })
+}
+
+/// A message that says whether an entity has active alarms.
+pub(crate) fn alarm_status_message(id: i64, active: bool) -> String {
+    let kind = UpdateType::AlarmStatus;
+    let message = StatusMessage { cmd_id: id, error_code: 0, error_msg: None, cmd_update_type: kind, active };
+    text(&message).expect("BUG: a boolean fits into an answer")
 }
 
 /// A message with changes of a subscription.
@@ -111,6 +152,7 @@ pub(crate) fn changes_message(
         data: None::<()>,
         update: Some(changes),
         allowed_entities,
+        total_entities: None,
     })
 }
 
@@ -127,6 +169,9 @@ pub(crate) fn query_error_message(id: i64, kind: UpdateType, error: &ApiError) -
         UpdateType::EntityCount | UpdateType::AlarmCount => {
             text(&CountMessage { cmd_id: id, error_code, error_msg, cmd_update_type: kind, count: 0 })
         }
+        UpdateType::AlarmStatus => {
+            text(&StatusMessage { cmd_id: id, error_code, error_msg, cmd_update_type: kind, active: false })
+        }
         _ => text(&DataMessage {
             cmd_id: id,
             error_code,
@@ -135,6 +180,7 @@ pub(crate) fn query_error_message(id: i64, kind: UpdateType, error: &ApiError) -
             data: None::<()>,
             update: None::<()>,
             allowed_entities: 0,
+            total_entities: (kind == UpdateType::AlarmData).then_some(0),
         }),
     };
     message.expect("BUG: a reason fits into an answer")
@@ -157,6 +203,10 @@ mod tests {
         assert_eq!(
             query_error_message(5, UpdateType::EntityData, &ApiError::argument("no")),
             r#"{"cmdId":5,"errorCode":2,"errorMsg":"no","cmdUpdateType":"ENTITY_DATA","data":null,"update":null,"allowedEntities":0}"#
+        );
+        assert_eq!(
+            alarm_status_message(6, true),
+            r#"{"cmdId":6,"errorCode":0,"errorMsg":null,"cmdUpdateType":"ALARM_STATUS","active":true}"#
         );
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::close_code;
 use hub::LatestValue;
+use hub::alarms::AlarmFeed;
 use hub::attributes::Changes;
 use hub::live::{LiveConnection, Update, Updates};
 use hub::registry::Device;
@@ -12,10 +13,11 @@ use model::SeriesId;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use super::alarm_queries::next_alarm_change;
 use super::attributes::{AttributeSubscriptions, WatchedAttributes};
 use super::close_reason::CloseReason;
-use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand, parse};
-use super::general_commands::{self, General, check_count};
+use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand};
+use super::form::Form;
 use super::inbound::{Activity, Inbound};
 use super::outbound::{Gone, Outbound};
 use super::pending_read::{PendingRead, ReadFrom};
@@ -39,37 +41,6 @@ use crate::http::telemetry::check_kind;
 
 /// Latest values that one blocking job reads: a thousand subscriptions take a few jobs.
 const READS_PER_JOB: usize = 256;
-
-/// The interface that a client speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// `/api/ws/plugins/telemetry`: lists of commands by kind.
-    Telemetry,
-    /// `/api/ws`: one list of commands with types.
-    General,
-}
-
-impl Form {
-    /// The commands of a message.
-    fn parse(self, text: &str) -> Result<Vec<Command>, ApiError> {
-        match self {
-            Self::Telemetry => {
-                let commands = parse(text)?;
-                check_count(commands.len())?;
-                Ok(commands)
-            }
-            Self::General => {
-                let General { token, commands } = general_commands::parse(text)?;
-                match token {
-                    None => Ok(commands),
-                    Some(_) => Err(ApiError::bad_request(
-                        "this session is authenticated; open another one for another token",
-                    )),
-                }
-            }
-        }
-    }
-}
 
 /// The end of a session.
 pub(super) enum End {
@@ -109,6 +80,8 @@ pub(crate) struct SocketSession<'a> {
     pub(super) attributes: AttributeSubscriptions,
     /// The entities whose attributes are watched.
     pub(super) watched: WatchedAttributes,
+    /// Changes of alarms, since the first subscription of alarms.
+    pub(super) alarm_feed: Option<AlarmFeed>,
     /// Generation of the registry at the last check of devices.
     generation: u64,
     /// When that was.
@@ -132,6 +105,8 @@ enum Event {
     Query(i64),
     /// Attributes have changed.
     Attributes(Changes),
+    /// Alarms have changed.
+    Alarms,
     /// A device has got its series.
     NewSeries,
     Tick,
@@ -157,6 +132,7 @@ impl<'a> SocketSession<'a> {
             queries: Queries::new(connection.subscriber(), Arc::clone(&share)),
             attributes: AttributeSubscriptions::new(Arc::clone(&share)),
             watched,
+            alarm_feed: None,
             share,
             answers,
             connection,
@@ -234,6 +210,7 @@ impl<'a> SocketSession<'a> {
             updates = self.queries.next() => Event::Changes(updates),
             id = self.queries.due() => Event::Query(id),
             changes = self.watched.next() => Event::Attributes(changes),
+            () = next_alarm_change(&mut self.alarm_feed) => Event::Alarms,
             () = next_bind(&mut self.new_series, self.bound_at), if is_unbound => Event::NewSeries,
             _ = self.ping.tick() => Event::Tick,
             () = Stop::Drain.reached(&mut self.stop) => Event::Stop,
@@ -283,6 +260,7 @@ impl<'a> SocketSession<'a> {
             Event::Changes(updates) => self.send_changes(&updates, out).await?,
             Event::Query(id) => self.refresh_query(id, out).await?,
             Event::Attributes(changes) => self.send_attribute_changes(&changes.of, out).await?,
+            Event::Alarms => self.queries.alarms_changed(),
             Event::NewSeries => self.bind(out).await?,
             Event::Tick => self.tick(out).await?,
             Event::Stop => {
@@ -336,6 +314,10 @@ impl<'a> SocketSession<'a> {
                 }
                 Command::EntityCount(command) => {
                     self.entity_count(*command, out).await?;
+                    continue;
+                }
+                Command::Alarms(ask) => {
+                    self.alarms(*ask, out).await?;
                     continue;
                 }
                 Command::EndQuery(id) => {
