@@ -25,6 +25,7 @@ mod query_update;
 mod seam;
 mod session;
 mod subscriptions;
+mod token;
 mod update;
 mod watch;
 

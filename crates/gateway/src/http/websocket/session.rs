@@ -25,6 +25,7 @@ use super::queries::Queries;
 use super::query_update::query_error_message;
 use super::seam::Kind;
 use super::subscriptions::{Subscriptions, Summary, by_series};
+use super::token::token_ended;
 use super::update::{Data, NO_SUBSCRIPTION, bytes_of_data, data_message, error_message};
 use super::watch::{Frame, Watch, Watches, check_command};
 use crate::acceptor::Stop;
@@ -572,17 +573,6 @@ async fn next_bind(changes: &mut watch::Receiver<u64>, last: Instant) {
     if changes.changed().await.is_err() {
         std::future::pending().await
     }
-}
-
-/// Returns when the token has become invalid because a user or the key has changed.
-async fn token_ended(state: &HttpState, token: &str, changes: &mut watch::Receiver<u64>) -> ApiError {
-    while changes.changed().await.is_ok() {
-        if let Err(error) = Session::open(state, token) {
-            return error;
-        }
-    }
-    // The registry lives as long as the door.
-    std::future::pending().await
 }
 
 /// Sends a subscription its values, or an error.
