@@ -41,7 +41,7 @@ impl Registry {
     }
 
     /// Opens a session without a login that may only read the devices of a tenant. Its tokens stay valid after a restart, so
-    /// a server without public reading refuses sessions of [`Role::Public`].
+    /// a server without public reading refuses sessions of [`Role::Public`](crate::caller::Role::Public).
     pub fn open_public_session(&self, tenant: Uuid, now: Timestamp) -> TokenPair {
         self.sessions.read().issue_public(tenant, now)
     }
