@@ -359,7 +359,7 @@ impl<'a> SocketSession<'a> {
         };
         self.subscriptions.add(command.cmd_id, device.id, series, keys.as_deref(), kind)?;
         if series.is_none() {
-            self.subscriptions.bind_later(command.cmd_id, from.clone());
+            self.subscriptions.bind_later(command.cmd_id, from.clone())?;
         }
         Ok(PendingRead { id: command.cmd_id, device, from, live: true })
     }
@@ -549,7 +549,7 @@ impl<'a> SocketSession<'a> {
                     match self.subscriptions.add(id, device.id, series, keys.as_deref(), kind) {
                         Ok(()) => {
                             if series.is_none() {
-                                self.subscriptions.bind_later(id, from.clone());
+                                self.subscriptions.bind_later(id, from.clone())?;
                             }
                             moved.push(PendingRead { id, device, from, live: true });
                         }

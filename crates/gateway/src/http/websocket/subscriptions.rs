@@ -43,7 +43,7 @@ pub(crate) struct Subscriptions {
     by_id: BTreeMap<i64, Subscription>,
     by_series: HashMap<SeriesId, Vec<i64>>,
     /// What subscriptions of devices without a series read when the series is there.
-    unbound: BTreeMap<i64, ReadFrom>,
+    unbound: BTreeMap<i64, (ReadFrom, Charge)>,
     share: Arc<Share>,
     hashes: RandomState,
 }
@@ -86,8 +86,16 @@ impl Subscriptions {
     }
 
     /// Notes what a subscription without a series must read when the series is there.
-    pub(crate) fn bind_later(&mut self, id: i64, from: ReadFrom) {
-        self.unbound.insert(id, from);
+    /// Its keys count for the session; without room the subscription ends.
+    pub(crate) fn bind_later(&mut self, id: i64, from: ReadFrom) -> Result<(), OverBudget> {
+        match self.share.hold(bytes_of(from.keys().into_iter().flatten())) {
+            Ok(held) => drop(self.unbound.insert(id, (from, held))),
+            Err(over) => {
+                self.remove(id);
+                return Err(over);
+            }
+        }
+        Ok(())
     }
 
     /// Whether subscriptions wait for a series.
@@ -97,7 +105,7 @@ impl Subscriptions {
 
     /// What a subscription that waited for its series must read.
     pub(crate) fn take_unbound(&mut self, id: i64) -> Option<ReadFrom> {
-        self.unbound.remove(&id)
+        self.unbound.remove(&id).map(|(from, _)| from)
     }
 
     /// Ends the subscription with this id, if there is one.
