@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{Page, RegistryError};
 
-/// Acts up to the end of the page that a request may ask for: so many are in memory.
+/// The last act that a request can reach. The hub holds this many acts in memory while it answers.
 pub const AUDIT_ROWS_MAX: usize = 100_000;
 
 /// An administrative act.

@@ -118,7 +118,7 @@ async fn latest_values_go_on_live_and_a_second_command_extends_the_first() {
     assert_eq!((rows.len(), &live["cmdId"]), (1, &5.into()));
     assert_eq!(rows[0]["latest"], json!({ "TIME_SERIES": { "speed": { "ts": 3000, "value": "2.5" } } }));
     assert_eq!(rows[0]["timeseries"], json!({}));
-    // Older values and other keys are no news.
+    // The session sends no older values and no other keys.
     server.put("b", 2_500, "speed", ValueRef::I64(9));
     server.put("b", 4_000, "rpm", ValueRef::I64(9));
     server.put("a", 4_000, "speed", ValueRef::I64(4));

@@ -137,7 +137,7 @@ async fn repeating_conditions_count_rows() {
     fixture.speeds(1, &[110, 110, 90, 110, 110]);
     fixture.evaluated(5).await;
     assert!(fixture.alarms(&query()).is_empty());
-    // The last row again is no news, and neither is a late row.
+    // The engine evaluates neither the last row again nor a late row.
     fixture.speeds(5, &[110]);
     fixture.speeds(2, &[120]);
     fixture.speeds(6, &[110]);

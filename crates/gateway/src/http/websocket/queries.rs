@@ -125,7 +125,7 @@ impl Queries {
         self.check_room()?;
         let latest = parts.latest_cmd.as_ref().map(|part| {
             let keys = part.keys.iter().filter(|key| key.kind == KeyKind::TimeSeries);
-            // No key at all is watched if there is none of a time series.
+            // An empty set watches no key; `None` would watch all keys.
             Arc::new(keys.map(|key| key.key.clone()).collect::<HashSet<String>>())
         });
         let points = parts
