@@ -1,25 +1,23 @@
 //! Devices in ThingsBoard's shapes, and their bulk creation.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::attributes::Scope;
 use hub::caller::{Action, Caller};
-use hub::registry::{BulkDevices, Device, DeviceChange, NewDevice, Provisioned};
-use hub::{EntityKind, Hub};
+use hub::registry::{
+    BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
+};
+use hub::{Entity, EntityKind, Hub};
 use model::Value;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::entities::{
-    IdJson, Listing, add_customer, customer_id, ids, no_public_customer, page_answer, present, refuse,
-    types_answer,
-};
+use super::assigned::{self, Answer, Assigned, Wanted};
+use super::entities::{IdJson, add_customer, customer_id, no_public_customer, present, refuse};
 use super::json::{Json, Sequence, entity};
-use super::relations::DeviceQueryJson;
 use super::request::{JsonBody, Params, PathOf, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
@@ -30,26 +28,24 @@ use crate::error::ApiError;
 pub(super) fn routes() -> Routes {
     Routes::default()
         .get_compressed("/api/tenant/devices", list)
-        .get_compressed("/api/tenant/deviceInfos", list_infos)
-        .get_compressed("/api/customer/{id}/devices", list_of_customer)
-        .get_compressed("/api/customer/{id}/deviceInfos", list_infos_of_customer)
-        .get_compressed("/api/devices", list_of_ids)
-        .post("/api/devices", find)
+        .get_compressed("/api/tenant/deviceInfos", assigned::list_infos::<Device>)
+        .get_compressed("/api/customer/{id}/devices", assigned::list_of_customer::<Device>)
+        .get_compressed("/api/customer/{id}/deviceInfos", assigned::list_infos_of_customer::<Device>)
+        .get_compressed("/api/devices", assigned::list_of_ids::<Device>)
+        .post("/api/devices", assigned::find::<Device>)
         .post("/api/device", save)
         .post("/api/device-with-credentials", save_with_credentials)
         .post("/api/device/credentials", set_credentials)
-        .get("/api/device/types", types)
-        .get("/api/device/info/{id}", info)
-        .get("/api/device/{id}", show)
-        .delete("/api/device/{id}", delete)
+        .get("/api/device/types", assigned::types::<Device>)
+        .get("/api/device/info/{id}", assigned::info::<Device>)
+        .get("/api/device/{id}", assigned::show::<Device>)
+        .delete("/api/device/{id}", assigned::delete::<Device>)
         .get("/api/device/{id}/credentials", credentials)
-        .post("/api/customer/{customer}/device/{id}", assign)
+        .post("/api/customer/{customer}/device/{id}", assigned::assign::<Device>)
         .post("/api/customer/public/device/{id}", no_public_customer)
-        .delete("/api/customer/device/{id}", unassign)
+        .delete("/api/customer/device/{id}", assigned::unassign::<Device>)
         .post("/api/tacho/devices", create_many)
 }
-
-type Answer = Result<Response, ApiError>;
 
 pub(crate) fn device_json(device: &Device) -> JsonValue {
     json!({
@@ -72,42 +68,74 @@ pub(crate) fn device_json(device: &Device) -> JsonValue {
     })
 }
 
-/// ThingsBoard's `DeviceInfo`.
-fn info_json(hub: &Hub, caller: &Caller, device: &Device) -> JsonValue {
-    let mut json = device_json(device);
-    add_customer(&mut json, hub, caller, device.customer);
-    json["deviceProfileName"] = device.profile.name.as_str().into();
-    json["active"] = is_active(hub, caller, device).into();
-    json
-}
-
 /// Whether the device counts as active: its server attribute `active`, as in ThingsBoard.
 fn is_active(hub: &Hub, caller: &Caller, device: &Device) -> bool {
     let found = hub.attributes(caller, device, Scope::Server, Some(&["active".to_owned()]));
     found.is_ok_and(|found| found.first().is_some_and(|one| one.value == Value::Bool(true)))
 }
 
-/// Which devices a listing shows.
-#[derive(Debug, Default)]
-struct Filter {
-    customer: Option<Uuid>,
-    profile: Option<Uuid>,
-    type_name: Option<String>,
-    active: Option<bool>,
-}
+impl Assigned for Device {
+    const KIND: EntityKind = EntityKind::Device;
+    const LIST: &'static str = "/api/tenant/devices";
 
-impl Filter {
-    fn parse(params: &Params, customer: Option<Uuid>) -> Result<Self, ApiError> {
+    fn json(&self) -> JsonValue {
+        device_json(self)
+    }
+
+    fn info(&self, hub: &Hub, caller: &Caller) -> JsonValue {
+        let mut json = device_json(self);
+        add_customer(&mut json, hub, caller, self.customer);
+        json["deviceProfileName"] = self.profile.name.as_str().into();
+        json["active"] = is_active(hub, caller, self).into();
+        json
+    }
+
+    fn customer(&self) -> Option<Uuid> {
+        self.customer
+    }
+
+    fn of(entity: &Entity) -> Option<&Arc<Self>> {
+        if let Entity::Device(device) = entity { Some(device) } else { None }
+    }
+
+    fn wanted(params: &Params, with_infos: bool) -> Result<Wanted<Self>, ApiError> {
         let profile = params.text("deviceProfileId").map(parse_id).transpose()?;
         let type_name = params.text("type").map(str::to_owned);
         let active = params.text("active").map(|_| params.flag("active")).transpose()?;
-        Ok(Self { customer, profile, type_name, active })
+        if active.is_some() && !with_infos {
+            return Err(ApiError::argument("active applies to deviceInfos; leave it out"));
+        }
+        Ok(Box::new(move |hub, caller, device| {
+            profile.is_none_or(|profile| device.profile.id == profile)
+                && type_name.as_deref().is_none_or(|name| device.profile.name == name)
+                && active.is_none_or(|active| is_active(hub, caller, device) == active)
+        }))
     }
 
-    fn accepts(&self, device: &Device) -> bool {
-        self.customer.is_none_or(|customer| device.customer == Some(customer))
-            && self.profile.is_none_or(|profile| device.profile.id == profile)
-            && self.type_name.as_deref().is_none_or(|name| device.profile.name == name)
+    fn find(hub: &Hub, caller: &Caller, id: Uuid) -> Result<Arc<Self>, RegistryError> {
+        hub.device(caller, id)
+    }
+
+    fn page(
+        hub: &Hub,
+        caller: &Caller,
+        request: PageRequest<'_>,
+        wanted: impl Fn(&Self) -> bool,
+    ) -> Result<Page<Arc<Self>>, RegistryError> {
+        hub.devices_page_of(caller, request, wanted)
+    }
+
+    fn assign(
+        hub: &Hub,
+        caller: &Caller,
+        id: Uuid,
+        customer: Option<Uuid>,
+    ) -> Result<Arc<Self>, RegistryError> {
+        hub.assign_device(caller, id, customer)
+    }
+
+    fn delete(hub: &Hub, caller: &Caller, id: Uuid) -> Result<(), hub::Error> {
+        hub.delete_device(caller, id).map(drop)
     }
 }
 
@@ -117,118 +145,7 @@ pub(crate) async fn list(State(state): State<Arc<HttpState>>, session: Session, 
         let device = state.hub.device_by_name(session.caller(), name)?;
         return Ok(Json(device_json(&device)).into_response());
     }
-    page(&state, session, &params, None, false).await
-}
-
-/// `GET /api/tenant/deviceInfos`
-async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
-    page(&state, session, &params, None, true).await
-}
-
-/// `GET /api/customer/{customerId}/devices`
-async fn list_of_customer(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(customer): PathOf<String>,
-    params: Params,
-) -> Answer {
-    let customer = state.hub.customer(session.caller(), parse_id(&customer)?)?.id;
-    page(&state, session, &params, Some(customer), false).await
-}
-
-/// `GET /api/customer/{customerId}/deviceInfos`
-async fn list_infos_of_customer(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(customer): PathOf<String>,
-    params: Params,
-) -> Answer {
-    let customer = state.hub.customer(session.caller(), parse_id(&customer)?)?.id;
-    page(&state, session, &params, Some(customer), true).await
-}
-
-async fn page(
-    state: &HttpState,
-    session: Session,
-    params: &Params,
-    customer: Option<Uuid>,
-    with_infos: bool,
-) -> Answer {
-    let listing = Listing::parse(params, EntityKind::Device)?;
-    let filter = Filter::parse(params, customer)?;
-    if filter.active.is_some() && !with_infos {
-        return Err(ApiError::argument("active applies to deviceInfos; leave it out"));
-    }
-    let hub = Arc::clone(&state.hub);
-    // It visits every device, so it runs on a blocking thread.
-    let read = move || {
-        let caller = session.caller();
-        let wanted = |device: &Device| {
-            filter.accepts(device)
-                && filter.active.is_none_or(|active| is_active(&hub, caller, device) == active)
-        };
-        let found = hub.devices_page_of(caller, listing.request(), wanted)?;
-        Ok(page_answer(&found, |device| match with_infos {
-            true => info_json(&hub, caller, device),
-            false => device_json(device),
-        }))
-    };
-    state.reads.run(read).await?
-}
-
-/// `GET /api/devices?deviceIds=`: those of the devices that the caller sees.
-async fn list_of_ids(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
-    session.check(Action::Read)?;
-    let ids = ids(&params, "deviceIds")?;
-    let found = ids.into_iter().filter_map(|id| state.hub.visible_device(session.caller(), id).ok());
-    let found: Vec<_> = found.map(|device| device_json(&device)).collect();
-    Ok(Json(found).into_response())
-}
-
-/// `POST /api/devices`: devices that relations lead to.
-async fn find(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    JsonBody(query): JsonBody<DeviceQueryJson>,
-) -> Answer {
-    let (types, query) = query.parse()?;
-    let hub = Arc::clone(&state.hub);
-    let read = move || {
-        let found = hub.related_entities(session.caller(), &query, EntityKind::Device)?;
-        let wanted = found.iter().filter_map(|entity| match entity {
-            hub::Entity::Device(device) if types.contains(&device.profile.name) => Some(device_json(device)),
-            _ => None,
-        });
-        Ok(Json(wanted.collect::<Vec<_>>()).into_response())
-    };
-    state.reads.run(read).await?
-}
-
-/// `GET /api/device/types`: the names of the profiles that devices have.
-async fn types(State(state): State<Arc<HttpState>>, session: Session) -> Answer {
-    let hub = Arc::clone(&state.hub);
-    let read = move || {
-        let devices = hub.visible_entities(session.caller(), EntityKind::Device)?;
-        let names: BTreeSet<String> =
-            devices.iter().filter_map(|device| device.type_name().map(str::to_owned)).collect();
-        Ok(types_answer(session.caller().tenant(), "DEVICE", names.into_iter()))
-    };
-    state.reads.run(read).await?
-}
-
-/// `GET /api/device/{id}`
-pub(crate) async fn show(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Answer {
-    Ok(Json(device_json(&*session.device(&state.hub, parse_id(&id)?)?)).into_response())
-}
-
-/// `GET /api/device/info/{id}`
-async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
-    let (hub, device) = (Arc::clone(&state.hub), session.device(&state.hub, parse_id(&id)?)?);
-    Ok(state.reads.run(move || Json(info_json(&hub, session.caller(), &device)).into_response()).await?)
+    assigned::page::<Device>(&state, session, &params, None, false).await
 }
 
 /// `GET /api/device/{id}/credentials`. It needs a permission of its own, because the token allows writing as the device.
@@ -292,44 +209,6 @@ pub(crate) async fn set_credentials(
     let set = move || hub.set_token(session.caller(), device.id, token.as_deref());
     let (device, token) = state.changes.run(set).await??;
     Ok(Json(credentials_json(&device, &token)).into_response())
-}
-
-/// `DELETE /api/device/{id}`. The values of the device stay in the store.
-pub(crate) async fn delete(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Result<(), ApiError> {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    state.changes.run(move || hub.delete_device(session.caller(), id)).await??;
-    Ok(())
-}
-
-/// `POST /api/customer/{customerId}/device/{deviceId}`: assigns a device to a customer.
-async fn assign(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf((customer, id)): PathOf<(String, String)>,
-) -> Answer {
-    let (hub, customer, id) = (Arc::clone(&state.hub), parse_id(&customer)?, parse_id(&id)?);
-    let assign = move || hub.assign_device(session.caller(), id, Some(customer));
-    Ok(Json(device_json(&*state.changes.run(assign).await??)).into_response())
-}
-
-/// `DELETE /api/customer/device/{deviceId}`: ends the assignment of a device.
-async fn unassign(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    let unassign = move || {
-        if hub.visible_device(session.caller(), id)?.customer.is_none() {
-            return Err(ApiError::argument("the device is assigned to no customer"));
-        }
-        Ok(hub.assign_device(session.caller(), id, None)?)
-    };
-    Ok(Json(device_json(&*state.changes.run(unassign).await??)).into_response())
 }
 
 /// A device in a request. Members that are absent leave a device as it is, and those of ThingsBoard that are not named here have

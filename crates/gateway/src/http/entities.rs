@@ -5,8 +5,8 @@ use hub::caller::Caller;
 use hub::registry::{Contact, Page, PageRequest, SortProperty};
 use hub::{EntityId, EntityKind, Hub};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value as JsonValue;
 use serde_json::value::RawValue;
-use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
 use super::json::{Json, Sequence, entity};
@@ -158,18 +158,6 @@ pub(super) fn ids(params: &Params, name: &str) -> Result<Vec<Uuid>, ApiError> {
     Ok(ids)
 }
 
-/// The types in use, in ThingsBoard's `EntitySubtype`.
-pub(super) fn types_answer(
-    tenant: Uuid,
-    kind: &'static str,
-    names: impl Iterator<Item = String>,
-) -> Response {
-    let types: Vec<_> = names
-        .map(|name| json!({ "tenantId": entity("TENANT", tenant), "entityType": kind, "type": name }))
-        .collect();
-    Json(types).into_response()
-}
-
 /// The title of a customer and whether it is the public one, for ThingsBoard's infos.
 pub(super) fn add_customer(json: &mut JsonValue, hub: &Hub, caller: &Caller, customer: Option<Uuid>) {
     let customer = customer.and_then(|id| hub.customer(caller, id).ok());
@@ -215,6 +203,8 @@ pub(super) fn entity_in(params: &Params, kind: &str, id: &str) -> Result<Option<
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

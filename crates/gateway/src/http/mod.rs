@@ -13,6 +13,7 @@ mod alarms;
 mod api_keys;
 mod asset_profiles;
 mod assets;
+mod assigned;
 mod attributes;
 mod audit_log;
 mod auth;
