@@ -134,7 +134,7 @@ impl Hub {
         Ok(deleted)
     }
 
-    /// Deletes an entity with `delete`, which may refuse, and then its attributes. Waits for the disk.
+    /// Deletes an entity with `delete`, which may refuse, and then its attributes and alarms. Waits for the disk.
     pub(crate) fn delete_then_attributes<'a, T>(
         &self,
         owner: impl Into<Owner<'a>>,
@@ -142,7 +142,11 @@ impl Hub {
     ) -> Result<T, Error> {
         let Owner { tenant, entity, .. } = owner.into();
         let wait = |sequence| wait_durable_keys(&*self.kv, sequence);
-        self.attribute_writer.delete_after((tenant, entity.id), wait, || delete().map_err(Error::from))
+        let owner = (tenant, entity.id);
+        let deleted = self.attribute_writer.delete_after(owner, wait, || delete().map_err(Error::from))?;
+        // If the server ends here, its next start deletes the alarms.
+        self.delete_alarms_of(entity)?;
+        Ok(deleted)
     }
 
     /// Deletes the attributes of all entities of a deleted tenant. Waits for the disk.

@@ -87,6 +87,7 @@ impl Hub {
         self.rule_book.forget_tenant(tenant.id);
         self.audit(caller, "delete tenant", name);
         self.drop_deleted_tenants()?;
+        self.delete_alarms_without_originator()?;
         Ok(tenant)
     }
 

@@ -1,11 +1,12 @@
 //! Alarms of users.
 
-use hub::EntityId;
 use hub::alarms::{
     Alarm, AlarmError, AlarmQuery, AlarmSort, AlarmStatus, CommentsRequest, NewAlarm, Propagation,
     SearchStatus, Severity,
 };
 use hub::clock::system_now;
+use hub::registry::AssetFields;
+use hub::{EntityId, EntityKind};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
@@ -287,4 +288,19 @@ async fn what_no_alarm_can_have_is_refused() {
     let changed = fixture.save(known).await;
     assert_eq!((changed.id, changed.severity, changed.started_at.millis()), (id, Severity::Major, 5));
     assert!(changed.ended_at <= system_now());
+}
+
+#[tokio::test]
+async fn alarms_end_with_the_entity_that_they_are_about() {
+    let fixture = fixture();
+    let (hub, caller) = (&fixture.hub, fixture.administrator());
+    let fields = AssetFields { name: "depot", ..AssetFields::default() };
+    let asset = hub.add_asset(&caller, fields).unwrap();
+    let mut new = new_alarm(&fixture, "empty", Severity::Minor);
+    new.originator = EntityId::of(EntityKind::Asset, asset.id);
+    let of_asset = fixture.save(new).await;
+    let of_device = fixture.save(new_alarm(&fixture, "hot", Severity::Major)).await;
+    hub.delete_asset(&caller, asset.id).unwrap();
+    assert!(matches!(hub.alarm(&caller, of_asset.id), Err(AlarmError::Unknown(_))));
+    assert!(hub.alarm(&caller, of_device.id).is_ok());
 }

@@ -1,6 +1,7 @@
 //! Every operation of the hub with every kind of caller. A new operation belongs into [`operations`].
 
 use hub::Hub;
+use hub::alarms::Severity;
 use hub::attributes::Scope;
 use hub::audit_log::AuditRequest;
 use hub::bulk::{BulkError, DeleteRequest, Deleted, ExportFormat, ExportRequest, ParquetBounds};
@@ -18,6 +19,7 @@ use model::{Namespace, SeriesId};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::alarms::{new_alarm, query};
 use super::*;
 
 /// The lowest role of a tenant that may do an operation. Users of a customer may do what operators may, within the customer.
@@ -542,6 +544,42 @@ async fn calls_of_devices_are_for_operators_and_the_customer_of_the_device() {
     assert!(matches!(viewer, RpcError::Forbidden(_)), "{viewer}");
     let stranger = call(user(device.tenant, Role::Customer, Some(stranger))).await;
     assert!(matches!(stranger, RpcError::Registry(RegistryError::Unknown { .. })), "{stranger}");
+}
+
+#[tokio::test]
+async fn alarms_are_for_operators_and_the_customer_of_what_they_are_about() {
+    let fixture = fixture();
+    let (device, [customer, stranger]) = prepare(&fixture);
+    let hub = &fixture.hub;
+    let alarm = hub.save_alarm(&fixture.administrator(), new_alarm(&fixture, "hot", Severity::Major)).await;
+    let id = alarm.unwrap().id;
+    let role = |role, customer| user(device.tenant, role, customer);
+    for (caller, sees, may) in [
+        (fixture.administrator(), true, true),
+        (role(Role::Operator, None), true, true),
+        (role(Role::Customer, Some(customer)), true, true),
+        (role(Role::Viewer, None), true, false),
+        (Caller::public(device.tenant), true, false),
+        (role(Role::Customer, Some(stranger)), false, false),
+        (Caller::local(Uuid::from_u128(9)), false, false),
+    ] {
+        let who = format!("{} of {:?}", caller.role(), caller.customer());
+        assert_eq!(hub.alarm(&caller, id).is_ok(), sees, "{who}");
+        assert_eq!(hub.alarms_page(&caller, &query()).unwrap().data.len(), usize::from(sees), "{who}");
+        assert_eq!(hub.alarm_count(&caller, &query()).unwrap(), usize::from(sees), "{who}");
+        assert_eq!(hub.alarm_types(&caller).unwrap().len(), usize::from(sees), "{who}");
+        let commented = hub.add_alarm_comment(&caller, id, json!({ "text": "seen" })).await;
+        assert_eq!(commented.is_ok(), may, "{who}: {commented:?}");
+        if !may {
+            assert!(hub.acknowledge_alarm(&caller, id).await.is_err(), "{who}");
+            assert!(hub.clear_alarm(&caller, id, None).await.is_err(), "{who}");
+            assert!(hub.delete_alarm(&caller, id).await.is_err(), "{who}");
+        }
+    }
+    let customers = role(Role::Customer, Some(customer));
+    assert!(hub.acknowledge_alarm(&customers, id).await.is_ok());
+    assert!(hub.clear_alarm(&customers, id, None).await.is_ok());
+    assert!(hub.delete_alarm(&role(Role::Operator, None), id).await.is_ok());
 }
 
 #[tokio::test]
