@@ -1,0 +1,70 @@
+//! What a query reads: tables, their series and their rows.
+
+use std::ops::ControlFlow;
+
+use arrow_array::RecordBatch;
+use model::TimeRange;
+use store::{ReadOrder, TableColumns, TagMatcher};
+
+use crate::SourceError;
+
+/// The tables that a query may read.
+pub trait Source {
+    /// The names of the tables, sorted.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn tables(&self) -> Result<Vec<String>, SourceError>;
+
+    /// A table as it is now; `None` if the query may not see a table of this name.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    fn open(&self, table: &str) -> Result<Option<Box<dyn Table + '_>>, SourceError>;
+}
+
+/// A table at one moment.
+pub trait Table {
+    /// The columns. They do not change while the query holds the table.
+    fn columns(&self) -> &TableColumns;
+
+    /// A range that contains all rows; `None` when there are no rows.
+    fn time_range(&self) -> Option<TimeRange>;
+
+    /// Visits the tags of each series that satisfies all matchers, each series once, until the visitor returns `Break`. The tags
+    /// are pairs of name and value, sorted by name. A series may have no rows.
+    ///
+    /// # Errors
+    /// The store cannot read, or the query was stopped.
+    fn series(
+        &self,
+        matchers: &[TagMatcher],
+        visit: &mut dyn FnMut(&[(&str, &str)]) -> ControlFlow<()>,
+    ) -> Result<(), SourceError>;
+
+    /// Visits rows in batches until the visitor returns `Break`.
+    ///
+    /// The columns of a batch are all tags of the table, in runs ([`store::table::TAG_RUNS_TYPE`]), then `ts`, then the requested
+    /// fields. [`each_series`](crate::each_series) splits a batch by series.
+    ///
+    /// # Errors
+    /// The store cannot read, or the query was stopped.
+    fn read(
+        &self,
+        read: &SeriesRead,
+        visit: &mut dyn FnMut(&RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), SourceError>;
+}
+
+/// Rows to read.
+#[derive(Debug, Clone)]
+pub struct SeriesRead {
+    /// The series: those that satisfy all matchers.
+    pub matchers: Vec<TagMatcher>,
+    /// The time, half-open.
+    pub range: TimeRange,
+    /// The fields: indices into [`TableColumns::fields`].
+    pub fields: Vec<usize>,
+    /// The order of the rows.
+    pub order: ReadOrder,
+}
