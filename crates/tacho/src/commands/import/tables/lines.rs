@@ -203,7 +203,9 @@ mod tests {
         let (batches, file) = read(text, Precision::S).unwrap();
         assert_eq!((batches[0].1.num_rows(), file.bad), (1, 3));
         assert!(
-            file.first_bad.unwrap().starts_with("line 2, not counting comments: a value that is neither")
+            file.first_bad
+                .unwrap()
+                .starts_with("line 2, not counting comments: missing field value at byte 4")
         );
         let error = read(b"m f=1 1\nm f=\xff 2\n", Precision::S).map(|_| ()).unwrap_err();
         assert!(error.to_string().starts_with("the file is not UTF-8 at byte 12"), "{error}");
