@@ -25,6 +25,7 @@ use crate::live::Live;
 use crate::logins::Logins;
 use crate::metrics::Metrics;
 use crate::new_columns::NewColumns;
+use crate::points::SeriesCache;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
 use crate::rpc::{Calls, StoredCalls};
@@ -45,6 +46,7 @@ pub struct Hub {
     pub(crate) ttls: Ttls,
     pub(crate) refusals: Refusals,
     pub(crate) new_columns: NewColumns,
+    pub(crate) series_cache: SeriesCache,
     logins: Logins,
     pub(crate) live: Arc<Live>,
     pub(crate) outboxes: Arc<Outboxes>,
@@ -145,6 +147,7 @@ impl Hub {
             broker,
             registry,
             new_columns: NewColumns::new(&limits),
+            series_cache: SeriesCache::new(random_seed()),
             limits,
             calls: Arc::new(Calls::on(
                 memory,
@@ -250,4 +253,10 @@ impl Hub {
         }
         closed
     }
+}
+
+/// A seed that nobody else knows.
+fn random_seed() -> u64 {
+    use std::hash::BuildHasher;
+    std::hash::RandomState::new().hash_one(0_u64)
 }

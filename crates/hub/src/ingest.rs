@@ -89,6 +89,12 @@ impl Hub {
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
         let series = self.letters_of(&owner.into())?;
+        self.add_letter(series, letter, batch);
+        Ok(())
+    }
+
+    /// Adds a refused payload to `batch` as a row of a series of the dead-letter table.
+    pub(crate) fn add_letter(&self, series: SeriesId, letter: DeadLetter<'_>, batch: &mut Batch) {
         let mut row = batch.builder();
         row.field("door", ValueRef::String(letter.door));
         row.field("topic", ValueRef::String(letter.topic));
@@ -100,7 +106,6 @@ impl Hub {
         // Receipt times never repeat, so no dead letter overwrites another one.
         row.row(series, self.clock.next());
         row.finish();
-        Ok(())
     }
 
     /// The series of the dead letters of a device or an asset.
@@ -154,9 +159,20 @@ impl Hub {
         append: impl Fn() -> Result<T, StoreError>,
         sequence: impl Fn(&T) -> Sequence,
     ) -> Result<T, StoreError> {
+        let appended = self.append_when_free(busy_timeout, append).await?;
+        self.wait_until_durable(sequence(&appended), durability).await?;
+        Ok(appended)
+    }
+
+    /// Calls `append` until the store is not busy, for at most `busy_timeout`.
+    pub(crate) async fn append_when_free<T>(
+        &self,
+        busy_timeout: std::time::Duration,
+        append: impl Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut progress = self.fan_out.progress.subscribe();
         let deadline = tokio::time::Instant::now() + busy_timeout;
-        let appended = loop {
+        loop {
             progress.mark_unchanged();
             match append() {
                 Err(busy) if busy.blame() == Blame::Busy => {
@@ -164,13 +180,23 @@ impl Hub {
                         return Err(busy);
                     }
                 }
-                other => break other?,
+                other => return other,
             }
-        };
+        }
+    }
+
+    /// Waits until the rows up to `sequence` are durable.
+    pub(crate) async fn wait_until_durable(
+        &self,
+        sequence: Sequence,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        let mut progress = self.fan_out.progress.subscribe();
         loop {
+            progress.mark_unchanged();
             let now = self.store.progress();
-            if now.reached(durability) >= sequence(&appended) {
-                return Ok(appended);
+            if now.reached(durability) >= sequence {
+                return Ok(());
             }
             if now.sealed {
                 let cause = self.store.status().sealed.unwrap_or_else(|| "a write failed".into());

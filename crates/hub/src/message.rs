@@ -162,7 +162,7 @@ impl Hub {
         let now = Instant::now();
         let missing = self.store.missing_columns(batch)?;
         let plan = self.new_columns.plan(&counts, &missing, now);
-        let Some(reason) = plan.reason(&message.owner.name, &missing) else { return Ok(None) };
+        let Some(reason) = plan.reason(&message.sender(), &missing) else { return Ok(None) };
         let (mut allowed, refused_keys) = split(batch, &plan.refused(&missing));
         let whole = allowed.is_empty();
         let payload = if whole { message.payload } else { refused_keys.as_bytes() };
@@ -176,6 +176,10 @@ impl Hub {
 }
 
 impl<'a> Message<'a> {
+    fn sender(&self) -> String {
+        format!("the {} {}", self.owner.tag, self.owner.name)
+    }
+
     fn letter(&self, reason: &'a str, payload: &'a [u8]) -> DeadLetter<'a> {
         DeadLetter { door: self.door.name(), topic: self.topic, reason, payload }
     }

@@ -198,15 +198,15 @@ impl Plan {
         Some(StoreError::OverLimit { what, actual: *actual as u64, limit: *limit as u64 })
     }
 
-    /// The reason for the sender of a message of `device`: the exceeded bound and the refused keys.
-    pub(crate) fn reason(&self, device: &str, missing: &[MissingColumn<'_>]) -> Option<String> {
+    /// The reason for the sender: the exceeded bound and the refused keys. `sender` has new columns, such as `the device truck-1`.
+    pub(crate) fn reason(&self, sender: &str, missing: &[MissingColumn<'_>]) -> Option<String> {
         let Over { bound, actual, limit } = self.over.as_ref()?;
         let what = match bound {
             Bound::Device => format!(
-                "with this message the device {device} would have added {actual} columns since the start of the server, the limit is {limit} (ingest.columns_per_device_max)"
+                "with this message {sender} would have added {actual} columns since the start of the server, the limit is {limit} (ingest.columns_per_device_max)"
             ),
             Bound::Minute => format!(
-                "with this message the device {device} would have added {actual} columns in a minute, the limit is {limit} (ingest.new_columns_per_minute_max); send the keys again later"
+                "with this message {sender} would have added {actual} columns in a minute, the limit is {limit} (ingest.new_columns_per_minute_max); send the keys again later"
             ),
             Bound::Table(table) => {
                 let table = table.name();
@@ -295,7 +295,7 @@ mod tests {
         let mut missing = missing("t", 1, &keys);
         missing.iter_mut().for_each(|column| column.table_columns_max = 1_000);
         let reason = |bounds: &NewColumns, missing: &[MissingColumn<'_>]| {
-            bounds.plan(&bounds.lock(), missing, Instant::now()).reason("car", missing).unwrap()
+            bounds.plan(&bounds.lock(), missing, Instant::now()).reason("the device car", missing).unwrap()
         };
         assert_eq!(
             reason(&bounds(2, 100), &missing),

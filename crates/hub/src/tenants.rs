@@ -10,7 +10,7 @@ use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Page, PageRequest, RegistryError, Tenant, TenantFields};
+use crate::registry::{namespace_of_database, Page, PageRequest, RegistryError, Tenant, TenantFields};
 
 impl Hub {
     /// All tenants, sorted by name.
@@ -80,30 +80,32 @@ impl Hub {
     }
 
     /// Deletes a tenant with its devices, their attributes, its users and tables. Waits for the disk. If a store drops nothing now,
-    /// [`drop_deleted_tenants`](Self::drop_deleted_tenants) drops them later.
+    /// [`drop_deleted_tables`](Self::drop_deleted_tables) drops them later.
     pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Arc<Tenant>, Error> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.delete_tenant(name)?;
         self.rule_book.forget_tenant(tenant.id);
         self.audit(caller, "delete tenant", name);
-        self.drop_deleted_tenants()?;
+        self.drop_deleted_tables()?;
         self.delete_alarms_without_originator()?;
         Ok(tenant)
     }
 
-    /// Drops the tables of deleted tenants, and returns their number; deletes the attributes of their devices and their alarms too. Waits for the
+    /// Drops the tables of deleted tenants and databases, and returns their number; deletes the attributes of their devices and their alarms too. Waits for the
     /// disk. The server calls it when it starts. Tables and attributes of a tenant that the registry does not know at all stay:
     /// the registry may be one of an older backup.
     ///
     /// # Errors
     /// Those of [`store::Store::drop_table`] and [`kv::KeyValueStore::commit`].
-    pub fn drop_deleted_tenants(&self) -> Result<usize, Error> {
+    pub fn drop_deleted_tables(&self) -> Result<usize, Error> {
         let deleted = self.registry.deleted_tenants();
         for tenant in &deleted {
             self.delete_attributes_of_tenant(*tenant)?;
         }
         self.delete_alarms_without_originator()?;
-        let deleted: HashSet<Namespace> = deleted.into_iter().map(|id| self.registry.namespace(id)).collect();
+        let of_tenants = deleted.into_iter().map(|id| self.registry.namespace(id));
+        let of_databases = self.registry.deleted_databases().into_iter().map(namespace_of_database);
+        let deleted: HashSet<Namespace> = of_tenants.chain(of_databases).collect();
         let mut dropped = 0;
         for status in self.store.tables()? {
             if deleted.contains(&status.table.namespace()) {

@@ -66,6 +66,7 @@ impl Writing {
             self.encoder = match encode(self.encoder, next).await {
                 Ok(encoder) => encoder,
                 Err(cut_off) => {
+                    tracing::warn!(reason = %cut_off.0, "cut off an answer");
                     // Without this pause the error would also drop pieces that are not sent yet.
                     tokio::task::yield_now().await;
                     return Err(cut_off);

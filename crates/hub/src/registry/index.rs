@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
 use super::customer::Customer;
+use super::database::Database;
 use super::defaults::DEFAULT_NAME;
 use super::directory::Directory;
 use super::entity::{Device, Profile, Provisioned, Tenant};
@@ -31,6 +32,8 @@ pub(super) struct Index {
     pub(super) tenants: Vec<Arc<Tenant>>,
     pub(super) deleted_tenants: Vec<Uuid>,
     pub(super) customers: Directory<Customer>,
+    pub(super) databases: Directory<Database>,
+    pub(super) deleted_databases: Vec<Uuid>,
     pub(super) profiles: Directory<Profile>,
     pub(super) asset_profiles: Directory<AssetProfile>,
     pub(super) assets: Directory<Asset>,
@@ -76,6 +79,8 @@ impl Index {
         self.asset_profiles.remove_tenant(tenant);
         self.profiles.remove_tenant(tenant);
         self.customers.remove_tenant(tenant);
+        let databases = self.databases.remove_tenant(tenant);
+        self.deleted_databases.extend(databases);
         self.accounts.retain(|_, account| account.user.tenant != tenant);
         self.users.retain(|_, user| user.tenant != tenant);
         self.api_keys.retain(|_, key| self.users.contains_key(&key.user));

@@ -12,6 +12,8 @@ pub const SHORT_TEXT_BYTES_MAX: usize = 255;
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 /// Customers of a tenant.
 pub const CUSTOMERS_PER_TENANT_MAX: usize = 100_000;
+/// Databases of a tenant. Each has tables of its own.
+pub const DATABASES_PER_TENANT_MAX: usize = 1_000;
 /// Users of a tenant.
 pub const USERS_PER_TENANT_MAX: usize = 100_000;
 /// Device profiles of a tenant. Each has a table of its own.

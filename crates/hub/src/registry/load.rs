@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::asset::{Asset, AssetProfile};
 use super::contact::Contact;
 use super::customer::Customer;
+use super::database::Database;
 use super::entity::{Device, Profile, Tenant};
 use super::entity_view::EntityView;
 use super::error::RegistryError;
@@ -31,6 +32,7 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
         index.deleted_tenants = rows(connection, "SELECT id FROM deleted_tenant", |row| row.get(0))?;
         let sql = "SELECT id, tenant, title, contact, additional_info, created_at, version FROM customer";
         rows(connection, sql, customer)?.into_iter().for_each(|one| index.customers.put(one));
+        databases(connection, &mut index)?;
         devices(connection, &mut index)?;
         assets(connection, &mut index)?;
         let sql = "SELECT id, tenant, customer, entity_kind, entity, name, type, keys, start_ms, end_ms, \
@@ -43,6 +45,13 @@ pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, Regist
         Ok(index)
     };
     read().map_err(RegistryError::sqlite("read the registry", path))
+}
+
+fn databases(connection: &Connection, index: &mut Index) -> Read<()> {
+    let sql = "SELECT id, tenant, name, created_at FROM database";
+    rows(connection, sql, database)?.into_iter().for_each(|one| index.databases.put(one));
+    index.deleted_databases = rows(connection, "SELECT id FROM deleted_database", |row| row.get(0))?;
+    Ok(())
 }
 
 fn devices(connection: &Connection, index: &mut Index) -> Read<()> {
@@ -102,6 +111,11 @@ fn tenant(row: &Row<'_>) -> Read<Arc<Tenant>> {
         created_at: time(row, 4)?,
         version: row.get(5)?,
     }))
+}
+
+fn database(row: &Row<'_>) -> Read<Arc<Database>> {
+    let (id, tenant, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    Ok(Arc::new(Database { id, tenant, name, created_at: time(row, 3)? }))
 }
 
 fn customer(row: &Row<'_>) -> Read<Arc<Customer>> {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
 use super::customer::Customer;
+use super::database::Database;
 use super::entity::{Device, Profile, Tenant};
 use super::entity_view::EntityView;
 use super::index::Account;
@@ -14,6 +15,13 @@ use super::user::ApiKey;
 use crate::entity::EntityId;
 
 type Written = rusqlite::Result<()>;
+
+pub(super) fn database(transaction: &Transaction<'_>, database: &Database) -> Written {
+    let Database { id, tenant, name, created_at } = database;
+    let sql = "INSERT INTO database (id, tenant, name, created_at) VALUES (?1, ?2, ?3, ?4)";
+    transaction.prepare_cached(sql)?.execute(params![id, tenant, name, created_at.millis()])?;
+    Ok(())
+}
 
 pub(super) fn tenant(transaction: &Transaction<'_>, tenant: &Tenant) -> Written {
     let Tenant { id, name, contact, additional_info, created_at, version } = tenant;

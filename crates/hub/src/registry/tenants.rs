@@ -152,7 +152,7 @@ impl Registry {
     }
 
     /// Deletes a tenant with its devices, profiles and users, and ends the sessions of its users. Refuses the default tenant.
-    /// Its tables stay in the store until [`crate::Hub::drop_deleted_tenants`] drops them. Waits for the disk.
+    /// Its tables stay in the store until [`crate::Hub::drop_deleted_tables`] drops them. Waits for the disk.
     pub fn delete_tenant(&self, name: &str) -> Result<Arc<Tenant>, RegistryError> {
         let mut writer = self.writer.lock();
         let tenant = self.tenant_by_name(name)?;
@@ -161,9 +161,11 @@ impl Registry {
             return Err(RegistryError::Invalid { what: "tenant", reason });
         }
         self.commit(&mut writer, "delete a tenant", |transaction| {
+            let databases = "INSERT INTO deleted_database SELECT id FROM database WHERE tenant = ?1";
+            transaction.execute(databases, [tenant.id])?;
             // The foreign key of a device deletes its token too.
             for table in
-                ["relation", "entity_view", "asset", "asset_profile", "device", "profile", "user", "customer"]
+                ["database", "relation", "entity_view", "asset", "asset_profile", "device", "profile", "user", "customer"]
             {
                 transaction.execute(&format!("DELETE FROM {table} WHERE tenant = ?1"), [tenant.id])?;
             }

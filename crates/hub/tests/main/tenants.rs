@@ -85,7 +85,7 @@ async fn a_tenant_that_was_deleted_and_added_again_inherits_nothing() {
     let left =
         fixture.store.tables().unwrap().into_iter().filter(|status| !status.table.is_in(&Namespace::DEFAULT));
     assert_eq!(left.count(), 0, "the tables are gone");
-    assert_eq!(hub.drop_deleted_tenants().unwrap(), 0);
+    assert_eq!(hub.drop_deleted_tables().unwrap(), 0);
     let again = hub.add_tenant(&installation, "acme", "root@acme.example", PASSWORD).unwrap();
     let again = Caller::local(again.id);
     assert_ne!(first.tenant(), again.tenant());
@@ -106,14 +106,14 @@ fn tables_of_an_unknown_tenant_stay_and_those_of_a_deleted_one_go_at_the_next_st
     fixture.store.set_ttl(&table, None).unwrap();
     let tables =
         || fixture.store.tables().unwrap().into_iter().map(|status| status.table).collect::<Vec<_>>();
-    assert_eq!(hub.drop_deleted_tenants().unwrap(), 0);
+    assert_eq!(hub.drop_deleted_tables().unwrap(), 0);
     fixture.store.set_busy(Some("the disk is full"));
     hub.registry().delete_tenant("acme").unwrap();
-    assert!(hub.drop_deleted_tenants().is_err());
+    assert!(hub.drop_deleted_tables().is_err());
     fixture.store.set_busy(None);
     let of_acme = hub.registry().namespace(acme.tenant());
     assert!(tables().iter().any(|table| table.is_in(&of_acme)));
-    assert!(hub.drop_deleted_tenants().unwrap() > 0);
+    assert!(hub.drop_deleted_tables().unwrap() > 0);
     assert!(!tables().iter().any(|table| table.is_in(&of_acme)));
     assert!(tables().contains(&table));
 }

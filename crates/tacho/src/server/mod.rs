@@ -74,7 +74,7 @@ impl Server {
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
         hub.start_device_states(config.inactivity_timeout);
-        drop_deleted_tenants(&hub);
+        drop_deleted_tables(&hub);
         match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
             Ok(doors) => {
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
@@ -159,8 +159,8 @@ impl Server {
 }
 
 /// Drops the tables of deleted tenants. A failure only leaves them on the disk until the next start.
-fn drop_deleted_tenants(hub: &Hub) {
-    match hub.drop_deleted_tenants() {
+fn drop_deleted_tables(hub: &Hub) {
+    match hub.drop_deleted_tables() {
         Ok(0) => {}
         Ok(tables) => tracing::info!(tables, "dropped the tables of deleted tenants"),
         Err(error) => tracing::warn!(%error, "the tables of deleted tenants are still on the disk"),

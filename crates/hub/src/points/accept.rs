@@ -1,0 +1,119 @@
+//! Appends the rows of a request and waits until they are durable.
+
+use std::time::{Duration, Instant};
+
+use store::{Blame, Durability, Sequence, StoreError};
+
+use super::allowed::without;
+use super::collect::{Points, Rows};
+use crate::hub::Hub;
+
+/// The durability that the answer to a request promises.
+const DURABILITY: Durability = Durability::Fsync;
+
+/// A request whose rows are durable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// Number of stored rows.
+    pub rows: usize,
+    /// Items of which the store refused values, in the order of the request. Their other values are stored.
+    pub refused: Vec<RefusedItem>,
+}
+
+/// An item of which the store refused values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedItem {
+    /// The number of the item.
+    pub item: u32,
+    /// The reason, in words for the sender.
+    pub reason: String,
+}
+
+/// Why no row, or not every row, of a request is durable. The sender must send it again.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// A series of the request was deleted while the request was read. Collect the rows again: the series is created anew.
+    #[error("a series of the request was deleted meanwhile")]
+    SeriesGone,
+    /// The store takes no rows.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Hub {
+    /// Appends the rows and dead letters of a request, and waits until they are durable. Waits for a busy store for at most
+    /// `busy_timeout`. `topic` names the request in dead letters.
+    ///
+    /// # Errors
+    /// Then rows of the request may be stored. Sending the request again writes the same rows.
+    pub async fn accept_points(
+        &self,
+        points: Points,
+        topic: &str,
+        busy_timeout: Duration,
+    ) -> Result<Accepted, AcceptError> {
+        let mut accepted = Accepted::default();
+        let mut last: Option<Sequence> = None;
+        for rows in points.filled.iter().chain([&points.rows]).filter(|rows| !rows.batch.is_empty()) {
+            let appended = self.append_when_free(busy_timeout, || self.append_rows(rows)).await;
+            let appended = appended.map_err(|error| self.if_gone(&points, error))?;
+            accepted.rows += appended.rows;
+            accepted.refused.extend(appended.refused);
+            last = Some(appended.sequence);
+        }
+        if !points.letters.is_empty() {
+            let letters = points.letters.batch(self, &points.caller, topic)?;
+            last = Some(self.append_when_free(busy_timeout, || self.ingest(&letters, DURABILITY)).await?);
+        }
+        if let Some(last) = last {
+            self.wait_until_durable(last, DURABILITY).await?;
+        }
+        Ok(accepted)
+    }
+
+    fn if_gone(&self, points: &Points, error: StoreError) -> AcceptError {
+        if matches!(error, StoreError::UnknownSeries(_)) {
+            self.series_cache.forget(points.database.namespace());
+            return AcceptError::SeriesGone;
+        }
+        error.into()
+    }
+
+    /// Appends rows; without the values that the bounds on new columns refuse.
+    fn append_rows(&self, rows: &Rows) -> Result<Appended, StoreError> {
+        match self.ingest(&rows.batch, DURABILITY) {
+            Ok(sequence) => Ok(Appended { sequence, rows: rows.batch.len(), refused: Vec::new() }),
+            Err(StoreError::UnknownSeries(series)) => Err(StoreError::UnknownSeries(series)),
+            Err(error) if error.blame() != Blame::Caller => Err(error),
+            Err(error) => self.append_allowed(rows, error),
+        }
+    }
+
+    fn append_allowed(&self, rows: &Rows, error: StoreError) -> Result<Appended, StoreError> {
+        let mut counts = self.new_columns.lock();
+        let now = Instant::now();
+        let missing = self.store.missing_columns(&rows.batch)?;
+        let plan = self.new_columns.plan(&counts, &missing, now);
+        // The columns are not the reason.
+        let Some(reason) = plan.reason("a series of the request", &missing) else { return Err(error) };
+        let (allowed, losing) = without(rows, &plan.refused(&missing));
+        let sequence = match allowed.batch.is_empty() {
+            true => self.store.progress().reached(DURABILITY),
+            false => self.store.append(&allowed.batch, DURABILITY)?,
+        };
+        counts.add(&plan, &missing, now);
+        drop(counts);
+        if !allowed.batch.is_empty() {
+            self.count_and_queue(&allowed.batch, sequence, DURABILITY);
+        }
+        let refused = losing.into_iter().map(|item| RefusedItem { item, reason: reason.clone() }).collect();
+        Ok(Appended { sequence, rows: allowed.batch.len(), refused })
+    }
+}
+
+/// Appended rows.
+struct Appended {
+    sequence: Sequence,
+    rows: usize,
+    refused: Vec<RefusedItem>,
+}

@@ -1,0 +1,203 @@
+//! Collects the rows of one request.
+
+use std::sync::Arc;
+
+use model::limits::{BATCH_TEXT_BYTES_MAX, IngestLimits};
+use model::name::NameError;
+use model::{Batch, SeriesId, SeriesKey, TableName, TimeRange, Timestamp, ValueRef};
+use store::{Store, StoreError};
+
+use super::letters::Letters;
+use super::series_cache::KnownSeries;
+use crate::audit::AUDIT_TABLE;
+use crate::caller::{Action, Caller, Forbidden};
+use crate::clock::system_now;
+use crate::databases::OpenDatabase;
+use crate::dead_letter::DEAD_LETTER_TABLE;
+use crate::hub::Hub;
+use crate::live::Live;
+use crate::metrics::Door;
+
+/// Why an item of a request gives no row, in words for the sender.
+#[derive(Debug, thiserror::Error)]
+pub enum PointRefusal {
+    /// The table or a tag breaks the rules for names.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The server itself writes the table.
+    #[error("the server itself writes the table {table:?}; use another name")]
+    OwnTable {
+        /// The table.
+        table: String,
+    },
+    /// The time is before all plausible times.
+    #[error("the time is before {}, the oldest accepted time (ingest.oldest); check the unit of the timestamp", oldest.micros())]
+    TooOld {
+        /// The oldest accepted time.
+        oldest: Timestamp,
+    },
+    /// The time is too far in the future.
+    #[error("the time is more than {future_max_s} s in the future (ingest.future_max_s); check the clock and the unit of the timestamp")]
+    TooNew {
+        /// Seconds that a time may be in the future.
+        future_max_s: i64,
+    },
+    /// A text is too long.
+    #[error("the text of the key {key:?} has {bytes} bytes, the limit is {limit} (ingest.text_value_bytes_max)")]
+    TextTooLong {
+        /// The key.
+        key: String,
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The store cannot make the series.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The rows of one request, and what was refused of it. Needs no lock while it grows, and can be filled on any thread.
+pub struct Points {
+    pub(super) caller: Caller,
+    pub(super) database: OpenDatabase,
+    pub(super) filled: Vec<Rows>,
+    pub(super) rows: Rows,
+    pub(super) letters: Letters,
+    store: Arc<dyn Store>,
+    live: Arc<Live>,
+    known: Arc<KnownSeries>,
+    plausible: TimeRange,
+    future_max_s: i64,
+    text_value_bytes_max: usize,
+}
+
+/// Rows of one batch, with the number of the item from which each row comes.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) batch: Batch,
+    pub(super) items: Vec<u32>,
+}
+
+impl std::fmt::Debug for Points {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Points").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Begins to collect rows for a database.
+    ///
+    /// # Errors
+    /// The caller may not write, or sees only what is assigned to a customer.
+    pub fn points(&self, caller: &Caller, database: &OpenDatabase, door: Door) -> Result<Points, Forbidden> {
+        caller.check_on(Action::Write, caller.tenant(), None)?;
+        let IngestLimits { future_max_s, text_value_bytes_max, .. } = self.limits;
+        Ok(Points {
+            caller: caller.clone(),
+            database: database.clone(),
+            filled: Vec::new(),
+            rows: Rows::default(),
+            letters: Letters::new(door),
+            store: Arc::clone(&self.store),
+            live: Arc::clone(&self.live),
+            known: self.series_cache.of(database.namespace()),
+            plausible: self.limits.plausible(system_now()),
+            future_max_s,
+            text_value_bytes_max,
+        })
+    }
+}
+
+impl Points {
+    /// The series that `bytes` names in the request. `key` decodes the table and the tags; it is called only if the series is not
+    /// known yet.
+    ///
+    /// # Errors
+    /// The key breaks the rules for names, the server itself writes the table, or the store cannot make the series. A series that
+    /// was refused is not remembered.
+    pub fn series<'a>(
+        &self,
+        bytes: &[u8],
+        key: impl FnOnce() -> (&'a str, Vec<(&'a str, &'a str)>),
+    ) -> Result<SeriesId, PointRefusal> {
+        let name = self.known.name(bytes);
+        if let Some(series) = self.known.get(name) {
+            return Ok(series);
+        }
+        let (table, tags) = key();
+        let series = self.resolve(table, &tags)?;
+        self.known.put(name, series);
+        Ok(series)
+    }
+
+    fn resolve(&self, table: &str, tags: &[(&str, &str)]) -> Result<SeriesId, PointRefusal> {
+        if self.database.is_own() && [AUDIT_TABLE, DEAD_LETTER_TABLE].contains(&table) {
+            return Err(PointRefusal::OwnTable { table: table.to_owned() });
+        }
+        let key = SeriesKey::new(&TableName::new(self.database.namespace(), table)?, tags)?;
+        if let Some(series) = self.store.find_series(&key) {
+            return Ok(series);
+        }
+        let series = self.store.series(&key)?;
+        self.live.series_created();
+        Ok(series)
+    }
+
+    /// Adds the row of an item. The values of a row that exists already are replaced key by key.
+    ///
+    /// # Errors
+    /// The time is not plausible, or a text is too long. Then the row is not added.
+    pub fn add<'a>(
+        &mut self,
+        item: u32,
+        series: SeriesId,
+        ts: Timestamp,
+        fields: impl IntoIterator<Item = (&'a str, ValueRef<'a>)>,
+    ) -> Result<(), PointRefusal> {
+        self.check_time(ts)?;
+        if self.rows.batch.is_full() {
+            self.filled.push(std::mem::take(&mut self.rows));
+        }
+        let mut row = self.rows.batch.builder();
+        for (key, value) in fields {
+            if let ValueRef::String(text) | ValueRef::Json(text) = value {
+                let limit = self.text_value_bytes_max.min(BATCH_TEXT_BYTES_MAX / 4);
+                if text.len() > limit {
+                    return Err(PointRefusal::TextTooLong { key: key.to_owned(), bytes: text.len(), limit });
+                }
+            }
+            row.field(key, value);
+        }
+        row.row(series, ts);
+        row.finish();
+        self.rows.items.push(item);
+        Ok(())
+    }
+
+    /// Keeps what was refused of the request as a dead letter. `payload` is the item as it was sent.
+    pub fn refuse(&mut self, reason: &str, payload: &[u8]) {
+        self.letters.add(reason, payload);
+    }
+
+    /// Whether the request gave no row and no refusal.
+    pub fn is_empty(&self) -> bool {
+        self.filled.is_empty() && self.rows.batch.is_empty() && self.letters.is_empty()
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.filled.iter().chain([&self.rows]).map(|rows| rows.batch.len()).sum()
+    }
+
+    #[inline]
+    fn check_time(&self, ts: Timestamp) -> Result<(), PointRefusal> {
+        if ts < self.plausible.start {
+            return Err(PointRefusal::TooOld { oldest: self.plausible.start });
+        }
+        if ts >= self.plausible.end {
+            return Err(PointRefusal::TooNew { future_max_s: self.future_max_s });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! Rows of any series, sent by callers: the way in for the interfaces of InfluxDB, OpenTSDB and Prometheus.
+//!
+//! A door collects the rows of a request in [`Points`]: it looks each series up by the bytes in which the request names it, and adds
+//! the row. [`Hub::accept_points`](crate::Hub::accept_points) appends them, waits until they are durable, and names the items that it
+//! refused. What is refused is kept in the table of dead letters.
+
+mod accept;
+mod allowed;
+mod collect;
+mod letters;
+pub mod limits;
+mod series_cache;
+
+pub use accept::{AcceptError, Accepted, RefusedItem};
+pub use collect::{PointRefusal, Points};
+pub(crate) use series_cache::SeriesCache;
