@@ -93,7 +93,8 @@ impl Hub {
     pub fn drop_database(&self, caller: &Caller, name: &str) -> Result<(), Error> {
         caller.check(Action::DeleteData)?;
         if name == OWN_DATABASE {
-            let reason = format!("{name:?} has the tables of the devices and cannot be dropped; drop single tables");
+            let reason =
+                format!("{name:?} has the tables of the devices and cannot be dropped; drop single tables");
             return Err(RegistryError::Invalid { what: "database", reason }.into());
         }
         match self.registry.delete_database(caller.tenant(), name) {

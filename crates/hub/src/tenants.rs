@@ -10,7 +10,7 @@ use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{namespace_of_database, Page, PageRequest, RegistryError, Tenant, TenantFields};
+use crate::registry::{Page, PageRequest, RegistryError, Tenant, TenantFields, namespace_of_database};
 
 impl Hub {
     /// All tenants, sorted by name.

@@ -37,13 +37,17 @@ pub enum PointRefusal {
         oldest: Timestamp,
     },
     /// The time is too far in the future.
-    #[error("the time is more than {future_max_s} s in the future (ingest.future_max_s); check the clock and the unit of the timestamp")]
+    #[error(
+        "the time is more than {future_max_s} s in the future (ingest.future_max_s); check the clock and the unit of the timestamp"
+    )]
     TooNew {
         /// Seconds that a time may be in the future.
         future_max_s: i64,
     },
     /// A text is too long.
-    #[error("the text of the key {key:?} has {bytes} bytes, the limit is {limit} (ingest.text_value_bytes_max)")]
+    #[error(
+        "the text of the key {key:?} has {bytes} bytes, the limit is {limit} (ingest.text_value_bytes_max)"
+    )]
     TextTooLong {
         /// The key.
         key: String,

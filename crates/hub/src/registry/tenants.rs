@@ -164,9 +164,17 @@ impl Registry {
             let databases = "INSERT INTO deleted_database SELECT id FROM database WHERE tenant = ?1";
             transaction.execute(databases, [tenant.id])?;
             // The foreign key of a device deletes its token too.
-            for table in
-                ["database", "relation", "entity_view", "asset", "asset_profile", "device", "profile", "user", "customer"]
-            {
+            for table in [
+                "database",
+                "relation",
+                "entity_view",
+                "asset",
+                "asset_profile",
+                "device",
+                "profile",
+                "user",
+                "customer",
+            ] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE tenant = ?1"), [tenant.id])?;
             }
             transaction.execute("DELETE FROM tenant WHERE id = ?1", [tenant.id])?;
