@@ -51,7 +51,7 @@ pub(crate) async fn login(
     let user = state.logins.run(check).await??;
     attempt.end(user.is_some(), Instant::now());
     let user = user.ok_or_else(|| {
-        refusals::login(&state.hub, hub::Door::Http, peer, &name);
+        refusals::login(&state.hub, state.options.door, peer, &name);
         ApiError::unauthenticated("password", "user name or password is wrong; check both and try again")
     })?;
     Ok(pair(&state.hub.registry().open_session(&user, system_now())))

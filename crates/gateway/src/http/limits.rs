@@ -217,3 +217,5 @@ const _: () = assert!(
     DEVICES_PER_READ_MAX * r#""00000000-0000-0000-0000-000000000000", "#.len() <= REST_BODY_BYTES_MAX,
     "as many devices as may be read at once can be named"
 );
+/// Right passwords in memory of users who send them with each request. When there are more, all are forgotten and checked again.
+pub const PASSWORDS_REMEMBERED_MAX: usize = 10_000;

@@ -12,6 +12,11 @@ use crate::mqtt::MqttEntrance;
 /// Options of the HTTP door.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
+    /// The door: another port with the same interface counts its connections and refusals by itself.
+    pub door: hub::Door,
+    /// Whether callers without credentials may use the interfaces of InfluxDB, OpenTSDB and Prometheus, as operators of the default
+    /// tenant.
+    pub open: bool,
     /// Address for the listener. The caller of [`serve`](super::serve) binds it.
     pub listen: SocketAddr,
     /// Most bytes in the body of a telemetry request.
@@ -38,6 +43,8 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
+            door: hub::Door::Http,
+            open: false,
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             body_bytes_max: 4 * 1024 * 1024,
             public_read: false,

@@ -41,7 +41,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let (stop, stopping) = watch::channel(Stop::Not);
-    let gate = Gate::new(Arc::clone(&hub), hub::Door::Http, options.limits);
+    let gate = Gate::new(Arc::clone(&hub), options.door, options.limits);
     let acceptor = Acceptor {
         gate: Arc::clone(&gate),
         listeners: listeners.into(),
@@ -88,7 +88,7 @@ async fn serve_accepted(
         return serve_connection(DoorStream::Plain(stream), router, connection, stop).await;
     };
     let stream = tokio::select! {
-        done = handshake(&tls, &state.hub, hub::Door::Http, stream, peer) => done,
+        done = handshake(&tls, &state.hub, state.options.door, stream, peer) => done,
         () = Stop::Drain.reached(&mut stop) => return,
     };
     if let Ok(stream) = stream {
@@ -189,7 +189,7 @@ async fn answer_probe(
     let _ = stream.set_nodelay(true);
     let stream = match tls {
         None => DoorStream::Plain(stream),
-        Some(tls) => match handshake(&tls, &state.hub, hub::Door::Http, stream, peer).await {
+        Some(tls) => match handshake(&tls, &state.hub, state.options.door, stream, peer).await {
             Ok(stream) => DoorStream::Tls(Box::new(stream)),
             Err(_) => return,
         },

@@ -55,6 +55,11 @@ impl Session {
         &self.0
     }
 
+    /// The caller of the session.
+    pub(crate) fn into_caller(self) -> Caller {
+        self.0
+    }
+
     /// Checks a permission of the caller.
     pub(crate) fn check(&self, action: Action) -> Result<(), ApiError> {
         Ok(self.0.check(action)?)

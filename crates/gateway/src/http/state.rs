@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::bodies::{Bodies, BodyLimits};
 use super::limits;
 use super::options::HttpOptions;
+use super::passwords::Passwords;
 use super::polls::Polls;
 use crate::acceptor::{Gate, StopSignal};
 use crate::blocking::BlockingPool;
@@ -28,6 +29,8 @@ pub(super) struct HttpState {
     /// Adds single devices.
     pub(super) creations: BlockingPool,
     pub(super) attributes: BlockingPool,
+    /// Right passwords of clients that log in with each request.
+    pub(super) passwords: Passwords,
     /// Devices that wait for a message.
     pub(super) polls: Arc<Polls>,
     pub(super) bodies: Arc<Bodies>,
@@ -68,6 +71,7 @@ impl HttpState {
                 limits::ATTRIBUTES_AT_ONCE,
                 limits::ATTRIBUTES_WAITING_MAX,
             ),
+            passwords: Passwords::new(),
             polls: Polls::new(limits::POLLS_MAX, limits::POLLS_PER_DEVICE_MAX),
             bodies: Bodies::new(bodies),
             answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
@@ -86,7 +90,7 @@ impl HttpState {
 
     /// Counts a refusal.
     pub(super) fn refused(&self, label: &'static str) {
-        self.hub.metrics().refused(hub::Door::Http, label);
+        self.hub.metrics().refused(self.options.door, label);
     }
 
     /// A permit to read all files; one job at a time may.

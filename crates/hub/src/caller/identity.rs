@@ -54,6 +54,11 @@ impl Caller {
         Self { login: Role::Public.name().into(), role: Role::Public, ..Self::local(tenant) }
     }
 
+    /// A caller without a login whom the operator allows to write: an operator of the tenant.
+    pub fn open(tenant: Uuid) -> Self {
+        Self { login: "open".into(), role: Role::Operator, ..Self::local(tenant) }
+    }
+
     /// A command that opens the data directory itself while no server runs.
     pub fn local(tenant: Uuid) -> Self {
         let (customer, session) = (None, None);

@@ -39,11 +39,18 @@ pub enum Door {
     Http,
     /// The PostgreSQL wire protocol.
     Postgres,
+    /// OpenTSDB's port: HTTP and telnet.
+    OpenTsdb,
+    /// HiTSDB's port.
+    HiTsdb,
+    /// InfluxDB's port.
+    Influx,
 }
 
 impl Door {
     /// All doors, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Mqtt, Self::Http, Self::Postgres];
+    pub const ALL: [Self; 6] =
+        [Self::Mqtt, Self::Http, Self::Postgres, Self::OpenTsdb, Self::HiTsdb, Self::Influx];
 
     /// The text of the label.
     pub const fn name(self) -> &'static str {
@@ -51,6 +58,9 @@ impl Door {
             Self::Mqtt => "mqtt",
             Self::Http => "http",
             Self::Postgres => "postgres",
+            Self::OpenTsdb => "opentsdb",
+            Self::HiTsdb => "hitsdb",
+            Self::Influx => "influx",
         }
     }
 }

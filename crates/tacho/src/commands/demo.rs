@@ -101,6 +101,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut config = DataArgs { data, config: args.config.clone() }.load()?;
     args.listen.apply(&mut config);
     config.http.public_read = true;
+    config.time_series.open = true;
     if config.postgres.is_none() {
         config.open_postgres(free_address(POSTGRES_PORT));
     }

@@ -19,6 +19,8 @@ pub(crate) struct RawConfig {
     pub http: RawHttp,
     /// The PostgreSQL door.
     pub postgres: RawPostgres,
+    /// The ports of time-series databases.
+    pub time_series: RawTimeSeries,
     /// Certificate and key of all doors.
     pub tls: RawTls,
     /// SQL queries of all doors.
@@ -111,6 +113,20 @@ pub(crate) struct RawPostgres {
     pub idle_timeout_s: u32,
     /// Whether a login needs TLS.
     pub tls_required: bool,
+}
+
+/// `[time_series]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawTimeSeries {
+    /// Address and port of OpenTSDB's door; empty means that it is closed.
+    pub opentsdb_listen: String,
+    /// Address and port of HiTSDB's door; empty means that it is closed.
+    pub hitsdb_listen: String,
+    /// Address and port of InfluxDB's door; empty means that it is closed.
+    pub influx_listen: String,
+    /// Whether callers without credentials may read and write.
+    pub open: bool,
 }
 
 /// `[tls]`.
@@ -214,6 +230,7 @@ impl Default for RawConfig {
             mqtt: RawMqtt::default(),
             http: RawHttp::default(),
             postgres: RawPostgres::default(),
+            time_series: RawTimeSeries::default(),
             tls: RawTls::default(),
             query: RawQuery::default(),
             store: RawStore::default(),

@@ -15,6 +15,7 @@ use super::derive::MemoryLimits;
 use super::door::{self, DoorConfig};
 use super::raw::{
     RawConfig, RawDevices, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore,
+    RawTimeSeries,
 };
 use super::tls;
 use crate::limits::{
@@ -33,6 +34,8 @@ pub(crate) struct Config {
     pub http: HttpConfig,
     /// The PostgreSQL door; `None` if it is closed.
     pub postgres: Option<PostgresConfig>,
+    /// The ports of time-series databases.
+    pub time_series: TimeSeriesConfig,
     /// Files of certificate and key; `None` means no TLS.
     pub tls: Option<TlsFiles>,
     /// SQL queries of all doors.
@@ -99,6 +102,15 @@ pub(crate) struct PostgresConfig {
     pub tls_required: bool,
 }
 
+/// `[time_series]`, checked. An address is `None` if its door is closed.
+#[derive(Debug, Clone)]
+pub(crate) struct TimeSeriesConfig {
+    pub opentsdb: Option<SocketAddr>,
+    pub hitsdb: Option<SocketAddr>,
+    pub influx: Option<SocketAddr>,
+    pub open: bool,
+}
+
 /// `[store]`, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreConfig {
@@ -154,6 +166,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         mqtt: mqtt(&raw.mqtt)?,
         http: http(&raw.http)?,
         postgres: postgres(&raw.postgres)?,
+        time_series: time_series(&raw.time_series)?,
         tls,
         query: query(&raw.query, &memory)?,
         store: store(&raw.store, &memory)?,
@@ -215,6 +228,15 @@ fn postgres(raw: &RawPostgres) -> Result<Option<PostgresConfig>, ConfigError> {
         idle_timeout: (raw.idle_timeout_s > 0).then(|| Duration::from_secs(raw.idle_timeout_s.into())),
         tls_required: raw.tls_required,
     }))
+}
+
+fn time_series(raw: &RawTimeSeries) -> Result<TimeSeriesConfig, ConfigError> {
+    Ok(TimeSeriesConfig {
+        opentsdb: given_address("time_series.opentsdb_listen", &raw.opentsdb_listen)?,
+        hitsdb: given_address("time_series.hitsdb_listen", &raw.hitsdb_listen)?,
+        influx: given_address("time_series.influx_listen", &raw.influx_listen)?,
+        open: raw.open,
+    })
 }
 
 fn query(raw: &RawQuery, memory: &MemoryLimits) -> Result<QueryLimits, ConfigError> {

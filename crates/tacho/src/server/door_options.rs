@@ -29,6 +29,8 @@ pub(super) fn postgres_options(
 
 pub(super) fn http_options(config: &Config, files: OpenFiles, mqtt: Option<MqttEntrance>) -> HttpOptions {
     HttpOptions {
+        door: hub::Door::Http,
+        open: config.time_series.open,
         listen: config.http.listen,
         body_bytes_max: config.http.body_bytes_max,
         public_read: config.http.public_read,
@@ -40,6 +42,11 @@ pub(super) fn http_options(config: &Config, files: OpenFiles, mqtt: Option<MqttE
         version: env!("CARGO_PKG_VERSION"),
         settings: public_settings(config, files),
     }
+}
+
+/// The options of another port with the interface of the HTTP door.
+pub(super) fn time_series_options(config: &Config, files: OpenFiles, door: hub::Door) -> HttpOptions {
+    HttpOptions { door, ..http_options(config, files, None) }
 }
 
 /// The settings that `/api/status` shows to everybody: those that `tacho tune` has rules for.
@@ -71,6 +78,9 @@ fn postgres_connections_max(postgres: &PostgresConfig) -> usize {
 
 pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
     let http = config.http.door.connections_max.unwrap_or_else(|| files.http_connections_max());
+    let time_series = &config.time_series;
+    let ports = [time_series.opentsdb, time_series.hitsdb, time_series.influx].into_iter().flatten().count();
+    let http = http * (1 + ports);
     let others = http + config.postgres.as_ref().map_or(0, postgres_connections_max);
     let possible = files.mqtt_connections_max(others);
     if possible < others {

@@ -12,7 +12,7 @@ use gateway::tls::{Listeners, Tls};
 use hub::Hub;
 use tokio::runtime::Runtime;
 
-use super::door_options::{http_options, mqtt_options, postgres_options};
+use super::door_options::{http_options, mqtt_options, postgres_options, time_series_options};
 use super::door_task::{DoorTask, Schemes};
 use super::listener::{bind, warn_if_exposed};
 use super::open_files::OpenFiles;
@@ -21,7 +21,8 @@ use crate::config::{Config, PostgresConfig};
 /// The doors that the configuration opens, in the order in which they start.
 fn planned<'a>(config: &'a Config, files: OpenFiles, tls: Option<&'a Arc<Tls>>) -> Vec<DoorPlan<'a>> {
     let postgres = config.postgres.as_ref().map(|postgres| postgres_door(config, postgres, tls));
-    [Some(mqtt_door(config, files)), Some(http_door(config, files)), postgres].into_iter().flatten().collect()
+    let main = [Some(mqtt_door(config, files)), Some(http_door(config, files)), postgres];
+    main.into_iter().flatten().chain(time_series_doors(config, files)).collect()
 }
 
 /// The running doors.
@@ -177,4 +178,30 @@ fn postgres_door<'a>(
             Ok(Box::new(door?))
         }),
     }
+}
+
+/// The ports of time-series databases. Each serves the interface of the HTTP door.
+fn time_series_doors(config: &Config, files: OpenFiles) -> impl Iterator<Item = DoorPlan<'_>> {
+    let time_series = &config.time_series;
+    let doors = [
+        ("OpenTSDB", "time_series.opentsdb_listen =", time_series.opentsdb, hub::Door::OpenTsdb),
+        ("HiTSDB", "time_series.hitsdb_listen =", time_series.hitsdb, hub::Door::HiTsdb),
+        ("InfluxDB", "time_series.influx_listen =", time_series.influx, hub::Door::Influx),
+    ];
+    let open =
+        doors.into_iter().filter_map(|(title, setting, listen, door)| Some((title, setting, listen?, door)));
+    open.map(move |(title, setting, listen, door)| DoorPlan {
+        title,
+        plain: (setting, listen),
+        tls: None,
+        plain_is_safe: false,
+        start: Box::new(move |listeners, Surroundings { hub, runtime, .. }| {
+            let (hub, options) = (Arc::clone(hub), time_series_options(config, files, door));
+            let schemes = Schemes { plain: door.name(), tls: door.name() };
+            let task = DoorTask::start(door, schemes, listeners, runtime, |listeners, stopped| {
+                gateway::http::serve(hub, listeners, options, stopped)
+            });
+            Ok(Box::new(task?))
+        }),
+    })
 }
