@@ -14,11 +14,11 @@ pub(crate) fn command_line(words: &[String]) -> Vec<String> {
         let last =
             |path: &str| Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (option.as_str(), word.split_once('=')) {
-            ("--password", _) => "...".to_owned(),
+            ("--password" | "--token", _) => "...".to_owned(),
             ("--out", _) => last(word),
             ("--target", _) => without_password(word),
             (_, Some(("--out", path))) => format!("--out={}", last(path)),
-            (_, Some(("--password", _))) => "--password=...".to_owned(),
+            (_, Some((secret @ ("--password" | "--token"), _))) => format!("{secret}=..."),
             (_, Some(("--target", url))) => format!("--target={}", without_password(url)),
             (_, Some((option @ ("--set" | "--a" | "--b"), set))) => format!("{option}={}", setting(set)),
             _ => setting(word),
@@ -87,7 +87,7 @@ pub(crate) fn setting(set: &str) -> String {
     let Some((key, value)) = set.split_once('=') else { return without_password_if_url(set) };
     match key.trim() {
         // A whole table may contain a password anywhere.
-        "target" | "target.password" => format!("{key}=..."),
+        "target" | "target.password" | "target.token" => format!("{key}=..."),
         "target.url" | "target.http" => format!("{key}={}", without_password(value)),
         _ => without_password_if_url(set),
     }
@@ -107,6 +107,7 @@ fn redacted(scenario: &Scenario) -> toml::Table {
     let mut table = scenario.effective.clone();
     if let Some(toml::Value::Table(target)) = table.get_mut("target") {
         target.remove("password");
+        target.remove("token");
         for key in ["url", "http"] {
             if let Some(toml::Value::String(url)) = target.get_mut(key) {
                 *url = without_password(url);
@@ -122,13 +123,13 @@ mod tests {
 
     #[test]
     fn no_password_of_a_command_line_is_kept() {
-        let words = "bench run thingsboard --password one --target mqtt://me:two@host:1 --set target.password=three --password=four \
+        let words = "bench run thingsboard --password one --target mqtt://me:two@host:1 --set target.password=three --password=four --token five \
                      --out x/a@b --rate 5 --out=x/y";
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let kept = command_line(&words).join(" ");
         assert_eq!(
             kept,
-            "bench run thingsboard --password ... --target mqtt://host:1 --set target.password=... --password=... --out a@b --rate 5 --out=y"
+            "bench run thingsboard --password ... --target mqtt://host:1 --set target.password=... --password=... --token ... --out a@b --rate 5 --out=y"
         );
     }
 
@@ -166,6 +167,7 @@ mod tests {
     fn no_password_of_a_setting_is_kept_however_it_is_written() {
         for (set, kept) in [
             ("target.password=three", "target.password=..."),
+            ("target.token=four", "target.token=..."),
             (" target.password = three", " target.password =..."),
             ("target.url=redis://me:two@host:1", "target.url=redis://host:1"),
             ("target.url=\"redis://me:two@host:1\"", "target.url=\"redis://host:1\""),

@@ -148,3 +148,22 @@ pub(crate) const HBASE_PROCEDURE_TIMEOUT_S: u64 = 300;
 
 /// The longest `capacity.json` that is read. A step takes 300 bytes.
 pub(crate) const CAPACITY_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The largest number of timelines of the time-series drivers.
+pub(crate) const TIMESERIES_COUNT_MAX: u64 = 100_000_000;
+/// The largest number of points of a request, as HiTSDB's documentation allows.
+pub(crate) const TIMESERIES_POINTS_MAX: u64 = 50_000;
+/// The largest number of tags of a timeline: OpenTSDB's default (`tsd.storage.max_tags`).
+pub(crate) const TIMESERIES_TAGS_MAX: u32 = 8;
+/// The longest answer to a write. It may name each point of a request with a reason.
+pub(crate) const TIMESERIES_ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The requests without an acknowledgement that a client of a time-series driver keeps.
+pub(crate) const TIMESERIES_UNKNOWN_MAX: usize = 100_000;
+/// The seconds of a phase whose acknowledged requests are kept; later ones count as the last.
+pub(crate) const TIMESERIES_SECONDS_MAX: usize = 24 * 3_600;
+/// The longest wait for an answer when data is read back. A count over a million timelines reads all of them.
+pub(crate) const TIMESERIES_READ_TIMEOUT_S: u64 = 120;
+/// The metrics in which all points are counted. Of more, as many are drawn at random.
+pub(crate) const TIMESERIES_METRICS_COUNTED: u64 = 1_000;
+/// The points of a sampled timeline that are compared one by one.
+pub(crate) const TIMESERIES_COMPARED_MAX: u64 = 2_000;

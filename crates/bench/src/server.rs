@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -112,20 +112,27 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the process and returns at once.
     pub(crate) fn spawn(instance: &ServerInstance) -> Result<Self> {
-        let mut child = Command::new(&instance.binary)
+        let mut command = Command::new(&instance.binary);
+        command
             .arg("serve")
             .arg("--data")
             .arg(&instance.data)
             .env("TACHO_MQTT_LISTEN", instance.mqtt.to_string())
             .env("TACHO_HTTP_LISTEN", instance.http.to_string())
-            .envs(instance.settings.iter().copied())
+            .envs(instance.settings.iter().copied());
+        Self::spawn_command(command, &instance.process)
+    }
+
+    /// Starts the process of any server and returns at once.
+    pub(crate) fn spawn_command(mut command: Command, process: &ServerProcess) -> Result<Self> {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(Error::io(format!("starting {}", instance.binary.display())))?;
+            .map_err(Error::io(format!("starting {}", command.get_program().display())))?;
         let sampled = SampledProcess::new(child.id())?;
-        let process = instance.process.clone();
+        let process = process.clone();
         process.begin(sampled);
         let output = Arc::new(Mutex::new(VecDeque::new()));
         let (to_us, lines) = mpsc::channel();
@@ -165,13 +172,33 @@ impl Server {
         }
     }
 
+    /// Waits until all addresses accept connections.
+    pub(crate) fn wait_listening(&mut self, addresses: &[SocketAddr]) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(SERVER_READY_TIMEOUT_S);
+        for address in addresses {
+            while TcpStream::connect(address).is_err() {
+                if let Some(status) = self.ended()? {
+                    self.stderr.take().map(JoinHandle::join);
+                    return Err(self.failed(format!("ended before it accepted connections ({status})")));
+                }
+                if Instant::now() > deadline {
+                    let what =
+                        format!("does not accept connections on {address} after {SERVER_READY_TIMEOUT_S} s");
+                    return Err(self.failed(what));
+                }
+                thread::sleep(POLL);
+            }
+        }
+        Ok(())
+    }
+
     /// The process, for sampling.
     pub(crate) fn sampled(&self) -> SampledProcess {
         self.sampled
     }
 
     /// The exit status, if the process has ended.
-    pub(crate) fn ended(&mut self) -> Result<Option<std::process::ExitStatus>> {
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().map_err(Error::io("looking at the server"))
     }
 
@@ -190,13 +217,24 @@ impl Server {
 
     /// Sends SIGTERM and waits until the server has drained. Any exit status but 0 is an error.
     pub(crate) fn stop(mut self) -> Result<()> {
+        match self.ended_after_sigterm()? {
+            status if status.success() => Ok(()),
+            status => Err(self.failed(format!("ended with {status} after SIGTERM"))),
+        }
+    }
+
+    /// Sends SIGTERM and waits until the process has ended, with any status.
+    pub(crate) fn terminate(mut self) -> Result<ExitStatus> {
+        self.ended_after_sigterm()
+    }
+
+    fn ended_after_sigterm(&mut self) -> Result<ExitStatus> {
         self.process.end(self.sampled);
         self.sampled.signal(Signal::TERM)?;
         let deadline = Instant::now() + Duration::from_secs(SERVER_STOP_TIMEOUT_S);
         while Instant::now() < deadline {
             match self.ended()? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(self.failed(format!("ended with {status} after SIGTERM"))),
+                Some(status) => return Ok(status),
                 None => thread::sleep(POLL),
             }
         }

@@ -58,6 +58,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "es-geonames-bulk" = "es-geonames-bulk.toml",
     "es-geonames-search" = "es-geonames-search.toml",
     "es-logs-bulk" = "es-logs-bulk.toml",
+    "hitsdb" = "hitsdb.toml",
     "host-cpu" = "host-cpu.toml",
     "host-disk" = "host-disk.toml",
     "slb-s1" = "slb-s1.toml",

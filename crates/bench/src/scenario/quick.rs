@@ -79,6 +79,11 @@ fn scale(scenario: &Scenario) -> Option<String> {
         "sql" => integer(&scenario.dataset, "table_size")? as f64 / ROWS,
         "hbase" => integer(&scenario.dataset, "rows")? as f64 / ROWS,
         "es" => integer(&scenario.dataset, "documents")? as f64 / DOCUMENTS,
+        "opentsdb" | "influx" | "prometheus" => {
+            let mixes = scenario.phases.iter().flat_map(|phase| &phase.mixes);
+            mixes.filter_map(|mix| Some(integer(&mix.driver_keys, "timelines")? as f64)).reduce(f64::max)?
+                / ROWS
+        }
         "tcp" => {
             f64::from(scenario.phases.iter().map(super::Phase::connections).max()?) / f64::from(CONNECTIONS)
         }

@@ -1,11 +1,14 @@
 //! The drivers by name.
 
 use super::driver::{Driver, TargetKind};
-use super::{broker, commands, es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp};
+use super::{
+    broker, commands, es, hbase, host, http, influx, ledger, mqtt, opentsdb, prometheus, reads, redis, sql,
+    tcp,
+};
 use crate::scenario::{Scenario, TARGET_KEYS, no_keys};
 
 /// All kinds of targets.
-const KINDS: [TargetKind; 12] = [
+const KINDS: [TargetKind; 15] = [
     mqtt::KIND,
     broker::KIND,
     commands::KIND,
@@ -14,6 +17,9 @@ const KINDS: [TargetKind; 12] = [
     hbase::KIND,
     http::KIND,
     es::KIND,
+    opentsdb::KIND,
+    influx::KIND,
+    prometheus::KIND,
     tcp::KIND,
     host::KIND,
     ledger::KIND,
@@ -61,7 +67,7 @@ mod tests {
         "htpt".clone_into(&mut scenario.head.driver);
         assert_eq!(
             driver_of(&scenario).err().unwrap(),
-            "there is no driver `htpt`; there are mqtt, broker, commands, redis, sql, hbase, http, es, tcp, host, ledger and reads"
+            "there is no driver `htpt`; there are mqtt, broker, commands, redis, sql, hbase, http, es, opentsdb, influx, prometheus, tcp, host, ledger and reads"
         );
     }
 }

@@ -9,7 +9,6 @@ mod mapping;
 mod options;
 mod protocol;
 mod queries;
-mod request;
 mod server;
 
 pub(crate) use driver::KIND;

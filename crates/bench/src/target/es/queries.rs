@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::corpus::{Geonames, Phrase, TermCounts};
 use super::options::OperationOptions;
-use super::request::{Format, RequestHead};
 use crate::dataset::Random;
+use crate::target::request::{Format, RequestHead};
 
 /// The number of phrases that an operation draws from.
 const PHRASES: usize = 2_000;

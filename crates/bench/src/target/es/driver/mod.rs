@@ -13,7 +13,6 @@ use super::mapping::{mapping, settings};
 use super::options::{DatasetOptions, GroupOptions, IfExists, OperationOptions};
 use super::protocol::{Es, Operation, Tally};
 use super::queries::QueryWriter;
-use super::request::RequestHead;
 use super::server::Server;
 use crate::command_line::{left_behind, load_command, shell_word, tls_flags};
 use crate::engine::{SegmentOutcome, event};
@@ -30,6 +29,7 @@ use crate::target::driver::{
     TargetKind, Verdict,
 };
 use crate::target::plan::{plan, target_url};
+use crate::target::request::RequestHead;
 use crate::target_url::{ES, TargetUrl, without_password};
 use crate::tls::TlsClient;
 

@@ -5,13 +5,13 @@ use wire::http1::{Answers, Head, Piece};
 use super::answers;
 use super::corpus::Corpus;
 use super::queries::{Query, SCROLL_TIME, Search};
-use super::request::{Format, RequestHead};
 use crate::dataset::Random;
 use crate::limits::ES_ANSWER_BYTES_MAX;
 use crate::protocol::{
     Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, OperationChoice, Protocol, Received,
     Started,
 };
+use crate::target::request::{Format, RequestHead};
 
 /// The line before each document. The server chooses the identifier.
 const ACTION: &[u8] = b"{\"index\":{}}\n";

@@ -5,35 +5,53 @@ use wire::resp::write::decimal;
 
 /// The headers that all requests have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequestHead {
+pub(crate) struct RequestHead {
     /// Host and port.
-    pub(super) host: String,
+    pub(crate) host: String,
     /// The value of the header `Authorization`.
-    pub(super) login: Option<String>,
+    pub(crate) login: Option<String>,
 }
 
 /// The format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// One document.
     Json,
     /// Lines of JSON.
     Lines,
+    /// Plain text.
+    Text,
+    /// A message of Prometheus' remote write 1.0.
+    RemoteWrite,
+}
+
+impl Format {
+    /// The headers that describe the body.
+    fn headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Json => &[("Content-Type", "application/json")],
+            Self::Lines => &[("Content-Type", "application/x-ndjson")],
+            Self::Text => &[("Content-Type", "text/plain; charset=utf-8")],
+            Self::RemoteWrite => &[
+                ("Content-Type", "application/x-protobuf"),
+                ("Content-Encoding", "snappy"),
+                ("X-Prometheus-Remote-Write-Version", "0.1.0"),
+            ],
+        }
+    }
 }
 
 impl RequestHead {
     /// Appends a request with a body.
-    pub(super) fn append(&self, out: &mut Vec<u8>, method: &str, target: &str, format: Format, body: &[u8]) {
+    pub(crate) fn append(&self, out: &mut Vec<u8>, method: &str, target: &str, format: Format, body: &[u8]) {
         write::start(out, method, target);
         write::header(out, "Host", &self.host);
         if let Some(login) = &self.login {
             write::header(out, "Authorization", login);
         }
-        let format = match format {
-            Format::Json => "application/json",
-            Format::Lines => "application/x-ndjson",
-        };
-        write::header(out, "Content-Type", format);
+        for (name, value) in format.headers() {
+            write::header(out, name, value);
+        }
         out.extend_from_slice(b"Content-Length: ");
         decimal(out, body.len() as u64);
         out.extend_from_slice(b"\r\n");
