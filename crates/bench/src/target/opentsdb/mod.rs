@@ -23,7 +23,7 @@ pub(crate) const KIND: TargetKind = TargetKind {
 };
 
 /// Writes of `/api/put`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Put;
 
 impl Writes for Put {

@@ -203,7 +203,7 @@ mod tests {
     const DUE: DueTime = DueTime { intended_ns: 0, wall_ms: 0, sent_ns: 1_500_000_000 };
 
     fn with<T>(requests: Option<u64>, use_it: impl FnOnce(&Writers<'_>) -> T) -> T {
-        let (timelines, writes) = (example(), Put::default());
+        let (timelines, writes) = (example(), Put);
         use_it(&Writers {
             writes: &writes,
             timelines: &timelines,

@@ -60,11 +60,6 @@ impl Timelines {
         timeline % self.metrics
     }
 
-    /// The number of timelines of a metric.
-    pub(crate) fn of_metric(&self, metric: u64) -> u64 {
-        (self.count - metric).div_ceil(self.metrics)
-    }
-
     /// The number behind the value of tag `tag` of a timeline. The first is that of the timeline; each further tag has ten
     /// times as many values as the one before, beginning with ten.
     pub(crate) fn tag_value(&self, timeline: u64, tag: u32) -> u64 {
@@ -148,7 +143,6 @@ mod tests {
         let mut counts = [0; 3];
         (0..10).for_each(|timeline| counts[timelines.metric(timeline) as usize] += 1);
         assert_eq!(counts, [4, 3, 3]);
-        assert_eq!((0..3).map(|metric| timelines.of_metric(metric)).collect::<Vec<_>>(), [4, 3, 3]);
     }
 
     #[test]

@@ -41,8 +41,8 @@ impl ReadBack for Victoria {
     }
 
     fn count(&self, timelines: &Timelines, metric: u64, until_ms: i64) -> Result<u64> {
-        // A window does not contain its beginning.
-        let window_ms = until_ms - timelines.start_ms + 1;
+        // A window does not contain its beginning, and there is nothing in the interval before the first cycle.
+        let window_ms = until_ms - timelines.start_ms + timelines.interval_ms;
         let query = format!(
             "sum(count_over_time({}{{{TAG_KEY}0=~\"{}.*\"}}[{window_ms}ms]))",
             self.metric(timelines, metric),
