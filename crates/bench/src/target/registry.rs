@@ -1,10 +1,7 @@
 //! The drivers by name.
 
 use super::driver::{Driver, TargetKind};
-use super::{
-    broker, commands, es, hbase, host, http, influx, ledger, mqtt, opentsdb, prometheus, reads, redis, sql,
-    tcp,
-};
+use super::{broker, commands, es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp, timeseries};
 use crate::scenario::{Scenario, TARGET_KEYS, no_keys};
 
 /// All kinds of targets.
@@ -17,9 +14,9 @@ const KINDS: [TargetKind; 15] = [
     hbase::KIND,
     http::KIND,
     es::KIND,
-    opentsdb::KIND,
-    influx::KIND,
-    prometheus::KIND,
+    timeseries::OPENTSDB,
+    timeseries::INFLUX,
+    timeseries::PROMETHEUS,
     tcp::KIND,
     host::KIND,
     ledger::KIND,

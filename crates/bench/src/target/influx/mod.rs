@@ -6,25 +6,12 @@ mod read;
 
 use wire::resp::write::decimal;
 
-use super::driver::TargetKind;
 use super::opentsdb::append_value;
 use super::request::Format;
 use super::timeseries::protocol::Writes;
+use super::timeseries::refusal::quoted;
 use super::timeseries::timelines::{METRIC, Place, TAG_KEY, Timelines};
-use super::timeseries::{Door, driver, quoted};
 pub(crate) use read::InfluxQl;
-
-/// The registration of this driver.
-pub(crate) const KIND: TargetKind = TargetKind {
-    name: "influx",
-    new: |scenario| driver(scenario, Door::Influx),
-    target_keys: true,
-    operation_keys: false,
-    dataset_keys: true,
-};
-
-/// The field of a point.
-pub(crate) const FIELD: &str = "value";
 
 /// Writes of `/write`.
 #[derive(Debug)]

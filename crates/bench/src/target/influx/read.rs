@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 
-use super::FIELD;
 use crate::error::Result;
 use crate::http::escaped;
 use crate::target::timeseries::reader::{Http, Point, ReadBack};
 use crate::target::timeseries::timelines::Timelines;
+
+/// The field of a point.
+const FIELD: &str = "value";
 
 /// A server that answers `/query`.
 #[derive(Debug)]

@@ -6,21 +6,11 @@ mod read;
 
 use wire::resp::write::decimal;
 
-use super::driver::TargetKind;
 use super::request::Format;
 use super::timeseries::protocol::Writes;
+use super::timeseries::refusal::quoted;
 use super::timeseries::timelines::{METRIC, Place, TAG_KEY, Timelines};
-use super::timeseries::{Door, driver, quoted};
 pub(crate) use read::OpenTsdb;
-
-/// The registration of this driver.
-pub(crate) const KIND: TargetKind = TargetKind {
-    name: "opentsdb",
-    new: |scenario| driver(scenario, Door::OpenTsdb),
-    target_keys: true,
-    operation_keys: false,
-    dataset_keys: true,
-};
 
 /// Writes of `/api/put`.
 #[derive(Debug)]

@@ -3,20 +3,10 @@
 
 use wire::prometheus::{end_series, pack, push_label, push_sample, start_series};
 
-use super::driver::TargetKind;
 use super::request::Format;
 use super::timeseries::protocol::Writes;
+use super::timeseries::refusal::quoted;
 use super::timeseries::timelines::{METRIC, Place, TAG_KEY, Timelines};
-use super::timeseries::{Door, driver, quoted};
-
-/// The registration of this driver.
-pub(crate) const KIND: TargetKind = TargetKind {
-    name: "prometheus",
-    new: |scenario| driver(scenario, Door::Prometheus),
-    target_keys: true,
-    operation_keys: false,
-    dataset_keys: true,
-};
 
 /// Writes of `/api/v1/write`.
 #[derive(Debug)]

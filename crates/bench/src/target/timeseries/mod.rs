@@ -11,30 +11,45 @@ mod product;
 pub(crate) mod protocol;
 mod questdb;
 pub(crate) mod reader;
+pub(crate) mod refusal;
 mod server;
 pub(crate) mod timelines;
 mod verify;
 mod victoria;
 mod written;
 
-use super::driver::Driver;
-use crate::http::message_of;
+use super::driver::{Driver, TargetKind};
 use crate::scenario::Scenario;
-pub(crate) use options::Door;
+use options::Door;
+
+/// The registration of driver `opentsdb`.
+pub(crate) const OPENTSDB: TargetKind = TargetKind {
+    name: "opentsdb",
+    new: |scenario| driver(scenario, Door::OpenTsdb),
+    target_keys: true,
+    operation_keys: false,
+    dataset_keys: true,
+};
+
+/// The registration of driver `influx`.
+pub(crate) const INFLUX: TargetKind = TargetKind {
+    name: "influx",
+    new: |scenario| driver(scenario, Door::Influx),
+    target_keys: true,
+    operation_keys: false,
+    dataset_keys: true,
+};
+
+/// The registration of driver `prometheus`.
+pub(crate) const PROMETHEUS: TargetKind = TargetKind {
+    name: "prometheus",
+    new: |scenario| driver(scenario, Door::Prometheus),
+    target_keys: true,
+    operation_keys: false,
+    dataset_keys: true,
+};
 
 /// The driver of a scenario for a protocol.
-pub(crate) fn driver(scenario: &Scenario, door: Door) -> Result<Box<dyn Driver>, String> {
+fn driver(scenario: &Scenario, door: Door) -> Result<Box<dyn Driver>, String> {
     Ok(Box::new(driver::TimeseriesDriver::new(scenario, door)?))
-}
-
-/// The reason of a refusal: the server's message, or the beginning of the body.
-pub(crate) fn quoted(status: u16, body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let known = serde_json::from_str::<serde_json::Value>(&text).ok();
-    let message = known.as_ref().and_then(|known| {
-        // InfluxDB 1; OpenTSDB.
-        known["error"].as_str().or_else(|| known["error"]["message"].as_str())
-    });
-    let message = message.map_or_else(|| message_of(text.trim()), str::to_owned);
-    if message.is_empty() { format!("status {status}") } else { format!("status {status}: {message}") }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::quoted;
+use super::refusal::quoted;
 use super::timelines::Timelines;
 use crate::error::{Error, Result};
 use crate::http::{Body, HttpAnswer, HttpClient, HttpLimits, HttpRequest};
