@@ -18,8 +18,8 @@ use model::limits::QueryLimits;
 use model::{Batch, SeriesKey, TimeRange, Timestamp, ValueRef};
 use query::{Engine, Session};
 use store::{
-    BatchReader, Durability, MemoryStore, SeriesSet, Store, StoreError, TableColumns, TableRead,
-    TableSnapshot, TagMatcher,
+    BatchReader, Durability, MemoryStore, SeriesSet, SeriesVisitor, Store, StoreError, TableColumns,
+    TableRead, TableSnapshot, TagMatcher,
 };
 use tokio::runtime::{Builder, Runtime};
 use wrapped::Wrapped;
@@ -72,6 +72,14 @@ impl TableSnapshot for Synthetic {
 
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError> {
         self.inner.select(matchers)
+    }
+
+    fn each_series(
+        &self,
+        series: Option<&SeriesSet>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        self.inner.each_series(series, visit)
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {

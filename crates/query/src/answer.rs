@@ -39,6 +39,7 @@ pub struct Batches {
 }
 
 /// The task of a query. To drop it ends the task.
+#[derive(Debug)]
 pub(crate) struct QueryTask {
     running: JoinHandle<Result<(), QueryError>>,
     /// Whether the task has ended. Such a task must not be polled again.
@@ -61,7 +62,7 @@ impl QueryTask {
     }
 
     /// Ready when the task has ended, also when it is polled again later.
-    fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.has_ended {
             let joined = ready!(self.running.poll_unpin(context));
             self.has_ended = true;

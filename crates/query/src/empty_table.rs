@@ -2,7 +2,8 @@
 
 use model::TimeRange;
 use store::{
-    BatchReader, SeriesSet, StoreError, TableColumns, TableRead, TableSnapshot, TableStatus, TagMatcher,
+    BatchReader, SeriesSet, SeriesVisitor, StoreError, TableColumns, TableRead, TableSnapshot, TableStatus,
+    TagMatcher,
 };
 
 /// A table without rows.
@@ -28,6 +29,14 @@ impl TableSnapshot for EmptyTable {
 
     fn select(&self, _matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError> {
         Ok(SeriesSet::default())
+    }
+
+    fn each_series(
+        &self,
+        _series: Option<&SeriesSet>,
+        _visit: &mut SeriesVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        Ok(())
     }
 
     fn read(&self, _read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {

@@ -35,22 +35,22 @@ use crate::{QueryError, Session, postgres, statement};
 
 /// Answers SQL about the tables of one store. A clone is cheap.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(pub(crate) Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     store: Arc<dyn Store>,
-    limits: QueryLimits,
+    pub(crate) limits: QueryLimits,
     planner: Planner,
     environment: Arc<PlanningEnvironment>,
     plans: PlanCache,
     schemas: Arc<Schemas>,
-    admission: Admission,
+    pub(crate) admission: Admission,
     memory: Arc<TotalMemory>,
     allocated: Arc<TotalAllocated>,
     scopes: Scopes,
     /// The runtime environment of all queries. Each query adds its own memory pool.
     runtime: RuntimeEnv,
-    threads: Threads,
+    pub(crate) threads: Threads,
 }
 
 /// How busy an engine is.
@@ -118,7 +118,7 @@ impl Engine {
             allocated: TotalAllocated::new(limits.memory_bytes_total_max),
             scopes: Scopes::default(),
             runtime,
-            threads: Threads::start(threads)?,
+            threads: Threads::start(threads, limits.running_max)?,
             limits,
         })))
     }
@@ -190,7 +190,7 @@ impl Engine {
 }
 
 impl Inner {
-    fn open_scope(&self) -> Result<Arc<Scope>, QueryError> {
+    pub(crate) fn open_scope(&self) -> Result<Arc<Scope>, QueryError> {
         let scope = Scope::open(self.limits.memory_bytes_max, Arc::clone(&self.allocated))?;
         self.scopes.add(&scope);
         Ok(scope)

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -55,7 +55,9 @@ pub(crate) struct Scope {
     over: OnceLock<QueryError>,
     over_noticed: Notify,
     ended: OnceLock<Instant>,
-    is_working: AtomicBool,
+    end_noticed: Notify,
+    /// The number of [`Working`]s.
+    working: AtomicUsize,
 }
 
 /// The scopes of an engine.
@@ -100,18 +102,27 @@ impl Scope {
             over: OnceLock::new(),
             over_noticed: Notify::new(),
             ended: OnceLock::new(),
-            is_working: AtomicBool::new(true),
+            end_noticed: Notify::new(),
+            working: AtomicUsize::new(0),
         }))
     }
 
     /// Ends the statement. Its tasks stop where they can.
     pub(crate) fn end(&self) {
         self.ended.get_or_init(Instant::now);
+        self.end_noticed.notify_one();
+    }
+
+    /// Ready when the statement was ended. Only one task may wait for it.
+    pub(crate) async fn end_of_statement(&self) {
+        while self.ended.get().is_none() {
+            self.end_noticed.notified().await;
+        }
     }
 
     /// Whether the statement was ended longer ago than `patience` and still works.
     pub(crate) fn is_unended(&self, patience: Duration) -> bool {
-        self.is_working.load(Ordering::Acquire) && self.ended.get().is_some_and(|at| at.elapsed() > patience)
+        self.working.load(Ordering::Acquire) > 0 && self.ended.get().is_some_and(|at| at.elapsed() > patience)
     }
 
     /// Ready when the statement has allocated more than it may.
@@ -175,12 +186,24 @@ impl Drop for Scope {
     }
 }
 
-/// Marks the end of a statement's work when it is dropped.
-pub(crate) struct Working(pub(crate) Arc<Scope>);
+/// A statement works until the last of these is dropped.
+pub(crate) struct Working(Arc<Scope>);
+
+impl Working {
+    pub(crate) fn begin(scope: &Arc<Scope>) -> Self {
+        scope.working.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(scope))
+    }
+
+    /// The scope of the statement.
+    pub(crate) fn scope(&self) -> &Arc<Scope> {
+        &self.0
+    }
+}
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.0.is_working.store(false, Ordering::Release);
+        self.0.working.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -195,6 +218,18 @@ pub(crate) fn check(more: usize) -> Result<(), QueryError> {
     }
     allocation::flush_small();
     scope.has_room(more)
+}
+
+/// Like [`check`], for work that runs for long without a return to the executor: it also reports what the statement holds.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn checkpoint() -> Result<(), QueryError> {
+    if let Some(scope) = current() {
+        allocation::flush_small();
+        scope.settle();
+    }
+    check(0)
 }
 
 /// Returns the scope of the statement that this thread works for.

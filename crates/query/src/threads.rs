@@ -1,4 +1,6 @@
-//! The threads of an engine: one group plans and computes, one group reads, and one thread watches the time.
+//! The threads of an engine: one group plans and computes, one group reads, one group runs tasks, and one thread watches the time.
+//!
+//! A task does not yield, so each has a thread of its own: a long task must not delay a short one, or a statement.
 //!
 //! The clock has a thread of its own: an operator may compute for long without yielding, and the client must get its error in time
 //! nevertheless.
@@ -6,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::limits::QUERY_STACK_BYTES;
+use model::limits::{QUERY_STACK_BYTES, QUERY_TASK_STACK_BYTES};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Instant;
 
@@ -16,13 +18,16 @@ use crate::scope::{self, Scope, Working};
 
 pub(crate) struct Threads {
     /// `None` only while this is dropped.
-    runtimes: Option<(Runtime, Runtime)>,
+    runtimes: Option<[Runtime; 3]>,
     work: Handle,
     clock: Handle,
+    tasks: Handle,
 }
 
 impl Threads {
-    pub(crate) fn start(threads: usize) -> Result<Self, QueryError> {
+    /// Starts `threads` threads that compute and as many that read. Further ones start when they are needed, up to `tasks_max`.
+    pub(crate) fn start(threads: usize, tasks_max: usize) -> Result<Self, QueryError> {
+        let refused = |error: std::io::Error| QueryError::Threads { message: error.to_string() };
         let start = |name, workers, readers| {
             Builder::new_multi_thread()
                 .worker_threads(workers)
@@ -31,11 +36,22 @@ impl Threads {
                 .thread_stack_size(QUERY_STACK_BYTES)
                 .enable_time()
                 .build()
-                .map_err(|error| QueryError::Threads { message: error.to_string() })
+                .map_err(refused)
         };
         let work = start("query", threads.max(1), threads.max(1))?;
         let clock = start("query-clock", 1, 1)?;
-        Ok(Self { work: work.handle().clone(), clock: clock.handle().clone(), runtimes: Some((work, clock)) })
+        let tasks = Builder::new_current_thread()
+            .max_blocking_threads(tasks_max.max(1))
+            .thread_name("query-task")
+            .thread_stack_size(QUERY_TASK_STACK_BYTES)
+            .build()
+            .map_err(refused)?;
+        Ok(Self {
+            work: work.handle().clone(),
+            clock: clock.handle().clone(),
+            tasks: tasks.handle().clone(),
+            runtimes: Some([work, clock, tasks]),
+        })
     }
 
     /// Runs the work of a query. The work is cancelled when its time is over or when the task is dropped; it stops at its next
@@ -47,9 +63,9 @@ impl Threads {
         work: impl Future<Output = Result<(), QueryError>> + Send + 'static,
     ) -> QueryTask {
         let deadline = Instant::now() + timeout;
-        let working = Working(Arc::clone(scope));
+        let working = Working::begin(scope);
         let work = scope::within(Arc::clone(scope), async move {
-            let Working(scope) = &working;
+            let scope = working.scope();
             // An exceeded limit comes before a result.
             tokio::select! {
                 biased;
@@ -63,15 +79,24 @@ impl Threads {
             ended.unwrap_or(Err(QueryError::Timeout { limit: timeout }))
         }))
     }
+
+    /// Runs work that does not yield. It goes on after its query has ended, until it asks its scope.
+    pub(crate) async fn run_task(
+        &self,
+        scope: &Arc<Scope>,
+        task: impl FnOnce() -> Result<(), QueryError> + Send + 'static,
+    ) -> Result<(), QueryError> {
+        let working = Working::begin(scope);
+        let running = self.tasks.spawn_blocking(move || scope::work(Some(working.scope()), task));
+        running.await.unwrap_or_else(|error| Err(QueryError::Bug { message: error.to_string() }))
+    }
 }
 
 impl Drop for Threads {
     /// A task of these threads may be the last owner, and such a task must not block, so the threads are shut down in the
     /// background.
     fn drop(&mut self) {
-        if let Some((work, clock)) = self.runtimes.take() {
-            clock.shutdown_background();
-            work.shutdown_background();
-        }
+        let runtimes = self.runtimes.take();
+        runtimes.into_iter().flatten().for_each(Runtime::shutdown_background);
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use model::TimeRange;
 use query::QueryError;
-use store::{BatchReader, Blame, SeriesSet, StoreError, TableColumns, TableRead, TableSnapshot, TagMatcher};
+use store::{
+    BatchReader, Blame, SeriesSet, SeriesVisitor, StoreError, TableColumns, TableRead, TableSnapshot,
+    TagMatcher,
+};
 
 use crate::support::{engine, many, refusal, rows, user};
 use crate::wrapped::Wrapped;
@@ -79,6 +82,14 @@ impl TableSnapshot for BrokenTable {
 
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError> {
         self.0.select(matchers)
+    }
+
+    fn each_series(
+        &self,
+        series: Option<&SeriesSet>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        self.0.each_series(series, visit)
     }
 
     fn read(&self, _read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {

@@ -19,4 +19,5 @@ mod scripts;
 mod sessions;
 mod slices;
 mod support;
+mod tasks;
 mod wrapped;

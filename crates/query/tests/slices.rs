@@ -9,7 +9,8 @@ use model::limits::QueryLimits;
 use model::{Batch, SeriesKey, TimeRange, Timestamp, ValueRef};
 use query::{Engine, QueryError};
 use store::{
-    BatchReader, Durability, SeriesSet, Store, StoreError, TableColumns, TableRead, TableSnapshot, TagMatcher,
+    BatchReader, Durability, SeriesSet, SeriesVisitor, Store, StoreError, TableColumns, TableRead,
+    TableSnapshot, TagMatcher,
 };
 
 use crate::limits::until;
@@ -181,6 +182,14 @@ impl TableSnapshot for Troubled {
 
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError> {
         self.inner.select(matchers)
+    }
+
+    fn each_series(
+        &self,
+        series: Option<&SeriesSet>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        self.inner.each_series(series, visit)
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {

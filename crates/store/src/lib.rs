@@ -25,8 +25,8 @@ pub use memory::MemoryStore;
 pub use model::Blame;
 pub use read::{LatestValue, Order, Scan, ScannedBlock, ScannedRow, ValueColumn};
 pub use table::{
-    BatchReader, Column, FieldColumn, MissingColumn, ReadOrder, SeriesSet, TableColumns, TableRead,
-    TableSnapshot, TableStatus, TagColumn, TagMatcher, TagPredicate,
+    BatchReader, Column, FieldColumn, MissingColumn, ReadOrder, SeriesSet, SeriesVisitor, TableColumns,
+    TableRead, TableSnapshot, TableStatus, TagColumn, TagMatcher, TagPredicate,
 };
 
 use std::ops::ControlFlow;

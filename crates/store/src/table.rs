@@ -3,7 +3,9 @@
 //! A [`TableSnapshot`] is one table at one moment. Its columns are Arrow columns with fixed names and types. Its rows
 //! are merged: each (series, ts) comes exactly once, with the newest value of every field.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -218,6 +220,42 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// The series of the table that satisfy all matchers.
     fn select(&self, matchers: &[TagMatcher]) -> Result<SeriesSet, StoreError>;
 
+    /// Visits series of the table in the order of their numbers, until the visitor returns `Break`: those of a set, or all
+    /// when `series` is `None`. It reads no rows, and a series without rows is visited too. Numbers in the set that are no
+    /// series of the snapshot are skipped.
+    ///
+    /// # Errors
+    /// When the backend is on another machine and does not answer.
+    fn each_series(
+        &self,
+        series: Option<&SeriesSet>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// Visits the distinct values that the series have for a tag, in any order, until the visitor returns `Break`. It looks
+    /// at the same series as [`each_series`](Self::each_series), and reads no rows either.
+    ///
+    /// # Errors
+    /// Those of [`each_series`](Self::each_series).
+    fn tag_values(
+        &self,
+        tag: &str,
+        series: Option<&SeriesSet>,
+        visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut values = BTreeSet::new();
+        self.each_series(series, &mut |_, tags| {
+            let value = tags.iter().find(|(name, _)| *name == tag).map(|(_, value)| *value);
+            match value.filter(|value| !values.contains(*value)) {
+                Some(value) => {
+                    values.insert(value.to_owned());
+                    visit(value)
+                }
+                None => ControlFlow::Continue(()),
+            }
+        })
+    }
+
     /// Readers that together give each requested row exactly once if the caller reads all of them to the end; with
     /// [`ReadOrder::LastRow`] at most once. The list may be empty.
     ///
@@ -228,6 +266,9 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// [`StoreError::OverLimit`] when a column does not exist. A file that cannot be read is an error of a reader.
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError>;
 }
+
+/// Gets the number of a series, and its tags: pairs of name and value, sorted by name.
+pub type SeriesVisitor<'a> = dyn FnMut(u32, &[(&str, &str)]) -> ControlFlow<()> + 'a;
 
 /// Gives rows batch by batch. Memory use does not grow with the number of rows.
 pub trait BatchReader: Send {

@@ -12,4 +12,4 @@ mod store_source;
 pub use error::SourceError;
 pub use runs::each_series;
 pub use source::{SeriesRead, Source, Table};
-pub use store_source::{Access, AccessRule, StoreSource};
+pub use store_source::{Access, AccessRule, StoreSource, Supervisor};

@@ -21,6 +21,13 @@ pub trait Source {
     /// # Errors
     /// The store does not answer.
     fn open(&self, table: &str) -> Result<Option<Box<dyn Table + '_>>, SourceError>;
+
+    /// Says whether the query may go on. The methods of [`Table`] ask it between batches and now and then between series. A query
+    /// that computes for long without reading asks it too, about once in a thousand steps.
+    ///
+    /// # Errors
+    /// [`SourceError::Stopped`] when the query must end: its time is over, it holds too much memory, or its client is gone.
+    fn check(&self) -> Result<(), SourceError>;
 }
 
 /// A table at one moment.
@@ -41,6 +48,24 @@ pub trait Table {
         matchers: &[TagMatcher],
         visit: &mut dyn FnMut(&[(&str, &str)]) -> ControlFlow<()>,
     ) -> Result<(), SourceError>;
+
+    /// Visits the distinct values that the series which satisfy all matchers have for a tag, in any order, until the visitor
+    /// returns `Break`. A value may come from a series without rows.
+    ///
+    /// # Errors
+    /// The store cannot read, or the query was stopped.
+    fn tag_values(
+        &self,
+        tag: &str,
+        matchers: &[TagMatcher],
+        visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<(), SourceError>;
+
+    /// The number of the series that satisfy all matchers. It costs no visit.
+    ///
+    /// # Errors
+    /// The store cannot read, or the query was stopped.
+    fn series_count(&self, matchers: &[TagMatcher]) -> Result<u64, SourceError>;
 
     /// Visits rows in batches until the visitor returns `Break`.
     ///

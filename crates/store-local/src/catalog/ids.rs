@@ -64,6 +64,14 @@ impl Ids {
         }
     }
 
+    /// Whether one of the numbers is in `set`.
+    pub(super) fn has_any_of(&self, set: &RoaringBitmap) -> bool {
+        match self {
+            Self::List(list) => list.iter().any(|id| set.contains(*id)),
+            Self::Bitmap(bitmap) => !bitmap.is_disjoint(set),
+        }
+    }
+
     /// Adds all numbers to `set`.
     pub(super) fn unite_into(&self, set: &mut RoaringBitmap) {
         match self {
@@ -132,6 +140,8 @@ mod tests {
                 change(&mut set);
                 set
             };
+            assert!(ids.has_any_of(&other));
+            assert!(!ids.has_any_of(&(&other - &bitmap)));
             assert_eq!(applied(&|set| ids.unite_into(set)), &other | &bitmap);
             assert_eq!(applied(&|set| ids.keep_in(set)), &other & &bitmap);
             assert_eq!(applied(&|set| ids.remove_from(set)), &other - &bitmap);

@@ -12,6 +12,7 @@
 mod gaps;
 mod ids;
 mod limit;
+mod list;
 mod numbers;
 mod select;
 mod series;
@@ -27,6 +28,7 @@ use parking_lot::RwLock;
 use store::{FieldColumn, StoreError, TableColumns, TagColumn};
 
 pub(crate) use limit::check;
+pub(crate) use list::{each_series, tag_values};
 pub(crate) use select::{Condition, select};
 pub(crate) use series::{SeriesIndex, tags};
 pub(crate) use slot::Slot;

@@ -14,6 +14,7 @@ pub(crate) mod plan;
 pub(crate) mod reader;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -21,11 +22,11 @@ use model::limits::{READ_COPY_BYTES_MAX, READ_COPY_ROWS_MAX};
 use model::{FieldType, TableName, TimeRange, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    BatchReader, Column, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead, TableSnapshot,
-    TableStatus, TagMatcher,
+    BatchReader, Column, Order, ReadOrder, SeriesSet, SeriesVisitor, StoreError, TableColumns, TableRead,
+    TableSnapshot, TableStatus, TagMatcher,
 };
 
-use crate::catalog::{Condition, Slot, Table, TableView, select};
+use crate::catalog::{self, Condition, Slot, Table, TableView, select};
 use crate::chunk::Chunk;
 use crate::core::Core;
 use crate::part::{Part, PartInfo, PartLayout};
@@ -164,6 +165,30 @@ impl TableSnapshot for LocalTable {
         Ok(select(&self.core.series, self.table, self.series_end, &self.dropped, &conditions))
     }
 
+    fn each_series(
+        &self,
+        series: Option<&SeriesSet>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        // Where the visitor stops does not matter.
+        let _ = catalog::each_series(&self.core.series, &self.own(series), &self.view.columns.tags, visit);
+        Ok(())
+    }
+
+    fn tag_values(
+        &self,
+        tag: &str,
+        series: Option<&SeriesSet>,
+        visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let tags = &self.view.columns.tags;
+        if let Some(tag) = tags.iter().position(|column| *column.tag == *tag) {
+            let series = self.own(series);
+            let _ = catalog::tag_values(&self.core.series, self.table, tag as u32, &series, visit);
+        }
+        Ok(())
+    }
+
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
         let (schema, columns) = self.view.columns.project(read)?;
         let plan = self.plan(&columns, read);
@@ -271,6 +296,15 @@ impl LocalTable {
 
     fn sources(&self) -> Vec<Source> {
         sources(self.table, &self.parts, &self.chunks, &self.tombstones)
+    }
+
+    /// The series of a set that are series of this snapshot; all of them when there is no set.
+    fn own(&self, series: Option<&SeriesSet>) -> SeriesSet {
+        let own = self.series();
+        match series {
+            Some(series) => own & series,
+            None => own,
+        }
     }
 
     /// All series of the table.

@@ -10,6 +10,7 @@ mod namespaces;
 mod numbers;
 mod retention;
 mod rows;
+mod series_lists;
 mod tables;
 
 use std::ops::ControlFlow;
@@ -49,7 +50,7 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         .chain(retention::CHECKS)
         .chain(deletion::CHECKS)
         .chain(deletion_of_rows::CHECKS);
-    let all = all.chain(deletion_of_series::CHECKS).chain(namespaces::CHECKS);
+    let all = all.chain(deletion_of_series::CHECKS).chain(series_lists::CHECKS).chain(namespaces::CHECKS);
     for check in all {
         let store = make();
         check(store.as_ref());

@@ -12,8 +12,8 @@ use model::{FieldType, SeriesKey, TableName, TimeRange, Timestamp, Value};
 
 use crate::table::UTC;
 use crate::{
-    BatchReader, Column, FieldColumn, Order, ReadOrder, SeriesSet, StoreError, TableColumns, TableRead,
-    TableSnapshot, TagColumn, TagMatcher,
+    BatchReader, Column, FieldColumn, Order, ReadOrder, SeriesSet, SeriesVisitor, StoreError, TableColumns,
+    TableRead, TableSnapshot, TagColumn, TagMatcher,
 };
 
 /// How the store adds columns to a table.
@@ -93,6 +93,22 @@ impl TableSnapshot for Snapshot {
             |key: &SeriesKey, matcher: &TagMatcher| matcher.predicate.accepts(tag(key, &matcher.tag));
         let all = |key: &SeriesKey| matchers.iter().all(|matcher| satisfies(key, matcher));
         Ok(self.series.iter().filter(|(_, key)| all(key)).map(|(id, _)| *id).collect())
+    }
+
+    fn each_series(
+        &self,
+        series: Option<&SeriesSet>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let is_asked = |id: &u32| series.is_none_or(|series| series.contains(*id));
+        for (id, key) in self.series.iter().filter(|(id, _)| is_asked(id)) {
+            let tags: Vec<(&str, &str)> =
+                key.tags().iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            if visit(*id, &tags).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn read(&self, read: &TableRead) -> Result<Vec<Box<dyn BatchReader>>, StoreError> {
