@@ -10,6 +10,7 @@ mod device_state;
 mod gateways;
 mod key_values;
 mod permissions;
+mod points;
 mod rpc;
 mod stored_calls;
 mod tenants;

@@ -1,0 +1,156 @@
+//! Rows of any series by callers, and the databases that they write to.
+
+use hub::points::{AcceptError, Accepted, PointRefusal, Points};
+use hub::registry::OWN_DATABASE;
+use hub::{AUDIT_TABLE, DEAD_LETTER_TABLE, OpenDatabase};
+use model::{SeriesId, TableName};
+
+use super::*;
+
+const BUSY: Duration = Duration::from_secs(1);
+const SECOND_US: i64 = 1_000_000;
+const BEGIN_US: i64 = 1_700_000_000 * SECOND_US;
+
+fn points(fixture: &Fixture, database: &OpenDatabase) -> Points {
+    fixture.hub.points(&fixture.administrator(), database, Door::Influx).unwrap()
+}
+
+fn cpu(points: &Points) -> Result<SeriesId, PointRefusal> {
+    points.series(b"cpu,host=a", || ("cpu", vec![("host", "a")]))
+}
+
+fn add(points: &mut Points, item: u32, second: i64, keys: &[&str]) {
+    let series = cpu(points).unwrap();
+    let fields = keys.iter().map(|key| (*key, ValueRef::F64(f64::from(item))));
+    points.add(item, series, Timestamp::from_micros(BEGIN_US + second * SECOND_US), fields).unwrap();
+}
+
+async fn accept(fixture: &Fixture, points: Points) -> Result<Accepted, AcceptError> {
+    fixture.hub.accept_points(points, "/write", BUSY).await
+}
+
+async fn count(fixture: &Fixture, sql: &str) -> usize {
+    let answer = fixture.hub.sql(sql, Vec::new(), &Reader::from(fixture.administrator())).await.unwrap();
+    answer.collect().await.unwrap().iter().map(|batch| batch.num_rows()).sum()
+}
+
+#[tokio::test]
+async fn rows_are_durable_and_a_refused_item_is_a_dead_letter() {
+    let fixture = fixture();
+    fixture.hub.open_sql(QueryLimits::default()).unwrap();
+    let own = fixture.hub.own_database(&fixture.administrator());
+    let mut request = points(&fixture, &own);
+    add(&mut request, 0, 0, &["usage"]);
+    add(&mut request, 1, 1, &["usage", "idle"]);
+    request.refuse("no fields", b"cpu,host=a");
+    let accepted = accept(&fixture, request).await.unwrap();
+    assert_eq!(accepted, Accepted { rows: 2, refused: Vec::new() });
+    assert_eq!(count(&fixture, "SELECT * FROM cpu WHERE host = 'a' AND usage >= 0").await, 2);
+    let letter = format!(
+        "SELECT * FROM {DEAD_LETTER_TABLE} WHERE login = 'local' AND door = 'influx' AND topic = '/write' \
+         AND reason = 'no fields' AND payload = 'cpu,host=a'"
+    );
+    assert_eq!(count(&fixture, &letter).await, 1);
+}
+
+#[tokio::test]
+async fn values_without_a_column_are_named_and_the_others_are_stored() {
+    let fixture = fixture();
+    let own = fixture.hub.own_database(&fixture.administrator());
+    let most = IngestLimits::default().new_columns_per_minute_max;
+    let names: Vec<String> = (0..=most).map(|number| format!("key{number}")).collect();
+    let keys: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut request = points(&fixture, &own);
+    add(&mut request, 4, 0, &keys[..most]);
+    add(&mut request, 7, 1, &[keys[0], keys[most]]);
+    add(&mut request, 9, 2, &[keys[most]]);
+    let accepted = accept(&fixture, request).await.unwrap();
+    assert_eq!(accepted.rows, 2);
+    let items: Vec<u32> = accepted.refused.iter().map(|refused| refused.item).collect();
+    assert_eq!(items, [7, 9]);
+    assert!(accepted.refused[0].reason.contains("new_columns_per_minute_max"), "{:?}", accepted.refused[0]);
+}
+
+#[tokio::test]
+async fn implausible_times_and_the_servers_own_tables_are_refused() {
+    let fixture = fixture();
+    let own = fixture.hub.own_database(&fixture.administrator());
+    let mut request = points(&fixture, &own);
+    let series = cpu(&request).unwrap();
+    let one = [("v", ValueRef::I64(1))];
+    let at = |micros| Timestamp::from_micros(micros);
+    assert!(matches!(request.add(0, series, at(1), one), Err(PointRefusal::TooOld { .. })));
+    assert!(matches!(request.add(0, series, at(i64::MAX), one), Err(PointRefusal::TooNew { .. })));
+    let long = "x".repeat(100_000);
+    let text = request.add(0, series, at(BEGIN_US), [("v", ValueRef::String(&long))]);
+    assert!(matches!(text, Err(PointRefusal::TextTooLong { bytes: 100_000, .. })));
+    for table in [AUDIT_TABLE, DEAD_LETTER_TABLE] {
+        let refused = request.series(table.as_bytes(), || (table, Vec::new()));
+        assert!(matches!(refused, Err(PointRefusal::OwnTable { .. })), "{table}");
+    }
+    assert!(matches!(request.series(b",a=b", || ("", Vec::new())), Err(PointRefusal::Name(_))));
+    assert!(request.is_empty());
+    assert_eq!(accept(&fixture, request).await.unwrap(), Accepted::default());
+}
+
+#[tokio::test]
+async fn a_series_that_was_deleted_meanwhile_is_told_and_created_anew() {
+    let fixture = fixture();
+    let own = fixture.hub.own_database(&fixture.administrator());
+    let mut request = points(&fixture, &own);
+    add(&mut request, 0, 0, &["v"]);
+    accept(&fixture, request).await.unwrap();
+    let mut request = points(&fixture, &own);
+    add(&mut request, 0, 1, &["v"]);
+    fixture.hub.drop_table(&fixture.administrator(), "cpu", false).unwrap();
+    assert!(matches!(accept(&fixture, request).await, Err(AcceptError::SeriesGone)));
+    let mut again = points(&fixture, &own);
+    add(&mut again, 0, 1, &["v"]);
+    assert_eq!(accept(&fixture, again).await.unwrap().rows, 1);
+}
+
+#[tokio::test]
+async fn databases_have_tables_of_their_own_and_inherit_nothing() {
+    let fixture = fixture();
+    let (hub, caller) = (&fixture.hub, fixture.administrator());
+    assert!(hub.database(&caller, "metrics").is_err());
+    let metrics = hub.create_database(&caller, "metrics").unwrap();
+    assert_eq!(hub.create_database(&caller, "metrics").unwrap(), metrics);
+    assert_eq!(hub.database(&caller, "metrics").unwrap(), metrics);
+    let names: Vec<_> = hub.databases(&caller).unwrap().iter().map(|one| one.name().to_owned()).collect();
+    assert_eq!(names, [OWN_DATABASE, "metrics"]);
+
+    let mut request = points(&fixture, &metrics);
+    add(&mut request, 0, 0, &["v"]);
+    accept(&fixture, request).await.unwrap();
+    let tables = || fixture.store.tables().unwrap().into_iter().map(|status| status.table).collect::<Vec<_>>();
+    assert!(!tables().contains(&TableName::try_from("cpu").unwrap()));
+    assert!(tables().iter().any(|table| table.name() == "cpu"));
+
+    assert!(hub.drop_database(&caller, OWN_DATABASE).is_err());
+    hub.drop_database(&caller, "metrics").unwrap();
+    hub.drop_database(&caller, "metrics").unwrap();
+    assert!(!tables().iter().any(|table| table.name() == "cpu"));
+    let again = hub.create_database(&caller, "metrics").unwrap();
+    assert_ne!(again, metrics);
+    let mut request = points(&fixture, &again);
+    add(&mut request, 0, 0, &["v"]);
+    assert_eq!(accept(&fixture, request).await.unwrap().rows, 1);
+}
+
+#[test]
+fn who_may_not_write_or_sees_a_customer_only_collects_no_rows() {
+    let fixture = fixture();
+    let (hub, tenant) = (&fixture.hub, fixture.device.tenant);
+    let own = hub.own_database(&fixture.administrator());
+    let public = Caller::public(tenant);
+    assert!(hub.points(&public, &own, Door::Influx).is_err());
+    assert!(hub.create_database(&public, "x").is_err());
+    assert!(hub.drop_database(&public, "x").is_err());
+    let open = Caller::open(tenant);
+    assert!(hub.points(&open, &own, Door::Influx).is_ok());
+    assert!(hub.create_database(&open, "x").is_err(), "an operator does not manage tables");
+    let other = hub.add_tenant(&fixture.administrator(), "acme", "root@acme.example", "a long password").unwrap();
+    hub.create_database(&fixture.administrator(), "mine").unwrap();
+    assert!(hub.database(&Caller::local(other.id), "mine").is_err());
+}
