@@ -61,6 +61,7 @@ pub mod stored_calls;
 mod tables;
 mod taps;
 mod tenants;
+pub mod time_series;
 mod to_devices;
 mod ttls;
 mod users;

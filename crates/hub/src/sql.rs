@@ -121,32 +121,44 @@ impl Reader {
 
     fn session(&self, registry: &Registry) -> Session {
         let namespace = registry.namespace(self.caller.tenant());
-        let (sees_refused, sees_audit) =
-            (self.caller.may(Action::ReadRefused), self.caller.may(Action::ReadAudit));
-        let of_customer = self.caller.customer().map(|_| self.matchers(registry));
-        let session = Session::new(self.caller.login()).with_access(move |table| {
-            let is_seen = match table {
-                DEAD_LETTER_TABLE => sees_refused,
-                AUDIT_TABLE => sees_audit,
-                _ => true,
-            };
-            match (is_seen, &of_customer) {
-                (false, _) => Access::Nothing,
-                (true, None) => Access::Everything,
-                (true, Some(matchers)) => Access::Series(matchers.clone()),
-            }
-        });
+        let session = Session::new(self.caller.login()).with_access(self.access(registry));
         let profiles = registry.profiles(self.caller.tenant());
         let session = session.in_namespace(namespace.clone());
         let session = session.with_expected_tables(move || tables_to_come(&namespace, &profiles));
+        self.limited(session)
+    }
+
+    /// A session with the reader's time limit.
+    pub(crate) fn limited(&self, session: Session) -> Session {
         match self.timeout {
             Some(timeout) => session.with_timeout(timeout),
             None => session,
         }
     }
-}
 
-impl Reader {
+    /// What the reader may read of each of the tenant's own tables.
+    pub(crate) fn access(&self, registry: &Registry) -> impl Fn(&str) -> Access + Send + Sync + 'static {
+        let (sees_refused, sees_audit) =
+            (self.caller.may(Action::ReadRefused), self.caller.may(Action::ReadAudit));
+        let of_others = self.access_to_others(registry);
+        move |table| {
+            let is_seen = match table {
+                DEAD_LETTER_TABLE => sees_refused,
+                AUDIT_TABLE => sees_audit,
+                _ => true,
+            };
+            if is_seen { of_others.clone() } else { Access::Nothing }
+        }
+    }
+
+    /// What the reader may read of each table that the server does not write by itself.
+    pub(crate) fn access_to_others(&self, registry: &Registry) -> Access {
+        match self.caller.customer() {
+            None => Access::Everything,
+            Some(_) => Access::Series(self.matchers(registry)),
+        }
+    }
+
     /// The series that a user of a customer sees: those of the devices that are assigned to the customer, in every table.
     fn matchers(&self, registry: &Registry) -> Vec<TagMatcher> {
         let wanted = |entity: &Entity| sees(&self.caller, entity);
@@ -238,7 +250,7 @@ impl Hub {
         self.sql.get().map(Engine::status)
     }
 
-    fn engine(&self) -> Result<&Engine, SqlError> {
+    pub(crate) fn engine(&self) -> Result<&Engine, SqlError> {
         self.sql
             .get()
             .ok_or_else(|| SqlError::Unsupported { message: "SQL is not started on this server".into() })

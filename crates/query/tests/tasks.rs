@@ -157,7 +157,7 @@ async fn a_task_whose_chunks_nobody_takes_ends_with_its_time_or_its_caller() {
     let flood = |ended: oneshot::Sender<()>| {
         move |_: &Arc<TaskScope>, chunks: &query::ChunkSender<u32>| {
             while chunks.send(1).is_ok() {}
-            drop(ended.send(()));
+            let _ = ended.send(());
             Err("stopped")
         }
     };

@@ -2,6 +2,7 @@
 
 use hub::points::{AcceptError, Accepted, PointRefusal, Points};
 use hub::registry::OWN_DATABASE;
+use hub::time_series::{Source, SourceError, TaskError};
 use hub::{AUDIT_TABLE, DEAD_LETTER_TABLE, OpenDatabase};
 use model::{SeriesId, TableName};
 
@@ -123,7 +124,8 @@ async fn databases_have_tables_of_their_own_and_inherit_nothing() {
     let mut request = points(&fixture, &metrics);
     add(&mut request, 0, 0, &["v"]);
     accept(&fixture, request).await.unwrap();
-    let tables = || fixture.store.tables().unwrap().into_iter().map(|status| status.table).collect::<Vec<_>>();
+    let tables =
+        || fixture.store.tables().unwrap().into_iter().map(|status| status.table).collect::<Vec<_>>();
     assert!(!tables().contains(&TableName::try_from("cpu").unwrap()));
     assert!(tables().iter().any(|table| table.name() == "cpu"));
 
@@ -138,6 +140,47 @@ async fn databases_have_tables_of_their_own_and_inherit_nothing() {
     assert_eq!(accept(&fixture, request).await.unwrap().rows, 1);
 }
 
+#[tokio::test]
+async fn a_query_of_time_series_sees_what_its_reader_may_see() {
+    let fixture = fixture();
+    let hub = &fixture.hub;
+    hub.open_sql(QueryLimits::default()).unwrap();
+    let caller = fixture.administrator();
+    let metrics = hub.create_database(&caller, "metrics").unwrap();
+    for (database, keys) in [(hub.own_database(&caller), ["own"]), (metrics, ["other"])] {
+        let mut request = points(&fixture, &database);
+        add(&mut request, 0, 0, &keys);
+        accept(&fixture, request).await.unwrap();
+        let tables = |caller: &Caller| {
+            let (reader, database) = (Reader::from(caller.clone()), database.clone());
+            async move {
+                let found = hub.time_series(&reader, &database, |source| source.tables()).await.unwrap();
+                found.clone()
+            }
+        };
+        let audit = if database.is_own() { vec![AUDIT_TABLE] } else { Vec::new() };
+        let all: Vec<&str> = audit.into_iter().chain(["cpu"]).collect();
+        assert_eq!(tables(&caller).await, all);
+        assert_eq!(tables(&Caller::open(caller.tenant())).await, ["cpu"]);
+        let key = hub
+            .time_series(&Reader::from(caller.clone()), &database, |source| {
+                let table = source.open("cpu")?.unwrap();
+                Ok::<_, SourceError>(table.columns().fields[0].key.to_string())
+            })
+            .await
+            .unwrap();
+        assert_eq!(*key, keys[0]);
+    }
+    let reader = Reader::from(caller.clone()).with_timeout(Some(Duration::from_millis(20)));
+    let endless = |source: &dyn Source| -> Result<(), SourceError> {
+        loop {
+            source.tables()?;
+        }
+    };
+    let stopped = hub.time_series(&reader, &hub.own_database(&caller), endless).await;
+    assert!(matches!(stopped, Err(TaskError::Engine(SqlError::Timeout { .. }))));
+}
+
 #[test]
 fn who_may_not_write_or_sees_a_customer_only_collects_no_rows() {
     let fixture = fixture();
@@ -150,7 +193,8 @@ fn who_may_not_write_or_sees_a_customer_only_collects_no_rows() {
     let open = Caller::open(tenant);
     assert!(hub.points(&open, &own, Door::Influx).is_ok());
     assert!(hub.create_database(&open, "x").is_err(), "an operator does not manage tables");
-    let other = hub.add_tenant(&fixture.administrator(), "acme", "root@acme.example", "a long password").unwrap();
+    let other =
+        hub.add_tenant(&fixture.administrator(), "acme", "root@acme.example", "a long password").unwrap();
     hub.create_database(&fixture.administrator(), "mine").unwrap();
     assert!(hub.database(&Caller::local(other.id), "mine").is_err());
 }
