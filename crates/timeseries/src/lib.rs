@@ -5,11 +5,12 @@
 //! memory: a visitor that returns `Break`, or a source that returns an error, ends the query.
 
 mod error;
+pub mod opentsdb;
 mod runs;
 mod source;
 mod store_source;
 
 pub use error::SourceError;
 pub use runs::each_series;
-pub use source::{SeriesRead, Source, Table};
+pub use source::{SeriesRead, Source, Table, TagPairs};
 pub use store_source::{Access, AccessRule, StoreSource, Supervisor};

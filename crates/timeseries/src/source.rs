@@ -30,6 +30,9 @@ pub trait Source {
     fn check(&self) -> Result<(), SourceError>;
 }
 
+/// Tags of a series: pairs of name and value.
+pub type TagPairs<'n, 'v> = [(&'n str, &'v str)];
+
 /// A table at one moment.
 pub trait Table {
     /// The columns. They do not change while the query holds the table.
@@ -46,7 +49,7 @@ pub trait Table {
     fn series(
         &self,
         matchers: &[TagMatcher],
-        visit: &mut dyn FnMut(&[(&str, &str)]) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&TagPairs<'_, '_>) -> ControlFlow<()>,
     ) -> Result<(), SourceError>;
 
     /// Visits the distinct values that the series which satisfy all matchers have for a tag, in any order, until the visitor
