@@ -14,9 +14,9 @@ use super::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
-    device_profiles, device_rpc, devices, entity_query, entity_views, maintenance, mqtt_socket, openapi,
-    relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys,
-    thingsboard_tenants, thingsboard_users, users, websocket,
+    device_profiles, device_rpc, devices, entity_query, entity_views, influx, maintenance, mqtt_socket,
+    openapi, prometheus, relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenants,
+    thingsboard_keys, thingsboard_tenants, thingsboard_users, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -52,6 +52,8 @@ pub(super) fn routes() -> Routes {
         .merge(thingsboard_tenants::routes())
         .merge(thingsboard_keys::routes())
         .merge(audit_log::routes())
+        .merge(influx::routes())
+        .merge(prometheus::routes())
         .merge(own_routes())
         .merge(other_routes())
         .merge(openapi::routes())

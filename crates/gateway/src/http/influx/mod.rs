@@ -1,0 +1,22 @@
+//! InfluxDB's interface for writers: `/write` of version 1, `/api/v2/write` of version 2, `/ping` and `/health`.
+//!
+//! `docs/protocol/influx.md` says what is supported and what differs.
+
+mod alive;
+mod answers;
+pub(super) mod caller;
+mod faults;
+pub(super) mod limits;
+mod rows;
+mod write;
+
+use super::route_list::Routes;
+
+/// The routes of this interface.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .post("/write", write::v1)
+        .post("/api/v2/write", write::v2)
+        .get("/ping", alive::ping)
+        .get("/health", alive::health)
+}

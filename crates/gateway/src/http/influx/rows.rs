@@ -1,0 +1,86 @@
+//! Rows of a body in line protocol.
+
+use std::cell::{Cell, OnceCell};
+
+use hub::points::Points;
+use model::{SeriesId, Timestamp, ValueRef, name};
+use wire::line::{Field, LineValue, Lines, Precision, RawLine, Series};
+
+use super::faults::Faults;
+
+/// Adds the lines of a body. Lines without a time have the time `now`. Refused lines are kept as dead letters and named in the
+/// result. The number of a row's item is the offset of its line.
+pub(super) fn collect(points: &mut Points, body: &[u8], precision: Precision, now: Timestamp) -> Faults {
+    let (mut lines, mut faults) = (Lines::new(body), Faults::default());
+    while let Some(line) = lines.next_line() {
+        let (at, text, reason) = match line {
+            Ok(line) => match add(points, &line, precision, now) {
+                Ok(()) => continue,
+                Err(reason) => (line.at, line.text.as_bytes(), reason),
+            },
+            Err(bad) => (bad.at, bad.bytes, bad.error.to_string()),
+        };
+        let reason = faults.add(body, at, text, &reason);
+        points.refuse(&reason, text);
+    }
+    faults
+}
+
+fn add(
+    points: &mut Points,
+    line: &RawLine<'_, '_>,
+    precision: Precision,
+    now: Timestamp,
+) -> Result<(), String> {
+    for (key, _) in line.fields {
+        name::check_key(key).map_err(|error| error.to_string())?;
+    }
+    let ts = match line.time {
+        None => now,
+        Some(time) => Timestamp::from_micros(precision.micros(time).ok_or("time outside range")?),
+    };
+    let series = series_of(points, &line.series)?;
+    // A body is shorter than 4 GiB.
+    let item = line.at as u32;
+    let large: Vec<String> = line.fields.iter().filter_map(large).collect();
+    let mut large = large.iter();
+    let fields = line.fields.iter().map(|(key, value)| {
+        let value = match value {
+            LineValue::F64(value) => ValueRef::F64(*value),
+            LineValue::I64(value) => ValueRef::I64(*value),
+            LineValue::Bool(value) => ValueRef::Bool(*value),
+            LineValue::Text(text) => ValueRef::String(text),
+            LineValue::U64(value) => match i64::try_from(*value) {
+                Ok(value) => ValueRef::I64(value),
+                Err(_) => ValueRef::Json(large.next().map_or("", String::as_str)),
+            },
+        };
+        (key.as_ref(), value)
+    });
+    points.add(item, series, ts, fields).map_err(|refusal| refusal.to_string())
+}
+
+/// The digits of an unsigned integer that no `i64` holds. The store keeps such numbers as JSON, with every digit.
+fn large((_, value): &Field<'_>) -> Option<String> {
+    match value {
+        LineValue::U64(value) if i64::try_from(*value).is_err() => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn series_of(points: &Points, series: &Series<'_>) -> Result<SeriesId, String> {
+    let names = OnceCell::new();
+    let is_twice = Cell::new(false);
+    let key = || {
+        let tags = series.sorted_tags();
+        is_twice.set(tags.is_err());
+        let (measurement, tags) = names.get_or_init(|| (series.measurement(), tags.unwrap_or_default()));
+        // No table has an empty name, so a series with a doubled tag is refused.
+        let table = if is_twice.get() { "" } else { measurement.as_ref() };
+        (table, tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect())
+    };
+    points.series(series.raw().as_bytes(), key).map_err(|refusal| match is_twice.get() {
+        true => "duplicate tags".to_owned(),
+        false => refusal.to_string(),
+    })
+}

@@ -1,0 +1,102 @@
+//! Rows of a request.
+
+use std::cell::Cell;
+
+use hub::points::Points;
+use model::{SeriesId, Timestamp, ValueRef};
+use wire::prometheus::{NAME_LABEL, PrometheusError, TimeSeries, WriteRequest};
+
+/// The field of a sample.
+const VALUE: &str = "value";
+/// Refused series that an answer names.
+const NAMED_MAX: usize = 10;
+
+/// What was not stored of a request.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Samples without a number: the marks of ended series, other NaN, and infinite values.
+    pub(super) without_number: u64,
+    /// The first reasons of refused series.
+    pub(super) reasons: Vec<String>,
+    /// Refused series.
+    pub(super) refused: u64,
+}
+
+impl Left {
+    fn refuse(&mut self, points: &mut Points, reason: String, payload: &[u8]) {
+        points.refuse(&reason, payload);
+        self.add(reason);
+    }
+
+    /// Counts a refused series.
+    pub(super) fn add(&mut self, reason: String) {
+        self.refused += 1;
+        if self.reasons.len() < NAMED_MAX {
+            self.reasons.push(reason);
+        }
+    }
+}
+
+/// Adds the samples of a request. The number of a row's item is that of its series.
+///
+/// # Errors
+/// The request is malformed; then the caller must accept none of the points.
+pub(super) fn collect(points: &mut Points, request: &[u8]) -> Result<Left, PrometheusError> {
+    let mut left = Left::default();
+    for (item, series) in (0_u32..).zip(WriteRequest::new(request)) {
+        let series = series?;
+        if series.histograms > 0 {
+            let reason = "native histograms are not stored; set send_native_histograms: false".to_owned();
+            left.refuse(points, reason, series.raw());
+        }
+        match series_of(points, &series) {
+            Ok(id) => add(points, item, id, &series, &mut left),
+            Err(reason) => left.refuse(points, reason, series.raw()),
+        }
+    }
+    Ok(left)
+}
+
+fn add(points: &mut Points, item: u32, id: SeriesId, series: &TimeSeries<'_>, left: &mut Left) {
+    for sample in series.samples() {
+        if !sample.value.is_finite() {
+            left.without_number += 1;
+            continue;
+        }
+        let ts = sample.ms.checked_mul(1_000).map(Timestamp::from_micros);
+        let added = match ts {
+            None => Err("the time does not fit".to_owned()),
+            Some(ts) => {
+                let fields = [(VALUE, ValueRef::F64(sample.value))];
+                points.add(item, id, ts, fields).map_err(|refusal| refusal.to_string())
+            }
+        };
+        if let Err(reason) = added {
+            left.refuse(points, reason, series.raw());
+        }
+    }
+}
+
+/// The series of the labels. A label without a value is as good as none.
+fn series_of(points: &Points, series: &TimeSeries<'_>) -> Result<SeriesId, String> {
+    let fault = Cell::new(None);
+    let key = || {
+        let mut labels: Vec<(&str, &str)> =
+            series.labels().flatten().filter(|(_, value)| !value.is_empty()).collect();
+        labels.sort_unstable();
+        let table = labels.iter().find(|(name, _)| *name == NAME_LABEL).map(|(_, value)| *value);
+        if table.is_none() {
+            fault.set(Some("a series has no label __name__"));
+        }
+        if labels.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            fault.set(Some("a series has the same label twice"));
+        }
+        labels.retain(|(name, _)| *name != NAME_LABEL);
+        // No table has an empty name, so a series with a fault is refused.
+        (table.filter(|_| fault.get().is_none()).unwrap_or_default(), labels)
+    };
+    points.series(series.raw(), key).map_err(|refusal| match fault.get() {
+        Some(fault) => fault.to_owned(),
+        None => refusal.to_string(),
+    })
+}

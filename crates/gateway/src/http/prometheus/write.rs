@@ -1,0 +1,123 @@
+//! The request that writes.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use hub::OpenDatabase;
+use hub::caller::Caller;
+use hub::points::{AcceptError, Points};
+use hub::registry::RegistryError;
+use wire::prometheus::{REQUEST_BYTES_MAX, unpack};
+
+use super::rows::{Left, collect};
+use crate::error::{ApiError, ErrorCode};
+use crate::http::bodies::{OverBodyLimit, Sender};
+use crate::http::connection::Peer;
+use crate::http::influx::caller::caller;
+use crate::http::influx::limits::{INLINE_BYTES_MAX, SERIES_GONE_MAX};
+use crate::http::limits::BUSY_TIMEOUT;
+use crate::http::request::{Params, discard_body, read_body};
+use crate::http::state::HttpState;
+
+/// The name of the request in dead letters.
+const TOPIC: &str = "/api/v1/write";
+
+/// `POST /api/v1/write`: 204 once the samples are on the disk. 429 and 503 ask the sender to try again, 400 not to.
+pub(super) async fn write(
+    State(state): State<Arc<HttpState>>,
+    params: Params,
+    Peer(peer): Peer,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    let target = async {
+        check_headers(request.headers())?;
+        let caller = caller(&state, request.headers(), &params, peer).await?;
+        let database = database(&state, &caller, &params)?;
+        Ok((caller, database))
+    };
+    let (caller, database) = match target.await {
+        Ok(target) => target,
+        Err(refused) => {
+            discard_body(request).await;
+            return Err(refused);
+        }
+    };
+    let sender = Sender::User(caller.user_id().unwrap_or_default());
+    let body = read_body(request, REQUEST_BYTES_MAX, "", state.bodies.begin(sender)).await?;
+    let unpacked =
+        unpack(&body.bytes, REQUEST_BYTES_MAX).map_err(|error| ApiError::argument(error.to_string()))?;
+    let mut account = state.bodies.begin(sender);
+    account.add(unpacked.len()).map_err(|OverBodyLimit { whose, limit }| {
+        ApiError::busy(format!(
+            "the bodies that {whose} may have in the server's memory are {limit} bytes at most"
+        ))
+    })?;
+    let request = Arc::new(unpacked);
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let points = state.hub.points(&caller, &database, hub::Door::Http)?;
+        let (points, mut left) = read_series(&state, points, &request).await?;
+        match state.hub.accept_points(points, TOPIC, BUSY_TIMEOUT).await {
+            Ok(accepted) => {
+                accepted.refused.into_iter().for_each(|refused| left.add(refused.reason));
+                return answer(&state, &left);
+            }
+            Err(AcceptError::SeriesGone) if attempts < SERIES_GONE_MAX => {}
+            Err(AcceptError::SeriesGone) => return Err(ApiError::busy(AcceptError::SeriesGone.to_string())),
+            Err(AcceptError::Store(error)) => return Err(error.into()),
+        }
+    }
+}
+
+/// Refuses what is not version 1: its senders fall back to it.
+fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
+    let text = |name: header::HeaderName| {
+        headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    };
+    let refused = |message: String| {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        Err(ApiError::new(status, ErrorCode::BadRequest, "encoding", message))
+    };
+    let kind = text(header::CONTENT_TYPE);
+    if kind.contains("proto=") && !kind.contains("prometheus.WriteRequest") {
+        return refused(format!("the content type {kind:?} is not supported; send remote write 1.0"));
+    }
+    match text(header::CONTENT_ENCODING) {
+        "" | "snappy" => Ok(()),
+        other => refused(format!("the content encoding {other:?} is not supported; send snappy")),
+    }
+}
+
+fn database(state: &HttpState, caller: &Caller, params: &Params) -> Result<OpenDatabase, ApiError> {
+    let Some(name) = params.text("db") else { return Ok(state.hub.own_database(caller)) };
+    state.hub.database(caller, name).map_err(|error| match error {
+        RegistryError::Unknown { .. } => ApiError::not_found(format!("database not found: {name:?}")),
+        error => error.into(),
+    })
+}
+
+async fn read_series(
+    state: &HttpState,
+    mut points: Points,
+    request: &Arc<Vec<u8>>,
+) -> Result<(Points, Left), ApiError> {
+    let request = Arc::clone(request);
+    let length = request.len();
+    let work = move || collect(&mut points, &request).map(|left| (points, left));
+    let read = if length <= INLINE_BYTES_MAX { work() } else { state.reads.run(work).await? };
+    read.map_err(|error| ApiError::argument(error.to_string()))
+}
+
+fn answer(state: &HttpState, left: &Left) -> Result<StatusCode, ApiError> {
+    for _ in 0..left.without_number.min(1) {
+        state.refused("without_number");
+    }
+    if left.refused == 0 {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let reasons = left.reasons.join("; ");
+    let message = format!("{} series or samples are not stored, the others are: {reasons}", left.refused);
+    Err(ApiError::argument(message))
+}
