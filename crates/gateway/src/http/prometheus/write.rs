@@ -30,9 +30,11 @@ pub(super) async fn write(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<StatusCode, ApiError> {
+    // A block that holds the whole request could not move between threads.
+    let headers = request.headers();
     let target = async {
-        check_headers(request.headers())?;
-        let caller = caller(&state, request.headers(), &params, peer).await?;
+        check_headers(headers)?;
+        let caller = caller(&state, headers, &params, peer).await?;
         let database = database(&state, &caller, &params)?;
         Ok((caller, database))
     };
