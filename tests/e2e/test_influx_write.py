@@ -76,3 +76,32 @@ def test_ping_and_health(server):
     reply = requests.get(server.url + "/ping", timeout=60)
     assert reply.status_code == 204 and reply.headers["x-influxdb-version"]
     assert requests.get(server.url + "/health", timeout=60).json()["status"] == "pass"
+
+
+def test_a_database_is_created_before_it_is_written_to(server, write):
+    session, url = server.api.session, server.url + "/api/tacho/databases"
+    assert write(b"m f=1", "/write?db=inf_metrics").status_code == 404
+    for _ in range(2):
+        assert session.post(url, json={"name": "inf_metrics"}, timeout=60).json() == {"name": "inf_metrics"}
+    names = [one["name"] for one in session.get(url, timeout=60).json()["databases"]]
+    assert names[0] == "tacho" and "inf_metrics" in names
+    assert write(b"inf_apart f=1", "/write?db=inf_metrics").status_code == 204
+    missing = session.post(server.url + "/api/sql", json={"query": "SELECT * FROM inf_apart"}, timeout=60)
+    assert missing.status_code == 404, "the tables of the tenant are other ones"
+    assert session.delete(url + "/inf_metrics", timeout=60).ok
+    assert session.delete(url + "/inf_metrics", timeout=60).status_code == 404
+    assert write(b"m f=1", "/write?db=inf_metrics").status_code == 404
+    assert session.delete(url + "/tacho", timeout=60).status_code == 400
+
+
+def test_the_ports_of_time_series_databases_are_open_when_they_are_set(own_server):
+    settings = ("OPENTSDB", "HITSDB", "INFLUX")
+    env = {f"TACHO_TIME_SERIES_{name}_LISTEN": "127.0.0.1:0" for name in settings}
+    server = own_server(env=env | {"TACHO_TIME_SERIES_OPEN": "true"})
+    ports = [next(line for line in server.lines if f"listening {name.lower()} " in line).split()[-1] for name in settings]
+    for number, port in enumerate(ports):
+        reply = requests.post(f"http://{port}/write?db=tacho", data=f"inf_port,n=n{number} f=1".encode(), timeout=60)
+        assert reply.status_code == 204, reply.text
+    assert rows(server, "SELECT count(*) FROM inf_port") == [[3]]
+    connections = requests.get(f"http://{ports[0]}/metrics", timeout=60).text
+    assert 'door="influx"' in connections

@@ -25,6 +25,7 @@ mod connection;
 mod counted_answers;
 mod customers;
 mod dashboard;
+mod databases;
 mod deletion;
 mod device_api;
 mod device_attributes;

@@ -13,9 +13,9 @@ use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
-    bulk, counted_answers, customers, dashboard, deletion, device_api, device_attributes, device_details,
-    device_profiles, device_rpc, devices, entity_query, entity_views, influx, maintenance, mqtt_socket,
-    openapi, prometheus, relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenants,
+    bulk, counted_answers, customers, dashboard, databases, deletion, device_api, device_attributes,
+    device_details, device_profiles, device_rpc, devices, entity_query, entity_views, influx, maintenance,
+    mqtt_socket, openapi, prometheus, relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenants,
     thingsboard_keys, thingsboard_tenants, thingsboard_users, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
@@ -54,6 +54,7 @@ pub(super) fn routes() -> Routes {
         .merge(audit_log::routes())
         .merge(influx::routes())
         .merge(prometheus::routes())
+        .merge(databases::routes())
         .merge(own_routes())
         .merge(other_routes())
         .merge(openapi::routes())

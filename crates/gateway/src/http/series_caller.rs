@@ -41,16 +41,22 @@ impl FromRequestParts<Arc<HttpState>> for SeriesCaller {
             Err(never) => match never {},
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
-        match credential(&parts.headers, &params)? {
-            Credential::None if state.options.open => {
-                Ok(Self(Caller::open(state.hub.registry().default_tenant())))
-            }
-            Credential::None => Err(unauthenticated("this needs a login")),
-            Credential::Token(token) => Ok(Self(Session::open(state, &token)?.into_caller())),
-            Credential::Password { login, password } => {
-                check_password(state, peer, login, password).await.map(Self)
-            }
-        }
+        series_caller(state, &parts.headers, &params, peer).await.map(Self)
+    }
+}
+
+/// The caller of a request to a time-series interface, for handlers that refuse in a shape of their own.
+pub(super) async fn series_caller(
+    state: &HttpState,
+    headers: &HeaderMap,
+    params: &Params,
+    peer: Option<SocketAddr>,
+) -> Result<Caller, ApiError> {
+    match credential(headers, params)? {
+        Credential::None if state.options.open => Ok(Caller::open(state.hub.registry().default_tenant())),
+        Credential::None => Err(unauthenticated("this needs a login")),
+        Credential::Token(token) => Ok(Session::open(state, &token)?.into_caller()),
+        Credential::Password { login, password } => check_password(state, peer, login, password).await,
     }
 }
 
@@ -102,7 +108,7 @@ fn pair(login: &str, password: &str) -> Credential {
 }
 
 /// The user with a password.
-pub(super) async fn check_password(
+async fn check_password(
     state: &HttpState,
     peer: Option<SocketAddr>,
     login: String,

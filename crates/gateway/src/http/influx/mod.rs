@@ -4,7 +4,6 @@
 
 mod alive;
 mod answers;
-pub(super) mod caller;
 mod faults;
 pub(super) mod limits;
 mod rows;

@@ -13,7 +13,6 @@ use model::Timestamp;
 use wire::line::Precision;
 
 use super::answers::{Dialect, no_content};
-use super::caller::caller;
 use super::faults::Faults;
 use super::limits::{INLINE_BYTES_MAX, SERIES_GONE_MAX, WRITE_BYTES_MAX};
 use super::rows::collect;
@@ -23,6 +22,7 @@ use crate::http::connection::Peer;
 use crate::http::limits::BUSY_TIMEOUT;
 use crate::http::packed::unpack_gzip;
 use crate::http::request::{HeldBody, Params, discard_body, read_body};
+use crate::http::series_caller::series_caller;
 use crate::http::state::HttpState;
 
 /// `POST /write?db=NAME`: 204 once the lines are on the disk.
@@ -79,7 +79,7 @@ async fn write(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let points = state.hub.points(&target.caller, &target.database, hub::Door::Http)?;
+        let points = state.hub.points(&target.caller, &target.database, state.options.door)?;
         let (points, faults) = read_lines(state, points, &body, target.precision, now).await?;
         match state.hub.accept_points(points, topic, BUSY_TIMEOUT).await {
             Ok(accepted) => return answer(dialect, &body.0, &accepted, faults),
@@ -97,7 +97,7 @@ async fn target(
     Peer(peer): Peer,
     headers: &HeaderMap,
 ) -> Result<Target, ApiError> {
-    let caller = caller(state, headers, params, peer).await?;
+    let caller = series_caller(state, headers, params, peer).await?;
     let unit = params.text("precision").unwrap_or_default();
     let (name, precision, units) = match dialect {
         Dialect::V1 => (params.text("db"), Precision::of_v1(unit), "n, u, ms, s, m or h"),

@@ -14,10 +14,10 @@ use super::rows::{Left, collect};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::bodies::{OverBodyLimit, Sender};
 use crate::http::connection::Peer;
-use crate::http::influx::caller::caller;
 use crate::http::influx::limits::{INLINE_BYTES_MAX, SERIES_GONE_MAX};
 use crate::http::limits::BUSY_TIMEOUT;
 use crate::http::request::{Params, discard_body, read_body};
+use crate::http::series_caller::series_caller;
 use crate::http::state::HttpState;
 
 /// The name of the request in dead letters.
@@ -34,7 +34,7 @@ pub(super) async fn write(
     let headers = request.headers();
     let target = async {
         check_headers(headers)?;
-        let caller = caller(&state, headers, &params, peer).await?;
+        let caller = series_caller(&state, headers, &params, peer).await?;
         let database = database(&state, &caller, &params)?;
         Ok((caller, database))
     };
@@ -59,7 +59,7 @@ pub(super) async fn write(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let points = state.hub.points(&caller, &database, hub::Door::Http)?;
+        let points = state.hub.points(&caller, &database, state.options.door)?;
         let (points, mut left) = read_series(&state, points, &request).await?;
         match state.hub.accept_points(points, TOPIC, BUSY_TIMEOUT).await {
             Ok(accepted) => {
@@ -113,7 +113,7 @@ async fn read_series(
 }
 
 fn answer(state: &HttpState, left: &Left) -> Result<StatusCode, ApiError> {
-    for _ in 0..left.without_number.min(1) {
+    if left.without_number > 0 {
         state.refused("without_number");
     }
     if left.refused == 0 {
