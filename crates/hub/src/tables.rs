@@ -29,6 +29,17 @@ impl Hub {
         Ok(tables)
     }
 
+    /// The number of series in the tables of the caller's tenant.
+    ///
+    /// # Errors
+    /// The caller may not read, or sees only what is assigned to a customer, or [`store::Store::tables`] fails.
+    pub fn series_count(&self, caller: &Caller) -> Result<u64, Error> {
+        caller.check_on(Action::Read, caller.tenant(), None)?;
+        let namespace = self.registry.namespace(caller.tenant());
+        let tables = self.store().tables()?;
+        Ok(tables.iter().filter(|status| status.table.is_in(&namespace)).map(|status| status.series).sum())
+    }
+
     /// The columns of a table.
     ///
     /// # Errors

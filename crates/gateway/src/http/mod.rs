@@ -49,6 +49,7 @@ mod maintenance;
 mod messages;
 mod mqtt_socket;
 mod openapi;
+mod opentsdb;
 mod options;
 mod packed;
 mod passwords;

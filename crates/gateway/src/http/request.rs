@@ -50,6 +50,11 @@ impl Params {
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// Whether a name appears, with a value or without one. Blanks after the name do not count.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key.trim_end() == name)
+    }
+
     /// A whole number.
     pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
         let parse = |text: &str| {

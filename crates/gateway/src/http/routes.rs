@@ -15,8 +15,8 @@ use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, counted_answers, customers, dashboard, databases, deletion, device_api, device_attributes,
     device_details, device_profiles, device_rpc, devices, entity_query, entity_views, influx, maintenance,
-    mqtt_socket, openapi, prometheus, relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenants,
-    thingsboard_keys, thingsboard_tenants, thingsboard_users, users, websocket,
+    mqtt_socket, openapi, opentsdb, prometheus, relations, rpc, sql, stored_calls, telemetry,
+    telemetry_write, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -57,6 +57,7 @@ pub(super) fn routes() -> Routes {
         .merge(databases::routes())
         .merge(own_routes())
         .merge(other_routes())
+        .merge(opentsdb::routes())
         .merge(openapi::routes())
 }
 
