@@ -5,6 +5,7 @@
 //! memory: a visitor that returns `Break`, or a source that returns an error, ends the query.
 
 mod error;
+pub mod influxql;
 pub mod opentsdb;
 mod runs;
 mod source;

@@ -1,0 +1,135 @@
+//! Compares answers with those of InfluxDB 1.6.7 to the same queries over the same points (`golden/points.txt`).
+//!
+//! A case is `> query` and the answer: a line `name tags: columns` for each head, an indented line for each row, and `! message`
+//! for an error, without the words `error parsing query: ` that a server puts before some.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use model::{Batch, Namespace, SeriesKey, Timestamp, ValueRef};
+use store::{Durability, MemoryStore, Store};
+
+use super::ast::Statement;
+use super::{Context, Error, Head, Limits, Value, parse, select, show};
+use crate::{Access, StoreSource};
+
+const CONTEXT: Context = Context {
+    now: 1_700_000_000_000_000_000,
+    limits: Limits { points: 1_000_000, buckets: 100_000, series: 10_000 },
+};
+
+/// A store with the points of a text, each a line of measurement and tags, fields, and time in nanoseconds.
+fn source(points: &str) -> StoreSource {
+    let store = MemoryStore::new();
+    let mut batch = Batch::new();
+    for line in points.lines() {
+        let [key, fields, time] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let (name, tags) = key.split_once(',').unwrap();
+        let tags: Vec<(&str, &str)> = tags.split(',').map(|tag| tag.split_once('=').unwrap()).collect();
+        let series = store.series(&SeriesKey::new(name, &tags).unwrap()).unwrap();
+        let mut row = batch.builder();
+        for (key, value) in fields.split(',').map(|field| field.split_once('=').unwrap()) {
+            row.field(key, field_value(value));
+        }
+        row.row(series, Timestamp::from_micros(time.parse::<i64>().unwrap() / 1_000));
+        row.finish();
+    }
+    store.append(&batch, Durability::Memory).unwrap();
+    StoreSource::new(Arc::new(store), Namespace::DEFAULT, Arc::new(|_| Access::Everything))
+}
+
+fn field_value(text: &str) -> ValueRef<'_> {
+    if let Some(text) = text.strip_prefix('"') {
+        return ValueRef::String(text.trim_end_matches('"'));
+    }
+    match text.strip_suffix('i') {
+        Some(number) => ValueRef::I64(number.parse().unwrap()),
+        None => text.parse().map(ValueRef::Bool).unwrap_or_else(|_| ValueRef::F64(text.parse().unwrap())),
+    }
+}
+
+fn answer(query: &str, source: &StoreSource) -> String {
+    let statements = match parse(query, &HashMap::new()) {
+        Ok(statements) => statements,
+        Err(message) => return format!("! {message}\n"),
+    };
+    let mut out = String::new();
+    for statement in &statements {
+        let mut last: Option<Head> = None;
+        let mut visit = |head: &Head, row: Vec<Value>| {
+            if last.as_ref() != Some(head) {
+                out.push_str(&shown_head(head));
+                last = Some(head.clone());
+            }
+            let row: Vec<String> = row.iter().map(shown).collect();
+            out.push_str(&format!("  {}\n", row.join(" ")));
+            ControlFlow::Continue(())
+        };
+        let result = match statement {
+            Statement::Select(statement) => select(statement, source, &CONTEXT, &mut visit),
+            Statement::Show(statement) => show(statement, source, &CONTEXT, &mut visit),
+            other => panic!("{other:?} reads no table"),
+        };
+        match result {
+            Ok(()) => {}
+            Err(Error::Statement(message)) => out.push_str(&format!("! {message}\n")),
+            Err(error) => panic!("{query}: {error}"),
+        }
+    }
+    out
+}
+
+fn shown_head(head: &Head) -> String {
+    let tags: Vec<String> = head.tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
+    let title = format!("{} {}", head.name, tags.join(","));
+    format!("{}: {}\n", title.trim(), head.columns.join(" "))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Num(number) => number.to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Str(text) => text.to_string(),
+    }
+}
+
+fn compare(cases: &str) {
+    let source = source(include_str!("golden/points.txt"));
+    let mut wrong = String::new();
+    for case in cases.split("\n\n") {
+        let (query, expected) = case.strip_prefix("> ").unwrap().split_once('\n').unwrap_or((&case[2..], ""));
+        let found = answer(query, &source);
+        if found.trim_end() != expected.trim_end() {
+            wrong.push_str(&format!("> {query}\nexpected\n{expected}\nfound\n{found}\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn rows_are_those_of_influxdb() {
+    compare(include_str!("golden/rows.txt"));
+}
+
+#[test]
+fn functions_give_what_those_of_influxdb_give() {
+    compare(include_str!("golden/functions.txt"));
+}
+
+#[test]
+fn buckets_transformations_and_subqueries_give_what_those_of_influxdb_give() {
+    compare(include_str!("golden/buckets.txt"));
+}
+
+#[test]
+fn show_lists_what_influxdb_lists() {
+    compare(include_str!("golden/show.txt"));
+}
+
+#[test]
+fn errors_are_in_the_words_of_influxdb() {
+    compare(include_str!("golden/errors.txt"));
+}
