@@ -9,11 +9,11 @@ use hub::points::{AcceptError, Points};
 
 use super::answers::refusal;
 use super::body::Plain;
-use super::limits::{INLINE_BYTES_MAX, SERIES_GONE_MAX};
 use super::outcome::{Outcome, Wanted};
 use super::rows::{Form, collect, name_refused};
 use crate::error::ApiError;
 use crate::http::bodies::Sender;
+use crate::http::influx::limits::{INLINE_BYTES_MAX, SERIES_GONE_MAX};
 use crate::http::limits::BUSY_TIMEOUT;
 use crate::http::request::{Params, discard_body};
 use crate::http::series_caller::SeriesCaller;
@@ -69,7 +69,7 @@ async fn store(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let points = state.hub.points(caller, &database, hub::Door::Http)?;
+        let points = state.hub.points(caller, &database, state.options.door)?;
         let (points, mut outcome) = read_points(state, form, points, body).await?;
         match state.hub.accept_points(points, form.path(), BUSY_TIMEOUT).await {
             Ok(accepted) => {
