@@ -165,9 +165,10 @@ impl Scope {
 
     /// Reports the bytes of the statement to the total, and checks the limits.
     fn settle(&self) {
-        let now = self.account.bytes();
         {
             let mut reported = self.in_total.lock();
+            // Threads settle at the same time. Read under the lock, an older number cannot replace a newer one.
+            let now = self.account.bytes();
             if now >= *reported {
                 self.total.bytes.fetch_add(now - *reported, Ordering::Relaxed);
             } else {
