@@ -219,3 +219,7 @@ const _: () = assert!(
 );
 /// Right passwords in memory of users who send them with each request. When there are more, all are forgotten and checked again.
 pub const PASSWORDS_REMEMBERED_MAX: usize = 10_000;
+/// Bytes of a body of rows that the event loop reads itself: it takes some tenths of a millisecond. A blocking thread reads a longer one.
+pub const INLINE_BODY_BYTES_MAX: usize = 256 * 1024;
+/// Attempts to store a request whose series are deleted meanwhile.
+pub const SERIES_GONE_MAX: usize = 3;

@@ -62,6 +62,7 @@ mod route_list;
 mod routes;
 mod rpc;
 mod series_caller;
+mod series_rows;
 mod server;
 mod session;
 mod sql;

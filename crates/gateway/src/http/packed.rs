@@ -1,20 +1,73 @@
-//! Bodies that their senders have compressed.
+//! Bodies that their senders may have compressed.
 
 use std::io::Read;
 
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 
-use super::bodies::{HeldBytes, OverBodyLimit};
-use crate::error::ApiError;
+use super::bodies::{HeldBytes, OverBodyLimit, Sender};
+use super::request::{HeldBody, discard_body, read_body};
+use super::state::HttpState;
+use crate::error::{ApiError, ErrorCode};
 
 /// Bytes that are unpacked between two looks at the limits.
 const STEP_BYTES: usize = 64 * 1024;
+
+/// The bytes of a body, with the accounts that they are on.
+pub(super) struct PlainBody {
+    pub(super) bytes: Bytes,
+    _accounts: (HeldBody, HeldBytes),
+}
+
+impl PlainBody {
+    /// Reads a body and unpacks it. It may have `limit` bytes, before and after.
+    pub(super) async fn read(
+        state: &HttpState,
+        request: Request,
+        limit: usize,
+        sender: Sender,
+    ) -> Result<Self, ApiError> {
+        let is_packed = match is_gzip(request.headers()) {
+            Ok(is_packed) => is_packed,
+            Err(refused) => {
+                discard_body(request).await;
+                return Err(refused);
+            }
+        };
+        let body = read_body(request, limit, "", state.bodies.begin(sender)).await?;
+        let mut account = state.bodies.begin(sender);
+        if !is_packed {
+            return Ok(Self { bytes: body.bytes.clone(), _accounts: (body, account) });
+        }
+        let work = move || {
+            let bytes = unpack_gzip(&body.bytes, limit, &mut account)?;
+            Ok(Self { bytes: bytes.into(), _accounts: (body, account) })
+        };
+        state.reads.run(work).await?
+    }
+}
+
+/// Whether a body is packed with gzip.
+fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
+    match headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or_default()) {
+        None | Some("" | "identity") => Ok(false),
+        Some("gzip" | "x-gzip") => Ok(true),
+        Some(other) => Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorCode::BadRequest,
+            "encoding",
+            format!("the content encoding {other:?} is not supported; send gzip or none"),
+        )),
+    }
+}
 
 /// Unpacks gzip up to a limit, and charges what it unpacks to an account while it grows.
 ///
 /// # Errors
 /// The bytes are no gzip, or unpacked they are longer than the limit or than what the sender may have in memory.
-pub(crate) fn unpack_gzip(packed: &[u8], limit: usize, account: &mut HeldBytes) -> Result<Vec<u8>, ApiError> {
+fn unpack_gzip(packed: &[u8], limit: usize, account: &mut HeldBytes) -> Result<Vec<u8>, ApiError> {
     let mut decoder = MultiGzDecoder::new(packed);
     let mut unpacked = Vec::new();
     loop {

@@ -189,11 +189,6 @@ impl Points {
         self.filled.is_empty() && self.rows.batch.is_empty() && self.letters.is_empty()
     }
 
-    /// The number of rows.
-    pub fn len(&self) -> usize {
-        self.filled.iter().chain([&self.rows]).map(|rows| rows.batch.len()).sum()
-    }
-
     #[inline]
     fn check_time(&self, ts: Timestamp) -> Result<(), PointRefusal> {
         if ts < self.plausible.start {

@@ -3,26 +3,23 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::HeaderMap;
 use axum::response::Response;
-use hub::OpenDatabase;
-use hub::caller::Caller;
-use hub::points::{AcceptError, Accepted, Points};
+use hub::points::{Accepted, Points};
 use hub::registry::RegistryError;
-use model::Timestamp;
 use wire::line::Precision;
 
 use super::answers::{Dialect, no_content};
 use super::faults::Faults;
-use super::limits::{INLINE_BYTES_MAX, SERIES_GONE_MAX, WRITE_BYTES_MAX};
+use super::limits::WRITE_BYTES_MAX;
 use super::rows::collect;
-use crate::error::{ApiError, ErrorCode};
+use crate::error::ApiError;
 use crate::http::bodies::Sender;
 use crate::http::connection::Peer;
-use crate::http::limits::BUSY_TIMEOUT;
-use crate::http::packed::unpack_gzip;
-use crate::http::request::{HeldBody, Params, discard_body, read_body};
+use crate::http::packed::PlainBody;
+use crate::http::request::{Params, discard_body};
 use crate::http::series_caller::series_caller;
+use crate::http::series_rows::{Target, store_rows};
 use crate::http::state::HttpState;
 
 /// `POST /write?db=NAME`: 204 once the lines are on the disk.
@@ -47,13 +44,6 @@ pub(super) async fn v2(
     written.unwrap_or_else(|error| Dialect::V2.refusal(&error))
 }
 
-/// Where and how a request writes.
-struct Target {
-    caller: Caller,
-    database: OpenDatabase,
-    precision: Precision,
-}
-
 async fn write(
     state: &Arc<HttpState>,
     dialect: Dialect,
@@ -61,33 +51,21 @@ async fn write(
     Peer(peer): Peer,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let target = match target(state, dialect, params, Peer(peer), request.headers()).await {
+    let (target, precision) = match target(state, dialect, params, Peer(peer), request.headers()).await {
         Ok(target) => target,
         Err(refused) => {
             discard_body(request).await;
             return Err(refused);
         }
     };
-    let gzip = is_gzip(request.headers());
     let sender = Sender::User(target.caller.user_id().unwrap_or_default());
-    let body = read_body(request, WRITE_BYTES_MAX, "", state.bodies.begin(sender)).await?;
-    let body =
-        Arc::new(Unpacked { gzip: gzip?, body, account: state.bodies.begin(sender) }.unpack(state).await?);
-    let topic = if dialect == Dialect::V1 { "/write" } else { "/api/v2/write" };
+    let body = Arc::new(PlainBody::read(state, request, WRITE_BYTES_MAX, sender).await?);
     // The lines of a request without a time have the same one.
     let now = state.hub.receipt_time();
-    let mut attempts = 0;
-    loop {
-        attempts += 1;
-        let points = state.hub.points(&target.caller, &target.database, state.options.door)?;
-        let (points, faults) = read_lines(state, points, &body, target.precision, now).await?;
-        match state.hub.accept_points(points, topic, BUSY_TIMEOUT).await {
-            Ok(accepted) => return answer(dialect, &body.0, &accepted, faults),
-            Err(AcceptError::SeriesGone) if attempts < SERIES_GONE_MAX => {}
-            Err(AcceptError::SeriesGone) => return Err(ApiError::busy(AcceptError::SeriesGone.to_string())),
-            Err(AcceptError::Store(error)) => return Err(error.into()),
-        }
-    }
+    let (bytes, read) = (body.bytes.len(), Arc::clone(&body));
+    let collect = move |points: &mut Points| Ok(collect(points, &read.bytes, precision, now));
+    let (accepted, faults) = store_rows(state, &target, bytes, collect).await?;
+    answer(dialect, &body.bytes, &accepted, faults)
 }
 
 async fn target(
@@ -96,7 +74,7 @@ async fn target(
     params: &Params,
     Peer(peer): Peer,
     headers: &HeaderMap,
-) -> Result<Target, ApiError> {
+) -> Result<(Target, Precision), ApiError> {
     let caller = series_caller(state, headers, params, peer).await?;
     let unit = params.text("precision").unwrap_or_default();
     let (name, precision, units) = match dialect {
@@ -120,63 +98,8 @@ async fn target(
         }
         (error, _) => error.into(),
     })?;
-    Ok(Target { caller, database, precision })
-}
-
-/// Whether the body is packed with gzip.
-fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
-    match headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or_default()) {
-        None | Some("" | "identity") => Ok(false),
-        Some("gzip" | "x-gzip") => Ok(true),
-        Some(other) => Err(ApiError::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ErrorCode::BadRequest,
-            "encoding",
-            format!("the content encoding {other:?} is not supported; send gzip or none"),
-        )),
-    }
-}
-
-/// A body that may be packed.
-struct Unpacked {
-    gzip: bool,
-    body: HeldBody,
-    account: crate::http::bodies::HeldBytes,
-}
-
-/// Bytes of a body, with the accounts that they are on.
-struct Plain(
-    bytes::Bytes,
-    #[expect(dead_code, reason = "holds the accounts")] (HeldBody, crate::http::bodies::HeldBytes),
-);
-
-impl Unpacked {
-    async fn unpack(mut self, state: &HttpState) -> Result<Plain, ApiError> {
-        if !self.gzip {
-            return Ok(Plain(self.body.bytes.clone(), (self.body, self.account)));
-        }
-        let work = move || {
-            let bytes = unpack_gzip(&self.body.bytes, WRITE_BYTES_MAX, &mut self.account)?;
-            Ok(Plain(bytes.into(), (self.body, self.account)))
-        };
-        state.reads.run(work).await?
-    }
-}
-
-async fn read_lines(
-    state: &HttpState,
-    mut points: Points,
-    body: &Arc<Plain>,
-    precision: Precision,
-    now: Timestamp,
-) -> Result<(Points, Faults), ApiError> {
-    let body = Arc::clone(body);
-    let length = body.0.len();
-    let work = move || {
-        let faults = collect(&mut points, &body.0, precision, now);
-        (points, faults)
-    };
-    if length <= INLINE_BYTES_MAX { Ok(work()) } else { Ok(state.reads.run(work).await?) }
+    let topic = if dialect == Dialect::V1 { "/write" } else { "/api/v2/write" };
+    Ok((Target { caller, database, topic }, precision))
 }
 
 fn answer(

@@ -4,7 +4,6 @@
 
 mod about;
 mod answers;
-mod body;
 mod limits;
 mod outcome;
 mod put;

@@ -14,7 +14,7 @@ const NAMED_MAX: usize = 10;
 /// What was not stored of a request.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Samples without a number: the marks of ended series, other NaN, and infinite values.
+    /// Samples that are NaN: the marks of ended series, and quantiles without observations.
     pub(super) without_number: u64,
     /// The first reasons of refused series.
     pub(super) reasons: Vec<String>,
@@ -59,8 +59,16 @@ pub(super) fn collect(points: &mut Points, request: &[u8]) -> Result<Left, Prome
 
 fn add(points: &mut Points, item: u32, id: SeriesId, series: &TimeSeries<'_>, left: &mut Left) {
     for sample in series.samples() {
-        if !sample.value.is_finite() {
+        if sample.value.is_nan() {
             left.without_number += 1;
+            continue;
+        }
+        if sample.value.is_infinite() {
+            left.refuse(
+                points,
+                "a value is infinite; numbers of the store are finite".to_owned(),
+                series.raw(),
+            );
             continue;
         }
         let ts = sample.ms.checked_mul(1_000).map(Timestamp::from_micros);

@@ -6,18 +6,17 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use hub::OpenDatabase;
 use hub::caller::Caller;
-use hub::points::{AcceptError, Points};
+use hub::points::Points;
 use hub::registry::RegistryError;
-use wire::prometheus::{REQUEST_BYTES_MAX, unpack};
+use wire::prometheus::{PrometheusError, REQUEST_BYTES_MAX, unpack};
 
 use super::rows::{Left, collect};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::bodies::{OverBodyLimit, Sender};
 use crate::http::connection::Peer;
-use crate::http::influx::limits::{INLINE_BYTES_MAX, SERIES_GONE_MAX};
-use crate::http::limits::BUSY_TIMEOUT;
 use crate::http::request::{Params, discard_body, read_body};
 use crate::http::series_caller::series_caller;
+use crate::http::series_rows::{Target, store_rows};
 use crate::http::state::HttpState;
 
 /// The name of the request in dead letters.
@@ -36,16 +35,16 @@ pub(super) async fn write(
         check_headers(headers)?;
         let caller = series_caller(&state, headers, &params, peer).await?;
         let database = database(&state, &caller, &params)?;
-        Ok((caller, database))
+        Ok(Target { caller, database, topic: TOPIC })
     };
-    let (caller, database) = match target.await {
+    let target = match target.await {
         Ok(target) => target,
         Err(refused) => {
             discard_body(request).await;
             return Err(refused);
         }
     };
-    let sender = Sender::User(caller.user_id().unwrap_or_default());
+    let sender = Sender::User(target.caller.user_id().unwrap_or_default());
     let body = read_body(request, REQUEST_BYTES_MAX, "", state.bodies.begin(sender)).await?;
     let unpacked =
         unpack(&body.bytes, REQUEST_BYTES_MAX).map_err(|error| ApiError::argument(error.to_string()))?;
@@ -56,21 +55,12 @@ pub(super) async fn write(
         ))
     })?;
     let request = Arc::new(unpacked);
-    let mut attempts = 0;
-    loop {
-        attempts += 1;
-        let points = state.hub.points(&caller, &database, state.options.door)?;
-        let (points, mut left) = read_series(&state, points, &request).await?;
-        match state.hub.accept_points(points, TOPIC, BUSY_TIMEOUT).await {
-            Ok(accepted) => {
-                accepted.refused.into_iter().for_each(|refused| left.add(refused.reason));
-                return answer(&state, &left);
-            }
-            Err(AcceptError::SeriesGone) if attempts < SERIES_GONE_MAX => {}
-            Err(AcceptError::SeriesGone) => return Err(ApiError::busy(AcceptError::SeriesGone.to_string())),
-            Err(AcceptError::Store(error)) => return Err(error.into()),
-        }
-    }
+    let bytes = request.len();
+    let malformed = |error: PrometheusError| ApiError::argument(error.to_string());
+    let collect = move |points: &mut Points| collect(points, &request).map_err(malformed);
+    let (accepted, mut left) = store_rows(&state, &target, bytes, collect).await?;
+    accepted.refused.into_iter().for_each(|refused| left.add(refused.reason));
+    answer(&state, &left)
 }
 
 /// Refuses what is not version 1: its senders fall back to it.
@@ -98,18 +88,6 @@ fn database(state: &HttpState, caller: &Caller, params: &Params) -> Result<OpenD
         RegistryError::Unknown { .. } => ApiError::not_found(format!("database not found: {name:?}")),
         error => error.into(),
     })
-}
-
-async fn read_series(
-    state: &HttpState,
-    mut points: Points,
-    request: &Arc<Vec<u8>>,
-) -> Result<(Points, Left), ApiError> {
-    let request = Arc::clone(request);
-    let length = request.len();
-    let work = move || collect(&mut points, &request).map(|left| (points, left));
-    let read = if length <= INLINE_BYTES_MAX { work() } else { state.reads.run(work).await? };
-    read.map_err(|error| ApiError::argument(error.to_string()))
 }
 
 fn answer(state: &HttpState, left: &Left) -> Result<StatusCode, ApiError> {

@@ -1,0 +1,103 @@
+"""Prometheus remote write: the real server of Debian, and requests that it does not send."""
+
+import math
+import struct
+import subprocess
+
+import pytest
+import requests
+from harness import wait
+
+T0_MS = 1_768_464_000_000
+
+
+@pytest.fixture
+def prometheus(server, tmp_path):
+    """A Prometheus that scrapes the server under test and writes the samples to it."""
+    host = server.url.removeprefix("http://")
+    config = tmp_path / "prometheus.yml"
+    config.write_text(f"""
+global: {{scrape_interval: 1s}}
+scrape_configs:
+  - job_name: tacho
+    static_configs: [{{targets: ["{host}"]}}]
+remote_write:
+  - url: {server.url}/api/v1/write
+    authorization: {{type: Bearer, credentials: "{server.api.token}"}}
+    queue_config: {{batch_send_deadline: 1s}}
+""")
+    arguments = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/data", "--web.listen-address=127.0.0.1:0"]
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(["prometheus", *arguments], stdout=log, stderr=log)
+    yield process
+    process.terminate()
+    process.wait(timeout=60)
+
+
+def rows(server, query):
+    reply = server.api.session.post(server.url + "/api/sql", json={"query": query, "format": "json"}, timeout=120)
+    return reply.json()["rows"] if reply.ok else []
+
+
+def test_a_prometheus_writes_what_it_scrapes(server, prometheus):
+    up = "SELECT ts FROM up WHERE job = 'tacho' AND value = 1"
+    wait.until(lambda: len(rows(server, up)) >= 3, "three scrapes")
+    [[scraped]] = rows(server, "SELECT max(value) FROM scrape_samples_scraped")
+    assert scraped > 100, "the server's own metrics"
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out) + bytes([number])
+
+
+def field(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def series(labels, value, millis=T0_MS):
+    """A time series of a WriteRequest with one sample."""
+    pairs = b"".join(field(1, field(1, name.encode()) + field(2, text.encode())) for name, text in labels.items())
+    return field(1, pairs + field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + varint(millis)))
+
+
+def snappy(content):
+    """A block of one literal."""
+    return varint(len(content)) + bytes([61 << 2]) + struct.pack("<H", len(content) - 1) + content
+
+
+@pytest.fixture
+def write(server):
+    def post(content, **headers):
+        login = {"Authorization": f"Bearer {server.api.token}", "Content-Encoding": "snappy"} | headers
+        return requests.post(server.url + "/api/v1/write", data=content, headers=login, timeout=60)
+
+    return post
+
+
+def test_samples_without_a_number_are_left_out_and_bad_series_are_named(server, write):
+    good = series({"__name__": "prom_good", "host": "a"}, 1.5)
+    stale = series({"__name__": "prom_good", "host": "a"}, math.nan, T0_MS + 1_000)
+    assert write(snappy(good + stale)).status_code == 204
+    assert rows(server, "SELECT host, value FROM prom_good") == [["a", 1.5]]
+
+    infinite = series({"__name__": "prom_good", "host": "b"}, math.inf)
+    nameless = series({"host": "c"}, 1)
+    reply = write(snappy(infinite + nameless + series({"__name__": "prom_good", "host": "d"}, 2.5)))
+    assert reply.status_code == 400 and "infinite" in reply.text and "__name__" in reply.text, reply.text
+    assert rows(server, "SELECT value FROM prom_good WHERE host = 'd'") == [[2.5]]
+    letters = rows(server, "SELECT reason FROM dead_letter WHERE topic = '/api/v1/write'")
+    assert len(letters) == 2
+
+
+def test_what_is_not_remote_write_1_is_refused(server, write):
+    assert write(b"no snappy").status_code == 400
+    assert write(snappy(b"\xff\xff\xff")).status_code == 400
+    assert write(b"\xff\xff\xff\xff\x0f\x00").status_code in (400, 413), "four gigabytes by its own account"
+    assert write(snappy(series({"__name__": "m"}, 1)), **{"Content-Encoding": "zstd"}).status_code == 415
+    version_2 = {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request"}
+    assert write(b"", **version_2).status_code == 415
+    assert requests.post(server.url + "/api/v1/write", data=b"", timeout=60).status_code == 401
