@@ -64,7 +64,7 @@ pub(super) struct Options {
     /// How long clients write on when all timelines are known
     #[arg(long, default_value = "10s", value_parser = written_duration)]
     duration: String,
-    /// End that when each timeline has got so many more points, --duration at the latest; 0 leaves it out
+    /// Points that each timeline gets in the phase `known`, which ends after --duration at the latest; 0 leaves the phase out
     #[arg(long)]
     cycles: Option<u64>,
     /// Points per second over all clients: an open loop, in which the latency of a request counts from the moment it was due

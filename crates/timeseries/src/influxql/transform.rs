@@ -11,7 +11,7 @@ pub(super) enum Transform {
     Derivative(i64, bool),
     /// Change; only rises if true.
     Difference(bool),
-    /// Time between points, in units of so many nanoseconds.
+    /// The time between two points, divided by this unit in nanoseconds.
     Elapsed(i64),
     MovingAverage(usize),
     CumulativeSum,
@@ -114,7 +114,7 @@ fn cumulative_sum(points: impl Iterator<Item = Point>) -> Vec<Point> {
     out
 }
 
-/// The area under the points of a group, in units of so many nanoseconds: in all, or per bucket.
+/// The area under the points of a group, or of each bucket, where time counts in this unit, in nanoseconds.
 pub(super) fn integral(points: &[Point], unit: i64, buckets: &Buckets, ascending: bool) -> Vec<Point> {
     let window = |time: i64| {
         let (start, end) = buckets.around(time, 0, 0);

@@ -5,7 +5,7 @@ use super::window::Window;
 use super::{Line, QueryError, Values, limits};
 use crate::Source;
 
-/// After so many values a query asks whether it may go on.
+/// The number of values after which a query asks whether it may go on.
 const VALUES_PER_CHECK: usize = 100_000;
 
 /// Work that a query may still do.

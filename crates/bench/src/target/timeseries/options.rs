@@ -117,7 +117,7 @@ impl DatasetOptions {
 pub(crate) struct PhaseOptions {
     /// The number of timelines, before the scale.
     pub(crate) timelines: u64,
-    /// The phase ends when each timeline has got so many points.
+    /// The number of points of each timeline at which the phase ends.
     pub(crate) cycles: Option<u64>,
     /// Whether the phase writes on where the one before it has ended.
     #[serde(default)]
