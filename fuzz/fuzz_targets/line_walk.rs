@@ -19,7 +19,7 @@ fuzz_target!(|body: &[u8]| {
                 (line.at, line.text.as_bytes())
             }
             Err(bad) => {
-                assert!(bad.error.at <= bad.bytes.len() + 1, "{bad:?}");
+                assert!(bad.error.at <= bad.bytes.len(), "{bad:?}");
                 (bad.at, bad.bytes)
             }
         };

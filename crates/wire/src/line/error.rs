@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} at byte {at}")]
 pub struct LineError {
-    /// Offset in the line, from 0.
+    /// Offset in the line, from 0, at most its length.
     pub at: usize,
     /// The fault.
     pub reason: &'static str,

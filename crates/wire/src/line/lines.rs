@@ -106,8 +106,9 @@ impl<'a> Lines<'a> {
                 let end = line_end::after_fault(self.text.as_bytes(), start, fault.at, fault.place);
                 self.at = end;
                 let bytes = without_break(&self.text.as_bytes()[start..end]);
-                let error = LineError { at: fault.at - start, reason: fault.reason };
-                Err(BadLine { bytes, at, error })
+                // A text that swallows the next line may have its fault in that one.
+                let fault_at = (fault.at - start).min(bytes.len());
+                Err(BadLine { bytes, at, error: LineError { at: fault_at, reason: fault.reason } })
             }
         }
     }

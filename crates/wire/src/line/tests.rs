@@ -132,6 +132,8 @@ fn a_body_goes_on_after_a_bad_line() {
 #[test]
 fn a_stray_quote_costs_its_own_line_only() {
     let body = b"m f=\"open 1\nm f=\"x\" 2\nm f=3 3\nm f=\"open 4\nm f=5 5";
+    let first = Lines::new(body).next_line().unwrap().unwrap_err();
+    assert_eq!((first.bytes, first.error.at), (&b"m f=\"open 1"[..], 11), "the fault lies in the next line");
     let found = walk(body);
     assert_eq!(found[0], Err((1, "invalid field format")));
     assert_eq!(found[3], Err((4, "unbalanced quotes")));
