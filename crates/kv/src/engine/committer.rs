@@ -1,6 +1,7 @@
 //! The committer: the one thread that makes batches durable. One sync covers all batches that came during the last one.
 
 use super::core::Core;
+use super::descriptors::retry_without_descriptors;
 use super::journal::JournalFiles;
 use crate::KvError;
 
@@ -42,5 +43,8 @@ fn sync(core: &Core, journal: &mut JournalFiles) -> Result<(), KvError> {
     // Under the lock of the journal only a write to the system. The sync goes on without it, so commits do not wait for the disk.
     let persist = core.database.persist(fjall::PersistMode::Buffer);
     persist.map_err(|error| core.failure("write the journal of", error))?;
-    journal.sync().map_err(|error| KvError::io("sync the journal of", &core.directory, error))
+    // Nothing is lost while a new file cannot be opened: the batches wait, and the store is busy when there are too many.
+    retry_without_descriptors(core, || journal.follow())
+        .and_then(|()| journal.sync())
+        .map_err(|error| KvError::io("sync the journal of", &core.directory, error))
 }

@@ -34,6 +34,8 @@ pub(super) struct State {
     pub(super) sealed: Option<String>,
     /// A commit was refused since the last sync: the watchers hear of the room after the next one.
     pub(super) is_busy: bool,
+    /// Why the committer waits for file descriptors; `None` when it does not.
+    pub(super) lack: Option<String>,
     pub(super) closed: bool,
 }
 

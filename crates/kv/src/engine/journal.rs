@@ -21,14 +21,13 @@ impl JournalFiles {
         Self { directory: directory.to_owned(), open: HashMap::new() }
     }
 
-    /// Syncs the data of all journal files.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
-        self.follow()?;
+    /// Syncs the data of the open journal files.
+    pub(super) fn sync(&self) -> io::Result<()> {
         self.open.values().try_for_each(File::sync_data)
     }
 
-    /// Opens new files and closes those that the engine has deleted.
-    fn follow(&mut self) -> io::Result<()> {
+    /// Opens new files and closes those that the engine has deleted. After an error it can be called again.
+    pub(super) fn follow(&mut self) -> io::Result<()> {
         let mut present = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
             let name = entry?.file_name();

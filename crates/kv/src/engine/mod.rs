@@ -4,10 +4,12 @@
 //! Invariant 2: a sequence is published as durable only after the journal up to its batch is synced to the disk.
 //! Invariant 3: batches are in the journal in the order of their sequences, because one lock orders the commits. So what a
 //! crash loses is a tail.
-//! Invariant 4: after a failed write or sync the store refuses batches; reads go on.
+//! Invariant 4: after a failed write or sync the store refuses batches; reads go on. A lack of file descriptors before a sync is no
+//! failure: the committer waits for it to end.
 
 mod committer;
 mod core;
+mod descriptors;
 mod journal;
 mod resolve;
 mod snapshot;
@@ -175,7 +177,10 @@ impl KeyValueStore for EngineStore {
         let state = self.core.state.lock();
         KvStatus {
             sealed: state.sealed.clone(),
-            busy: state.is_busy.then(|| "too many bytes wait for the disk".to_owned()),
+            busy: state
+                .lack
+                .clone()
+                .or_else(|| state.is_busy.then(|| "too many bytes wait for the disk".to_owned())),
             disk_bytes,
             undurable_bytes: state.undurable_bytes as u64,
             commits: state.progress.committed,
