@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import subprocess
 
 import paho.mqtt.client as mqtt
 import psycopg
@@ -179,3 +180,57 @@ def test_connected_clients_go_on_after_a_deletion(two, body):
     two.start()
     assert [n for _, n in two.api.history("car", "a")] == list(range(first, first + 200))
     client.loop_stop()
+
+
+def postgres(server, **more):
+    return psycopg.connect(host="127.0.0.1", port=server.listeners["postgres"], user="admin@tachograph.local", password=server.password, dbname="tacho", autocommit=True, **more)
+
+
+def test_sql_deletes_rows_over_http_and_over_postgresql(two):
+    """Simple, prepared and HTTP statements; the answer is the number of rows."""
+    with postgres(two) as session:
+        deleted = session.execute("DELETE FROM telemetry WHERE device = 'car' AND ts < to_timestamp(%s)", [T / 1000 + 0.003])
+        assert (deleted.statusmessage, deleted.rowcount) == ("DELETE 3", 3)
+        with pytest.raises(psycopg.errors.ActiveSqlTransaction), session.transaction():
+            session.execute("DELETE FROM telemetry WHERE true")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="joined by AND"):
+            session.execute("DELETE FROM telemetry WHERE a > 3")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="WHERE true"):
+            session.execute("DELETE FROM telemetry")
+    assert two.api.history("car", "a") == [(T + n, n) for n in range(3, 10)]
+    assert two.api.history("van", "a") == [(T + n, n) for n in range(10)]
+    answer = two.api.post("/api/sql", {"query": "DELETE FROM telemetry WHERE device = $1", "params": ["van"]})
+    assert (answer["columns"], answer["rows"]) == ([{"name": "deleted", "type": "i64"}], [[10]])
+    assert two.api.history("van", "a") == []
+    statement = "DELETE FROM telemetry WHERE ts < '1971-01-01'; SELECT count(*) FROM telemetry; DELETE FROM telemetry WHERE device ~ '^c'"
+    done = subprocess.run(
+        ["psql", "-X", "-At", "-h", "127.0.0.1", "-p", str(two.listeners["postgres"]), "-U", "admin@tachograph.local", "-d", "tacho", "-c", statement],
+        env={"PGPASSWORD": two.password, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    assert done.stdout.splitlines() == ["DELETE 0", "7", "DELETE 7"], done.stderr
+
+
+def test_sql_deletes_only_with_post_and_with_the_permission(two, tmp_path):
+    delete = "DELETE FROM telemetry WHERE true"
+    status, text = status_of(two.api, "GET", "/api/sql", q=delete)
+    assert status == 400 and "POST" in text
+    secret = tmp_path / "secret"
+    secret.write_text(PASSWORD + "\n")
+    two.command("user", "add", "eve@example.org", "--role", "viewer", "--password-file", str(secret))
+    viewer = Api(two.url).login("eve@example.org", PASSWORD)
+    assert status_of(viewer, "POST", "/api/sql", {"query": delete})[0] == 403
+    with psycopg.connect(host="127.0.0.1", port=two.listeners["postgres"], user="eve@example.org", password=PASSWORD, dbname="tacho", autocommit=True) as session:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            session.execute(delete)
+    assert two.api.history("car", "a") == [(T + n, n) for n in range(10)]
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_the_sql_command_deletes_rows(two, running):
+    if not running:
+        two.stop()
+    done = two.command("sql", "--format", "csv", "DELETE FROM telemetry WHERE device = 'car'; SELECT count(*) AS rows FROM telemetry")
+    assert done.stdout.split() == ["deleted", "10", "rows", "10"]

@@ -158,7 +158,8 @@ def test_errors_have_a_state_and_the_connection_goes_on(jdbc):
         ("SELECT * FROM telemetri", "42P01"),
         ("SELECT nobody FROM telemetry", "42703"),
         ("SELEC 1", "42601"),
-        ("DELETE FROM telemetry", "25006"),
+        ("UPDATE telemetry SET speed = 1", "25006"),
+        ("DELETE FROM telemetry", "0A000"),
     ]:
         with pytest.raises(failures) as failure:
             connection.createStatement().executeQuery(sql)

@@ -130,6 +130,12 @@ pub fn statements(text: &str) -> Vec<&str> {
     found.into_iter().map(|range| &text[range]).collect()
 }
 
+/// Whether a statement is a DELETE.
+pub fn is_deletion(text: &str) -> bool {
+    let first = tokens(text).into_iter().next();
+    first.is_some_and(|first| first.kind == Kind::Word && text[first.range].eq_ignore_ascii_case("delete"))
+}
+
 /// Whether the last statement of a text has its semicolon, so that it can be run.
 pub fn is_complete(text: &str) -> bool {
     tokens(text).last().is_some_and(|token| text[token.range.clone()] == *";")
@@ -190,6 +196,16 @@ mod tests {
             "SELECT $$;",
         ] {
             assert!(!is_complete(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_is_known_by_its_first_word() {
+        for text in ["DELETE FROM t WHERE true", " -- c\n/* d */ delete from t"] {
+            assert!(is_deletion(text), "{text}");
+        }
+        for text in ["SELECT 1", "\"delete\"", "'delete'", "deleted", ""] {
+            assert!(!is_deletion(text), "{text}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The errors of the hub's operations on data.
 
 use kv::KvError;
-use store::StoreError;
+use store::{Blame, StoreError};
 
 use crate::attributes::AttributeError;
 use crate::bulk::BulkError;
@@ -33,4 +33,27 @@ pub enum Error {
     /// An import, an export or a change of a table failed.
     #[error(transparent)]
     Bulk(#[from] BulkError),
+}
+
+impl Error {
+    /// Who has to act.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Forbidden(_) => Blame::Caller,
+            Self::Store(error)
+            | Self::History(HistoryError::Store(error))
+            | Self::Bulk(BulkError::Store(error)) => error.blame(),
+            Self::Kv(error) => error.blame(),
+            Self::Attributes(error) => error.blame(),
+            Self::Registry(error) => error.blame(),
+            Self::History(HistoryError::OverLimit { .. } | HistoryError::NoCalendar) => Blame::Caller,
+            Self::Bulk(
+                BulkError::NoTable { .. }
+                | BulkError::NoKey { .. }
+                | BulkError::Asked(_)
+                | BulkError::Data(_),
+            ) => Blame::Caller,
+            Self::Bulk(BulkError::Write(_)) => Blame::Operator,
+        }
+    }
 }

@@ -57,6 +57,7 @@ pub mod rpc;
 mod series_owner;
 pub mod session_token;
 pub mod sql;
+pub mod sql_deletion;
 pub mod stored_calls;
 mod tables;
 mod taps;

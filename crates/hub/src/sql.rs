@@ -84,7 +84,7 @@ impl Parameter {
     }
 
     /// The type of a parameter with this value, if the statement leaves it open.
-    fn data_type(&self) -> Option<DataType> {
+    pub fn data_type(&self) -> Option<DataType> {
         match self {
             Self::Null => None,
             other => Some(ScalarValue::from(other.clone()).data_type()),
@@ -119,7 +119,8 @@ impl Reader {
         Self { timeout, ..self }
     }
 
-    fn session(&self, registry: &Registry) -> Session {
+    /// A session of the engine for this reader.
+    pub(crate) fn session(&self, registry: &Registry) -> Session {
         let namespace = registry.namespace(self.caller.tenant());
         let session = Session::new(self.caller.login()).with_access(self.access(registry));
         let profiles = registry.profiles(self.caller.tenant());

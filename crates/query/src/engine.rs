@@ -150,21 +150,43 @@ impl Engine {
         parameter_types: &[Option<DataType>],
         session: &Session,
     ) -> Result<ResolvedStatement, QueryError> {
-        let (sql, session) = (Arc::<str>::from(sql), session.clone());
+        let sql = Arc::<str>::from(sql);
         let types = parameter_types.to_vec();
-        let (resolved, resolving) = oneshot::channel();
-        let inner = Arc::clone(&self.0);
+        self.planned(session, move |inner, query| inner.resolve_prepared(&sql, &types, query)).await
+    }
+
+    /// The optimised plan of a prepared statement with values for its parameters.
+    pub(crate) async fn optimized_plan(
+        &self,
+        resolved: Arc<ResolvedStatement>,
+        parameters: Vec<ScalarValue>,
+        session: &Session,
+    ) -> Result<LogicalPlan, QueryError> {
+        let plan = move |inner: &Inner, query: &Query| {
+            inner.with_parameters(&inner.prepared_plan(&resolved, query)?, parameters, query)
+        };
+        self.planned(session, plan).await
+    }
+
+    /// Runs a step of planning as a query: on the engine's threads, admitted, and with a limit of its time.
+    async fn planned<T: Send + 'static>(
+        &self,
+        session: &Session,
+        step: impl FnOnce(&Inner, &Query) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        let (found, finding) = oneshot::channel();
+        let (inner, session) = (Arc::clone(&self.0), session.clone());
         let timeout = session.timeout(inner.limits.timeout);
         let scope = self.0.open_scope()?;
         let mut task = self.0.threads.spawn(timeout, &scope, async move {
             let permit = inner.admission.enter().await?;
-            let statement = inner.resolve_prepared(&sql, &types, &inner.query(session))?;
+            let planned = step(&inner, &inner.query(session))?;
             drop(permit);
             // The caller may have left, which is no error.
-            drop(resolved.send(statement));
+            drop(found.send(planned));
             Ok(())
         });
-        task.first(resolving).await
+        task.first(finding).await
     }
 
     pub(crate) async fn run_prepared(
@@ -221,9 +243,9 @@ impl Inner {
             Request::Text(sql) => self.plan(&sql, &query)?,
             Request::Prepared(resolved, parameters) => {
                 let cached = self.prepared_plan(&resolved, &query)?;
-                let plan = LogicalPlan::clone(&cached.plan).with_param_values(parameters)?;
+                let plan = self.with_parameters(&cached, parameters, &query)?;
                 Planned {
-                    plan: Arc::new(self.planner.optimize(plan, query.context.started_at)?),
+                    plan: Arc::new(plan),
                     reads_names: cached.reads_names,
                     headings: cached.headings,
                     reused: None,
@@ -335,6 +357,17 @@ impl Inner {
             parameter_types,
             schema,
         })
+    }
+
+    /// Returns the optimised plan of a prepared statement with values for its parameters.
+    fn with_parameters(
+        &self,
+        prepared: &CachedPlan,
+        parameters: Vec<ScalarValue>,
+        query: &Query,
+    ) -> Result<LogicalPlan, QueryError> {
+        let plan = LogicalPlan::clone(&prepared.plan).with_param_values(parameters)?;
+        self.planner.optimize(plan, query.context.started_at)
     }
 
     /// Returns the plan of a prepared statement for the tables as they are now.

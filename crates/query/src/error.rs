@@ -33,7 +33,7 @@ pub enum QueryError {
         message: String,
     },
     /// The statement does more than read.
-    #[error("{statement} is refused: SQL here only reads. {remedy}")]
+    #[error("{statement} is refused: SQL here reads, and deletes rows. {remedy}")]
     ReadOnly {
         /// The statement's kind, such as `INSERT`.
         statement: String,

@@ -6,7 +6,7 @@ use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 
 use crate::resolved_statement::ResolvedStatement;
-use crate::{Answer, Engine, QueryError, Session, postgres};
+use crate::{Answer, Engine, QueryError, Session};
 
 /// A checked statement that can be run many times. It holds no snapshot: each run reads the tables as they are then.
 #[derive(Clone)]
@@ -56,14 +56,7 @@ impl Prepared {
     /// As [`Engine::run`]; when there are too few or too many values; and [`QueryError::ResultChanged`] when a table has changed so
     /// that the answer would have other columns than [`schema`](Self::schema).
     pub async fn run(&self, parameters: Vec<ScalarValue>, session: &Session) -> Result<Answer, QueryError> {
-        let types = self.parameter_types();
-        if parameters.len() != types.len() {
-            let (given, wanted) = (parameters.len(), types.len());
-            let message = format!("{given} parameters were given, the statement has {wanted}");
-            return Err(QueryError::Invalid { message });
-        }
-        let converted = parameters.iter().zip(types).map(|(value, data_type)| converted(value, data_type));
-        let parameters = converted.collect::<Result<_, _>>()?;
+        let parameters = self.resolved.converted(parameters)?;
         self.engine.run_prepared(Arc::clone(&self.resolved), parameters, session).await
     }
 }
@@ -75,13 +68,5 @@ impl std::fmt::Debug for Prepared {
             .field("parameters", parameter_types)
             .field("schema", schema)
             .finish_non_exhaustive()
-    }
-}
-
-/// Converts a value to another type. A text can be converted to an array.
-fn converted(value: &ScalarValue, data_type: &DataType) -> datafusion::common::Result<ScalarValue> {
-    match (value.try_as_str(), data_type) {
-        (Some(Some(text)), DataType::List(element)) => postgres::read_array(text, element),
-        _ => value.cast_to(data_type),
     }
 }

@@ -8,6 +8,7 @@ static ALLOCATOR: query::CountingAllocator = query::CountingAllocator;
 mod answers;
 mod cached;
 mod catalog;
+mod deletion;
 mod gapfill;
 mod last_row;
 mod limits;

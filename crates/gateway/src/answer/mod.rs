@@ -19,4 +19,4 @@ mod tests;
 
 pub use encoder::{EncodeError, Encoder, Failure};
 pub use format::Format;
-pub use pieces::{AnswerError, CutOff, Pieces, pieces};
+pub use pieces::{AnswerError, CutOff, Pieces, deleted_rows, pieces};

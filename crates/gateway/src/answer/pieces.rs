@@ -1,9 +1,13 @@
 //! An answer as a stream of pieces. Each piece is encoded after the client has taken the one before.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array};
+use arrow_schema::{Field, Schema};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, try_unfold};
-use hub::sql::{Batches, RecordBatch, SqlAnswer, SqlError};
+use hub::sql::{Batches, DataType, RecordBatch, SqlAnswer, SqlError};
 
 use super::encoder::{EncodeError, Encoder, Failure};
 use super::format::Format;
@@ -45,6 +49,21 @@ pub async fn pieces(answer: SqlAnswer, format: Format) -> Result<Pieces, AnswerE
         }
     };
     Ok(try_unfold(Writing { encoder, batches }, Writing::next).boxed())
+}
+
+/// The answer to a DELETE: one row with the number of deleted rows.
+///
+/// # Errors
+/// The format cannot express the row.
+pub fn deleted_rows(rows: u64, format: Format) -> Result<Pieces, AnswerError> {
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]));
+    let field = Field::new("deleted", DataType::Int64, false);
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![column]);
+    let batch = batch.expect("BUG: one column of the type of its field");
+    let mut encoder = format.encoder(&batch.schema())?;
+    encoder.rows(&batch)?;
+    encoder.finish()?;
+    Ok(try_unfold(Writing { encoder, batches: None }, Writing::next).boxed())
 }
 
 struct Writing {

@@ -45,6 +45,11 @@ impl PgError {
         Self::new("26000", format!("prepared statement {name:?} does not exist"))
     }
 
+    /// A change that cannot run now. The connection goes on.
+    pub(super) fn pool(error: PoolError) -> Self {
+        Self::new("53300", error.to_string())
+    }
+
     /// The error as a message.
     pub(super) fn response(self) -> PgWireBackendMessage {
         let severity = if self.is_fatal { "FATAL" } else { "ERROR" };
@@ -60,6 +65,19 @@ impl From<SqlError> for PgError {
         // pgjdbc prepares the statement again if the error has this name (`QueryExecutorBase.willHealViaReparse`).
         let routine = matches!(error, SqlError::ResultChanged).then_some("RevalidateCachedQuery");
         Self { routine, ..Self::new(error.sql_state(), error.to_string()) }
+    }
+}
+
+/// A refused or failed change.
+impl From<hub::Error> for PgError {
+    fn from(error: hub::Error) -> Self {
+        let code = match error.blame() {
+            _ if matches!(error, hub::Error::Forbidden(_)) => "42501",
+            hub::Blame::Caller => "22023",
+            hub::Blame::Busy => "53300",
+            hub::Blame::Operator => "58000",
+        };
+        Self::new(code, error.to_string())
     }
 }
 

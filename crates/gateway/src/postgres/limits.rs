@@ -52,6 +52,10 @@ pub(crate) const SETTING_BYTES_MAX: usize = 1_024;
 pub(crate) const LOGINS_AT_ONCE: usize = 1;
 /// Password checks that wait. Above it the door refuses logins.
 pub(crate) const LOGINS_WAITING_MAX: usize = 32;
+/// Deletions at once. They wait for the disk.
+pub(crate) const CHANGES_AT_ONCE: usize = 1;
+/// Deletions that wait. Above it the door refuses them.
+pub(crate) const CHANGES_WAITING_MAX: usize = 32;
 /// How long a stopping door waits for running queries.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after the system failed to accept a connection (no file descriptors left).

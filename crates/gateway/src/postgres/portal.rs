@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hub::sql::{Batches, DataType, Parameter, Prepared, RecordBatch, SchemaRef, SqlAnswer, SqlError};
+use hub::sql_deletion::PreparedDeletion;
 use pgwire::api::Type;
 
 use super::error::PgError;
@@ -12,12 +13,38 @@ use super::statement::Statement;
 use super::values;
 use crate::budget::{Charge, OverBudget, Share};
 
+/// What the engine has prepared of a statement.
+#[derive(Debug, Clone)]
+pub(super) enum Work {
+    /// The door answers the statement itself.
+    None,
+    Query(Prepared),
+    Deletion(PreparedDeletion),
+}
+
+impl Work {
+    /// The prepared query; `None` if the statement has no rows.
+    pub(super) fn query(&self) -> Option<&Prepared> {
+        match self {
+            Self::Query(prepared) => Some(prepared),
+            Self::None | Self::Deletion(_) => None,
+        }
+    }
+
+    fn parameter_types(&self) -> &[DataType] {
+        match self {
+            Self::None => &[],
+            Self::Query(prepared) => prepared.parameter_types(),
+            Self::Deletion(deletion) => deletion.parameter_types(),
+        }
+    }
+}
+
 /// A statement after Parse.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) statement: Statement,
-    /// The prepared query, if the statement has one.
-    pub(super) prepared: Option<Prepared>,
+    pub(super) work: Work,
     /// Object ids of the parameter types. A type that the client declares takes precedence.
     pub(super) types: Vec<u32>,
     /// Charged bytes, until the last portal of the statement is gone.
@@ -27,13 +54,13 @@ pub(super) struct Parsed {
 impl Parsed {
     pub(super) fn new(
         statement: Statement,
-        prepared: Option<Prepared>,
+        work: Work,
         given: &[u32],
         mut held: Charge,
     ) -> Result<Self, PgError> {
-        let columns = prepared.as_ref().map_or(0, |prepared| prepared.schema().fields().len());
+        let columns = work.query().map_or(0, |prepared| prepared.schema().fields().len());
         held.grow(columns * COLUMN_BYTES)?;
-        let inferred = prepared.as_ref().map(Prepared::parameter_types).unwrap_or_default();
+        let inferred = work.parameter_types();
         let types = (0..inferred.len().max(given.len())).map(|index| {
             match (given.get(index).copied().filter(|number| *number != 0), inferred.get(index)) {
                 (Some(number), _) => Ok(number),
@@ -42,7 +69,7 @@ impl Parsed {
                 (None, None) => values::type_number(&DataType::Null),
             }
         });
-        Ok(Self { types: types.collect::<Result<_, _>>()?, statement, prepared, held })
+        Ok(Self { types: types.collect::<Result<_, _>>()?, statement, work, held })
     }
 }
 

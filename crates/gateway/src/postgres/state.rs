@@ -18,6 +18,8 @@ pub(super) struct PostgresState {
     pub(super) options: PostgresOptions,
     pub(super) gate: Arc<Gate>,
     pub(super) logins: BlockingPool,
+    /// Deletions.
+    pub(super) changes: Arc<BlockingPool>,
     pub(super) cancels: Arc<Cancels>,
     /// Bytes of prepared statements and bound values.
     pub(super) statements: Arc<Budget>,
@@ -26,8 +28,9 @@ pub(super) struct PostgresState {
 impl PostgresState {
     pub(super) fn new(hub: Arc<Hub>, options: PostgresOptions, gate: Arc<Gate>) -> Self {
         let logins = BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX);
+        let changes = BlockingPool::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX);
         let statements = Budget::new(limits::STATEMENT_BUDGET.on(options.memory));
-        Self { hub, options, gate, logins, cancels: Arc::default(), statements }
+        Self { hub, options, gate, logins, changes: Arc::new(changes), cancels: Arc::default(), statements }
     }
 
     /// Counts a refusal.

@@ -1,7 +1,7 @@
-//! Statements that the door answers itself: transactions, settings, cursors. Everything else is a query.
+//! Statements that the door answers itself: transactions, settings, cursors. Everything else is a DELETE or a query.
 //!
-//! Statements only read, so a transaction changes only the reported transaction state. Every query sees the rows that are
-//! stored when it begins.
+//! A DELETE takes effect at once, so a transaction refuses it and changes only the reported transaction state. Every query sees the
+//! rows that are stored when it begins.
 
 use crate::statements::{Kind, Token, tokens, unquoted};
 
@@ -36,6 +36,8 @@ pub(super) enum Statement {
     Close { cursor: Option<String> },
     /// LISTEN, UNLISTEN, and others that change nothing here; the tag.
     Ignored(&'static str),
+    /// DELETE FROM
+    Delete(String),
     /// A query for the engine.
     Query(String),
 }
@@ -97,11 +99,13 @@ pub(super) fn parse(text: &str) -> Result<Statement, StatementError> {
             let (cursor, rows) = fetch(&mut words)?;
             Statement::Move { cursor, rows }
         }
+        "delete" => Statement::Delete(text.into()),
         "close" => Statement::Close { cursor: all_or_name(&mut words, "CLOSE")? },
         "listen" => Statement::Ignored("LISTEN"),
         "unlisten" => Statement::Ignored("UNLISTEN"),
         "checkpoint" | "vacuum" | "analyze" | "prepare" | "execute" | "copy" | "lock" | "do" | "call" => {
-            let message = format!("{} is not there; SQL here only reads", first.to_ascii_uppercase());
+            let message =
+                format!("{} is not there; SQL here reads, and deletes rows", first.to_ascii_uppercase());
             return Err(StatementError::Unsupported(message));
         }
         _ => Statement::Query(text.into()),
@@ -299,6 +303,7 @@ mod tests {
             ("CLOSE ALL", Statement::Close { cursor: None }),
             ("UNLISTEN *", Statement::Ignored("UNLISTEN")),
             ("SELECT 1", Statement::Query("SELECT 1".into())),
+            ("delete from t where true", Statement::Delete("delete from t where true".into())),
             ("(SELECT 1)", Statement::Query("(SELECT 1)".into())),
             (
                 "WITH a AS (SELECT 1) SELECT * FROM a",
@@ -335,7 +340,7 @@ mod tests {
     #[test]
     fn unsupported_statements_are_refused_by_name() {
         let Err(StatementError::Unsupported(message)) = parse("COPY t TO STDOUT") else { panic!("taken") };
-        assert_eq!(message, "COPY is not there; SQL here only reads");
+        assert_eq!(message, "COPY is not there; SQL here reads, and deletes rows");
         assert!(matches!(parse("SET x"), Err(StatementError::Syntax(_))));
     }
 }

@@ -151,7 +151,7 @@ async fn errors_of_queries_have_the_common_shape_and_a_remedy() {
         ("SELEKT 1", "syntax error"),
         ("SELECT * FROM telemetri", "did you mean \"telemetry\""),
         ("SELECT sped FROM telemetry", "did you mean \"speed\""),
-        ("DELETE FROM telemetry", "only reads"),
+        ("DELETE FROM telemetry", "WHERE true"),
         ("SELECT 1; SELECT 2", "one by one"),
     ] {
         let message = server.sql(query, "json").await.refusal(400, 30);

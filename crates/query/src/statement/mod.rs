@@ -1,6 +1,7 @@
-//! Parses the text of a statement and refuses all statements that do more than read.
+//! Parses the text of a statement and refuses all statements that do more than read. A DELETE becomes the query that selects its rows.
 
 mod check_count;
+mod deletion;
 mod nesting;
 mod size;
 
@@ -16,6 +17,8 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::ParserError;
 use model::limits;
 
+pub(crate) use deletion::selecting_query;
+
 use crate::QueryError;
 use crate::walk::walk;
 
@@ -24,6 +27,13 @@ const NESTING_MAX: usize = 64;
 
 /// Parses one statement. Refuses statements that do more than read.
 pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
+    let statement = parse_one(sql)?;
+    check(&statement)?;
+    Ok(statement)
+}
+
+/// Parses one statement within the limits of its text.
+fn parse_one(sql: &str) -> Result<Statement, QueryError> {
     if sql.len() > limits::SQL_BYTES_MAX {
         return Err(QueryError::OverLimit {
             what: "the length of the statement",
@@ -46,7 +56,6 @@ pub(crate) fn parse(sql: &str) -> Result<Statement, QueryError> {
             message: "several statements at once; send them one by one".into(),
         });
     }
-    check(&statement)?;
     Ok(statement)
 }
 
@@ -152,6 +161,7 @@ fn read_only(statement: &str) -> QueryError {
     let remedy = match first {
         "INSERT" | "UPDATE" | "MERGE" | "COPY" | "SELECT" => "Write through one of the doors for devices",
         "CREATE" | "ALTER" => "Tables and columns come into being when they are written to",
+        "DELETE" => "Send it as a statement of its own",
         "SET" | "RESET" => "Times are UTC and limits are set in the configuration",
         _ => "Only SELECT, EXPLAIN, SHOW TABLES, SHOW COLUMNS and DESCRIBE are answered",
     };

@@ -1,4 +1,4 @@
-//! `/api/sql`: runs a query and streams its answer.
+//! `/api/sql`: runs a query and streams its answer, or deletes rows.
 //!
 //! Rows leave batch by batch: the engine makes the next batch when the client has taken the last one. An error before the
 //! first batch is an answer like every other refusal. A later error ends the answer: JSON has it as last member, and all other
@@ -12,12 +12,15 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use hub::caller::Action;
+use hub::sql::Parameter;
 
 use super::request::Params;
 use super::session::Session;
 use super::state::HttpState;
-use crate::answer::{AnswerError, Format, pieces};
+use crate::answer::{AnswerError, Format, Pieces, deleted_rows, pieces};
 use crate::error::ApiError;
+use crate::statements::is_deletion;
 use request::SqlRequest;
 
 /// `GET /api/sql?q=...&format=...`
@@ -28,6 +31,9 @@ pub(crate) async fn get(
     request: Request,
 ) -> Result<Response, ApiError> {
     let request = SqlRequest::from_params(&params, request.headers())?;
+    if is_deletion(&request.text) {
+        return Err(ApiError::argument("GET only reads; send DELETE with POST"));
+    }
     ask(&state, &session, request).await
 }
 
@@ -39,14 +45,32 @@ pub(crate) async fn post(
     request: Request,
 ) -> Result<Response, ApiError> {
     let request = SqlRequest::from_body(&params, request, session.body_account(&state)).await?;
+    if is_deletion(&request.text) {
+        return delete(&state, &session, request).await;
+    }
     ask(&state, &session, request).await
 }
 
 async fn ask(state: &HttpState, session: &Session, request: SqlRequest) -> Result<Response, ApiError> {
-    let format = request.format;
     let answer = state.hub.sql(&request.text, request.parameters, &session.reader()).await?;
+    respond(pieces(answer, request.format).await, request.format)
+}
+
+/// Deletes the rows that a DELETE names, and answers with their number when the deletion is on the disk.
+async fn delete(state: &HttpState, session: &Session, request: SqlRequest) -> Result<Response, ApiError> {
+    session.check(Action::DeleteData)?;
+    let (hub, reader) = (Arc::clone(&state.hub), session.reader());
+    let types: Vec<_> = request.parameters.iter().map(Parameter::data_type).collect();
+    let deletion = hub.prepare_sql_deletion(&request.text, &types, &reader).await?;
+    let rows = hub.rows_to_delete(&deletion, request.parameters, &reader).await?;
+    let caller = session.caller().clone();
+    let deleted = state.changes.run(move || hub.delete_named_rows(&caller, rows)).await??;
+    respond(deleted_rows(deleted, request.format), request.format)
+}
+
+fn respond(pieces: Result<Pieces, AnswerError>, format: Format) -> Result<Response, ApiError> {
     // An error before the first rows, for example an unreadable table, gets its own status.
-    let pieces = pieces(answer, format).await.map_err(|error| match error {
+    let pieces = pieces.map_err(|error| match error {
         AnswerError::Query(error) => error.into(),
         AnswerError::Encode(error) => ApiError::argument(error.to_string()),
     })?;

@@ -11,7 +11,7 @@ use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 use super::super::error::PgError;
 use super::super::frontend::{Bind, Target, ValueFormat};
 use super::super::limits::STATEMENTS_MAX;
-use super::super::portal::{Parsed, Portal, hold_statement};
+use super::super::portal::{Parsed, Portal, Work, hold_statement};
 use super::super::statement::{self, Statement};
 use super::super::values::{self, description, fields, text_field};
 use super::{Failed, Session};
@@ -43,17 +43,25 @@ impl Session {
             self.statements.remove("");
         }
         let held = hold_statement(&self.held, text)?;
-        let prepared = match statement.query() {
-            Some(query) => {
-                let given: Vec<_> = types.iter().map(|number| values::data_type(*number)).collect();
-                let (hub, reader) = (self.hub.clone(), self.reader());
-                Some(self.unless_cancelled(hub.prepare_sql(query, &given, &reader)).await??)
-            }
-            None => None,
-        };
-        self.statements.insert(name, Arc::new(Parsed::new(statement, prepared, types, held)?));
+        let work = self.prepare(&statement, types).await?;
+        self.statements.insert(name, Arc::new(Parsed::new(statement, work, types, held)?));
         self.wire.push(BackendMessage::ParseComplete(ParseComplete::new()))?;
         Ok(())
+    }
+
+    async fn prepare(&mut self, statement: &Statement, types: &[u32]) -> Result<Work, Failed> {
+        let given: Vec<_> = types.iter().map(|number| values::data_type(*number)).collect();
+        let (hub, reader) = (self.hub.clone(), self.reader());
+        Ok(match (statement, statement.query()) {
+            (Statement::Delete(text), _) => {
+                let preparing = hub.prepare_sql_deletion(text, &given, &reader);
+                Work::Deletion(self.unless_cancelled(preparing).await??)
+            }
+            (_, Some(query)) => {
+                Work::Query(self.unless_cancelled(hub.prepare_sql(query, &given, &reader)).await??)
+            }
+            (_, None) => Work::None,
+        })
     }
 
     /// Binds values to a statement.
@@ -104,9 +112,9 @@ impl Session {
     /// The columns of a statement; none for commands.
     fn columns(&self, parsed: &Parsed, formats: &[ValueFormat]) -> Result<Option<RowDescription>, PgError> {
         let of = |parsed: &Parsed| {
-            let fields =
-                parsed.prepared.as_ref().map(|prepared| fields(prepared.schema(), formats)).transpose()?;
-            let headings = parsed.prepared.as_ref().map(Prepared::headings).unwrap_or_default();
+            let query = parsed.work.query();
+            let fields = query.map(|prepared| fields(prepared.schema(), formats)).transpose()?;
+            let headings = query.map(Prepared::headings).unwrap_or_default();
             Ok(fields.map(|fields| description(&fields, headings)))
         };
         match &parsed.statement {
@@ -140,6 +148,14 @@ impl Session {
                 // A finished portal returns no more rows.
                 self.keep_portal(name.into(), portal)?;
             }
+            Statement::Delete(_) => {
+                let Work::Deletion(deletion) = &parsed.work else {
+                    return Err(
+                        PgError::new("XX000", "a bug, please report it: a DELETE without its plan").into()
+                    );
+                };
+                self.delete(deletion, portal.parameters).await?;
+            }
             Statement::Show { name } => {
                 let value = self.setting(name)?;
                 self.push_text_row(&value, &text_field(name))?;
@@ -149,7 +165,7 @@ impl Session {
                 let formats = if *binary { vec![ValueFormat::Binary] } else { Vec::new() };
                 let query = Parsed {
                     statement: Statement::Query(String::new()),
-                    prepared: parsed.prepared.clone(),
+                    work: parsed.work.clone(),
                     types: parsed.types.clone(),
                     held: self.held.hold(parsed.held.bytes())?,
                 };

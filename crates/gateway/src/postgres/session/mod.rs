@@ -29,6 +29,7 @@ use super::state::PostgresState;
 use super::statement::StatementError;
 use super::wire::{Ended, Wire};
 use crate::acceptor::{Gate, Stop, StopSignal};
+use crate::blocking::BlockingPool;
 use crate::budget::{OverBudget, Share};
 
 /// A logged-in client.
@@ -37,6 +38,8 @@ pub(super) struct Session {
     pub(super) wire: Wire,
     hub: Arc<Hub>,
     gate: Arc<Gate>,
+    /// Deletions of all sessions.
+    changes: Arc<BlockingPool>,
     reader: Reader,
     settings: Settings,
     cancel: CancelHandle,
@@ -99,6 +102,7 @@ impl Session {
             wire,
             hub: Arc::clone(&state.hub),
             gate: Arc::clone(&state.gate),
+            changes: Arc::clone(&state.changes),
             held: state.statements.share(reader.caller().user_id().unwrap_or_default()),
             reader,
             settings,

@@ -1,6 +1,7 @@
 //! Runs statements of the door itself, and sends rows of queries.
 
-use hub::sql::SqlAnswer;
+use hub::sql::{Parameter, SqlAnswer};
+use hub::sql_deletion::PreparedDeletion;
 use pgwire::api::results::DataRowEncoder;
 use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::extendedquery::PortalSuspended;
@@ -35,7 +36,7 @@ impl Session {
                 "BEGIN"
             }
             Statement::Commit => {
-                // COMMIT of a failed transaction rolls it back. Sessions only read, so no change is lost.
+                // COMMIT of a failed transaction rolls it back. No statement in it changed anything.
                 let failed = self.transaction == TransactionStatus::Error;
                 self.end_transaction();
                 if failed { "ROLLBACK" } else { "COMMIT" }
@@ -124,7 +125,7 @@ impl Session {
     /// Runs a portal's query, unless it runs already.
     pub(super) async fn start(&mut self, portal: &mut Portal) -> Result<(), Failed> {
         if portal.rows.is_none() {
-            let Some(prepared) = portal.parsed.prepared.clone() else {
+            let Some(prepared) = portal.parsed.work.query().cloned() else {
                 return Err(PgError::new("XX000", "a bug, please report it: a portal without a query").into());
             };
             let (hub, reader, parameters) = (self.hub.clone(), self.reader(), portal.parameters.clone());
@@ -138,6 +139,26 @@ impl Session {
     pub(super) async fn ask(&mut self, text: &str) -> Result<SqlAnswer, Failed> {
         let (hub, reader) = (self.hub.clone(), self.reader());
         Ok(self.unless_cancelled(hub.sql(text, Vec::new(), &reader)).await??)
+    }
+
+    /// Deletes the rows that a DELETE names, and sends its tag when the deletion is on the disk. From then on nothing cancels it.
+    pub(super) async fn delete(
+        &mut self,
+        deletion: &PreparedDeletion,
+        parameters: Vec<Parameter>,
+    ) -> Result<(), Failed> {
+        if self.transaction != TransactionStatus::Idle {
+            let message =
+                "DELETE cannot run inside a transaction block: it takes effect at once; turn autocommit on";
+            return Err(PgError::new("25001", message).into());
+        }
+        let (hub, reader) = (self.hub.clone(), self.reader());
+        let rows = self.unless_cancelled(hub.rows_to_delete(deletion, parameters, &reader)).await??;
+        let work = move || hub.delete_named_rows(reader.caller(), rows);
+        let deleted = self.changes.run(work).await.map_err(PgError::pool)?;
+        let deleted = deleted.map_err(PgError::from)?;
+        self.complete(format!("DELETE {deleted}"))?;
+        Ok(())
     }
 
     /// Sends up to `rows_max` rows. It takes the next batch after it has sent the last one.

@@ -5,7 +5,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 
 use super::super::error::PgError;
 use super::super::frontend::ValueFormat;
-use super::super::portal::{Parsed, Portal, Rows, hold_statement};
+use super::super::portal::{Parsed, Portal, Rows, Work, hold_statement};
 use super::super::statement::{self, Statement};
 use super::super::values::{description, fields, text_field};
 use super::run::Progress;
@@ -49,6 +49,12 @@ impl Session {
                 let progress = self.send_rows(&mut rows, &fields, usize::MAX).await?;
                 self.push_progress("SELECT", progress)?;
             }
+            Statement::Delete(text) => {
+                let (hub, reader) = (self.hub.clone(), self.reader());
+                let preparing = hub.prepare_sql_deletion(&text, &[], &reader);
+                let deletion = self.unless_cancelled(preparing).await??;
+                self.delete(&deletion, Vec::new()).await?;
+            }
             Statement::Show { name } => {
                 let (fields, value) = (text_field(&name), self.setting(&name)?);
                 self.wire.push(BackendMessage::RowDescription(description(&fields, &[])))?;
@@ -59,7 +65,7 @@ impl Session {
                 let (held, reader) = (hold_statement(&self.held, &query)?, self.reader());
                 let hub = self.hub.clone();
                 let prepared = self.unless_cancelled(hub.prepare_sql(&query, &[], &reader)).await??;
-                let parsed = Parsed::new(Statement::Query(query), Some(prepared), &[], held)?;
+                let parsed = Parsed::new(Statement::Query(query), Work::Query(prepared), &[], held)?;
                 let formats = if binary { vec![ValueFormat::Binary] } else { Vec::new() };
                 self.declare(
                     &cursor,

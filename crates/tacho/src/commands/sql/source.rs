@@ -8,7 +8,8 @@ use bench::tls::{TlsClient, TlsFailure};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, unfold};
 use futures_util::{StreamExt, TryStreamExt};
-use gateway::answer::{Format, pieces};
+use gateway::answer::{Format, deleted_rows, pieces};
+use gateway::statements::is_deletion;
 use http_body_util::{BodyExt, Full, Limited};
 use hub::caller::Caller;
 use hub::sql::Reader;
@@ -21,7 +22,7 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_rustls::TlsConnector;
 
 use crate::client::{Api, ServerArgs, message_of};
@@ -143,6 +144,9 @@ impl Source {
             Self::Server { server, bearer } => ask_server(server, bearer, text, format).await,
             Self::Directory { hub, .. } => {
                 let reader = Reader::from(Caller::local(hub.registry().default_tenant()));
+                if is_deletion(text) {
+                    return delete(hub, text, &reader, format).await;
+                }
                 let answer = hub.sql(text, Vec::new(), &reader).await?;
                 Ok(pieces(answer, format).await?.map_err(anyhow::Error::from).boxed())
             }
@@ -156,6 +160,15 @@ impl Source {
             Self::Directory { hub, .. } => Ok(hub.close()?),
         }
     }
+}
+
+/// Deletes the rows that a DELETE names from the store of a directory.
+async fn delete(hub: &Arc<Hub>, text: &str, reader: &Reader, format: Format) -> anyhow::Result<Answer> {
+    let deletion = hub.prepare_sql_deletion(text, &[], reader).await?;
+    let rows = hub.rows_to_delete(&deletion, Vec::new(), reader).await?;
+    let (hub, caller) = (Arc::clone(hub), reader.caller().clone());
+    let deleted = spawn_blocking(move || hub.delete_named_rows(&caller, rows)).await??;
+    Ok(deleted_rows(deleted, format)?.map_err(anyhow::Error::from).boxed())
 }
 
 /// An answer whose progress is shown.
