@@ -2,7 +2,7 @@
 //!
 //! All of them wait for the disk: call them on a thread that may block.
 
-use model::TimeRange;
+use model::{TableName, TimeRange};
 use store::{TagMatcher, TagPredicate};
 
 use crate::bulk::{DeleteRequest, Deleted, delete_rows, drop_table};
@@ -50,8 +50,18 @@ impl Hub {
         request: &DeleteRequest,
         dry_run: bool,
     ) -> Result<u64, Error> {
+        self.delete_rows_of(caller, &self.table(caller, table)?, request, dry_run)
+    }
+
+    pub(crate) fn delete_rows_of(
+        &self,
+        caller: &Caller,
+        table: &TableName,
+        request: &DeleteRequest,
+        dry_run: bool,
+    ) -> Result<u64, Error> {
         caller.check(Action::DeleteData)?;
-        let rows = delete_rows(self.store(), &self.table(caller, table)?, request, dry_run)?;
+        let rows = delete_rows(self.store(), table, request, dry_run)?;
         if dry_run {
             return Ok(rows);
         }
@@ -62,7 +72,7 @@ impl Hub {
                 "delete series"
             }
         };
-        self.audit(caller, act, &format!("{rows} rows of {table}"));
+        self.audit(caller, act, &format!("{rows} rows of {}", table.name()));
         Ok(rows)
     }
 

@@ -10,6 +10,7 @@ use store::{FieldColumn, TableColumns, TagColumn, TagMatcher, TagPredicate};
 
 use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
+use crate::databases::OpenDatabase;
 use crate::dead_letter::{DEAD_LETTER_KEYS, DEAD_LETTER_TABLE};
 use crate::entity::EntityKind;
 use crate::hub::Hub;
@@ -96,6 +97,8 @@ impl Parameter {
 #[derive(Debug, Clone)]
 pub struct Reader {
     caller: Caller,
+    /// The database whose tables it reads; the tenant's own one if it is not given.
+    database: Option<OpenDatabase>,
     timeout: Option<Duration>,
 }
 
@@ -103,7 +106,7 @@ impl From<Caller> for Reader {
     /// Reads the tables of the caller's tenant; a user of a customer only the rows of devices that are assigned to the customer. [`DEAD_LETTER_TABLE`] and [`AUDIT_TABLE`] are visible only with the
     /// permissions [`Action::ReadRefused`] and [`Action::ReadAudit`].
     fn from(caller: Caller) -> Self {
-        Self { caller, timeout: None }
+        Self { caller, database: None, timeout: None }
     }
 }
 
@@ -119,10 +122,31 @@ impl Reader {
         Self { timeout, ..self }
     }
 
+    /// The reader of the tables of a database.
+    #[must_use]
+    pub fn in_database(self, database: OpenDatabase) -> Self {
+        Self { database: (!database.is_own()).then_some(database), ..self }
+    }
+
+    /// The namespace of the tables that it reads.
+    pub(crate) fn namespace(&self, registry: &Registry) -> Namespace {
+        match &self.database {
+            Some(database) => database.namespace().clone(),
+            None => registry.namespace(self.caller.tenant()),
+        }
+    }
+
     /// A session of the engine for this reader.
     pub(crate) fn session(&self, registry: &Registry) -> Session {
+        let session = Session::new(self.caller.login());
+        if let Some(database) = &self.database {
+            let access = self.access_to_others(registry);
+            let session = session.with_access(move |_| access.clone());
+            return self
+                .limited(session.in_namespace(database.namespace().clone()).in_catalog(database.name()));
+        }
         let namespace = registry.namespace(self.caller.tenant());
-        let session = Session::new(self.caller.login()).with_access(self.access(registry));
+        let session = session.with_access(self.access(registry));
         let profiles = registry.profiles(self.caller.tenant());
         let session = session.in_namespace(namespace.clone());
         let session = session.with_expected_tables(move || tables_to_come(&namespace, &profiles));

@@ -1,9 +1,11 @@
 //! DELETE in SQL for the doors: a permission, the rows that the statement names, and their deletion.
 
+use model::TableName;
 use query::{DataType, NamedRows, ScalarValue};
+use store::StoreError;
 
 use crate::bulk::{DeleteRequest, Deleted};
-use crate::caller::{Action, Caller};
+use crate::caller::Action;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::sql::{Parameter, Reader, SqlError};
@@ -48,11 +50,13 @@ impl Hub {
     ///
     /// # Errors
     /// As [`delete_rows`](Self::delete_rows).
-    pub fn delete_named_rows(&self, caller: &Caller, rows: RowsToDelete) -> Result<u64, Error> {
-        caller.check(Action::DeleteData)?;
+    pub fn delete_named_rows(&self, reader: &Reader, rows: RowsToDelete) -> Result<u64, Error> {
+        reader.caller().check(Action::DeleteData)?;
         let Some(rows) = rows.0 else { return Ok(0) };
+        let table =
+            TableName::new(&reader.namespace(&self.registry), &rows.table).map_err(StoreError::from)?;
         let request =
             DeleteRequest { matchers: rows.matchers, what: Deleted::Rows { keys: None, range: rows.range } };
-        self.delete_rows(caller, &rows.table, &request, false)
+        self.delete_rows_of(reader.caller(), &table, &request, false)
     }
 }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{TableSource, TableType};
 use futures_util::FutureExt;
 
 use crate::provider::StoreTable;
-use crate::schema_names::{CATALOG, SCHEMA};
+use crate::schema_names::SCHEMA;
 use crate::tables::OpenTables;
 use crate::{QueryError, postgres};
 
@@ -31,9 +31,9 @@ impl Catalog {
 
     /// Returns the table with this name. Catalog and schema may be left out.
     pub(crate) fn source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        let resolved = name.clone().resolve(CATALOG, SCHEMA);
+        let resolved = name.clone().resolve(self.0.catalog(), SCHEMA);
         let unknown = || QueryError::UnknownTable { table: name.to_string(), nearest: None };
-        if &*resolved.catalog != CATALOG {
+        if &*resolved.catalog != self.0.catalog() {
             return Err(unknown().into());
         }
         let provider = match &*resolved.schema {
@@ -70,11 +70,11 @@ impl CatalogProviderList for Catalog {
     }
 
     fn catalog_names(&self) -> Vec<String> {
-        vec![CATALOG.to_owned()]
+        vec![self.0.catalog().to_owned()]
     }
 
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
-        (name == CATALOG).then(|| Arc::new(self.clone()) as Arc<dyn CatalogProvider>)
+        (name == self.0.catalog()).then(|| Arc::new(self.clone()) as Arc<dyn CatalogProvider>)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The names above a table's: `tacho.public."table"`.
 
-/// The only catalog. PostgreSQL calls it the database.
+/// The catalog of a session that names none. PostgreSQL calls it the database.
 pub(crate) const CATALOG: &str = "tacho";
 /// The schema of all tables of the store.
 pub(crate) const SCHEMA: &str = "public";

@@ -7,6 +7,8 @@ use std::time::Duration;
 use model::Namespace;
 use store::{TableColumns, TagMatcher};
 
+use crate::schema_names::CATALOG;
+
 /// What a user may read of a table.
 #[derive(Debug, Clone, Default)]
 pub enum Access {
@@ -27,6 +29,7 @@ type ExpectedTables = dyn Fn() -> Vec<TableColumns> + Send + Sync;
 pub struct Session {
     user: Arc<str>,
     namespace: Namespace,
+    catalog: Arc<str>,
     access: Arc<AccessRule>,
     expected: Arc<ExpectedTables>,
     timeout: Option<Duration>,
@@ -38,6 +41,7 @@ impl Session {
         Self {
             user: user.into(),
             namespace: Namespace::DEFAULT,
+            catalog: CATALOG.into(),
             access: Arc::new(|_| Access::Everything),
             expected: Arc::new(Vec::new),
             timeout: None,
@@ -48,6 +52,12 @@ impl Session {
     #[must_use]
     pub fn in_namespace(self, namespace: Namespace) -> Self {
         Self { namespace, ..self }
+    }
+
+    /// Sets the name of the catalog of these tables, which PostgreSQL calls the database.
+    #[must_use]
+    pub fn in_catalog(self, name: &str) -> Self {
+        Self { catalog: name.into(), ..self }
     }
 
     /// Limits the user's access: `rule` returns, for the name of a table, what the user may read of it. The planner calls the rule,
@@ -81,6 +91,11 @@ impl Session {
     /// The namespace whose tables the user reads.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
+    }
+
+    /// The name of the catalog.
+    pub(crate) fn catalog(&self) -> &str {
+        &self.catalog
     }
 
     /// Returns what the user may read of a table.

@@ -99,6 +99,11 @@ impl OpenTables {
         self.session.namespace()
     }
 
+    /// The name of the catalog of all tables.
+    pub(crate) fn catalog(&self) -> &str {
+        self.session.catalog()
+    }
+
     /// The name of the user.
     pub(crate) fn user(&self) -> &str {
         self.session.user()

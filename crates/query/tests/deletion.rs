@@ -15,7 +15,7 @@ async fn named(sql: &str, parameters: Vec<ScalarValue>) -> Result<Option<NamedRo
 }
 
 fn micros(range: TimeRange) -> (i64, i64) {
-    (range.start.as_micros(), range.end.as_micros())
+    (range.start.micros(), range.end.micros())
 }
 
 #[tokio::test]

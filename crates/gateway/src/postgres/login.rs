@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hub::Hub;
 use hub::caller::Caller;
 use hub::clock::system_now;
-use hub::registry::API_KEY_PREFIX;
+use hub::registry::{API_KEY_PREFIX, OWN_DATABASE, RegistryError};
 use hub::sql::Reader;
 use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::startup::{
@@ -20,8 +21,6 @@ use super::state::PostgresState;
 use super::wire::{Ended, Wire};
 use crate::refusals;
 
-/// The only database.
-const DATABASE: &str = "tacho";
 /// The protocol version, as one number.
 const VERSION_3_0: i32 = 3 << 16;
 /// The user that reads without a password, if the operator allows it.
@@ -30,6 +29,8 @@ const PUBLIC_USER: &str = "public";
 /// The startup message of a client.
 struct Startup {
     user: String,
+    /// The database that the client names.
+    database: Option<String>,
     minor: i16,
     /// Options of later protocol versions, which the door does not support.
     unknown_options: Vec<String>,
@@ -89,17 +90,22 @@ async fn ask(state: &Arc<PostgresState>, wire: &mut Wire) -> Result<Option<(Read
     }
     let startup = startup(minor, parameters).map_err(Ended::Refused)?;
     let reader = authenticate(state, wire, &startup.user).await?;
+    let reader = in_database(&state.hub, reader, &startup).map_err(Ended::Refused)?;
     Ok(Some((reader, startup)))
 }
 
 fn startup(minor: i16, parameters: Vec<(String, String)>) -> Result<Startup, PgError> {
-    let mut startup =
-        Startup { user: String::new(), minor, unknown_options: Vec::new(), settings: Vec::new() };
-    let mut database = None;
+    let mut startup = Startup {
+        user: String::new(),
+        database: None,
+        minor,
+        unknown_options: Vec::new(),
+        settings: Vec::new(),
+    };
     for (name, value) in parameters {
         match name.as_str() {
             "user" => startup.user = value,
-            "database" => database = Some(value),
+            "database" => startup.database = Some(value).filter(|name| !name.is_empty()),
             "options" => startup.settings.extend(options(&value)),
             "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
             "replication" => return Err(PgError::fatal("0A000", "there is no replication here")),
@@ -110,13 +116,23 @@ fn startup(minor: i16, parameters: Vec<(String, String)>) -> Result<Startup, PgE
     if startup.user.is_empty() {
         return Err(PgError::fatal("28000", "the startup message names no user"));
     }
-    match database {
+    Ok(startup)
+}
+
+/// The reader of the database that the client names.
+fn in_database(hub: &Hub, reader: Reader, startup: &Startup) -> Result<Reader, PgError> {
+    let Some(name) = &startup.database else { return Ok(reader) };
+    match hub.database(reader.caller(), name) {
+        Ok(database) => Ok(reader.in_database(database)),
         // Libraries use the user's name as database if the client names none.
-        Some(name) if name != DATABASE && name != startup.user && !name.is_empty() => Err(PgError::fatal(
-            "3D000",
-            format!("database {name:?} does not exist; the only one is {DATABASE:?}"),
-        )),
-        _ => Ok(startup),
+        Err(RegistryError::Unknown { .. }) if *name == startup.user => Ok(reader),
+        Err(RegistryError::Unknown { .. }) => {
+            let message = format!(
+                "database {name:?} does not exist; the tables of the devices are in {OWN_DATABASE:?}"
+            );
+            Err(PgError::fatal("3D000", message))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -229,14 +245,19 @@ mod tests {
     }
 
     #[test]
-    fn the_database_is_ours_or_left_open() {
-        for database in [None, Some("tacho"), Some("ann"), Some("")] {
+    fn a_startup_names_a_user_and_perhaps_a_database() {
+        for (database, named) in [
+            (None, None),
+            (Some("tacho"), Some("tacho")),
+            (Some("metrics"), Some("metrics")),
+            (Some(""), None),
+        ] {
             let mut all = parameters(&[("user", "ann"), ("application_name", "psql")]);
             all.extend(database.map(|name| ("database".to_owned(), name.to_owned())));
-            assert_eq!(startup(0, all).unwrap_or_else(|error| panic!("{error:?}")).settings.len(), 1);
+            let startup = startup(0, all).unwrap_or_else(|error| panic!("{error:?}"));
+            assert_eq!((startup.settings.len(), startup.database.as_deref()), (1, named));
         }
         for (wrong, code) in [
-            (parameters(&[("user", "ann"), ("database", "postgres")]), "3D000"),
             (parameters(&[("database", "tacho")]), "28000"),
             (parameters(&[("user", "ann"), ("replication", "database")]), "0A000"),
         ] {

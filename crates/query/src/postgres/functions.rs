@@ -24,7 +24,7 @@ use super::names::{like_pattern, parse_ident, pretty, quote_ident, quote_literal
 use super::server::{SETTINGS, VERSION};
 use super::{relations, types};
 use crate::QueryError;
-use crate::schema_names::{CATALOG, SCHEMA};
+use crate::schema_names::SCHEMA;
 use crate::tables::OpenTables;
 
 type Compute = fn(&[Cell], &OpenTables) -> Result<Cell>;
@@ -61,7 +61,7 @@ const NOTHING: Compute = |_, _| Ok(Cell::Null);
 const YES: Compute = |_, _| Ok(Cell::Bool(true));
 const NO: Compute = |_, _| Ok(Cell::Bool(false));
 const USER: Compute = |_, tables| Ok(tables.user().into());
-const DATABASE: Compute = |_, _| Ok(CATALOG.into());
+const DATABASE: Compute = |_, tables| Ok(tables.catalog().into());
 
 const FUNCTIONS: [Known; 78] = [
     text("version", |_, _| Ok(VERSION.into())),

@@ -12,7 +12,7 @@ use super::listing::{Cell, Listing};
 use super::objects::{Object, number};
 use super::server::{DATABASE_OID, OWNER, OWNER_OID, SCHEMAS, SETTINGS, schema_oid, user_oid};
 use super::types::{TYPES, of_column};
-use crate::schema_names::{CATALOG, SCHEMA};
+use crate::schema_names::SCHEMA;
 use crate::tables::OpenTables;
 
 /// The number of the access method of all tables.
@@ -120,7 +120,7 @@ pub(super) fn pg_catalog(tables: &OpenTables, table: &System) -> Result<Arc<dyn 
         "pg_type" => types(&mut rows),
         "pg_database" => rows.row([
             ("oid", DATABASE_OID.into()),
-            ("datname", CATALOG.into()),
+            ("datname", tables.catalog().into()),
             ("datdba", OWNER_OID.into()),
             ("encoding", UTF8.into()),
             ("datlocprovider", "c".into()),
@@ -306,7 +306,7 @@ pub(super) fn information_schema(tables: &OpenTables, table: &System) -> Result<
     match table.name {
         "tables" => relations(tables)?.iter().for_each(|relation| {
             rows.row([
-                ("table_catalog", CATALOG.into()),
+                ("table_catalog", tables.catalog().into()),
                 ("table_schema", relation.schema.into()),
                 ("table_name", relation.object.name.as_str().into()),
                 ("table_type", if relation.kind() == "r" { "BASE TABLE" } else { "VIEW" }.into()),
@@ -317,12 +317,12 @@ pub(super) fn information_schema(tables: &OpenTables, table: &System) -> Result<
         "columns" => described_columns(tables, &mut rows)?,
         "schemata" => SCHEMAS.iter().for_each(|(name, _)| {
             rows.row([
-                ("catalog_name", CATALOG.into()),
+                ("catalog_name", tables.catalog().into()),
                 ("schema_name", (*name).into()),
                 ("schema_owner", OWNER.into()),
             ]);
         }),
-        "information_schema_catalog_name" => rows.row([("catalog_name", CATALOG.into())]),
+        "information_schema_catalog_name" => rows.row([("catalog_name", tables.catalog().into())]),
         "enabled_roles" => rows.row([("role_name", tables.user().into())]),
         "applicable_roles" => rows.row([
             ("grantee", tables.user().into()),
@@ -333,7 +333,7 @@ pub(super) fn information_schema(tables: &OpenTables, table: &System) -> Result<
             rows.row([
                 ("grantor", OWNER.into()),
                 ("grantee", tables.user().into()),
-                ("table_catalog", CATALOG.into()),
+                ("table_catalog", tables.catalog().into()),
                 ("table_schema", relation.schema.into()),
                 ("table_name", relation.object.name.as_str().into()),
                 ("privilege_type", "SELECT".into()),
@@ -361,7 +361,7 @@ fn described_columns(tables: &OpenTables, rows: &mut Listing) -> Result<()> {
             };
             let second_digits = (column.category == "D").then_some(6_i64);
             rows.row([
-                ("table_catalog", CATALOG.into()),
+                ("table_catalog", tables.catalog().into()),
                 ("table_schema", relation.schema.into()),
                 ("table_name", relation.object.name.as_str().into()),
                 ("column_name", field.name().as_str().into()),
@@ -372,7 +372,7 @@ fn described_columns(tables: &OpenTables, rows: &mut Listing) -> Result<()> {
                 ("numeric_precision_radix", precision.map(|_| 2_i64).into()),
                 ("numeric_scale", scale.into()),
                 ("datetime_precision", second_digits.into()),
-                ("udt_catalog", CATALOG.into()),
+                ("udt_catalog", tables.catalog().into()),
                 ("udt_schema", columns::PG_CATALOG_NAME.into()),
                 ("udt_name", column.name.into()),
                 ("dtd_identifier", number.to_string().into()),

@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use hub::caller::Action;
-use hub::sql::Parameter;
+use hub::sql::{Parameter, Reader};
 
 use super::request::Params;
 use super::session::Session;
@@ -52,20 +52,32 @@ pub(crate) async fn post(
 }
 
 async fn ask(state: &HttpState, session: &Session, request: SqlRequest) -> Result<Response, ApiError> {
-    let answer = state.hub.sql(&request.text, request.parameters, &session.reader()).await?;
+    let reader = reader(state, session, &request)?;
+    let answer = state.hub.sql(&request.text, request.parameters, &reader).await?;
     respond(pieces(answer, request.format).await, request.format)
 }
 
 /// Deletes the rows that a DELETE names, and answers with their number when the deletion is on the disk.
 async fn delete(state: &HttpState, session: &Session, request: SqlRequest) -> Result<Response, ApiError> {
     session.check(Action::DeleteData)?;
-    let (hub, reader) = (Arc::clone(&state.hub), session.reader());
+    let (hub, reader) = (Arc::clone(&state.hub), reader(state, session, &request)?);
     let types: Vec<_> = request.parameters.iter().map(Parameter::data_type).collect();
     let deletion = hub.prepare_sql_deletion(&request.text, &types, &reader).await?;
     let rows = hub.rows_to_delete(&deletion, request.parameters, &reader).await?;
-    let caller = session.caller().clone();
-    let deleted = state.changes.run(move || hub.delete_named_rows(&caller, rows)).await??;
+    let deleted = state.changes.run(move || hub.delete_named_rows(&reader, rows)).await??;
     respond(deleted_rows(deleted, request.format), request.format)
+}
+
+/// The reader of the database of a request.
+fn reader(state: &HttpState, session: &Session, request: &SqlRequest) -> Result<Reader, ApiError> {
+    let reader = session.reader();
+    Ok(match &request.database {
+        Some(name) => {
+            let database = state.hub.database(session.caller(), name)?;
+            reader.in_database(database)
+        }
+        None => reader,
+    })
 }
 
 fn respond(pieces: Result<Pieces, AnswerError>, format: Format) -> Result<Response, ApiError> {

@@ -16,6 +16,8 @@ use crate::error::ApiError;
 #[derive(Debug, PartialEq)]
 pub(crate) struct SqlRequest {
     pub(crate) text: String,
+    /// The database; the tenant's own one if it is not given.
+    pub(crate) database: Option<String>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) format: Format,
 }
@@ -25,6 +27,7 @@ pub(crate) struct SqlRequest {
 #[serde(deny_unknown_fields)]
 struct RequestBody {
     query: String,
+    database: Option<String>,
     format: Option<String>,
     #[serde(default)]
     params: Vec<Value>,
@@ -33,7 +36,17 @@ struct RequestBody {
 impl SqlRequest {
     pub(crate) fn from_params(params: &Params, headers: &HeaderMap) -> Result<Self, ApiError> {
         let text = params.text("q").ok_or_else(|| ApiError::argument("q is missing; it holds the query"))?;
-        Ok(Self { text: text.into(), parameters: Vec::new(), format: format(None, params, headers)? })
+        Self::plain(text, params, headers)
+    }
+
+    /// A request with its text alone: everything else is in the query string.
+    fn plain(text: &str, params: &Params, headers: &HeaderMap) -> Result<Self, ApiError> {
+        Ok(Self {
+            text: text.into(),
+            database: params.text("database").map(str::to_owned),
+            parameters: Vec::new(),
+            format: format(None, params, headers)?,
+        })
     }
 
     pub(crate) async fn from_body(
@@ -59,6 +72,7 @@ impl SqlRequest {
             return Ok(Self {
                 format: format(written.format.as_deref(), params, headers)?,
                 text: written.query,
+                database: written.database.or_else(|| params.text("database").map(str::to_owned)),
                 parameters: parameters.collect::<Result<_, _>>()?,
             });
         }
@@ -67,7 +81,7 @@ impl SqlRequest {
         if text.trim().is_empty() {
             return Err(ApiError::bad_request("the body is empty; it holds the query"));
         }
-        Ok(Self { text: text.into(), parameters: Vec::new(), format: format(None, params, headers)? })
+        Self::plain(text, params, headers)
     }
 }
 

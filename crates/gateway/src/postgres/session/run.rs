@@ -154,7 +154,7 @@ impl Session {
         }
         let (hub, reader) = (self.hub.clone(), self.reader());
         let rows = self.unless_cancelled(hub.rows_to_delete(deletion, parameters, &reader)).await??;
-        let work = move || hub.delete_named_rows(reader.caller(), rows);
+        let work = move || hub.delete_named_rows(&reader, rows);
         let deleted = self.changes.run(work).await.map_err(PgError::pool)?;
         let deleted = deleted.map_err(PgError::from)?;
         self.complete(format!("DELETE {deleted}"))?;

@@ -51,6 +51,9 @@ Examples:
 pub(crate) struct SqlArgs {
     /// The query, or several queries with semicolons between them
     query: Option<String>,
+    /// Database whose tables the queries read [default: tacho, the tables of the devices]
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
     /// Form of the answer [default: table, or the form that the extension of --out names]
     #[arg(long, value_enum, value_name = "FORM")]
     format: Option<Form>,
@@ -82,7 +85,7 @@ pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
     };
     let config = args.data.load()?;
     let runtime = runtime()?;
-    let source = Source::find(&args.server, &config, &runtime)?;
+    let source = Source::find(&args.server, args.database.as_deref(), &config, &runtime)?;
     let asked = match text {
         Some(text) => ask_all(&text, form, args, &source, &runtime),
         None => {

@@ -42,6 +42,8 @@ pub(super) type Answer = BoxStream<'static, anyhow::Result<Bytes>>;
 pub(super) struct SqlServer {
     /// Host and port.
     authority: String,
+    /// The database of the queries; the tenant's own one if it is not given.
+    database: Option<String>,
     /// TLS; `None` without TLS.
     tls: Option<TlsClient>,
 }
@@ -52,7 +54,7 @@ trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Socket for T {}
 
 impl SqlServer {
-    fn of(api: &Api) -> anyhow::Result<Self> {
+    fn of(api: &Api, database: Option<&str>) -> anyhow::Result<Self> {
         let (scheme, authority) = api.base().split_once("://").unwrap_or(("http", api.base()));
         ensure!(!authority.contains('/'), "--url {}: leave the path out", api.base());
         let port = if scheme == "https" { 443 } else { 80 };
@@ -65,7 +67,7 @@ impl SqlServer {
             true => authority.to_owned(),
             false => format!("{authority}:{port}"),
         };
-        Ok(Self { authority, tls })
+        Ok(Self { authority, database: database.map(str::to_owned), tls })
     }
 
     async fn connect(&self) -> std::io::Result<Box<dyn Socket>> {
@@ -81,24 +83,29 @@ impl SqlServer {
 #[derive(Debug)]
 pub(super) enum Source {
     Server { server: SqlServer, bearer: String },
-    Directory { hub: Arc<Hub>, name: String },
+    Directory { hub: Arc<Hub>, reader: Reader, name: String },
 }
 
 impl Source {
     /// The server of `--url`, or the server that has the directory, or the directory itself.
-    pub(super) fn find(server: &ServerArgs, config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
-        match directory_or_server(server, config, || Self::directory(config, runtime))? {
+    pub(super) fn find(
+        server: &ServerArgs,
+        database: Option<&str>,
+        config: &Config,
+        runtime: &Runtime,
+    ) -> anyhow::Result<Self> {
+        match directory_or_server(server, config, || Self::directory(database, config, runtime))? {
             Access::Directory(directory) => Ok(directory),
-            Access::Server(api) => Self::server(&api),
+            Access::Server(api) => Self::server(&api, database),
         }
     }
 
-    fn server(api: &Api) -> anyhow::Result<Self> {
+    fn server(api: &Api, database: Option<&str>) -> anyhow::Result<Self> {
         let bearer = api.bearer().ok_or_else(|| anyhow!("BUG: a login without a session"))?;
-        Ok(Self::Server { server: SqlServer::of(api)?, bearer })
+        Ok(Self::Server { server: SqlServer::of(api, database)?, bearer })
     }
 
-    fn directory(config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
+    fn directory(database: Option<&str>, config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
         let data = &config.data;
         check_permission(data, Permission::Change)?;
         // A query must not create a data directory.
@@ -115,12 +122,17 @@ impl Source {
         let kv = Arc::new(kv::MemoryStore::new());
         let hub = Hub::start(store, kv, registry, config.ingest.clone(), Arc::new(Metrics::new()))?;
         let name = config.data.display().to_string();
-        let source = Self::Directory { hub: Arc::clone(&hub), name };
-        if let Err(error) = hub.open_sql(config.query.clone()) {
-            drop(source.close());
-            return Err(error.into());
+        let opened = local_reader(&hub, database).and_then(|reader| {
+            hub.open_sql(config.query.clone())?;
+            Ok(reader)
+        });
+        match opened {
+            Ok(reader) => Ok(Self::Directory { hub, reader, name }),
+            Err(error) => {
+                drop(hub.close());
+                Err(error)
+            }
         }
-        Ok(source)
     }
 
     /// The name of the source in the prompt.
@@ -142,12 +154,11 @@ impl Source {
     pub(super) async fn ask(&self, text: &str, format: Format) -> anyhow::Result<Answer> {
         match self {
             Self::Server { server, bearer } => ask_server(server, bearer, text, format).await,
-            Self::Directory { hub, .. } => {
-                let reader = Reader::from(Caller::local(hub.registry().default_tenant()));
+            Self::Directory { hub, reader, .. } => {
                 if is_deletion(text) {
-                    return delete(hub, text, &reader, format).await;
+                    return delete(hub, text, reader, format).await;
                 }
-                let answer = hub.sql(text, Vec::new(), &reader).await?;
+                let answer = hub.sql(text, Vec::new(), reader).await?;
                 Ok(pieces(answer, format).await?.map_err(anyhow::Error::from).boxed())
             }
         }
@@ -162,12 +173,23 @@ impl Source {
     }
 }
 
+/// The reader of a database of the default tenant.
+fn local_reader(hub: &Hub, database: Option<&str>) -> anyhow::Result<Reader> {
+    let caller = Caller::local(hub.registry().default_tenant());
+    let database = database.map(|name| hub.database(&caller, name)).transpose()?;
+    let reader = Reader::from(caller);
+    Ok(match database {
+        Some(database) => reader.in_database(database),
+        None => reader,
+    })
+}
+
 /// Deletes the rows that a DELETE names from the store of a directory.
 async fn delete(hub: &Arc<Hub>, text: &str, reader: &Reader, format: Format) -> anyhow::Result<Answer> {
     let deletion = hub.prepare_sql_deletion(text, &[], reader).await?;
     let rows = hub.rows_to_delete(&deletion, Vec::new(), reader).await?;
-    let (hub, caller) = (Arc::clone(hub), reader.caller().clone());
-    let deleted = spawn_blocking(move || hub.delete_named_rows(&caller, rows)).await??;
+    let (hub, reader) = (Arc::clone(hub), reader.clone());
+    let deleted = spawn_blocking(move || hub.delete_named_rows(&reader, rows)).await??;
     Ok(deleted_rows(deleted, format)?.map_err(anyhow::Error::from).boxed())
 }
 
@@ -205,7 +227,7 @@ async fn ask_server(server: &SqlServer, bearer: &str, text: &str, format: Format
         // An error of the connection shows in the answer.
         drop(connection.await);
     }));
-    let body = json!({ "query": text, "format": format.name() }).to_string();
+    let body = json!({ "query": text, "database": server.database, "format": format.name() }).to_string();
     let request = Request::builder()
         .method(Method::POST)
         .uri("/api/sql")
