@@ -7,13 +7,16 @@ use std::sync::Arc;
 use query::{Session, TaskScope};
 use timeseries::{Access, AccessRule, StoreSource, Supervisor};
 
+use crate::bulk::{DeleteRequest, Deleted};
+use crate::caller::Caller;
 use crate::databases::OpenDatabase;
+use crate::error::Error;
 use crate::hub::Hub;
 use crate::sql::Reader;
 
 // The doors must not use the crates `query` and `timeseries`; these are part of the interface of the hub.
 pub use query::{ChunkSender, Chunks, Counted, TaskError};
-pub use timeseries::{SeriesRead, Source, SourceError, Table};
+pub use timeseries::{SeriesRead, Source, SourceError, Table, opentsdb};
 
 impl Hub {
     /// Runs a query over the tables of a database, as far as the reader sees them. It has the admission, the time limit and the bound
@@ -47,6 +50,20 @@ impl Hub {
         let run =
             move |scope: &Arc<TaskScope>, chunks: &ChunkSender<C>| query(&supervised(source, scope), chunks);
         self.engine()?.stream_task(&self.task_session(reader), run)
+    }
+
+    /// Deletes what a query of OpenTSDB read from the tenant's own tables. Returns the number of rows that lose values. It waits for the
+    /// disk: call it on a thread that may block.
+    ///
+    /// # Errors
+    /// The caller may not delete, a table is gone, or the store fails.
+    pub fn delete_queried(&self, caller: &Caller, queried: Vec<opentsdb::QueriedRows>) -> Result<u64, Error> {
+        let mut rows = 0;
+        for opentsdb::QueriedRows { table, key, matchers, range } in queried {
+            let what = Deleted::Rows { keys: key.map(|key| vec![key]), range };
+            rows += self.delete_rows(caller, &table, &DeleteRequest { matchers, what }, false)?;
+        }
+        Ok(rows)
     }
 
     fn task_session(&self, reader: &Reader) -> Session {

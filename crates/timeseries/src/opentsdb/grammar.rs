@@ -49,14 +49,30 @@ pub struct LookupText {
 }
 
 impl LookupText {
-    /// Reads a metric with tags in which `*` stands for any metric, name or value: `cpu{host=*}`.
+    /// Reads a metric with tags in which `*` or nothing stands for any metric, name or value: `cpu{host=*}`, `{=web01}`.
     ///
     /// # Errors
     /// [`QueryError::Invalid`]: the text has another form, or names neither a metric nor a tag.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
-        let (metric, tags) = metric_and_tags(text)?;
+        let (metric, tags) = text.split_once('{').map_or((text, Ok("")), |(metric, rest)| {
+            (metric, rest.strip_suffix('}').ok_or_else(|| missing_brace(text)))
+        });
+        let pairs = split_outside(tags?, ',').into_iter().filter(|tag| !tag.is_empty());
+        let pairs = pairs.map(|tag| {
+            let pair = tag.split_once('=').filter(|(name, value)| !name.is_empty() || !value.is_empty());
+            let (name, value) = pair.ok_or_else(|| QueryError::Invalid(format!("invalid tag: {tag}")))?;
+            Ok((name.to_owned(), value.to_owned()))
+        });
+        Self::new(metric.to_owned(), pairs.collect::<Result<_, QueryError>>()?)
+    }
+
+    /// A lookup by a metric and tags in which `*` or nothing stands for anything.
+    ///
+    /// # Errors
+    /// [`QueryError::Invalid`]: there is neither a metric nor a tag.
+    pub fn new(metric: String, tags: Tags) -> Result<Self, QueryError> {
         if metric.is_empty() && tags.is_empty() {
-            return Err(QueryError::Invalid(format!("Missing metric and tags: {text}")));
+            return Err(QueryError::invalid("Missing metric and tags. Please supply at least one value."));
         }
         let tags = tags.into_iter().map(|(name, value)| (known(name), known(value)));
         Ok(Self { metric: known(metric), tags: tags.collect() })
@@ -100,7 +116,11 @@ fn parts(text: &str) -> Result<(SubQuery, &str), QueryError> {
             return Err(QueryError::invalid(
                 "This server has no histograms, so it has no percentiles of them",
             ));
-        } else if lower != "pre-agg" && !lower.starts_with("rollup_") {
+        } else if lower == "pre-agg" || lower == "rollup_nofallback" {
+            return Err(QueryError::Invalid(format!(
+                "'{option}' is not supported: this server has no rollups and reads what was written"
+            )));
+        } else if !lower.starts_with("rollup_") {
             return Err(QueryError::Invalid(format!("'{option}' is no option of a sub query")));
         }
     }
@@ -236,6 +256,8 @@ mod tests {
             "sum:rate{counter,x}:m",
             "sum:percentiles[99]:m",
             "sum:fast:m",
+            "sum:pre-agg:m",
+            "sum:rollup_nofallback:m",
             "sum:m{host=regexp(()}",
         ] {
             assert!(sub_query(wrong).is_err(), "{wrong}");
@@ -247,6 +269,10 @@ mod tests {
         let lookup = LookupText::parse("*{host=*,*=a}").unwrap();
         assert_eq!(lookup.metric, None);
         assert_eq!(lookup.tags, [(Some("host".into()), None), (None, Some("a".into()))]);
-        assert!(LookupText::parse("{}").is_err());
+        let lookup = LookupText::parse("m{=web01,zone=}").unwrap();
+        assert_eq!(lookup.tags, [(None, Some("web01".into())), (Some("zone".into()), None)]);
+        for wrong in ["", "{}", "m{host", "m{host}", "m{=}"] {
+            assert!(LookupText::parse(wrong).is_err(), "{wrong}");
+        }
     }
 }

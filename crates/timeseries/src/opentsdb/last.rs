@@ -50,7 +50,7 @@ pub fn last_points(
         None => reading.read(|_| tags.iter().map(|(name, value)| is(name, value)).collect())?,
         Some(series) => {
             for tags in series {
-                reading.read(|metric| exactly(metric, &tags))?;
+                reading.read(|metric| exactly(metric.table.columns(), &tags))?;
             }
         }
     }
@@ -59,7 +59,7 @@ pub fn last_points(
 }
 
 /// The condition that a tag has a value; `*` is any.
-fn is(name: &str, value: &str) -> TagMatcher {
+pub(super) fn is(name: &str, value: &str) -> TagMatcher {
     let predicate = match value {
         "*" => TagPredicate::Present,
         value => TagPredicate::Is(value.to_owned()),

@@ -10,6 +10,8 @@ pub const COMBINED_MAX: u64 = 2_000_000_000;
 pub const SUB_QUERIES_MAX: usize = 100;
 /// The number of filters of a sub query.
 pub const FILTERS_MAX: usize = 100;
+/// The number of fields of a sub query of HiTSDB.
+pub const FIELDS_MAX: usize = 100;
 /// The number of tsuids of a sub query.
 pub const TSUIDS_MAX: usize = 1_000;
 /// The size of a compiled regular expression, in bytes.

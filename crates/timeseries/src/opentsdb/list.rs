@@ -43,19 +43,101 @@ pub fn metrics(source: &dyn Source, prefix: &str, max: usize) -> Result<Vec<Stri
     Ok(names.into_iter().take(max).collect())
 }
 
-/// The names of tags that begin with `prefix`, sorted, at most `max`.
+/// The metrics with a series whose value of a tag begins with `prefix`, sorted, at most `max`.
 ///
 /// # Errors
 /// A table cannot be read.
-pub fn tag_names(source: &dyn Source, prefix: &str, max: usize) -> Result<Vec<String>, QueryError> {
-    let mut names = BTreeSet::new();
+pub fn metrics_with(
+    source: &dyn Source,
+    tag: &str,
+    prefix: &str,
+    max: usize,
+) -> Result<Vec<String>, QueryError> {
+    let mut names = Vec::new();
     for table in source.tables()? {
-        if let Some(opened) = source.open(&table)? {
-            let tags = opened.columns().tags.iter().filter(|tag| tag.tag.starts_with(prefix));
-            names.extend(tags.map(|tag| tag.tag.to_string()));
+        let Some(opened) = source.open(&table)? else { continue };
+        if !has_tag(opened.as_ref(), tag) {
+            continue;
+        }
+        let mut found = false;
+        opened.tag_values(tag, &[], &mut |value| {
+            found = value.starts_with(prefix);
+            if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if found {
+            names.extend(names_of(&table, opened.columns()));
         }
     }
+    names.sort_unstable();
+    names.truncate(max);
+    Ok(names)
+}
+
+/// The names of tags that begin with `prefix`, sorted, at most `max`: those of the table of `metric` or of all tables.
+///
+/// # Errors
+/// The metric does not exist, or a table cannot be read.
+pub fn tag_names(
+    source: &dyn Source,
+    metric: Option<&str>,
+    prefix: &str,
+    max: usize,
+) -> Result<Vec<String>, QueryError> {
+    let mut names = BTreeSet::new();
+    each_table(source, metric, &mut |table| {
+        let tags = table.columns().tags.iter().filter(|tag| tag.tag.starts_with(prefix));
+        names.extend(tags.map(|tag| tag.tag.to_string()));
+        Ok(())
+    })?;
     Ok(names.into_iter().take(max).collect())
+}
+
+/// The fields that begin with `prefix`, sorted, at most `max`: those of the table `metric` or of all tables.
+///
+/// # Errors
+/// There is no such table, or a table cannot be read.
+pub fn field_names(
+    source: &dyn Source,
+    metric: Option<&str>,
+    prefix: &str,
+    max: usize,
+) -> Result<Vec<String>, QueryError> {
+    let mut names = BTreeSet::new();
+    let mut collect = |table: &dyn Table| {
+        let fields = table.columns().fields.iter().filter(|field| field.key.starts_with(prefix));
+        names.extend(fields.map(|field| field.key.to_string()));
+        Ok(())
+    };
+    match metric {
+        // A table need not have a field `value`, as its name as a metric says.
+        Some(table) => match source.open(table)? {
+            Some(table) => collect(table.as_ref())?,
+            None => return Err(QueryError::NoSuchMetric(table.to_owned())),
+        },
+        None => each_table(source, None, &mut collect)?,
+    }
+    Ok(names.into_iter().take(max).collect())
+}
+
+/// Visits the table of a metric, or all tables.
+fn each_table(
+    source: &dyn Source,
+    metric: Option<&str>,
+    visit: &mut dyn FnMut(&dyn Table) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    if let Some(metric) = metric {
+        return visit(super::Metric::Name(metric.to_owned()).open(source)?.table.as_ref());
+    }
+    for table in source.tables()? {
+        if let Some(opened) = source.open(&table)? {
+            visit(opened.as_ref())?;
+        }
+    }
+    Ok(())
+}
+
+fn has_tag(table: &dyn Table, tag: &str) -> bool {
+    table.columns().tags.iter().any(|known| &*known.tag == tag)
 }
 
 /// The values of tags that begin with `prefix`, sorted, at most `max`: of the tag `name` or of all tags, in the table of `metric` or in
@@ -71,9 +153,8 @@ pub fn tag_values(
     max: usize,
 ) -> Result<Vec<String>, QueryError> {
     let mut values = BTreeSet::new();
-    let mut collect = |table: &dyn Table| -> Result<(), QueryError> {
-        let has = |name: &str| table.columns().tags.iter().any(|tag| &*tag.tag == name);
-        if name.is_some_and(|name| !has(name)) {
+    each_table(source, metric, &mut |table| {
+        if name.is_some_and(|name| !has_tag(table, name)) {
             return Ok(());
         }
         table.series(&[], &mut |tags| {
@@ -84,17 +165,7 @@ pub fn tag_values(
             ControlFlow::Continue(())
         })?;
         Ok(())
-    };
-    match metric {
-        Some(metric) => collect(super::Metric::Name(metric.to_owned()).open(source)?.table.as_ref())?,
-        None => {
-            for table in source.tables()? {
-                if let Some(opened) = source.open(&table)? {
-                    collect(opened.as_ref())?;
-                }
-            }
-        }
-    }
+    })?;
     Ok(values.into_iter().collect())
 }
 

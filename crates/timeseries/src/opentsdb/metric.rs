@@ -92,6 +92,6 @@ fn number(columns: &TableColumns, key: &str) -> Option<usize> {
     columns.fields.iter().position(|field| &*field.key == key && is_number(field.field_type))
 }
 
-fn is_number(field_type: FieldType) -> bool {
+pub(super) fn is_number(field_type: FieldType) -> bool {
     matches!(field_type, FieldType::I64 | FieldType::F64)
 }

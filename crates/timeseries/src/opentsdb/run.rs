@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use store::{TagMatcher, TagPredicate};
+use store::{TableColumns, TagMatcher, TagPredicate};
 
 use super::downsample::Downsample;
 use super::filter::matchers;
@@ -26,8 +26,11 @@ pub fn run(
     source: &dyn Source,
     visit: &mut dyn FnMut(Answer) -> ControlFlow<()>,
 ) -> Result<(), QueryError> {
-    query.check()?;
-    let plans: Vec<Plan> = query.queries.iter().map(|sub| Plan::of(query, sub)).collect::<Result<_, _>>()?;
+    let plans = plans(query)?;
+    // A metric that does not exist is an error before the first answer, not between two of them.
+    for plan in &plans {
+        plan.metric.open(source)?;
+    }
     let mut budget = Budget::new(source);
     for (number, (sub, plan)) in query.queries.iter().zip(&plans).enumerate() {
         if run_one(number, sub, plan, source, &mut budget, visit)?.is_break() {
@@ -37,12 +40,18 @@ pub fn run(
     Ok(())
 }
 
+/// What the sub queries compute.
+pub(super) fn plans(query: &Query) -> Result<Vec<Plan>, QueryError> {
+    query.check()?;
+    query.queries.iter().map(|sub| Plan::of(query, sub)).collect()
+}
+
 /// What a sub query computes.
-struct Plan {
-    aggregator: Aggregator,
+pub(super) struct Plan {
+    pub(super) aggregator: Aggregator,
     downsample: Option<Downsample>,
     window: Window,
-    metric: Metric,
+    pub(super) metric: Metric,
     /// The tags of the series that the sub query names.
     named: Option<Vec<Tags>>,
 }
@@ -66,6 +75,18 @@ impl Plan {
         };
         let window = Window::new(query.start, query.end, interval);
         Ok(Self { aggregator, downsample, window, metric, named })
+    }
+
+    /// The conditions on the series that the sub query reads. A series satisfies all conditions of one of the lists.
+    pub(super) fn selections(&self, sub: &SubQuery, metric: &Opened<'_>) -> Vec<Vec<TagMatcher>> {
+        if let Some(named) = &self.named {
+            return named.iter().map(|tags| exactly(metric.table.columns(), tags)).collect();
+        }
+        let mut matchers = matchers(&sub.filters);
+        if sub.explicit_tags {
+            matchers.extend(no_other_tags(metric.table.columns(), sub));
+        }
+        vec![matchers]
     }
 }
 
@@ -101,20 +122,8 @@ fn run_one(
 ) -> Result<ControlFlow<()>, QueryError> {
     let metric = plan.metric.open(source)?;
     let mut series = Vec::new();
-    match &plan.named {
-        Some(named) => {
-            for tags in named {
-                let matchers = exactly(&metric, tags);
-                read(&metric, &matchers, plan.window, plan.downsample, &mut series)?;
-            }
-        }
-        None => {
-            let mut matchers = matchers(&sub.filters);
-            if sub.explicit_tags {
-                matchers.extend(no_other_tags(&metric, sub));
-            }
-            read(&metric, &matchers, plan.window, plan.downsample, &mut series)?;
-        }
+    for matchers in plan.selections(sub, &metric) {
+        read(&metric, &matchers, plan.window, plan.downsample, &mut series)?;
     }
     for group in groups(series, &sub.filters, plan.aggregator.is_none()) {
         let lines: Vec<Line> = match &sub.rate {
@@ -133,20 +142,20 @@ fn run_one(
 }
 
 /// The conditions that only the series with these tags satisfies.
-pub(super) fn exactly(metric: &Opened<'_>, tags: &[(String, String)]) -> Vec<TagMatcher> {
+pub(super) fn exactly(columns: &TableColumns, tags: &[(String, String)]) -> Vec<TagMatcher> {
     let own = tags
         .iter()
         .map(|(name, value)| TagMatcher { tag: name.clone(), predicate: TagPredicate::Is(value.clone()) });
-    own.chain(absent(metric, |tag| tags.iter().any(|(name, _)| name == tag))).collect()
+    own.chain(absent(columns, |tag| tags.iter().any(|(name, _)| name == tag))).collect()
 }
 
 /// The condition that a series has no tag but those of the filters.
-fn no_other_tags(metric: &Opened<'_>, sub: &SubQuery) -> Vec<TagMatcher> {
+pub(super) fn no_other_tags(columns: &TableColumns, sub: &SubQuery) -> Vec<TagMatcher> {
     let allowed = |tag: &str| sub.filters.iter().any(|filter| filter.tag == tag && !filter.wants_no_tag());
-    absent(metric, allowed).collect()
+    absent(columns, allowed).collect()
 }
 
-fn absent(metric: &Opened<'_>, allowed: impl Fn(&str) -> bool) -> impl Iterator<Item = TagMatcher> {
-    let others = metric.table.columns().tags.iter().filter(move |tag| !allowed(&tag.tag));
+fn absent(columns: &TableColumns, allowed: impl Fn(&str) -> bool) -> impl Iterator<Item = TagMatcher> {
+    let others = columns.tags.iter().filter(move |tag| !allowed(&tag.tag));
     others.map(|tag| TagMatcher { tag: tag.tag.to_string(), predicate: TagPredicate::Absent })
 }

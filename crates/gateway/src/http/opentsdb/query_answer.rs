@@ -1,0 +1,220 @@
+//! The answer of a query as JSON text, in pieces.
+
+use std::fmt::{self, Write};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use hub::time_series::Source;
+use hub::time_series::opentsdb::{Answer, QueryError, Values, run, tsuid};
+use serde_json::json;
+
+use super::asked::{Asked, Look, shown};
+use super::limits::PIECE_BYTES;
+
+/// Runs a query and sends its answer as JSON text, piece by piece, until `send` returns `Break`.
+pub(super) fn send_answer(
+    asked: &Asked,
+    source: &dyn Source,
+    send: &mut dyn FnMut(String) -> ControlFlow<()>,
+) -> Result<(), QueryError> {
+    let began = Instant::now();
+    let mut writer = Writer { text: String::from("["), send, points: 0, answers: 0 };
+    let missing = asked.missing();
+    let mut ended = ControlFlow::Continue(());
+    run(&asked.query, source, &mut |mut answer| {
+        asked.cuts[answer.query].apply(&mut answer.line);
+        ended = writer.answer(asked, missing[answer.query], &mut answer);
+        ended
+    })?;
+    if ended.is_continue() {
+        // Nobody waits for what a closed receiver does not take.
+        let _ = writer.finish(asked.look, began);
+    }
+    Ok(())
+}
+
+struct Writer<'a> {
+    text: String,
+    send: &'a mut dyn FnMut(String) -> ControlFlow<()>,
+    points: u64,
+    answers: u64,
+}
+
+impl Writer<'_> {
+    fn answer(&mut self, asked: &Asked, missing: &str, answer: &mut Answer) -> ControlFlow<()> {
+        self.comma();
+        self.head(asked, answer);
+        let points = self.points(asked.look, missing, answer)?;
+        if asked.look.stats {
+            let stats = json!({ "emittedDPs": points, "aggregatedSeries": answer.series.len() });
+            let _ = write!(self.text, ",\"stats\":{stats}");
+        }
+        self.text.push('}');
+        self.points += points;
+        self.answers += 1;
+        self.send_full()
+    }
+
+    /// Writes what an answer says before its points.
+    fn head(&mut self, asked: &Asked, answer: &Answer) {
+        let tags = TagsJson(&answer.tags);
+        let (metric, others) = (json!(answer.metric), json!(answer.aggregate_tags));
+        // Writing to a text does not fail.
+        let _ = write!(self.text, "{{\"metric\":{metric},\"tags\":{tags},\"aggregateTags\":{others}");
+        if asked.look.query {
+            let query = shown(&asked.query.queries[answer.query], answer.query);
+            let _ = write!(self.text, ",\"query\":{query}");
+        }
+        if asked.look.tsuids {
+            let mut tsuids: Vec<String> =
+                answer.series.iter().map(|tags| tsuid(&answer.metric, tags)).collect();
+            tsuids.sort_unstable();
+            let _ = write!(self.text, ",\"tsuids\":{}", json!(tsuids));
+        }
+    }
+
+    fn finish(&mut self, look: Look, began: Instant) -> ControlFlow<()> {
+        if look.summary {
+            self.comma();
+            let millis = began.elapsed().as_secs_f64() * 1000.0;
+            let summary = json!({ "emittedDPs": self.points, "answers": self.answers, "totalTime": millis });
+            let _ = write!(self.text, "{{\"statsSummary\":{summary}}}");
+        }
+        self.text.push(']');
+        (self.send)(std::mem::take(&mut self.text))
+    }
+
+    /// A comma, unless this is the first element.
+    fn comma(&mut self) {
+        if self.answers > 0 {
+            self.text.push(',');
+        }
+    }
+
+    /// Writes the points and returns their number. Of several in one second the last one counts when times are seconds.
+    fn points(&mut self, look: Look, missing: &str, answer: &Answer) -> ControlFlow<(), u64> {
+        let (open, close) = if look.arrays { ('[', ']') } else { ('{', '}') };
+        let _ = write!(self.text, ",\"dps\":{open}");
+        let time = |millis: i64| if look.milliseconds { millis } else { millis.div_euclid(1000) };
+        let times = &answer.line.times;
+        let mut count = 0;
+        for (at, millis) in times.iter().enumerate() {
+            let shown = time(*millis);
+            if times.get(at + 1).is_some_and(|next| time(*next) == shown) {
+                continue;
+            }
+            if count > 0 {
+                self.text.push(',');
+            }
+            count += 1;
+            // Writing to a text does not fail.
+            let _ =
+                if look.arrays { write!(self.text, "[{shown},") } else { write!(self.text, "\"{shown}\":") };
+            write_value(&mut self.text, &answer.line.values, at, missing);
+            if look.arrays {
+                self.text.push(']');
+            }
+            self.send_full()?;
+        }
+        self.text.push(close);
+        ControlFlow::Continue(count)
+    }
+
+    fn send_full(&mut self) -> ControlFlow<()> {
+        match self.text.len() >= PIECE_BYTES {
+            true => (self.send)(std::mem::take(&mut self.text)),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Tags as a JSON object.
+pub(super) struct TagsJson<'a>(pub(super) &'a [(String, String)]);
+
+impl fmt::Display for TagsJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('{')?;
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(f, "{comma}{}:{}", json!(name), json!(value))?;
+        }
+        f.write_char('}')
+    }
+}
+
+fn write_value(text: &mut String, values: &Values, at: usize, missing: &str) {
+    match values {
+        // Writing to a text does not fail.
+        Values::Integers(values) => drop(write!(text, "{}", values[at])),
+        Values::Floats(values) => write_float(text, values[at], missing),
+    }
+}
+
+/// Writes a float as JSON: numbers that JSON does not have as texts, and `missing` for NaN.
+pub(super) fn write_float(text: &mut String, value: f64, missing: &str) {
+    // Writing to a text does not fail.
+    let _ = match value {
+        value if value.is_nan() => write!(text, "{missing}"),
+        value if value.is_finite() => write!(text, "{value:?}"),
+        value if value > 0.0 => write!(text, "\"Infinity\""),
+        _ => write!(text, "\"-Infinity\""),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use hub::time_series::opentsdb::Line;
+
+    use super::*;
+
+    fn written(look: Look, line: Line) -> String {
+        let asked = Asked::of_parameters("start=1&m=sum:cpu{host=*}", 9_000).unwrap();
+        let asked = Asked { look, ..asked };
+        let mut answer = Answer {
+            query: 0,
+            metric: "cpu".into(),
+            tags: vec![("host".into(), "a".into())],
+            aggregate_tags: vec!["zone".into()],
+            series: vec![vec![("host".into(), "a".into())]],
+            line,
+        };
+        let mut sent = String::new();
+        let mut send = |piece: String| {
+            sent.push_str(&piece);
+            ControlFlow::Continue(())
+        };
+        let mut writer = Writer { text: String::from("["), send: &mut send, points: 0, answers: 0 };
+        let _ = writer.answer(&asked, "null", &mut answer);
+        let _ = writer.finish(look, Instant::now());
+        sent
+    }
+
+    #[test]
+    fn points_are_members_by_seconds_or_arrays_by_milliseconds() {
+        let line = Line { times: vec![1_000, 1_500, 2_000], values: Values::Integers(vec![1, 2, 3]) };
+        assert_eq!(
+            written(Look::default(), line.clone()),
+            r#"[{"metric":"cpu","tags":{"host":"a"},"aggregateTags":["zone"],"dps":{"1":2,"2":3}}]"#
+        );
+        let look = Look { milliseconds: true, arrays: true, ..Look::default() };
+        assert!(written(look, line).ends_with(r#""dps":[[1000,1],[1500,2],[2000,3]]}]"#));
+    }
+
+    #[test]
+    fn floats_have_a_point_and_what_json_lacks_is_a_text() {
+        let values = vec![5.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e20];
+        let text =
+            written(Look::default(), Line::floats((1..=5).map(|second| second * 1000).collect(), values));
+        assert!(text.contains(r#"{"1":5.0,"2":null,"3":"Infinity","4":"-Infinity","5":1e20}"#), "{text}");
+    }
+
+    #[test]
+    fn an_answer_says_more_when_asked() {
+        let look = Look { tsuids: true, query: true, stats: true, summary: true, ..Look::default() };
+        let text = written(look, Line::floats(vec![1_000], vec![1.0]));
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json[0]["tsuids"][0], "00036370750004686F7374000161");
+        assert_eq!((&json[0]["query"]["index"], &json[0]["stats"]["emittedDPs"]), (&0.into(), &1.into()));
+        assert_eq!(json[1]["statsSummary"]["emittedDPs"], 1);
+    }
+}
