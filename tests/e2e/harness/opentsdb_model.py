@@ -1,8 +1,8 @@
 """A naive model of OpenTSDB's documented semantics: what a query of points answers.
 
 It is written from the documentation of OpenTSDB 2.4, without the code of the server: one loop for each sentence, no care for speed. Two
-rules are of OpenTSDB's storage: it reads whole hours, so rates and interpolated values at the borders see the rest of the hour; and the first
-rate of a series is the change since 0 in 1970, which is not shown but stands between the first two points.
+rules are not documented, but what OpenTSDB does: it reads whole hours, so rates and interpolated values at the borders see the rest of the
+hour; and the first rate of a series is the change since 0 in 1970, which is not shown but stands for the series at all times before its second point.
 """
 
 import math
@@ -161,11 +161,11 @@ def value_at(line, shown, now, aggregator, whole, rate):
     if not shown or now > shown[-1][0]:
         return None
     later = next(n for n, (at, _) in enumerate(line) if at > now)
+    if rate:
+        return line[max(later - 1, 0)][1]
     if later == 0:
         return None
     (x0, y0), (x1, y1) = line[later - 1], line[later]
-    if rate:
-        return y0
     if aggregator in ("zimsum", "count", "squareSum", "first", "last", "none"):
         return 0 if whole else 0.0
     if aggregator == "mimmin":
