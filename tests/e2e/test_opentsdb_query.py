@@ -1,8 +1,9 @@
 """OpenTSDB's and HiTSDB's interface for readers: the calls of Grafana, every aggregator and option against a naive model, and the limits."""
 
-import json
 import math
 import random
+import re
+import socket
 import time
 from collections import Counter
 from itertools import product
@@ -10,6 +11,7 @@ from itertools import product
 import pytest
 import requests
 from harness.opentsdb_model import Downsample, Rate, query
+from harness.wait import until
 
 T0 = 1_356_998_400  # 2013-01-01T00:00:00Z, a whole hour
 AGGREGATORS = [
@@ -520,7 +522,7 @@ def test_an_exploding_regular_expression_is_harmless(tsdb):
 
 
 def test_a_query_of_everything_is_bounded(own_server):
-    server = own_server({"TACHO_QUERY_MEMORY_BYTES_MAX": str(16 * 1024 * 1024)})
+    server = own_server({"TACHO_QUERY_MEMORY_BYTES_MAX": str(8 * 1024 * 1024)})
     tsdb = Tsdb(server)
     for host in range(20):
         tsdb.put("tsdb.much", [(f"h{host}", (T0 + second * 10) * 1000, second) for second in range(50_000)])
@@ -530,6 +532,42 @@ def test_a_query_of_everything_is_bounded(own_server):
     assert filled["code"] == 413, filled
     few = tsdb.get("/api/query", {"start": T0, "m": "sum:1d-count:tsdb.much"})
     assert sum(few[0]["dps"].values()) == 1_000_000, "the server goes on"
+
+
+LONG = {"start": T0, "end": T0 + 475_200, "m": [f"{name}:1s-{name}-zero:tsdb.long" for name in AGGREGATORS if name != "none"]}
+
+
+@pytest.fixture
+def long_query(own_server):
+    """A server with few points, and a query that fills millions of seconds between them for each of its sub queries."""
+
+    def start(env):
+        server = own_server(env)
+        Tsdb(server).put("tsdb.long", [(f"h{host}", (T0 + second) * 1000, 1) for host in range(20) for second in (0, 475_000)])
+        return server
+
+    return start
+
+
+def test_a_query_ends_when_its_time_is_over(long_query):
+    server = long_query({"TACHO_QUERY_TIMEOUT_S": "1"})
+    headers = {"Authorization": f"Bearer {server.api.token}"}
+    try:
+        reply = requests.get(server.url + "/api/query", params=LONG, headers=headers, timeout=120)
+        assert reply.status_code == 413 and "1 s" in reply.json()["error"]["message"], reply.text[:1000]
+    except requests.exceptions.ChunkedEncodingError:
+        pass  # the first sub queries were done: the answer is cut off
+    assert Tsdb(server).get("/api/query", {"start": T0, "m": "sum:1d-count:tsdb.long"})[0]["dps"]
+
+
+def test_a_query_ends_when_its_client_leaves(long_query):
+    server = long_query({"TACHO_QUERY_TIMEOUT_S": "600"})
+    running = lambda: int(re.search(r"^\S*sql_running (\d+)", server.api.metrics(), re.MULTILINE)[1])
+    with socket.create_connection(("127.0.0.1", server.http)) as client:
+        path = requests.Request("GET", server.url + "/api/query", params=LONG).prepare().path_url
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.api.token}\r\n\r\n".encode())
+        until(lambda: running() == 1, "the query to run")
+    until(lambda: running() == 0, "the query to end", seconds=30)
 
 
 def test_an_open_server_answers_anybody_but_deletes_nothing(own_server):
