@@ -105,10 +105,7 @@ mod tests {
     fn a_query_is_about_the_values_from_its_start_to_its_end() {
         assert_eq!(rows("sum:one"), ["one None 1000000..2001000 "]);
         assert_eq!(rows("sum:1h-avg:two.other"), ["two Some(\"other\") 1000000..2001000 "]);
-        assert_eq!(
-            rows("sum:one{host=a}"),
-            ["one None 1000000..2001000 host OneOf([\"a\"]) & host Present"]
-        );
+        assert_eq!(rows("sum:one{host=a}"), ["one None 1000000..2001000 host OneOf([\"a\"]) & host Present"]);
         assert_eq!(rows("none:one{}{host=a}"), ["one None 1000000..2001000 host OneOf([\"a\"])"]);
         let tags = [("host".to_owned(), "a".to_owned()), ("zone".to_owned(), "x".to_owned())];
         assert_eq!(
@@ -121,8 +118,9 @@ mod tests {
     fn a_tag_that_the_table_does_not_have_is_satisfied_or_not() {
         assert!(rows("sum:one{rack=*}").is_empty());
         assert_eq!(rows("sum:one{}{rack=not_key()}"), ["one None 1000000..2001000 "]);
-        assert_eq!(rows("sum:explicit_tags:one{host=a}"), [
-            "one None 1000000..2001000 host OneOf([\"a\"]) & zone Absent & host Present"
-        ]);
+        assert_eq!(
+            rows("sum:explicit_tags:one{host=a}"),
+            ["one None 1000000..2001000 host OneOf([\"a\"]) & zone Absent & host Present"]
+        );
     }
 }
