@@ -1,7 +1,6 @@
 """`tacho bench` measures brokers: small versions of the scenarios on mosquitto, on a server that the run starts, and on one that runs."""
 
 import contextlib
-import json
 import os
 import shutil
 import socket
@@ -9,9 +8,8 @@ import subprocess
 
 import pytest
 
-from harness.gates import ANY_SPEED
 from harness import wait
-from harness.server import run
+from harness.bench import bench
 
 SECOND = ["phase.run.warmup=0s", "phase.run.duration=1s"]
 PAIRS = [*SECOND, "phase.run.mix.publishers.connections=20", "phase.run.mix.subscribers.connections=20", "phase.run.rate=400"]
@@ -28,21 +26,6 @@ COMMANDS = [
     "phase.run.mix.users.connections=5",
     "phase.run.mix.users.rate=50",
 ]
-
-
-def bench(scenario, out, sets, *options, env=None, check=True):
-    """Runs a scenario. The result and, by phase, the number of completed operations by name."""
-    settings = [part for one in [*ANY_SPEED, *sets] for part in ("--set", one)]
-    done = run("bench", "run", scenario, "--quiet", "--out", out, *settings, *options, env=env, check=check)
-    if not check:
-        return done
-    result = json.loads((out / "result.json").read_text())
-    assert result["valid"], done.stdout
-    completed = {
-        phase["name"]: {one["name"]: one["counts"]["completed"] for one in phase["operations"] if one["counts"]["completed"]}
-        for phase in result["phases"]
-    }
-    return result, completed
 
 
 @pytest.fixture

@@ -167,3 +167,33 @@ pub(crate) const TIMESERIES_READ_TIMEOUT_S: u64 = 120;
 pub(crate) const TIMESERIES_METRICS_COUNTED: u64 = 1_000;
 /// The points of a sampled timeline that are compared one by one.
 pub(crate) const TIMESERIES_COMPARED_MAX: u64 = 2_000;
+
+/// The longest part of the body of an answer that a client with one request at a time keeps for its check.
+pub(crate) const EXCHANGE_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// The longest message of a WebSocket: a page of a hundred thousand entities with three values of some 120 bytes each.
+pub(crate) const SOCKET_MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The largest number of devices that a socket follows: the largest page of a subscription of Tachograph and of ThingsBoard.
+pub(crate) const SOCKET_DEVICES_MAX: u32 = 10_000;
+/// The largest number of pairs of a socket and a device that it follows. Each takes 8 bytes for its newest value.
+pub(crate) const SOCKET_FOLLOWS_MAX: u64 = 100_000_000;
+/// The largest number of sockets that never read. Each is opened by itself before the load.
+pub(crate) const SOCKETS_UNREAD_MAX: u32 = 10_000;
+/// The receive buffer of a socket that never reads, so that the server soon feels it.
+pub(crate) const SOCKET_UNREAD_RECEIVE_BYTES: usize = 4 * 1024;
+/// What is read of such a socket at the end, to learn whether the server has closed it. It is more than buffers hold.
+pub(crate) const SOCKET_UNREAD_DRAINED_BYTES: usize = 64 * 1024 * 1024;
+/// The largest number of entities of a page: the servers' own limit.
+pub(crate) const PAGE_ENTITIES_MAX: u32 = 100_000;
+/// The largest number of device profiles with rules. Each is created by a request.
+pub(crate) const RULE_PROFILES_MAX: u32 = 1_000;
+/// The largest number of threads that look for alarms, each with an HTTP connection.
+pub(crate) const WATCHERS_MAX: u32 = 64;
+/// The shortest pause between two looks for an alarm, and the share of its age that the pause is: a late alarm needs no finer time.
+pub(crate) const WATCH_PAUSE_MIN_US: u64 = 500;
+/// See [`WATCH_PAUSE_MIN_US`].
+pub(crate) const WATCH_PAUSE_SHARE: u64 = 20;
+/// The alarms of a device that a look reads, the newest first. A device raises one at a time.
+pub(crate) const WATCH_ALARMS_READ: u32 = 8;
+/// The alarms of a page when all are read back.
+pub(crate) const READ_BACK_ALARMS: u32 = 1_000;

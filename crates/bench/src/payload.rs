@@ -228,7 +228,8 @@ fn message_bits(device: u32, sequence: u64) -> u64 {
     mix(u64::from(device) << 40 ^ sequence)
 }
 
-fn digits(place: &mut [u8], mut value: u64) {
+/// Overwrites a place with the last decimal digits of a value.
+pub(crate) fn digits(place: &mut [u8], mut value: u64) {
     for byte in place.iter_mut().rev() {
         *byte = b'0' + (value % 10) as u8;
         value /= 10;

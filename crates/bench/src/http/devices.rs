@@ -39,6 +39,8 @@ pub struct Device {
     pub id: String,
     /// The name.
     pub name: String,
+    /// The name of its profile.
+    pub profile: String,
 }
 
 /// The result of provisioning.
@@ -65,12 +67,35 @@ impl Client {
 
     /// Creates the devices `<prefix>0` to `<prefix>count-1` with the tokens `<token_prefix>n`, unless they exist.
     pub fn provision(&self, count: u32, prefix: &str, token_prefix: &str) -> Result<Provisioned> {
+        self.provision_some(&json!({
+            "count": count, "prefix": prefix, "tokenPrefix": token_prefix, "existingOk": true,
+        }))
+    }
+
+    /// Creates `count` devices from number `start` on in a profile, which must exist.
+    pub(crate) fn provision_in(
+        &self,
+        profile: &str,
+        (start, count): (u32, u32),
+        prefix: &str,
+        token_prefix: &str,
+    ) -> Result<Provisioned> {
+        self.provision_some(&json!({
+            "count": count, "startIndex": start, "prefix": prefix, "tokenPrefix": token_prefix, "profile": profile,
+            "existingOk": true,
+        }))
+    }
+
+    fn provision_some(&self, body: &Value) -> Result<Provisioned> {
         let path = "/api/tacho/devices";
-        let body =
-            json!({ "count": count, "prefix": prefix, "tokenPrefix": token_prefix, "existingOk": true });
-        let answer = self.rest.post(path, &body)?;
+        let answer = self.rest.post(path, body)?;
         let provisioned = serde_json::from_value(answer.clone());
         provisioned.map_err(|e| self.unlike("POST", path, &format!("{e}"), &answer).into())
+    }
+
+    /// The client of any other request of this login.
+    pub(crate) fn rest(&self) -> &RestClient {
+        &self.rest
     }
 
     /// The value of `X-Authorization` of this login.
@@ -85,21 +110,35 @@ impl Client {
 
     /// The ids of the devices `<prefix>0` to `<prefix>count-1`, by number.
     pub fn device_ids(&self, prefix: &str, count: u32) -> Result<Vec<String>> {
+        Ok(self.devices(prefix, count)?.into_iter().map(|device| device.id).collect())
+    }
+
+    /// The number of devices whose names begin with a text.
+    pub(crate) fn device_count(&self, prefix: &str) -> Result<u64> {
+        let path = format!("/api/tenant/devices?pageSize=1&page=0&textSearch={prefix}");
+        let answer = self.rest.get(&path)?;
+        answer["totalElements"]
+            .as_u64()
+            .ok_or_else(|| self.unlike("GET", &path, "no number of devices", &answer).into())
+    }
+
+    /// The devices `<prefix>0` to `<prefix>count-1`, by number.
+    pub(crate) fn devices(&self, prefix: &str, count: u32) -> Result<Vec<Device>> {
         let mut by_name = BTreeMap::new();
         for page in 0.. {
             let path = format!("/api/tenant/devices?pageSize={PAGE_DEVICES}&page={page}&textSearch={prefix}");
             let answer = self.rest.get(&path)?;
             let devices = devices_of(&answer);
             for device in devices.ok_or_else(|| self.unlike("GET", &path, "no page of devices", &answer))? {
-                by_name.insert(device.name, device.id);
+                by_name.insert(device.name.clone(), device);
             }
             if answer["hasNext"] != Value::Bool(true) {
                 break;
             }
         }
-        let id = |index| by_name.remove(&format!("{prefix}{index}"));
-        let ids: Option<Vec<String>> = (0..count).map(id).collect();
-        ids.ok_or_else(|| {
+        let device = |index| by_name.remove(&format!("{prefix}{index}"));
+        let devices: Option<Vec<Device>> = (0..count).map(device).collect();
+        devices.ok_or_else(|| {
             let what = format!("not all of the devices {prefix}0 to {prefix}{} are listed", count - 1);
             self.rest.unexpected("GET", "/api/tenant/devices", &what).into()
         })
@@ -204,7 +243,10 @@ impl Client {
 
 pub(super) fn devices_of(answer: &Value) -> Option<Vec<Device>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let device = |entry: &Value| Some(Device { id: text(&entry["id"]["id"])?, name: text(&entry["name"])? });
+    let device = |entry: &Value| {
+        let profile = text(&entry["type"]).unwrap_or_default();
+        Some(Device { id: text(&entry["id"]["id"])?, name: text(&entry["name"])?, profile })
+    };
     answer["data"].as_array()?.iter().map(device).collect()
 }
 

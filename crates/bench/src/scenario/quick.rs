@@ -17,6 +17,8 @@ const ROWS: f64 = 10_000.0;
 const TABLES: i64 = 2;
 /// The number of documents of an index.
 const DOCUMENTS: f64 = 100_000.0;
+/// The number of devices that a dashboard follows.
+const DEVICES_EACH: i64 = 10;
 /// The size of a file for fio.
 const FILE: &str = "64m";
 
@@ -52,6 +54,11 @@ pub(crate) fn sets(scenario: &Scenario) -> Result<Vec<String>, String> {
     }
     if driver == "sql" && integer(&scenario.dataset, "tables").is_none_or(|tables| tables > TABLES) {
         sets.push(format!("dataset.tables={TABLES}"));
+    }
+    if driver == "dashboards"
+        && integer(&scenario.dataset, "devices_each").is_some_and(|devices| devices > DEVICES_EACH)
+    {
+        sets.push(format!("dataset.devices_each={DEVICES_EACH}"));
     }
     for operation in tables(&scenario.effective, "operation").into_iter().filter(|job| job.contains_key("rw"))
     {

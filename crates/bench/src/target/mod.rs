@@ -7,8 +7,10 @@
 
 mod broker;
 mod commands;
+mod dashboards;
 pub(crate) mod driver;
 pub(crate) mod es;
+mod exchange;
 mod hbase;
 pub mod host;
 pub mod http;

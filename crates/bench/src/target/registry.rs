@@ -1,14 +1,17 @@
 //! The drivers by name.
 
 use super::driver::{Driver, TargetKind};
-use super::{broker, commands, es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp, timeseries};
+use super::{
+    broker, commands, dashboards, es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp, timeseries,
+};
 use crate::scenario::{Scenario, TARGET_KEYS, no_keys};
 
 /// All kinds of targets.
-const KINDS: [TargetKind; 15] = [
+const KINDS: [TargetKind; 16] = [
     mqtt::KIND,
     broker::KIND,
     commands::KIND,
+    dashboards::KIND,
     redis::KIND,
     sql::KIND,
     hbase::KIND,
@@ -64,7 +67,7 @@ mod tests {
         "htpt".clone_into(&mut scenario.head.driver);
         assert_eq!(
             driver_of(&scenario).err().unwrap(),
-            "there is no driver `htpt`; there are mqtt, broker, commands, redis, sql, hbase, http, es, opentsdb, influx, prometheus, tcp, host, ledger and reads"
+            "there is no driver `htpt`; there are mqtt, broker, commands, dashboards, redis, sql, hbase, http, es, opentsdb, influx, prometheus, tcp, host, ledger and reads"
         );
     }
 }

@@ -1,7 +1,9 @@
-//! Frames of WebSocket (RFC 6455), for a server that carries a stream of bytes in binary messages, such as MQTT.
+//! Frames of WebSocket (RFC 6455).
 //!
-//! The boundaries of messages and frames mean nothing to the stream, so the reader gives the bytes as they come.
+//! The reader is for a server that carries a stream of bytes in binary messages, such as MQTT. The boundaries of messages and frames
+//! mean nothing to the stream, so the reader gives the bytes as they come. [`client`] has the frames as a client sees them.
 
+pub mod client;
 mod reader;
 mod write;
 
@@ -19,6 +21,8 @@ impl CloseCode {
     pub const PROTOCOL_ERROR: Self = Self(1002);
     /// A message of a kind that is not accepted, such as text.
     pub const UNSUPPORTED: Self = Self(1003);
+    /// A message that is too long.
+    pub const TOO_LONG: Self = Self(1009);
 }
 
 /// Longest payload of a control frame (section 5.5).

@@ -29,7 +29,7 @@ pub struct Taken {
     pub is_closed: bool,
 }
 
-/// The client broke the protocol. The close frame with the code is among the answers already.
+/// The peer broke the protocol. [`FrameReader`] has appended the close frame with the code to its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} (close code {})", .code.0)]
 pub struct Fault {
@@ -160,19 +160,18 @@ fn head(head: &[u8], is_in_message: bool) -> Result<Option<Frame>, Fault> {
     if second & 0x80 == 0 {
         return Err(broken("a frame of a client is not masked"));
     }
-    let (length, rest) = match second & 0x7F {
-        126 => match rest.split_first_chunk() {
-            Some((length, rest)) => (u64::from(u16::from_be_bytes(*length)), rest),
-            None => return Ok(None),
-        },
-        127 => match rest.split_first_chunk() {
-            Some((length, rest)) => (u64::from_be_bytes(*length), rest),
-            None => return Ok(None),
-        },
-        length => (u64::from(length), rest),
-    };
+    let Some((length, rest)) = payload_length(second & 0x7F, rest) else { return Ok(None) };
     if !matches!(kind, Kind::Data { .. }) && (!is_final || length > CONTROL_BYTES_MAX as u64) {
         return Err(broken("a control frame is too long or in pieces"));
     }
     Ok(rest.first_chunk().map(|mask| Frame { kind, mask: *mask, left: length }))
+}
+
+/// The length of a payload, from the seven bits of a head and the bytes behind them, and the rest; `None` while it is incomplete.
+pub(super) fn payload_length(bits: u8, rest: &[u8]) -> Option<(u64, &[u8])> {
+    match bits {
+        126 => rest.split_first_chunk().map(|(length, rest)| (u64::from(u16::from_be_bytes(*length)), rest)),
+        127 => rest.split_first_chunk().map(|(length, rest)| (u64::from_be_bytes(*length), rest)),
+        length => Some((u64::from(length), rest)),
+    }
 }

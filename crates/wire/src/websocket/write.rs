@@ -17,18 +17,23 @@ pub fn write_close(code: CloseCode, out: &mut Vec<u8>) {
 }
 
 pub(super) fn write_frame(first: u8, payload: &[u8], out: &mut Vec<u8>) {
+    write_head(first, 0, payload.len(), out);
+    out.extend_from_slice(payload);
+}
+
+/// Appends the head of a frame: its first byte, and the length of its payload beside the bit that says whether it is masked.
+pub(super) fn write_head(first: u8, masked: u8, length: usize, out: &mut Vec<u8>) {
     out.push(first);
     // The length takes 7, 16 or 64 bits (section 5.2).
-    match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
-        (Ok(length @ ..126), _) => out.push(length),
+    match (u8::try_from(length), u16::try_from(length)) {
+        (Ok(length @ ..126), _) => out.push(masked | length),
         (_, Ok(length)) => {
-            out.push(126);
+            out.push(masked | 126);
             out.extend_from_slice(&length.to_be_bytes());
         }
         _ => {
-            out.push(127);
-            out.extend_from_slice(&(payload.len() as u64).to_be_bytes());
+            out.push(masked | 127);
+            out.extend_from_slice(&(length as u64).to_be_bytes());
         }
     }
-    out.extend_from_slice(payload);
 }

@@ -26,9 +26,10 @@ use crate::target::broker::{Deliveries, Published, Received};
 use crate::target::driver::{
     Capabilities, Driver, NOT_OPEN, Opened, PhaseCapabilities, PhaseEnd, PhaseRun, TargetKind, Verdict,
 };
-use crate::target::mqtt::{Fleet, Platform, PublishTemplate, TargetOptions, leftover_finding, opened_broker};
-use crate::target::plan::{plan, target_url};
-use crate::target_url::{ASKED, MQTT, TargetUrl};
+use crate::target::mqtt::{
+    Fleet, Platform, PublishTemplate, RestPlatform, TargetOptions, leftover_finding, opened_broker,
+};
+use crate::target::plan::plan;
 
 /// The number of phases of this process so far.
 static PHASES: AtomicU32 = AtomicU32::new(0);
@@ -61,9 +62,7 @@ struct OpenedServer {
 impl CommandsDriver {
     pub(super) fn new(scenario: &Scenario) -> std::result::Result<Self, String> {
         let has_target = !scenario.target.url.is_empty();
-        if has_target {
-            refuse_tls("target.url", &target_url(scenario, &MQTT)?)?;
-        }
+        RestPlatform::check(scenario)?;
         let mut target: TargetOptions = typed(scenario.target.driver_keys.clone(), "[target]", TARGET_KEYS)?;
         target.check(has_target)?;
         // The commands are checked, and telemetry is only the load beside them.
@@ -142,25 +141,8 @@ impl Driver for CommandsDriver {
 
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
         let fleet = self.fleet()?;
-        let started = self.starts_server();
-        let (mqtt, platform) = if started {
-            Platform::start((&self.target, &fleet), &[], context, progress)?
-        } else {
-            let url = target_url(&self.scenario, &MQTT).map_err(Error::Options)?;
-            let mqtt = url.resolve()?;
-            let platform = Platform::running(&url, (&self.target, &fleet), progress)?;
-            let platform = platform.ok_or_else(|| {
-                Error::Options(
-                    "commands go over the REST interface of a running server: give target.password (ours keeps it in \
-                     admin-password in its data directory), and target.http if it is not on port 8080 of the same host"
-                        .to_owned(),
-                )
-            })?;
-            (mqtt, platform)
-        };
-        let door = TargetUrl::parse(&platform.http, &ASKED).map_err(Error::Options)?;
-        refuse_tls("target.http", &door).map_err(Error::Options)?;
-        let http = door.resolve()?;
+        let RestPlatform { platform, mqtt, http } =
+            RestPlatform::open(&self.scenario, (&self.target, &fleet), &[], context, progress)?;
         let (ids, bearer) = platform.devices(&fleet)?;
         let opened = opened_broker(mqtt, None, Some(&platform));
         self.opened = Some(OpenedServer { platform, mqtt, http, ids, bearer });
@@ -234,15 +216,5 @@ impl Driver for CommandsDriver {
 
     fn close(&mut self) -> Result<()> {
         self.opened.take().map_or(Ok(()), |opened| opened.platform.stop())
-    }
-}
-
-/// Refuses an address with TLS: the users and the devices of this driver share one plan, which has one kind of TLS.
-fn refuse_tls(key: &str, url: &TargetUrl) -> std::result::Result<(), String> {
-    match url.tls_options() {
-        Some(_) => {
-            Err(format!("{key}: driver commands speaks no TLS; give the address of a door without TLS"))
-        }
-        None => Ok(()),
     }
 }

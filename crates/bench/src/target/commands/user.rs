@@ -1,15 +1,9 @@
 //! A user: one HTTP connection with one request at a time, for some of the devices in turn.
 
-use wire::http1::{Answers, Piece};
-
 use super::command::{Command, Content};
-use crate::limits::HTTP_QUOTE_CHARS;
 use crate::protocol::{Answer, AnswerStatus, Completion, DueTime, Received};
 use crate::target::broker::Published;
-
-/// The longest body of an answer that is kept for its check, bytes.
-const BODY_BYTES_MAX: usize = 64 * 1024;
-const OK: u16 = 200;
+use crate::target::exchange::Exchange;
 
 /// What all users have in common.
 #[derive(Debug, Clone)]
@@ -35,12 +29,8 @@ pub(super) struct User {
     commands: u64,
     /// The counts of its devices, in their order.
     published: Vec<Published>,
-    answers: Answers,
+    exchange: Exchange,
     waiting: Option<Content>,
-    status: u16,
-    keeps_open: bool,
-    body: Vec<u8>,
-    bytes: usize,
 }
 
 impl User {
@@ -50,12 +40,8 @@ impl User {
             index,
             commands: 0,
             published: vec![Published::default(); devices as usize],
-            answers: Answers::default(),
+            exchange: Exchange::default(),
             waiting: None,
-            status: 0,
-            keeps_open: true,
-            body: Vec::new(),
-            bytes: 0,
         }
     }
 
@@ -67,9 +53,7 @@ impl User {
 
     /// A new connection. What waited for an answer on the one before has failed.
     pub(super) fn open(&mut self) {
-        self.answers = Answers::default();
-        self.body.clear();
-        self.bytes = 0;
+        self.exchange = Exchange::default();
         self.lost();
     }
 
@@ -120,45 +104,20 @@ impl User {
         bytes: &[u8],
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<Received, String> {
-        let mut received = Received::default();
-        while let Some((piece, used)) =
-            self.answers.next(&bytes[received.used..], false).map_err(|error| error.to_string())?
-        {
-            received.used += used;
-            self.bytes += used;
-            match piece {
-                Piece::Head(head) => (self.status, self.keeps_open) = (head.status, head.keeps_open),
-                Piece::Body(part) => {
-                    let room = BODY_BYTES_MAX.saturating_sub(self.body.len());
-                    self.body.extend_from_slice(&part[..part.len().min(room)]);
-                }
-                Piece::End => {
-                    self.answered(config, done)?;
-                    received.over = !self.keeps_open;
-                    if received.over || received.used == bytes.len() {
-                        break;
-                    }
-                }
+        let Self { exchange, waiting, published, .. } = self;
+        exchange.receive(bytes, |answered| {
+            let content = waiting.take().ok_or("an answer to nothing that was asked")?;
+            let wrong = answered.refusal().or_else(|| {
+                let is_right = config.command.is_answer(answered.body, &content);
+                (!is_right).then(|| "the answer is not that of the device".to_owned())
+            });
+            if wrong.is_none() {
+                published[(content.device / config.users) as usize].unacknowledged -= 1;
             }
-        }
-        Ok(received)
-    }
-
-    fn answered(&mut self, config: &UserConfig, done: &mut impl FnMut(Completion<'_>)) -> Result<(), String> {
-        let content = self.waiting.take().ok_or("an answer to nothing that was asked")?;
-        let (body, bytes) = (std::mem::take(&mut self.body), std::mem::take(&mut self.bytes) as u32);
-        let wrong = if self.status != OK {
-            let text: String = String::from_utf8_lossy(&body).chars().take(HTTP_QUOTE_CHARS).collect();
-            Some(format!("status {}: {text}", self.status))
-        } else if config.command.is_answer(&body, &content) {
-            self.published[(content.device / config.users) as usize].unacknowledged -= 1;
-            None
-        } else {
-            Some("the answer is not that of the device".to_owned())
-        };
-        let status = wrong.as_deref().map_or(AnswerStatus::Good, AnswerStatus::Failed);
-        done(Completion { answer: Answer::InOrder, status, bytes });
-        Ok(())
+            let status = wrong.as_deref().map_or(AnswerStatus::Good, AnswerStatus::Failed);
+            done(Completion { answer: Answer::InOrder, status, bytes: answered.bytes });
+            Ok(())
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Devices that publish telemetry over MQTT.
 //!
 //! `driver.rs` runs the scenarios, `devices.rs` has their keys, `protocol.rs` is the client, `acks.rs` knows which acks end a message, `subscription.rs` subscribes,
-//! and `template.rs` has the messages. `platform.rs` creates the devices over the HTTP interface of the server, and `verify.rs` reads the stored
+//! and `template.rs` has the messages. `platform.rs` creates the devices over the HTTP interface of the server, `rest_platform.rs` is a server whose REST interface is part of the load, and `verify.rs` reads the stored
 //! points back.
 
 mod acks;
@@ -10,6 +10,7 @@ mod devices;
 mod driver;
 mod platform;
 mod protocol;
+mod rest_platform;
 mod subscription;
 mod template;
 mod verify;
@@ -19,6 +20,7 @@ pub(crate) use acks::{PacketIds, acknowledgement};
 pub(crate) use driver::KIND;
 pub(crate) use platform::{Fleet, Platform, TargetOptions, leftover_finding, opened_broker};
 pub use protocol::{Config, Messages, Mqtt, Tally};
+pub(crate) use rest_platform::RestPlatform;
 pub(crate) use subscription::subscribe;
 pub use template::TELEMETRY_TOPIC;
 pub(crate) use template::{PublishPacket, PublishTemplate};

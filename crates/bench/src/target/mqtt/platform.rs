@@ -59,6 +59,14 @@ impl TargetOptions {
         Ok(())
     }
 
+    /// Refuses `provision` for a driver that creates devices of its own.
+    pub(crate) fn refuse_provision(&self) -> std::result::Result<(), String> {
+        match self.provision {
+            Some(_) => Err("target.provision has no effect here: the run creates its own devices".to_owned()),
+            None => Ok(()),
+        }
+    }
+
     /// Whether to create devices on a running server, and whether to read back what it stored.
     fn provision_and_verify(&self) -> (bool, bool) {
         let has_login = self.http.is_some() || self.password.is_some();
@@ -216,7 +224,7 @@ impl Platform {
         progress: &Progress,
     ) -> Result<Self> {
         let mut has_older = !provision;
-        if provision {
+        if provision && fleet.devices > 0 {
             let devices = fleet.devices;
             progress.step(format!("provisioning {devices} devices"));
             let provisioned = client.provision(devices, &fleet.device_prefix, &fleet.token_prefix)?;
@@ -273,6 +281,11 @@ impl Platform {
     pub(crate) fn devices(&self, fleet: &Fleet) -> Result<(Vec<String>, String)> {
         let ids = self.client.device_ids(&fleet.device_prefix, fleet.connected)?;
         Ok((ids, self.client.bearer()))
+    }
+
+    /// The client of its HTTP interface.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// The counters of the server.
