@@ -70,7 +70,8 @@ def test_pages_have_what_was_written(tmp_path):
     pages = completed["ask"]["page"]
     assert pages > 5 and completed["write"]["publish"] >= 90
     compared = int(said(result, "were compared").split(": ")[1].split()[0])
-    assert compared == pages * 30 * 3
+    # The last page came after the measured part.
+    assert compared in (pages * 30 * 3, (pages + 1) * 30 * 3)
     assert set(found(result).values()) == {"0"}
 
 
@@ -81,17 +82,19 @@ def test_pages_without_values_are_refused(tmp_path):
 
 def test_devices_that_clients_create_are_counted(tmp_path):
     result, completed = bench("devices-create", tmp_path / "out", CREATE, *own(tmp_path))
-    counts = found(result)
     for phase in ("one", "four", "sixteen"):
-        assert counts[f"devices that the server lists ({phase})"] == str(completed[phase]["create"])
-        assert completed[phase]["create"] > 5
+        created = said(result, f"{phase}: ").split(": ")[1].split()[0]
+        assert found(result)[f"devices that the server lists ({phase})"] == created
+        # The last ones were created after the measured part.
+        assert 5 < completed[phase]["create"] <= int(created)
 
 
 def test_every_message_above_the_limit_has_one_alarm(tmp_path):
     result, completed = bench("alarm-rules", tmp_path / "out", ALARMS, *own(tmp_path))
-    alarms = completed["run"]["alarm"]
-    assert alarms > 50 and completed["run"]["publish"] >= 590
-    assert f"{alarms} acknowledged messages were above the limit" in said(result, "above the limit")
+    words = said(result, "above the limit").split()
+    raised, timed = int(words[1]), int(words[words.index("timed.") - 3])
+    assert raised == timed >= completed["run"]["alarm"] > 50
+    assert completed["run"]["publish"] >= 590
     assert set(found(result).values()) == {"0"} and len(found(result)) == 3
 
 
@@ -109,6 +112,6 @@ def test_a_running_server_is_measured_and_told_what_stays(server, tmp_path):
     result, _ = bench("alarm-rules", tmp_path / "again", ALARMS, *known, env=env)
     other = [*ALARMS, "dataset.profiles=2"]
     refused = bench("alarm-rules", tmp_path / "other", other, *known, env=env, check=False)
-    assert refused.returncode != 0 and "another run has created it" in refused.stderr, refused.stderr
+    assert refused.returncode != 0 and "put into other profiles" in refused.stderr, refused.stderr
     without = bench("alarm-rules", tmp_path / "without", ALARMS, *known[:2], check=False)
     assert without.returncode != 0 and "give target.password" in without.stderr, without.stderr

@@ -39,8 +39,6 @@ pub struct Device {
     pub id: String,
     /// The name.
     pub name: String,
-    /// The name of its profile.
-    pub profile: String,
 }
 
 /// The result of provisioning.
@@ -110,7 +108,24 @@ impl Client {
 
     /// The ids of the devices `<prefix>0` to `<prefix>count-1`, by number.
     pub fn device_ids(&self, prefix: &str, count: u32) -> Result<Vec<String>> {
-        Ok(self.devices(prefix, count)?.into_iter().map(|device| device.id).collect())
+        let mut by_name = BTreeMap::new();
+        for page in 0.. {
+            let path = format!("/api/tenant/devices?pageSize={PAGE_DEVICES}&page={page}&textSearch={prefix}");
+            let answer = self.rest.get(&path)?;
+            let devices = devices_of(&answer);
+            for device in devices.ok_or_else(|| self.unlike("GET", &path, "no page of devices", &answer))? {
+                by_name.insert(device.name, device.id);
+            }
+            if answer["hasNext"] != Value::Bool(true) {
+                break;
+            }
+        }
+        let id = |index| by_name.remove(&format!("{prefix}{index}"));
+        let ids: Option<Vec<String>> = (0..count).map(id).collect();
+        ids.ok_or_else(|| {
+            let what = format!("not all of the devices {prefix}0 to {prefix}{} are listed", count - 1);
+            self.rest.unexpected("GET", "/api/tenant/devices", &what).into()
+        })
     }
 
     /// The number of devices whose names begin with a text.
@@ -120,28 +135,6 @@ impl Client {
         answer["totalElements"]
             .as_u64()
             .ok_or_else(|| self.unlike("GET", &path, "no number of devices", &answer).into())
-    }
-
-    /// The devices `<prefix>0` to `<prefix>count-1`, by number.
-    pub(crate) fn devices(&self, prefix: &str, count: u32) -> Result<Vec<Device>> {
-        let mut by_name = BTreeMap::new();
-        for page in 0.. {
-            let path = format!("/api/tenant/devices?pageSize={PAGE_DEVICES}&page={page}&textSearch={prefix}");
-            let answer = self.rest.get(&path)?;
-            let devices = devices_of(&answer);
-            for device in devices.ok_or_else(|| self.unlike("GET", &path, "no page of devices", &answer))? {
-                by_name.insert(device.name.clone(), device);
-            }
-            if answer["hasNext"] != Value::Bool(true) {
-                break;
-            }
-        }
-        let device = |index| by_name.remove(&format!("{prefix}{index}"));
-        let devices: Option<Vec<Device>> = (0..count).map(device).collect();
-        devices.ok_or_else(|| {
-            let what = format!("not all of the devices {prefix}0 to {prefix}{} are listed", count - 1);
-            self.rest.unexpected("GET", "/api/tenant/devices", &what).into()
-        })
     }
 
     /// The newest timestamp of a key of a device; 0 without any.
@@ -243,10 +236,7 @@ impl Client {
 
 pub(super) fn devices_of(answer: &Value) -> Option<Vec<Device>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let device = |entry: &Value| {
-        let profile = text(&entry["type"]).unwrap_or_default();
-        Some(Device { id: text(&entry["id"]["id"])?, name: text(&entry["name"])?, profile })
-    };
+    let device = |entry: &Value| Some(Device { id: text(&entry["id"]["id"])?, name: text(&entry["name"])? });
     answer["data"].as_array()?.iter().map(device).collect()
 }
 

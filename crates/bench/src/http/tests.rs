@@ -136,8 +136,9 @@ fn names_are_escaped_for_urls() {
 
 #[test]
 fn devices_are_read_from_a_page() {
-    let page = json!({"data": [{"id": {"entityType": "DEVICE", "id": "u-1"}, "name": "dev-0", "type": "default"}], "hasNext": false});
-    let expected = Device { id: "u-1".to_owned(), name: "dev-0".to_owned(), profile: "default".to_owned() };
+    let page =
+        json!({"data": [{"id": {"entityType": "DEVICE", "id": "u-1"}, "name": "dev-0"}], "hasNext": false});
+    let expected = Device { id: "u-1".to_owned(), name: "dev-0".to_owned() };
     assert_eq!(devices_of(&page), Some(vec![expected]));
     assert_eq!(devices_of(&json!({"data": [{"name": "dev-0"}]})), None);
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::message::{SPEED_KEY, SPEED_LIMIT};
 use super::watch::raising_number;
 use crate::error::{Error, Result};
-use crate::http::{Client, Device, escaped};
+use crate::http::{Client, escaped};
 use crate::limits::READ_BACK_ALARMS;
 use crate::progress::Progress;
 use crate::target::mqtt::Fleet;
@@ -29,36 +29,21 @@ pub(super) fn provision(
         save_profile(client, &name, alarm_type)?;
         let end = u64::from(fleet.devices) * u64::from(index + 1) / u64::from(profiles);
         let count = end as u32 - start;
-        client.provision_in(&name, (start, count), &fleet.device_prefix, &fleet.token_prefix)?;
+        let provisioned =
+            client.provision_in(&name, (start, count), &fleet.device_prefix, &fleet.token_prefix);
+        provisioned.map_err(|error| {
+            Error::Options(format!(
+                "{error}. Devices that another run has put into other profiles cannot be used: set another dataset.device_prefix and \
+                 dataset.token_prefix, or delete them"
+            ))
+        })?;
         start += count;
     }
-    let devices = client.devices(&fleet.device_prefix, fleet.devices)?;
-    check_profiles(&devices, fleet, profiles)?;
-    Ok(devices.into_iter().map(|device| device.id).collect())
+    client.device_ids(&fleet.device_prefix, fleet.devices)
 }
 
 fn profile_name(fleet: &Fleet, index: u32) -> String {
     format!("{}profile-{index}", fleet.device_prefix)
-}
-
-/// Refuses devices of an earlier run that are in other profiles: their rules are not those of this run.
-fn check_profiles(devices: &[Device], fleet: &Fleet, profiles: u32) -> Result<()> {
-    for (number, device) in devices.iter().enumerate() {
-        // The reverse of the spread over profiles.
-        let index = (0..profiles).find(|index| {
-            let end = u64::from(fleet.devices) * u64::from(index + 1) / u64::from(profiles);
-            (number as u64) < end
-        });
-        let name = profile_name(fleet, index.unwrap_or(0));
-        if device.profile != name {
-            return Err(Error::Options(format!(
-                "device {} is in profile {}, not in {name}: another run has created it; set another dataset.device_prefix and \
-                 dataset.token_prefix, or delete the devices of that run",
-                device.name, device.profile
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Creates a profile, or gives an existing one this rule alone.
@@ -136,21 +121,6 @@ pub(super) fn read_back(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_device_in_another_profile_is_refused() {
-        let text = |text: &str| text.to_owned();
-        let fleet = Fleet { device_prefix: text("a-"), token_prefix: text("t"), devices: 3, connected: 3 };
-        let device = |number: u32, profile: u32| Device {
-            id: String::new(),
-            name: format!("a-{number}"),
-            profile: profile_name(&fleet, profile),
-        };
-        // Two profiles: one device in the first, two in the second.
-        check_profiles(&[device(0, 0), device(1, 1), device(2, 1)], &fleet, 2).unwrap();
-        let error = check_profiles(&[device(0, 0), device(1, 0), device(2, 1)], &fleet, 2).unwrap_err();
-        assert!(error.to_string().contains("device a-1 is in profile a-profile-0"), "{error}");
-    }
 
     #[test]
     fn the_rule_has_the_value_that_raised_the_alarm_as_details() {
