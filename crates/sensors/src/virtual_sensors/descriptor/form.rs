@@ -1,0 +1,132 @@
+//! The parts of a descriptor.
+
+use super::data_type::DataType;
+use super::said::Said;
+use crate::virtual_sensors::fault::Place;
+
+/// One virtual sensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The name, in lower case and without blanks.
+    pub name: Said<String>,
+    /// `priority`: 0 to 100.
+    pub priority: Option<Said<i64>>,
+    /// Whether the sensor asks for access control.
+    pub protected: Option<Said<bool>>,
+    /// `time-zone`.
+    pub time_zone: Option<Said<String>>,
+    /// `publish-to-microsoft-research-sensor-map` of 1.1.
+    pub sensor_map: Option<Said<bool>>,
+    /// The text for people.
+    pub description: String,
+    /// `life-cycle pool-size`.
+    pub pool_size: Option<Said<i64>>,
+    /// Where the sensor is, and other properties. Keys are in lower case.
+    pub addressing: Vec<Pair>,
+    /// What is stored.
+    pub storage: Storage,
+    /// What is done with the rows of the streams.
+    pub processing: Processing,
+    /// What the sensor reads.
+    pub streams: Vec<Stream>,
+}
+
+/// A parameter or a predicate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The key, in lower case.
+    pub key: Said<String>,
+    /// The value, without blanks around it.
+    pub value: Said<String>,
+}
+
+/// `<storage>`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// `history-size`: a count or a time.
+    pub history_size: Option<Said<String>>,
+    /// `driver`, `url`, `user`, `password` and `identifier` of a database of its own: the names of those that are given. Their
+    /// values are not kept.
+    pub database: Vec<Said<&'static str>>,
+}
+
+/// `<processing-class>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Processing {
+    /// The Java class.
+    pub class_name: Said<String>,
+    /// Whether a second row of the same time is dropped.
+    pub unique_timestamps: bool,
+    /// `init-params`.
+    pub params: Vec<Pair>,
+    /// `output-specification rate`: least milliseconds between rows.
+    pub rate: Option<Said<i64>>,
+    /// `partition-field` of the output structure.
+    pub partition_field: Option<Said<String>>,
+    /// The fields of the output.
+    pub output: Vec<Field>,
+    /// The names of the commands of `web-input`.
+    pub web_input: Vec<Said<String>>,
+    /// Where the element begins.
+    pub place: Place,
+}
+
+/// `<stream>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stream {
+    /// The name, in lower case.
+    pub name: Said<String>,
+    /// Least milliseconds between two executions of the query; 0 is no bound.
+    pub rate: Option<Said<i64>>,
+    /// Most executions that give rows; 0 is no bound.
+    pub count: Option<Said<i64>>,
+    /// The SQL over the aliases of the sources.
+    pub query: Said<String>,
+    /// The sources.
+    pub sources: Vec<Source>,
+}
+
+/// `<source>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The name under which the stream reads it, in lower case.
+    pub alias: Said<String>,
+    /// The window: a count or a time.
+    pub storage_size: Option<Said<String>>,
+    /// When the window moves: a count or a time.
+    pub slide: Option<Said<String>>,
+    /// The share of elements that are kept, as text.
+    pub sampling_rate: Option<Said<String>>,
+    /// `disconnect-buffer-size` of 1.1, `disconnected-buffer-size` of 2.0.
+    pub disconnect_buffer_size: Option<Said<i64>>,
+    /// Where elements come from; the first one that works is taken.
+    pub addresses: Vec<Address>,
+    /// The SQL over `wrapper`.
+    pub query: Said<String>,
+}
+
+/// `<address>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The name of the wrapper, in lower case.
+    pub wrapper: Said<String>,
+    /// `partial-order-key`.
+    pub partial_order_key: Option<Said<String>>,
+    /// What the wrapper is told.
+    pub predicates: Vec<Pair>,
+    /// The fields of the elements, if the address names them.
+    pub output: Vec<Field>,
+}
+
+/// A field of a structure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The name, in lower case.
+    pub name: Said<String>,
+    /// The type.
+    pub data_type: DataType,
+    /// The unit, if it has one.
+    pub unit: Option<String>,
+    /// The text for people.
+    pub description: String,
+}

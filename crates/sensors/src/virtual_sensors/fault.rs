@@ -1,0 +1,124 @@
+//! The error of a descriptor: where, and what is expected there.
+
+use std::cell::Cell;
+use std::fmt;
+
+/// A place in a file. Both count from 1; a column counts characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The character in the line.
+    pub column: u32,
+}
+
+impl Place {
+    /// The first character of a file.
+    pub const START: Self = Self { line: 1, column: 1 };
+
+    /// The place after a character that stands here.
+    pub(crate) fn after(self, c: char) -> Self {
+        match c {
+            '\n' => Self { line: self.line + 1, column: 1 },
+            _ => Self { column: self.column + 1, ..self },
+        }
+    }
+}
+
+/// Finds the places of bytes. It goes on from the last one, so that asking in order is one pass over the text.
+pub(crate) struct Places<'a> {
+    text: &'a str,
+    last: Cell<(usize, Place)>,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, last: Cell::new((0, Place::START)) }
+    }
+
+    /// The place of a byte.
+    pub(crate) fn of(&self, byte: usize) -> Place {
+        let mut end = byte.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (start, mut place) = match self.last.get() {
+            last if last.0 <= end => last,
+            _ => (0, Place::START),
+        };
+        for c in self.text[start..end].chars() {
+            place = place.after(c);
+        }
+        self.last.set((end, place));
+        place
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// What kind of fault a descriptor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// The text is no XML, TOML or SQL.
+    Syntax,
+    /// A word or a value that means nothing here.
+    Invalid,
+    /// A limit, which the reason names.
+    Limit,
+    /// Part of GSN that this server does not have; the reason names what to use instead.
+    Unsupported,
+    /// Valid SQL that is not compiled into operators.
+    NotCompiled,
+}
+
+/// A descriptor that cannot be read or planned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {reason}")]
+pub struct Fault {
+    /// Where the fault is.
+    pub place: Place,
+    /// What kind of fault it is.
+    pub kind: FaultKind,
+    /// The fault, and what is expected.
+    pub reason: String,
+}
+
+impl Fault {
+    pub(crate) fn new(place: Place, kind: FaultKind, reason: impl Into<String>) -> Self {
+        Self { place, kind, reason: reason.into() }
+    }
+
+    pub(crate) fn syntax(place: Place, reason: impl Into<String>) -> Self {
+        Self::new(place, FaultKind::Syntax, reason)
+    }
+
+    pub(crate) fn invalid(place: Place, reason: impl Into<String>) -> Self {
+        Self::new(place, FaultKind::Invalid, reason)
+    }
+
+    pub(crate) fn limit(place: Place, reason: impl Into<String>) -> Self {
+        Self::new(place, FaultKind::Limit, reason)
+    }
+
+    pub(crate) fn unsupported(place: Place, reason: impl Into<String>) -> Self {
+        Self::new(place, FaultKind::Unsupported, reason)
+    }
+
+    pub(crate) fn not_compiled(place: Place, reason: impl Into<String>) -> Self {
+        Self::new(place, FaultKind::NotCompiled, reason)
+    }
+}
+
+/// Something that a descriptor says and that has no effect here, or another effect than one may expect.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Note {
+    /// Where it is said.
+    pub place: Place,
+    /// What is said, and what happens.
+    pub text: String,
+}

@@ -1,0 +1,50 @@
+//! Bounds of virtual sensors.
+
+/// Bytes of one descriptor, or of one `gsn.xml`.
+pub const DESCRIPTOR_BYTES_MAX: usize = 256 * 1024;
+/// Elements and attributes of one descriptor.
+pub const DESCRIPTOR_NODES_MAX: usize = 8 * 1024;
+/// Depth of elements in a descriptor; GSN's own words need seven.
+pub const DESCRIPTOR_DEPTH_MAX: usize = 16;
+/// Bytes of a name: of a sensor, a stream, an alias or a field.
+pub const NAME_BYTES_MAX: usize = 128;
+/// Streams of one sensor.
+pub const STREAMS_MAX: usize = 16;
+/// Sources of one stream.
+pub const SOURCES_PER_STREAM_MAX: usize = 16;
+/// Addresses of one source.
+pub const ADDRESSES_PER_SOURCE_MAX: usize = 16;
+/// Fields of an output structure, and of a source.
+pub const FIELDS_MAX: usize = 512;
+/// Parameters of a processing class, and predicates of an address or a sensor.
+pub const PAIRS_MAX: usize = 128;
+/// Bytes of one SQL statement.
+pub const SQL_BYTES_MAX: usize = 32 * 1024;
+/// Words and signs of one SQL statement.
+pub const SQL_TOKENS_MAX: usize = 8192;
+/// Operators and key words but `AS` of one SQL statement. A chain of operators is as deep as it is long.
+pub const SQL_OPERATORS_MAX: usize = 512;
+/// Parentheses within parentheses, and other nesting that the parser follows.
+pub const SQL_NESTING_MAX: usize = 50;
+/// Depth of expressions within expressions, chains of operators included.
+pub const SQL_DEPTH_MAX: usize = 200;
+/// Elements of a window.
+pub const WINDOW_ELEMENTS_MAX: usize = 1_000_000;
+/// Bytes of the elements of a window.
+pub const WINDOW_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Length of a window or a slide in milliseconds: 366 days.
+pub const WINDOW_MILLIS_MAX: i64 = 366 * 24 * 3_600_000;
+/// Elements that wait for late ones in event time.
+pub const LATENESS_ELEMENTS_MAX: usize = 65_536;
+/// Combinations of rows that one join may look at.
+pub const JOIN_COMBINATIONS_MAX: usize = 1_000_000;
+/// Groups of one `GROUP BY`.
+pub const GROUPS_MAX: usize = 10_000;
+/// Bytes of a text that an expression makes.
+pub const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// Times of output rows that `unique-timestamps` remembers.
+pub const UNIQUE_TIMES_MAX: usize = 65_536;
+/// Turns of a clock that one call makes up for; the others are left out and counted.
+pub const TICKS_PER_CALL_MAX: usize = 10_000;
+/// The latest time of an element, and its negative the earliest, in milliseconds: the year 275760, the last of JavaScript.
+pub const TIMED_MAX: i64 = 8_640_000_000_000_000;

@@ -1,0 +1,24 @@
+//! Virtual sensors in GSN's form: sources with windows, SQL over them, and an output that others can read.
+//!
+//! [`Descriptor`] is what a file says, [`Plan`] a descriptor that has been checked, with its SQL compiled, and [`Sensor`] its
+//! execution: elements in, rows out. Time comes from the caller.
+//!
+//! `docs/sensors.md` describes the files, what of GSN is there, and the differences.
+
+mod container;
+pub mod descriptor;
+mod fault;
+pub mod limits;
+pub mod plan;
+mod run;
+mod sql;
+
+#[cfg(test)]
+mod tests;
+
+pub use container::Container;
+pub use descriptor::Descriptor;
+pub use fault::{Fault, FaultKind, Note, Place};
+pub use plan::Plan;
+pub use run::{Counters, OutputRow, Sensor};
+pub use sql::{Datum, Row};

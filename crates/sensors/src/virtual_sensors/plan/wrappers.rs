@@ -1,0 +1,258 @@
+//! Wrappers: which are there, and what to use instead of the others.
+
+use crate::virtual_sensors::descriptor::{Address, DataType, Field, Pair, Said, Source};
+use crate::virtual_sensors::fault::{Fault, Note};
+use crate::virtual_sensors::limits::FIELDS_MAX;
+
+/// Where the elements of a source come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrapper {
+    /// Rows that a device writes into a table of this server.
+    Tacho {
+        /// The device.
+        device: String,
+        /// The table.
+        table: String,
+    },
+    /// The output of another virtual sensor.
+    Local {
+        /// The name of the sensor.
+        sensor: String,
+    },
+    /// Lines of a file.
+    Csv {
+        /// The file, as the descriptor names it.
+        file: String,
+    },
+}
+
+impl Wrapper {
+    /// The wrapper in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Tacho { device, table } => format!("device {device:?}, table {table:?}"),
+            Self::Local { sensor } => format!("virtual sensor {sensor:?}"),
+            Self::Csv { file } => format!("CSV file {file:?}"),
+        }
+    }
+}
+
+/// A field that an address names, and whether it is text.
+pub(super) type NamedField = (String, bool);
+
+/// The table of a device without another word.
+const DEFAULT_TABLE: &str = "telemetry";
+
+/// What the wrappers that are not here are for, and what replaces them.
+const REPLACED: &[(&str, &str)] = &[
+    ("mqtt", "let the device publish to the MQTT door of this server, and read it with wrapper tacho"),
+    ("coap", "let the device publish over MQTT or HTTP, and read it with wrapper tacho"),
+    ("http-get", "let the device post to the HTTP door of this server, and read it with wrapper tacho"),
+    ("udp", "let the device publish over MQTT or HTTP, and read it with wrapper tacho"),
+    ("serial", "let a program publish what the line says over MQTT, and read it with wrapper tacho"),
+    ("jdbc", "copy the table with tacho import, and read it with wrapper tacho"),
+    ("replay", "run the sensor over a file: tacho sensor run FILE --csv DATA"),
+    ("rss", "let a program publish the entries over MQTT, and read it with wrapper tacho"),
+    ("grid", "let a program publish the cells over MQTT, and read it with wrapper tacho"),
+    ("imagefile", "images are not kept; publish their measures over MQTT, and read these with wrapper tacho"),
+    ("memory-usage", "let a program publish it over MQTT, and read it with wrapper tacho"),
+    ("free-disk-space", "let a program publish it over MQTT, and read it with wrapper tacho"),
+    ("system-time", "use a slide in time, and now_millis() in the query"),
+    ("gps-test", "use the simulated fleet (tacho fleet), and read it with wrapper tacho"),
+    ("multiformat", "use the simulated fleet (tacho fleet), and read it with wrapper tacho"),
+    ("zeromq-push", "publish over MQTT, and read it with wrapper tacho"),
+    ("zeromq-sync", "use wrapper local for a sensor of this server"),
+    ("zeromq-async", "use wrapper local for a sensor of this server"),
+    ("remote", "use wrapper local for a sensor of this server"),
+    ("remote-api", "use wrapper local for a sensor of this server"),
+    ("remote-rest", "use wrapper local for a sensor of this server"),
+    ("remote-direct", "publish over MQTT, and read it with wrapper tacho"),
+    ("remote-push", "publish over MQTT, and read it with wrapper tacho"),
+    ("toa5", "import the file with tacho import, and read it with wrapper tacho"),
+];
+
+/// Hardware that is read by drivers in Java, and services that have ended.
+const GONE: &[&str] = &[
+    "tinyos-mig",
+    "wsns",
+    "teds",
+    "teds-local",
+    "teds-remote",
+    "ss_mig",
+    "ss_serial",
+    "stspiezometer",
+    "swisspegel",
+    "sensorscope",
+    "sensorscope2",
+    "sensorscopeserver",
+    "tetraedre",
+    "tetraedren",
+    "epuck",
+    "usbcam",
+    "tinyos",
+    "tinyos1x",
+    "mica2",
+    "serial-gps",
+    "flickr",
+    "twitter",
+    "phone",
+];
+
+/// The first address with a wrapper that is here, and the fields of its elements if it says them.
+pub(super) fn choose(
+    source: &Source,
+    notes: &mut Vec<Note>,
+) -> Result<(Wrapper, Option<Vec<NamedField>>), Fault> {
+    let mut first = None;
+    for (at, address) in source.addresses.iter().enumerate() {
+        match wrapper(address, notes) {
+            Ok(wrapper) => {
+                let passed = source.addresses[..at].iter().chain(&source.addresses[at + 1..]);
+                for other in passed {
+                    let text = format!("the address with wrapper {} is not used", other.wrapper.value);
+                    notes.push(Note { place: other.wrapper.place, text });
+                }
+                return Ok((wrapper, fields(address)?));
+            }
+            Err(fault) => first = first.or(Some(fault)),
+        }
+    }
+    Err(first.unwrap_or_else(|| Fault::invalid(source.alias.place, "the source has no address")))
+}
+
+fn wrapper(address: &Address, notes: &mut Vec<Note>) -> Result<Wrapper, Fault> {
+    let mut predicates = Predicates { address, asked: Vec::new() };
+    let wrapper = match address.wrapper.value.as_str() {
+        "tacho" => {
+            let device = predicates.needed("device")?;
+            let table = predicates.optional("table").unwrap_or_else(|| DEFAULT_TABLE.into());
+            Wrapper::Tacho { device, table }
+        }
+        "local" => {
+            if let Some(pair) = address.predicates.iter().find(|pair| pair.key.value == "query") {
+                let reason =
+                    "write what to select into the query of the source, and the sensor into \"name\"";
+                return Err(Fault::unsupported(pair.key.place, reason));
+            }
+            Wrapper::Local { sensor: predicates.needed("name")?.to_lowercase() }
+        }
+        "csv" => {
+            let file = predicates.needed("file")?;
+            for ignored in ["fields", "formats"] {
+                predicates.optional(ignored);
+            }
+            for key in CSV_READING {
+                if let Some(pair) = predicates.take(key) {
+                    let text = format!("{key} has no effect: the file is given to tacho sensor run --csv");
+                    notes.push(Note { place: pair.key.place, text });
+                }
+            }
+            Wrapper::Csv { file }
+        }
+        name => return Err(refuse(&address.wrapper, name)),
+    };
+    predicates.finish()?;
+    Ok(wrapper)
+}
+
+/// How GSN reads the file.
+const CSV_READING: &[&str] = &[
+    "separator",
+    "check-point-directory",
+    "quote",
+    "skip-first-lines",
+    "timezone",
+    "bad-values",
+    "use-counter-for-check-point",
+    "sampling",
+];
+
+fn refuse(said: &Said<String>, name: &str) -> Fault {
+    if let Some((_, instead)) = REPLACED.iter().find(|(known, _)| *known == name) {
+        return Fault::unsupported(said.place, format!("wrapper {name} is not here; {instead}"));
+    }
+    if GONE.contains(&name) {
+        let reason = format!(
+            "wrapper {name} reads hardware or a service that this server does not know; publish its values over MQTT, and \
+             read them with wrapper tacho"
+        );
+        return Fault::unsupported(said.place, reason);
+    }
+    Fault::invalid(said.place, format!("{name:?} is no wrapper; wrappers are tacho, local and csv"))
+}
+
+/// The fields that an address names, and whether they are text: in an output structure, or in the predicates `fields` and
+/// `formats` of a CSV file.
+fn fields(address: &Address) -> Result<Option<Vec<NamedField>>, Fault> {
+    if !address.output.is_empty() {
+        let named = |field: &Field| (field.name.value.clone(), !field.data_type.is_number());
+        return Ok(Some(address.output.iter().map(named).collect()));
+    }
+    let predicate = |key| address.predicates.iter().find(|pair| pair.key.value == key);
+    let Some(said) = predicate("fields").filter(|_| address.wrapper.value == "csv") else { return Ok(None) };
+    let split = |pair: &Pair| -> Vec<String> {
+        pair.value.value.split(',').map(|name| name.trim().to_lowercase()).collect()
+    };
+    let names = split(said);
+    if names.len() > FIELDS_MAX {
+        let reason = format!("fields names {} fields; at most {FIELDS_MAX} (FIELDS_MAX)", names.len());
+        return Err(Fault::limit(said.value.place, reason));
+    }
+    let formats = match predicate("formats") {
+        Some(formats) => csv_formats(formats, split(formats), names.len())?,
+        None => vec!["numeric".to_owned(); names.len()],
+    };
+    let fields = names.into_iter().zip(formats).map(|(name, format)| (name, format == "string"));
+    Ok(Some(fields.filter(|(name, _)| name != "timed").collect()))
+}
+
+fn csv_formats(said: &Pair, formats: Vec<String>, fields: usize) -> Result<Vec<String>, Fault> {
+    if formats.len() != fields {
+        let reason = format!("formats has {} entries for {fields} fields", formats.len());
+        return Err(Fault::invalid(said.value.place, reason));
+    }
+    let known = |format: &&String| format.starts_with("timestamp(") || DataType::parse(format).is_some();
+    match formats.iter().find(|format| !known(format)) {
+        None => Ok(formats),
+        Some(bad) => {
+            let reason = format!("{bad:?} is no format; formats are numeric, string and timestamp(PATTERN)");
+            Err(Fault::invalid(said.value.place, reason))
+        }
+    }
+}
+
+/// The predicates of an address, each of which somebody has to ask for.
+struct Predicates<'a> {
+    address: &'a Address,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Predicates<'a> {
+    fn take(&mut self, key: &'static str) -> Option<&'a Pair> {
+        self.asked.push(key);
+        self.address.predicates.iter().find(|pair| pair.key.value == key)
+    }
+
+    fn optional(&mut self, key: &'static str) -> Option<String> {
+        self.take(key).map(|pair| pair.value.value.clone()).filter(|text| !text.is_empty())
+    }
+
+    fn needed(&mut self, key: &'static str) -> Result<String, Fault> {
+        let wrapper = &self.address.wrapper;
+        let reason = format!("wrapper {} needs the predicate {key:?}", wrapper.value);
+        self.optional(key).ok_or_else(|| Fault::invalid(wrapper.place, reason))
+    }
+
+    fn finish(self) -> Result<(), Fault> {
+        let unknown =
+            self.address.predicates.iter().find(|pair| !self.asked.contains(&pair.key.value.as_str()));
+        let Some(pair) = unknown else { return Ok(()) };
+        let reason = format!(
+            "wrapper {} has no predicate {:?}; it has {}",
+            self.address.wrapper.value,
+            pair.key.value,
+            self.asked.join(", ")
+        );
+        Err(Fault::invalid(pair.key.place, reason))
+    }
+}
