@@ -58,11 +58,11 @@ pub(crate) fn door_limit(hub: &Hub, exceeded: &LimitExceeded, peer: Option<Socke
     tracing::warn!(door, %peer, lines_left_out, limit, cause = %exceeded, "refused what exceeds a limit");
 }
 
-/// Logs a refused access token.
-pub(crate) fn token(hub: &Hub, door: Door, peer: Option<SocketAddr>, reason: &str) {
+/// Logs refused credentials of a device.
+pub(crate) fn credentials(hub: &Hub, door: Door, peer: Option<SocketAddr>, reason: &str) {
     let Some(line) = hub.refusals().note_login(system_now()) else { return };
     let (door, peer, lines_left_out) = (door.name(), text(peer), line.left_out);
-    tracing::warn!(door, %peer, lines_left_out, reason, "refused an access token");
+    tracing::warn!(door, %peer, lines_left_out, reason, "refused a device's credentials");
 }
 
 /// Logs a refused login. The line omits a name that no user has: it may be a password that was typed into the wrong field.

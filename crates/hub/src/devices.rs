@@ -9,7 +9,7 @@ use crate::entity::EntityId;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
-    BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
+    BulkDevices, Credentials, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
 };
 
 impl Hub {
@@ -109,28 +109,32 @@ impl Hub {
         Ok(deleted)
     }
 
-    /// The access token of a device. Waits for the disk: the audit table gets a row.
-    pub fn credentials(&self, caller: &Caller, id: Uuid) -> Result<(Arc<Device>, Arc<str>), RegistryError> {
-        caller.check(Action::SeeCredentials)?;
-        let device = self.own_device(caller, id)?;
-        // Another caller can delete the device at this moment.
-        let token = self.registry.credentials_of(id).ok_or_else(|| RegistryError::unknown("device", id))?;
-        self.audit_of(caller, "read token of device", &device.name, EntityId::device(id));
-        Ok((device, token))
-    }
-
-    /// Replaces the access token of a device, by a random one if `token` is `None`. Waits for the disk.
-    pub fn set_token(
+    /// The credentials of a device. Waits for the disk: the audit table gets a row.
+    pub fn credentials(
         &self,
         caller: &Caller,
         id: Uuid,
-        token: Option<&str>,
-    ) -> Result<(Arc<Device>, Arc<str>), RegistryError> {
+    ) -> Result<(Arc<Device>, Credentials), RegistryError> {
         caller.check(Action::SeeCredentials)?;
         let device = self.own_device(caller, id)?;
-        let token = self.registry.set_token(id, token)?;
-        self.audit_of(caller, "replace token of device", &device.name, EntityId::device(id));
-        Ok((device, token))
+        // Another caller can delete the device at this moment.
+        let found = self.registry.credentials_of(id).ok_or_else(|| RegistryError::unknown("device", id))?;
+        self.audit_of(caller, "read credentials of device", &device.name, EntityId::device(id));
+        Ok((device, found))
+    }
+
+    /// Replaces the credentials of a device. Its open sessions end. Waits for the disk.
+    pub fn set_credentials(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        credentials: Credentials,
+    ) -> Result<Arc<Device>, RegistryError> {
+        caller.check(Action::SeeCredentials)?;
+        let device = self.own_device(caller, id)?;
+        self.registry.set_credentials(id, credentials)?;
+        self.audit_of(caller, "replace credentials of device", &device.name, EntityId::device(id));
+        Ok(device)
     }
 }
 

@@ -48,6 +48,7 @@ pub struct Hub {
     pub(crate) new_columns: NewColumns,
     pub(crate) series_cache: SeriesCache,
     logins: Logins,
+    device_logins: Logins,
     pub(crate) live: Arc<Live>,
     pub(crate) outboxes: Arc<Outboxes>,
     pub(crate) attribute_writer: Arc<Writer>,
@@ -171,7 +172,8 @@ impl Hub {
             clock,
             ttls: Ttls::default(),
             refusals: Refusals::new(clock::system_now()),
-            logins: Logins::default(),
+            logins: Logins::of_users(),
+            device_logins: Logins::of_devices(),
             live,
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
@@ -206,9 +208,14 @@ impl Hub {
         self.broker.sweep(now_ms, &device_exists, &tenant_exists);
     }
 
-    /// Limits the rate of login attempts.
+    /// Limits the rate of login attempts of users.
     pub fn logins(&self) -> &Logins {
         &self.logins
+    }
+
+    /// Limits the rate of login attempts of devices with passwords, and of their requests for credentials.
+    pub fn device_logins(&self) -> &Logins {
+        &self.device_logins
     }
 
     /// The bounds on payloads.

@@ -15,6 +15,7 @@ pub mod broker;
 pub mod bulk;
 pub mod caller;
 mod calls;
+pub mod certificate;
 pub mod clock;
 pub mod csv;
 mod customers;

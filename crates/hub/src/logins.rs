@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::limits::{
-    LOGIN_FAILURES_FORGOTTEN_S, LOGIN_FAILURES_FREE, LOGIN_FAILURES_FREE_PER_ADDRESS, LOGIN_SOURCES_MAX,
-    LOGIN_WAIT_S_MAX, LOGINS_PER_ADDRESS_MAX,
+    DEVICE_LOGIN_FAILURES_FREE_PER_ADDRESS, LOGIN_FAILURES_FORGOTTEN_S, LOGIN_FAILURES_FREE,
+    LOGIN_FAILURES_FREE_PER_ADDRESS, LOGIN_SOURCES_MAX, LOGIN_WAIT_S_MAX, LOGINS_PER_ADDRESS_MAX,
 };
 use parking_lot::Mutex;
 
@@ -23,10 +23,12 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 /// Recent failed attempts, and running attempts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Logins {
     hasher: RandomState,
     state: Arc<Mutex<State>>,
+    /// Failures of all logins of an address before it has to wait.
+    free_per_address: u32,
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +83,20 @@ impl LoginRefused {
 }
 
 impl Logins {
+    /// For users.
+    pub fn of_users() -> Self {
+        Self::with(LOGIN_FAILURES_FREE_PER_ADDRESS)
+    }
+
+    /// For devices. Many of them may share an address, and those with wrong credentials must not lock the others out.
+    pub fn of_devices() -> Self {
+        Self::with(DEVICE_LOGIN_FAILURES_FREE_PER_ADDRESS)
+    }
+
+    fn with(free_per_address: u32) -> Self {
+        Self { hasher: RandomState::new(), state: Arc::default(), free_per_address }
+    }
+
     /// Begins an attempt from an address at `now`, if it is allowed. All peers with an unknown address count as one.
     pub fn begin(
         &self,
@@ -93,7 +109,7 @@ impl Logins {
         let mut state = self.state.lock();
         let wait = state.wait(Source(address, Some(login)), LOGIN_FAILURES_FREE, now).max(state.wait(
             Source(address, None),
-            LOGIN_FAILURES_FREE_PER_ADDRESS,
+            self.free_per_address,
             now,
         ));
         if !wait.is_zero() {
@@ -192,7 +208,7 @@ mod tests {
 
     #[test]
     fn wrong_passwords_make_only_their_address_wait() {
-        let (logins, begin) = (Logins::default(), Instant::now());
+        let (logins, begin) = (Logins::of_users(), Instant::now());
         for _ in 0..LOGIN_FAILURES_FREE {
             fail(&logins, address(1), "admin", begin);
         }
@@ -210,7 +226,7 @@ mod tests {
 
     #[test]
     fn many_logins_tried_from_one_address_make_it_wait() {
-        let (logins, now) = (Logins::default(), Instant::now());
+        let (logins, now) = (Logins::of_users(), Instant::now());
         for login in 0..LOGIN_FAILURES_FREE_PER_ADDRESS {
             fail(&logins, address(1), &login.to_string(), now);
         }
@@ -228,7 +244,7 @@ mod tests {
 
     #[test]
     fn an_address_has_few_logins_under_way() {
-        let (logins, now) = (Logins::default(), Instant::now());
+        let (logins, now) = (Logins::of_users(), Instant::now());
         let held: Vec<_> =
             (0..LOGINS_PER_ADDRESS_MAX).map(|_| logins.begin(address(1), "admin", now).unwrap()).collect();
         let refused = logins.begin(address(1), "admin", now).unwrap_err();
@@ -241,7 +257,7 @@ mod tests {
 
     #[test]
     fn remembered_failures_are_bounded() {
-        let (logins, now) = (Logins::default(), Instant::now());
+        let (logins, now) = (Logins::of_users(), Instant::now());
         for n in 0..LOGIN_SOURCES_MAX as u32 {
             let now = now + Duration::from_micros(u64::from(n));
             fail(&logins, Some(IpAddr::from(n.to_be_bytes())), "admin", now);

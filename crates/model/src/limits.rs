@@ -212,6 +212,8 @@ pub const PASSWORD_BYTES_MAX: usize = 1024;
 pub const LOGIN_FAILURES_FREE: u32 = 5;
 /// Wrong passwords that one address may send for all logins before it has to wait. Users behind one address share this number.
 pub const LOGIN_FAILURES_FREE_PER_ADDRESS: u32 = 20;
+/// The same for devices and their requests for credentials. It is larger because many devices share an address.
+pub const DEVICE_LOGIN_FAILURES_FREE_PER_ADDRESS: u32 = 1_000;
 /// Longest wait in seconds. The wait begins with one second and doubles.
 pub const LOGIN_WAIT_S_MAX: u64 = 60;
 /// Seconds without a wrong password after which the count of an address, or of a login from it, starts again.

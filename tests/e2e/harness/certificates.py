@@ -1,6 +1,7 @@
 """Certificates for tests of TLS."""
 
 import subprocess
+from pathlib import Path
 
 from harness.server import run
 
@@ -28,4 +29,20 @@ def client_certificate(directory, name, *issuer):
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     make += ["-subj", f"/CN={name}", "-keyout", key, "-out", certificate, *issuer]
     subprocess.run(make, check=True, capture_output=True)
+    return certificate, key
+
+
+def expired_certificate(directory: Path, name):
+    """A certificate of the year 2020 and its key. Only `openssl ca` of version 3.0 can choose the times."""
+    _, key = client_certificate(directory, name)
+    request, certificate, database = directory / "request.pem", directory / f"{name}.pem", directory / "index.txt"
+    database.write_text("")
+    (directory / "ca.cnf").write_text(
+        f"[ca]\ndefault_ca=own\n[own]\ndatabase={database}\nnew_certs_dir={directory}\nrand_serial=yes\n"
+        "default_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n"
+    )
+    subprocess.run(["openssl", "req", "-new", "-key", key, "-subj", f"/CN={name}", "-out", request], check=True, capture_output=True)
+    sign = ["openssl", "ca", "-selfsign", "-batch", "-config", directory / "ca.cnf", "-keyfile", key, "-in", request, "-out", certificate]
+    times = ["-startdate", "20200101000000Z", "-enddate", "20210101000000Z"]
+    subprocess.run([*sign, *times], check=True, capture_output=True)
     return certificate, key

@@ -31,7 +31,7 @@ pub(super) fn routes() -> Routes {
 type Answer = Result<Response, ApiError>;
 
 /// ThingsBoard's `ActionType` of each act. Acts that are not here are `UPDATED`.
-const ACTION_TYPES: [(&str, &str); 12] = [
+const ACTION_TYPES: [(&str, &str); 14] = [
     ("add ", "ADDED"),
     ("delete values", "TIMESERIES_DELETED"),
     ("delete attributes", "ATTRIBUTES_DELETED"),
@@ -42,6 +42,9 @@ const ACTION_TYPES: [(&str, &str); 12] = [
     ("delete ", "DELETED"),
     ("unassign ", "UNASSIGNED_FROM_CUSTOMER"),
     ("assign ", "ASSIGNED_TO_CUSTOMER"),
+    ("read credentials", "CREDENTIALS_READ"),
+    ("replace credentials", "CREDENTIALS_UPDATED"),
+    // Words of earlier releases, in rows that are there.
     ("read token", "CREDENTIALS_READ"),
     ("replace token", "CREDENTIALS_UPDATED"),
 ];

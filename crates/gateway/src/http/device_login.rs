@@ -21,7 +21,7 @@ pub(super) fn device_of(
     peer: Option<SocketAddr>,
 ) -> Result<Arc<Device>, ApiError> {
     let device = state.hub.registry().device_by_token(token).ok_or_else(|| {
-        refusals::token(&state.hub, hub::Door::Http, peer, "the access token belongs to no device");
+        refusals::credentials(&state.hub, hub::Door::Http, peer, "the access token belongs to no device");
         let message = "no device has this access token; check it, or add the device with `tacho device add`";
         ApiError::unauthenticated("token", message)
     })?;

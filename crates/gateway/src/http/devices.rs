@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use hub::attributes::Scope;
 use hub::caller::{Action, Caller};
 use hub::registry::{
-    BulkDevices, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
+    BulkDevices, Credentials, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
 };
 use hub::{Entity, EntityKind, Hub};
 use model::Value;
@@ -16,9 +16,10 @@ use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
 use super::assigned::{self, Answer, Assigned, Wanted};
+use super::credentials::CredentialsJson;
 use super::entities::{IdJson, add_customer, customer_id, no_public_customer, present, refuse};
 use super::json::{Json, Sequence, entity};
-use super::request::{JsonBody, Params, PathOf, parse_id};
+use super::request::{JsonBody, Params, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
@@ -35,12 +36,10 @@ pub(super) fn routes() -> Routes {
         .post("/api/devices", assigned::find::<Device>)
         .post("/api/device", save)
         .post("/api/device-with-credentials", save_with_credentials)
-        .post("/api/device/credentials", set_credentials)
         .get("/api/device/types", assigned::types::<Device>)
         .get("/api/device/info/{id}", assigned::info::<Device>)
         .get("/api/device/{id}", assigned::show::<Device>)
         .delete("/api/device/{id}", assigned::delete::<Device>)
-        .get("/api/device/{id}/credentials", credentials)
         .post("/api/customer/{customer}/device/{id}", assigned::assign::<Device>)
         .post("/api/customer/public/device/{id}", no_public_customer)
         .delete("/api/customer/device/{id}", assigned::unassign::<Device>)
@@ -148,69 +147,6 @@ pub(crate) async fn list(State(state): State<Arc<HttpState>>, session: Session, 
     assigned::page::<Device>(&state, session, &params, None, false).await
 }
 
-/// `GET /api/device/{id}/credentials`. It needs a permission of its own, because the token allows writing as the device.
-pub(crate) async fn credentials(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    PathOf(id): PathOf<String>,
-) -> Answer {
-    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    // It waits for the row of the audit table.
-    let (device, token) = state.changes.run(move || hub.credentials(session.caller(), id)).await??;
-    Ok(Json(credentials_json(&device, &token)).into_response())
-}
-
-fn credentials_json(device: &Device, token: &str) -> JsonValue {
-    json!({
-        // Credentials have no id here, but ThingsBoard's clients require one.
-        "id": { "id": device.id },
-        "createdTime": device.created_at.millis(),
-        "deviceId": entity("DEVICE", device.id),
-        "credentialsType": ACCESS_TOKEN,
-        "credentialsId": token,
-        "credentialsValue": null,
-        "version": device.version,
-    })
-}
-
-/// The only kind of credentials.
-const ACCESS_TOKEN: &str = "ACCESS_TOKEN";
-
-/// Credentials in a request.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct CredentialsJson {
-    device_id: Option<IdJson>,
-    credentials_type: Option<String>,
-    credentials_id: Option<String>,
-}
-
-impl CredentialsJson {
-    /// The access token; `None` for a random one.
-    fn token(&self) -> Result<Option<String>, ApiError> {
-        if let Some(other) = self.credentials_type.as_deref().filter(|kind| *kind != ACCESS_TOKEN) {
-            let message = format!("credentialsType is {other:?}; only {ACCESS_TOKEN} is there");
-            return Err(ApiError::argument(message));
-        }
-        Ok(self.credentials_id.clone().filter(|token| !token.is_empty()))
-    }
-}
-
-/// `POST /api/device/credentials`: sets another access token for a device, a random one if the body names none.
-pub(crate) async fn set_credentials(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    JsonBody(new): JsonBody<CredentialsJson>,
-) -> Answer {
-    session.check(Action::SeeCredentials)?;
-    let token = new.token()?;
-    let device = new.device_id.ok_or_else(|| ApiError::argument("deviceId is missing; name the device"))?;
-    let hub = Arc::clone(&state.hub);
-    let set = move || hub.set_token(session.caller(), device.id, token.as_deref());
-    let (device, token) = state.changes.run(set).await??;
-    Ok(Json(credentials_json(&device, &token)).into_response())
-}
-
 /// A device in a request. Members that are absent leave a device as it is, and those of ThingsBoard that are not named here have
 /// no effect.
 #[derive(Debug, Deserialize)]
@@ -286,7 +222,12 @@ impl DeviceJson {
     }
 
     /// Adds the device, or changes the one with its id. It waits for the disk.
-    fn store(&self, hub: &Hub, caller: &Caller, token: Option<&str>) -> Result<Arc<Device>, ApiError> {
+    fn store(
+        &self,
+        hub: &Hub,
+        caller: &Caller,
+        credentials: Option<Credentials>,
+    ) -> Result<Arc<Device>, ApiError> {
         self.check()?;
         let profile = self.profile(hub, caller)?;
         let (gateway, info) = self.info();
@@ -295,7 +236,8 @@ impl DeviceJson {
             let new = NewDevice {
                 name: &self.name,
                 profile: profile.as_ref().map(|profile| profile.name.as_str()),
-                token,
+                token: None,
+                credentials: credentials.as_ref(),
                 gateway: gateway.unwrap_or(false),
                 label: self.label.as_ref().and_then(|label| label.as_deref()),
                 additional_info: info.as_ref().and_then(|info| info.as_deref()),
@@ -313,8 +255,8 @@ impl DeviceJson {
             version: self.version,
         };
         let changed = hub.change_device(caller, id, change)?;
-        if token.is_some() {
-            hub.set_token(caller, id, token)?;
+        if let Some(credentials) = credentials {
+            hub.set_credentials(caller, id, credentials)?;
         }
         Ok(changed)
     }
@@ -330,13 +272,14 @@ pub(crate) async fn save(
     JsonBody(new): JsonBody<DeviceJson>,
 ) -> Answer {
     session.check(Action::ManageDevices)?;
-    let (hub, token) = (Arc::clone(&state.hub), params.text("accessToken").map(str::to_owned));
+    let token = params.text("accessToken").map(Credentials::access_token).transpose()?;
+    let hub = Arc::clone(&state.hub);
     if new.id.is_some() && token.is_some() {
         let message = "accessToken is for a new device; POST /api/device/credentials replaces a token";
         return Err(ApiError::argument(message));
     }
     let pool = if new.id.is_none() { &state.creations } else { &state.changes };
-    let store = move || new.store(&hub, session.caller(), token.as_deref());
+    let store = move || new.store(&hub, session.caller(), token);
     Ok(Json(device_json(&*pool.run(store).await??)).into_response())
 }
 
@@ -347,7 +290,7 @@ pub(crate) struct DeviceWithCredentialsJson {
     credentials: CredentialsJson,
 }
 
-/// `POST /api/device-with-credentials`: like `POST /api/device`, with the access token of the body.
+/// `POST /api/device-with-credentials`: like `POST /api/device`, with the credentials of the body.
 async fn save_with_credentials(
     State(state): State<Arc<HttpState>>,
     session: Session,
@@ -355,9 +298,9 @@ async fn save_with_credentials(
 ) -> Answer {
     session.check(Action::ManageDevices)?;
     session.check(Action::SeeCredentials)?;
-    let (hub, token) = (Arc::clone(&state.hub), new.credentials.token()?);
+    let (hub, credentials) = (Arc::clone(&state.hub), new.credentials.read()?);
     let pool = if new.device.id.is_none() { &state.creations } else { &state.changes };
-    let store = move || new.device.store(&hub, session.caller(), token.as_deref());
+    let store = move || new.device.store(&hub, session.caller(), Some(credentials));
     Ok(Json(device_json(&*pool.run(store).await??)).into_response())
 }
 
@@ -403,7 +346,9 @@ fn bulk_answer(provisioned: &[Provisioned], list: bool) -> Response {
     #[derive(Serialize)]
     struct Listed<'a> {
         name: &'a str,
-        token: &'a str,
+        /// Absent for other credentials than a token.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<&'a str>,
     }
     #[derive(Serialize)]
     struct Answer<T> {
@@ -413,7 +358,12 @@ fn bulk_answer(provisioned: &[Provisioned], list: bool) -> Response {
         devices: Option<T>,
     }
     let created = provisioned.iter().filter(|new| new.created).count();
-    let listed = || provisioned.iter().map(|new| Listed { name: &new.device.name, token: &new.token });
+    let listed = || {
+        provisioned.iter().map(|new| Listed {
+            name: &new.device.name,
+            token: new.credentials.token().map(|token| &**token),
+        })
+    };
     let devices = list.then_some(Sequence(listed));
     Json(Answer { created, existing: provisioned.len() - created, devices }).into_response()
 }

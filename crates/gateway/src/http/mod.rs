@@ -23,6 +23,7 @@ mod columns_text;
 mod compression;
 mod connection;
 mod counted_answers;
+mod credentials;
 mod customers;
 mod dashboard;
 mod databases;

@@ -13,10 +13,11 @@ use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
-    bulk, counted_answers, customers, dashboard, databases, deletion, device_api, device_attributes,
-    device_details, device_profiles, device_rpc, devices, entity_query, entity_views, influx, maintenance,
-    mqtt_socket, openapi, opentsdb, prometheus, relations, rpc, sql, stored_calls, telemetry,
-    telemetry_write, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users, websocket,
+    bulk, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,
+    device_attributes, device_details, device_profiles, device_rpc, devices, entity_query, entity_views,
+    influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, relations, rpc, sql, stored_calls,
+    telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users,
+    websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -39,6 +40,7 @@ pub(super) fn routes() -> Routes {
         .merge(entity_query::routes())
         .merge(websocket::routes())
         .merge(alarms::routes())
+        .merge(credentials::routes())
         .merge(devices::routes())
         .merge(device_profiles::routes())
         .merge(assets::routes())

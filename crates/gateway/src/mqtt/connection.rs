@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mio::net::TcpStream;
+use rustls::pki_types::CertificateDer;
 use wire::mqtt::decode;
 use wire::proxy::{self, Decoded};
 
@@ -101,6 +102,14 @@ impl Connection {
             Session::Connected(connected) => connected.in_flight,
         };
         in_flight < in_flight_max && self.out.len() < limits::UNSENT_BYTES_MAX
+    }
+
+    /// The certificates of a client that has not sent CONNECT yet.
+    pub(crate) fn certificates(&self) -> Vec<CertificateDer<'static>> {
+        match self.session {
+            Session::New => self.transport.peer_certificates(),
+            Session::Connected(_) => Vec::new(),
+        }
     }
 
     /// Bytes of unhandled input.

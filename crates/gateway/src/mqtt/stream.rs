@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 
 use mio::net::TcpStream;
+use rustls::pki_types::CertificateDer;
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::tls::limits as tls_limits;
@@ -62,6 +63,14 @@ impl Stream {
         match self {
             Self::Plain(socket) => socket,
             Self::Tls(tls) => &mut tls.socket,
+        }
+    }
+
+    /// The certificates that the client sent in its TLS handshake, its own first.
+    pub(super) fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::Tls(tls) => tls.session.peer_certificates().map(<[_]>::to_vec).unwrap_or_default(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mio::net::TcpStream;
+use rustls::pki_types::CertificateDer;
 use rustls::{ServerConfig, ServerConnection};
 
 use super::stream::{ReadOutcome, Sent, Stream};
@@ -46,6 +47,14 @@ impl Transport {
         match self {
             Self::Socket(stream) => stream.socket(),
             Self::WebSocket(stream) => stream.stream().socket(),
+        }
+    }
+
+    /// The certificates that the client sent in its TLS handshake, its own first.
+    pub(super) fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        match self {
+            Self::Socket(stream) => stream.peer_certificates(),
+            Self::WebSocket(stream) => stream.peer_certificates(),
         }
     }
 

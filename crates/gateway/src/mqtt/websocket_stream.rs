@@ -3,6 +3,7 @@
 use std::io;
 
 use bytes::{Buf, Bytes};
+use rustls::pki_types::CertificateDer;
 use wire::websocket::{CloseCode, FrameReader, write_binary, write_close};
 
 use super::limits::WEBSOCKET_FRAME_BYTES;
@@ -28,6 +29,10 @@ impl WebSocketStream {
 
     pub(super) fn stream(&mut self) -> &mut Stream {
         &mut self.stream
+    }
+
+    pub(super) fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        self.stream.peer_certificates()
     }
 
     pub(super) fn wants_write(&self) -> bool {

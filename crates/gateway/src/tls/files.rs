@@ -8,17 +8,20 @@ use std::time::SystemTime;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::client_certificates::ClientCertificates;
 use super::error::TlsError;
 use super::limits::FILE_BYTES_MAX;
 
 /// The files of the server's identity.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The server's certificate, followed by the intermediate ones.
     pub certificate: PathBuf,
     /// Its private key: PKCS#8, PKCS#1 or SEC1, not encrypted.
     pub key: PathBuf,
-    /// The authorities of client certificates; `None` asks clients for no certificate.
+    /// Whether clients have certificates.
+    pub client_certificates: ClientCertificates,
+    /// The authorities of client certificates. `None` accepts any certificate; only its device is then known by it.
     pub client_ca: Option<PathBuf>,
 }
 

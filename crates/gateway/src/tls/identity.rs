@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
+use hub::certificate::Certificate;
 use parking_lot::{Mutex, RwLock};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
-use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use rustls::{InconsistentKeys, ServerConfig};
 
+use super::client_certificates::client_verifier;
 use super::error::TlsError;
 use super::files::{FileStamps, TlsFiles, content, read_certificates, read_key};
-use super::validity::valid_until;
 
 /// The server's identity. All doors share it; a reload replaces it for new handshakes.
 #[derive(Debug)]
@@ -79,23 +78,13 @@ fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
 
 fn check_validity(files: &TlsFiles, certificates: &[CertificateDer<'_>]) -> Result<(), TlsError> {
     let path = &files.certificate;
-    let at = valid_until(&certificates[0])
-        .ok_or_else(|| content(path, "the first certificate is damaged: it has no validity"))?;
+    let read = Certificate::from_der(&certificates[0]);
+    let read = read.map_err(|reason| content(path, format!("the first certificate {reason}")))?;
+    let at = jiff::Timestamp::from_second(*read.validity_s.end())
+        .map_err(|error| content(path, format!("the end of the validity is no time: {error}")))?;
     if at <= jiff::Timestamp::now() {
         return Err(TlsError::Expired { path: path.clone(), at });
     }
     tracing::info!(certificate = %path.display(), valid_until = %at, "read a TLS certificate");
     Ok(())
-}
-
-fn client_verifier(files: &TlsFiles) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
-    let Some(path) = &files.client_ca else { return Ok(None) };
-    let mut roots = RootCertStore::empty();
-    for certificate in read_certificates(path)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| content(path, format!("a certificate is no authority: {error}")))?;
-    }
-    let provider = Arc::new(ring::default_provider());
-    let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    built.map(Some).map_err(|error| content(path, error.to_string()))
 }

@@ -3,6 +3,7 @@
 //! [`Tls`] holds the configuration for new handshakes. [`Tls::reload`] replaces it; open connections keep the one that they
 //! began with. MQTT's event loops drive `rustls` by themselves (`mqtt/transport.rs`).
 
+mod client_certificates;
 mod error;
 mod files;
 mod handshake;
@@ -11,8 +12,8 @@ pub mod limits;
 mod listeners;
 #[cfg(test)]
 mod tests;
-mod validity;
 
+pub use client_certificates::ClientCertificates;
 pub use error::TlsError;
 pub use files::TlsFiles;
 pub(crate) use handshake::{HandshakeError, handshake};

@@ -4,6 +4,7 @@ mod alarm_query;
 mod alarms;
 mod attributes;
 mod auth;
+mod credentials;
 mod device_api;
 mod devices;
 mod entities;

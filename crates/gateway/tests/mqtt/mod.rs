@@ -4,6 +4,7 @@ mod bad_input;
 mod client;
 mod gateways;
 mod limits;
+mod login;
 mod moody;
 mod proxy;
 mod trouble;

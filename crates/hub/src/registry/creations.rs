@@ -12,7 +12,7 @@ use super::creation_queue::{Outcome, Queued};
 use super::entity::{NewDevice, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
-use super::new_devices::{Kind, Request, Wanted};
+use super::new_devices::{Kind, NewCredentials, Request, Wanted};
 use super::provisioning::insert;
 
 impl Registry {
@@ -26,7 +26,7 @@ impl Registry {
             label: new.label.map(Into::into),
             additional_info: checked_info(new.additional_info)?,
         };
-        let wanted = Wanted { name: new.name.to_owned(), token: new.token.map(str::to_owned) };
+        let wanted = Wanted { name: new.name.to_owned(), credentials: new.credentials()? };
         let outcome = Outcome::default();
         let profile = new.profile.map(str::to_owned);
         self.creations.run(Queued { tenant, profile, wanted, kind, outcome }, |batch| {
@@ -37,13 +37,13 @@ impl Registry {
     /// Creates devices in one transaction and gives each its result.
     fn create(&self, writer: &mut MutexGuard<'_, Connection>, batch: Vec<Queued>) {
         let mut names = HashSet::new();
-        let mut tokens = HashSet::new();
+        let mut ids = HashSet::new();
         let (mut planned, mut later) = (Vec::new(), Vec::new());
         for queued in batch {
             let Queued { tenant, profile, wanted, kind, outcome } = queued;
-            // A second device of a name or a token is refused once the first one is there.
+            // A second device of a name or with the same credentials is refused once the first one is there.
             let is_new = names.insert((tenant, wanted.name.clone()))
-                && wanted.token.as_ref().is_none_or(|token| tokens.insert(token.clone()));
+                && wanted.credentials.as_ref().is_none_or(|new| ids.insert(new.id().to_owned()));
             if !is_new {
                 later.push(Queued { tenant, profile, wanted, kind, outcome });
                 continue;
@@ -83,6 +83,19 @@ impl Registry {
                     self.store(writer, vec![one]);
                 }
             }
+        }
+    }
+}
+
+impl NewDevice<'_> {
+    fn credentials(&self) -> Result<Option<NewCredentials>, RegistryError> {
+        match (self.token, self.credentials) {
+            (Some(_), Some(_)) => {
+                let reason = "must be absent if there are other credentials".into();
+                Err(RegistryError::Invalid { what: "access token", reason })
+            }
+            (Some(token), None) => Ok(Some(NewCredentials::Token(token.to_owned()))),
+            (None, credentials) => Ok(credentials.cloned().map(NewCredentials::Checked)),
         }
     }
 }

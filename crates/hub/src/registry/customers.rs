@@ -145,9 +145,12 @@ impl Registry {
         let devices: Vec<_> =
             index.devices_of(tenant).filter(|one| one.customer == Some(id)).cloned().collect();
         for device in devices {
-            let Some(token) = index.device(device.id).map(|(_, token)| Arc::clone(token)) else { continue };
+            let Some(credentials) = index.device(device.id).map(|(_, found)| found.clone()) else { continue };
             let version = device.version + 1;
-            index.put_device(Arc::new(Device { customer: None, version, ..Device::clone(&device) }), token);
+            index.put_device(
+                Arc::new(Device { customer: None, version, ..Device::clone(&device) }),
+                credentials,
+            );
         }
         let assets: Vec<_> =
             index.assets.of(tenant).filter(|one| one.customer == Some(id)).cloned().collect();

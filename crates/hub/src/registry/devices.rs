@@ -1,4 +1,4 @@
-//! Devices and their access tokens.
+//! Devices.
 
 use std::sync::Arc;
 
@@ -9,20 +9,16 @@ use rusqlite::Connection;
 use uuid::Uuid;
 
 use super::checks::{check_short, check_version, checked_info, over_limit};
+use super::credentials::Credentials;
 use super::entity::{BulkDevices, Device, DeviceChange, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
-use super::new_devices::{Kind, Request, Wanted, check_token, check_token_is_free};
+use super::new_devices::{Kind, NewCredentials, Request, Wanted};
 use super::page::{Page, PageRequest, page_of};
-use super::{random, save};
+use super::save;
 use crate::entity::EntityId;
 
 impl Registry {
-    /// The device with this access token: one hash lookup in memory under a read lock.
-    pub fn device_by_token(&self, token: &str) -> Option<Arc<Device>> {
-        self.index.read().device_by_token(token).cloned()
-    }
-
     /// The device with that id.
     pub fn device_by_id(&self, id: Uuid) -> Option<Arc<Device>> {
         self.index.read().device(id).map(|(device, _)| Arc::clone(device))
@@ -56,11 +52,6 @@ impl Registry {
         index.devices_of(tenant).filter(|device| device.profile.id == profile).cloned().collect()
     }
 
-    /// The access token of a device.
-    pub fn credentials_of(&self, device: Uuid) -> Option<Arc<str>> {
-        self.index.read().device(device).map(|(_, token)| Arc::clone(token))
-    }
-
     /// Adds many devices in one transaction: all or none. Waits for the disk.
     pub fn add_devices(
         &self,
@@ -74,29 +65,13 @@ impl Registry {
         })?;
         let wanted = (bulk.start_index..end).map(|n| Wanted {
             name: format!("{}{n}", bulk.prefix),
-            token: bulk.token_prefix.map(|prefix| format!("{prefix}{n}")),
+            credentials: bulk.token_prefix.map(|prefix| NewCredentials::Token(format!("{prefix}{n}"))),
         });
         let (profile, existing_ok) = (bulk.profile, bulk.existing_ok);
         self.provision(&Request { tenant, profile, existing_ok, kind: Kind::default() }, wanted)
     }
 
-    /// Replaces the access token of a device, by a random one if `token` is `None`. The old token is invalid from now on. Waits
-    /// for the disk.
-    pub fn set_token(&self, device: Uuid, token: Option<&str>) -> Result<Arc<str>, RegistryError> {
-        let token: Arc<str> = token.map_or_else(random::token, str::to_owned).into();
-        check_token(&token)?;
-        let mut writer = self.writer.lock();
-        let device = self.device_by_id(device).ok_or_else(|| RegistryError::unknown("device", device))?;
-        check_token_is_free(&self.index.read(), &token, &device.name, Some(device.id))?;
-        self.commit(&mut writer, "replace an access token", |transaction| {
-            save::access_token(transaction, device.id, &token)
-        })?;
-        self.index.write().put_device(device, Arc::clone(&token));
-        self.forget_cached();
-        Ok(token)
-    }
-
-    /// Renames a device. Its id and its access token stay. A series has the name of its device: old values keep the old name, and
+    /// Renames a device. Its id and its credentials stay. A series has the name of its device: old values keep the old name, and
     /// new values have the new one. Waits for the disk.
     pub fn rename_device(&self, device: Uuid, name: &str) -> Result<Arc<Device>, RegistryError> {
         self.change_device(device, DeviceChange { name, ..DeviceChange::default() })
@@ -112,10 +87,10 @@ impl Registry {
         check_short("label", change.label.flatten())?;
         let info = change.additional_info.map(checked_info).transpose()?;
         let mut writer = self.writer.lock();
-        let (device, token) = {
+        let (device, credentials) = {
             let index = self.index.read();
             let found = index.device(device).ok_or_else(|| RegistryError::unknown("device", device))?;
-            (Arc::clone(found.0), Arc::clone(found.1))
+            (Arc::clone(found.0), found.1.clone())
         };
         check_version("device", &device.name, change.version, device.version)?;
         let mut changed = self.changed(&device, change)?;
@@ -126,7 +101,7 @@ impl Registry {
             return Ok(device);
         }
         changed.version += 1;
-        self.store_device(&mut writer, Arc::new(changed), token)
+        self.store_device(&mut writer, Arc::new(changed), credentials)
     }
 
     /// Stores a changed device. Call it under the writer's lock.
@@ -134,11 +109,11 @@ impl Registry {
         &self,
         writer: &mut MutexGuard<'_, Connection>,
         changed: Arc<Device>,
-        token: Arc<str>,
+        credentials: Credentials,
     ) -> Result<Arc<Device>, RegistryError> {
         self.commit(writer, "change a device", |transaction| save::device(transaction, &changed))?;
         let before = self.device_by_id(changed.id);
-        self.index.write().put_device(Arc::clone(&changed), token);
+        self.index.write().put_device(Arc::clone(&changed), credentials);
         self.forget_cached();
         if before.is_some_and(|before| before.customer != changed.customer) {
             // Sessions of users of the customer may no longer see it.
@@ -176,7 +151,7 @@ impl Registry {
         let ending_there = self.relations_ending_at(EntityId::device(device.id));
         self.commit(&mut writer, "delete a device", |transaction| {
             save::no_relations(transaction, EntityId::device(device.id), &ending_there)?;
-            // The foreign key deletes its token too.
+            // The foreign key deletes its credentials too.
             transaction.execute("DELETE FROM device WHERE id = ?1", [device.id])?;
             Ok(())
         })?;
@@ -205,7 +180,7 @@ impl Registry {
         }
         let profile = profile.filter(|name| self.profile(tenant, name).is_some());
         let kind = Kind { last_gateway: Some(gateway.id), ..Kind::default() };
-        let wanted = names.iter().map(|name| Wanted { name: name.clone(), token: None });
+        let wanted = names.iter().map(|name| Wanted { name: name.clone(), credentials: None });
         self.provision(&Request { tenant, profile, existing_ok: true, kind }, wanted)
     }
 
@@ -219,10 +194,10 @@ impl Registry {
         })?;
         let mut index = self.index.write();
         for (device, gateway) in pairs {
-            let Some((device, token)) = index.device(*device) else { continue };
+            let Some((device, credentials)) = index.device(*device) else { continue };
             let device = Device { last_gateway: Some(*gateway), ..Device::clone(device) };
-            let token = Arc::clone(token);
-            index.put_device(Arc::new(device), token);
+            let credentials = credentials.clone();
+            index.put_device(Arc::new(device), credentials);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use store::Durability;
 use uuid::Uuid;
 
 use super::contact::Contact;
+use super::credentials::Credentials;
 use super::page::{Listed, SortProperty};
 
 /// A tenant. Users see only the devices of their own tenant.
@@ -185,8 +186,10 @@ pub struct NewDevice<'a> {
     pub name: &'a str,
     /// Name of the profile; `default` when it is `None`.
     pub profile: Option<&'a str>,
-    /// Access token; a random one when it is `None`.
+    /// Access token; a random one when it is `None` and there are no other credentials.
     pub token: Option<&'a str>,
+    /// Credentials of any kind; `None` when it has a token.
+    pub credentials: Option<&'a Credentials>,
     /// Whether it is a gateway.
     pub gateway: bool,
     /// A second name, for people.
@@ -239,14 +242,14 @@ pub struct BulkDevices<'a> {
 pub struct Provisioned {
     /// The device.
     pub device: Arc<Device>,
-    /// Its access token.
-    pub token: Arc<str>,
+    /// Its credentials.
+    pub credentials: Credentials,
     /// Whether this request created it; `false` for one that was kept.
     pub created: bool,
 }
 
 impl fmt::Debug for Provisioned {
-    /// Leaves out the token: it is a secret, and debug output ends in logs.
+    /// Leaves out the credentials: they are secret, and debug output ends in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, created, .. } = self;
         f.debug_struct("Provisioned")

@@ -7,6 +7,7 @@ use model::NameError;
 use rusqlite::ErrorCode;
 use store::Blame;
 
+use super::credentials::CredentialsKind;
 use crate::caller::Forbidden;
 
 /// An error of the registry. The text is for people; code uses [`RegistryError::blame`].
@@ -41,15 +42,19 @@ pub enum RegistryError {
         /// Its name.
         name: String,
     },
-    /// Another device has the access token. The text does not contain the token.
+    /// Another device has the credentials. The text begins with ThingsBoard's, and contains no credentials.
     #[error(
-        "the access token for {wanted_by:?} is that of the device {held_by:?}; every device needs its own"
+        "Device credentials are already assigned to another device! The {} for {wanted_by:?} {}; every device needs its own",
+        .kind.words(),
+        holder(.held_by.as_deref())
     )]
-    TokenTaken {
-        /// Name of the device that should get the token.
+    CredentialsTaken {
+        /// Their kind.
+        kind: CredentialsKind,
+        /// Name of the device that should get them.
         wanted_by: String,
-        /// Name of the device that has the token.
-        held_by: String,
+        /// Name of the device that has them; `None` for a device of another tenant, which the caller must not learn.
+        held_by: Option<String>,
     },
     /// The caller lacks a permission.
     #[error(transparent)]
@@ -157,7 +162,7 @@ impl RegistryError {
             | Self::Invalid { .. }
             | Self::OverLimit { .. }
             | Self::Exists { .. }
-            | Self::TokenTaken { .. }
+            | Self::CredentialsTaken { .. }
             | Self::Forbidden(_)
             | Self::LastAdministrator { .. }
             | Self::VersionConflict { .. }
@@ -195,6 +200,13 @@ impl RegistryError {
 
     pub(crate) fn exists(what: &'static str, name: impl Into<String>) -> Self {
         Self::Exists { what, name: name.into() }
+    }
+}
+
+fn holder(held_by: Option<&str>) -> String {
+    match held_by {
+        Some(name) => format!("is that of the device {name:?}"),
+        None => "is taken".to_owned(),
     }
 }
 

@@ -9,6 +9,7 @@ use model::Timestamp;
 use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
+use super::credentials::Credentials;
 use super::customer::Customer;
 use super::database::Database;
 use super::defaults::DEFAULT_NAME;
@@ -42,9 +43,9 @@ pub(super) struct Index {
     /// Sessions that their users have ended, and when their tokens expire.
     pub(super) ended_sessions: HashMap<Uuid, Timestamp>,
     devices: Directory<Device>,
-    /// The access tokens of devices.
-    tokens: HashMap<Uuid, Arc<str>>,
-    by_token: HashMap<Arc<str>, Arc<Device>>,
+    /// The credentials of devices.
+    credentials: HashMap<Uuid, Credentials>,
+    by_credentials: HashMap<Arc<str>, Arc<Device>>,
     /// By login.
     accounts: BTreeMap<String, Arc<Account>>,
     users: HashMap<Uuid, Arc<User>>,
@@ -71,7 +72,7 @@ impl Index {
     /// Removes a tenant with all that belongs to it.
     pub(super) fn remove_tenant(&mut self, tenant: Uuid) {
         for id in self.devices.remove_tenant(tenant) {
-            self.forget_token(id);
+            self.forget_credentials(id);
         }
         self.relations.remove_tenant(tenant);
         self.views.remove_tenant(tenant);
@@ -88,13 +89,15 @@ impl Index {
         self.deleted_tenants.push(tenant);
     }
 
-    /// A device with its access token.
-    pub(super) fn device(&self, id: Uuid) -> Option<(&Arc<Device>, &Arc<str>)> {
-        self.devices.get(id).zip(self.tokens.get(&id))
+    /// A device with its credentials.
+    pub(super) fn device(&self, id: Uuid) -> Option<(&Arc<Device>, &Credentials)> {
+        self.devices.get(id).zip(self.credentials.get(&id))
     }
 
-    pub(super) fn device_by_token(&self, token: &str) -> Option<&Arc<Device>> {
-        self.by_token.get(token)
+    /// The device whose credentials have this id, with the credentials.
+    pub(super) fn device_by_credentials(&self, id: &str) -> Option<(&Arc<Device>, &Credentials)> {
+        let device = self.by_credentials.get(id)?;
+        Some(device).zip(self.credentials.get(&device.id))
     }
 
     pub(super) fn device_by_name(&self, tenant: Uuid, name: &str) -> Option<&Arc<Device>> {
@@ -116,30 +119,30 @@ impl Index {
     }
 
     /// Adds a device, or replaces the one with the same id.
-    pub(super) fn put_device(&mut self, device: Arc<Device>, token: Arc<str>) {
-        self.forget_token(device.id);
-        self.by_token.insert(Arc::clone(&token), Arc::clone(&device));
-        self.tokens.insert(device.id, token);
+    pub(super) fn put_device(&mut self, device: Arc<Device>, credentials: Credentials) {
+        self.forget_credentials(device.id);
+        self.by_credentials.insert(Arc::clone(credentials.id()), Arc::clone(&device));
+        self.credentials.insert(device.id, credentials);
         self.devices.put(device);
     }
 
     pub(super) fn put_devices(&mut self, devices: &[Provisioned]) {
         self.devices.reserve(devices.len());
-        self.tokens.reserve(devices.len());
-        self.by_token.reserve(devices.len());
+        self.credentials.reserve(devices.len());
+        self.by_credentials.reserve(devices.len());
         for new in devices.iter().filter(|new| new.created) {
-            self.put_device(Arc::clone(&new.device), Arc::clone(&new.token));
+            self.put_device(Arc::clone(&new.device), new.credentials.clone());
         }
     }
 
     pub(super) fn remove_device(&mut self, id: Uuid) {
-        self.forget_token(id);
+        self.forget_credentials(id);
         self.devices.remove(id);
     }
 
-    fn forget_token(&mut self, device: Uuid) {
-        if let Some(token) = self.tokens.remove(&device) {
-            self.by_token.remove(&token);
+    fn forget_credentials(&mut self, device: Uuid) {
+        if let Some(credentials) = self.credentials.remove(&device) {
+            self.by_credentials.remove(credentials.id());
         }
     }
 
@@ -148,9 +151,9 @@ impl Index {
         let devices = self.devices.of(profile.tenant).filter(|device| device.profile.id == profile.id);
         let affected: Vec<_> = devices.cloned().collect();
         for device in affected {
-            let Some(token) = self.tokens.get(&device.id).cloned() else { continue };
+            let Some(credentials) = self.credentials.get(&device.id).cloned() else { continue };
             let device = Device { profile: Arc::clone(&profile), ..Device::clone(&device) };
-            self.put_device(Arc::new(device), token);
+            self.put_device(Arc::new(device), credentials);
         }
         self.profiles.put(profile);
     }

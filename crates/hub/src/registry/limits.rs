@@ -10,6 +10,8 @@ pub const VIEW_KEYS_BYTES_MAX: usize = 64 * 1024;
 pub const SHORT_TEXT_BYTES_MAX: usize = 255;
 /// Bytes of the description of a profile.
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a certificate of a device, as text.
+pub const CERTIFICATE_BYTES_MAX: usize = 16 * 1024;
 /// Customers of a tenant.
 pub const CUSTOMERS_PER_TENANT_MAX: usize = 100_000;
 /// Databases of a tenant. Each has tables of its own.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
 use super::contact::Contact;
+use super::credentials::Credentials;
 use super::customer::Customer;
 use super::database::Database;
 use super::entity::{Device, Profile, Tenant};
@@ -61,11 +62,11 @@ fn devices(connection: &Connection, index: &mut Index) -> Read<()> {
     for profile in rows(connection, sql, |row| profile(row, default_tenant))? {
         index.profiles.put(profile);
     }
-    let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, t.token, d.gateway, d.last_gateway, \
-               d.customer, d.label, d.additional_info, d.version \
-               FROM device d JOIN access_token t ON t.device = d.id";
-    for (device, token) in rows(connection, sql, |row| device(row, index))? {
-        index.put_device(device, token);
+    let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, c.id, d.gateway, d.last_gateway, \
+               d.customer, d.label, d.additional_info, d.version, c.kind, c.value \
+               FROM device d JOIN credentials c ON c.device = d.id";
+    for (device, credentials) in rows(connection, sql, |row| device(row, index))? {
+        index.put_device(device, credentials);
     }
     Ok(())
 }
@@ -148,7 +149,7 @@ fn profile(row: &Row<'_>, default_tenant: Uuid) -> Read<Arc<Profile>> {
     }))
 }
 
-fn device(row: &Row<'_>, index: &Index) -> Read<(Arc<Device>, Arc<str>)> {
+fn device(row: &Row<'_>, index: &Index) -> Read<(Arc<Device>, Credentials)> {
     let profile = index.profiles.get(row.get(3)?).ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     let device = Device {
         id: row.get(0)?,
@@ -163,7 +164,9 @@ fn device(row: &Row<'_>, index: &Index) -> Read<(Arc<Device>, Arc<str>)> {
         additional_info: row.get(10)?,
         version: row.get(11)?,
     };
-    Ok((Arc::new(device), row.get(5)?))
+    let value: Option<String> = row.get(13)?;
+    let credentials = Credentials::stored(parsed(row, 12)?, row.get(5)?, value.as_deref());
+    Ok((Arc::new(device), credentials.map_err(|error| unreadable(13, error.into()))?))
 }
 
 fn asset_profile(row: &Row<'_>) -> Read<Arc<AssetProfile>> {

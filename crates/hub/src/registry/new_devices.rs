@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use model::Timestamp;
-use model::limits::ACCESS_TOKEN_BYTES_MAX;
 use model::name::check_tag_value;
 use uuid::Uuid;
 
-use super::checks::over_limit;
+use super::credentials::Credentials;
 use super::entity::{Device, Profile, Provisioned};
 use super::error::RegistryError;
+use super::file;
 use super::index::Index;
-use super::{file, random};
 
 /// The common properties of all devices of a request.
 pub(super) struct Request<'a> {
@@ -35,7 +34,33 @@ pub(super) struct Kind {
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) name: String,
-    pub(super) token: Option<String>,
+    /// A random access token if it is `None`.
+    pub(super) credentials: Option<NewCredentials>,
+}
+
+/// The credentials of a device to create.
+#[derive(Debug)]
+pub(super) enum NewCredentials {
+    /// An access token that was not checked yet.
+    Token(String),
+    Checked(Credentials),
+}
+
+impl NewCredentials {
+    /// What the registry will find them by.
+    pub(super) fn id(&self) -> &str {
+        match self {
+            Self::Token(token) => token,
+            Self::Checked(credentials) => credentials.id(),
+        }
+    }
+
+    fn checked(self) -> Result<Credentials, RegistryError> {
+        match self {
+            Self::Token(token) => Credentials::access_token(&token),
+            Self::Checked(credentials) => Ok(credentials),
+        }
+    }
 }
 
 impl Wanted {
@@ -51,9 +76,11 @@ impl Wanted {
         if let Some(device) = index.device_by_name(request.tenant, &self.name) {
             return self.keep(index, request, device);
         }
-        let token: Arc<str> = self.token.unwrap_or_else(random::token).into();
-        check_token(&token)?;
-        check_token_is_free(index, &token, &self.name, None)?;
+        let credentials = match self.credentials {
+            Some(credentials) => credentials.checked()?,
+            None => Credentials::random_token(),
+        };
+        check_is_free(index, &credentials, request.tenant, (&self.name, None))?;
         let Kind { gateway, last_gateway, customer, label, additional_info } = &request.kind;
         let device = Device {
             id: file::new_id(),
@@ -68,7 +95,7 @@ impl Wanted {
             additional_info: additional_info.clone(),
             version: 1,
         };
-        Ok(Provisioned { device: Arc::new(device), token, created: true })
+        Ok(Provisioned { device: Arc::new(device), credentials, created: true })
     }
 
     fn keep(
@@ -80,40 +107,34 @@ impl Wanted {
         // A gateway does not change the profile of a device that is there.
         let same_profile = request.kind.last_gateway.is_some()
             || request.profile.is_none_or(|profile| profile == device.profile.name);
+        let wanted = self.credentials.map(NewCredentials::checked).transpose()?;
         match index.device(device.id) {
-            Some((device, token))
+            Some((device, credentials))
                 if request.existing_ok
                     && same_profile
-                    && self.token.is_none_or(|wanted| *wanted == **token) =>
+                    && wanted.is_none_or(|wanted| wanted == *credentials) =>
             {
-                Ok(Provisioned { device: Arc::clone(device), token: Arc::clone(token), created: false })
+                let (device, credentials) = (Arc::clone(device), credentials.clone());
+                Ok(Provisioned { device, credentials, created: false })
             }
             _ => Err(RegistryError::exists("device", self.name)),
         }
     }
 }
 
-/// Checks an access token: visible ASCII, because it is used as MQTT user name and in URL paths.
-pub(super) fn check_token(token: &str) -> Result<(), RegistryError> {
-    over_limit("access token's length in bytes", token.len(), ACCESS_TOKEN_BYTES_MAX)?;
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let reason = "must be 1 or more visible ASCII characters without blanks".into();
-        return Err(RegistryError::Invalid { what: "access token", reason });
-    }
-    Ok(())
-}
-
-pub(super) fn check_token_is_free(
+/// Refuses credentials whose id another device has: one of this tenant, or of another one.
+pub(super) fn check_is_free(
     index: &Index,
-    token: &str,
-    wanted_by: &str,
-    device: Option<Uuid>,
+    credentials: &Credentials,
+    tenant: Uuid,
+    (name, device): (&str, Option<Uuid>),
 ) -> Result<(), RegistryError> {
-    match index.device_by_token(token) {
-        Some(holder) if Some(holder.id) != device => {
-            let held_by = holder.name.clone();
-            Err(RegistryError::TokenTaken { wanted_by: wanted_by.into(), held_by })
-        }
+    match index.device_by_credentials(credentials.id()) {
+        Some((holder, _)) if Some(holder.id) != device => Err(RegistryError::CredentialsTaken {
+            kind: credentials.kind(),
+            wanted_by: name.into(),
+            held_by: (holder.tenant == tenant).then(|| holder.name.clone()),
+        }),
         _ => Ok(()),
     }
 }

@@ -51,6 +51,6 @@ pub(super) fn insert(
 ) -> rusqlite::Result<()> {
     devices.iter().filter(|new| new.created).try_for_each(|new| {
         save::device(transaction, &new.device)?;
-        save::access_token(transaction, new.device.id, &new.token)
+        save::credentials(transaction, new.device.id, &new.credentials)
     })
 }

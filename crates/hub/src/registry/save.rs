@@ -5,6 +5,7 @@ use rusqlite::{Transaction, params};
 use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
+use super::credentials::Credentials;
 use super::customer::Customer;
 use super::database::Database;
 use super::entity::{Device, Profile, Tenant};
@@ -80,10 +81,11 @@ pub(super) fn device(transaction: &Transaction<'_>, device: &Device) -> Written 
     transaction.prepare_cached(sql)?.execute(values).map(drop)
 }
 
-pub(super) fn access_token(transaction: &Transaction<'_>, device: Uuid, token: &str) -> Written {
-    let sql = "INSERT INTO access_token (device, token) VALUES (?1, ?2) \
-               ON CONFLICT (device) DO UPDATE SET token = excluded.token";
-    transaction.prepare_cached(sql)?.execute((device, token)).map(drop)
+pub(super) fn credentials(transaction: &Transaction<'_>, device: Uuid, credentials: &Credentials) -> Written {
+    let sql = "INSERT INTO credentials (device, kind, id, value) VALUES (?1, ?2, ?3, ?4) \
+               ON CONFLICT (device) DO UPDATE SET kind = excluded.kind, id = excluded.id, value = excluded.value";
+    let (kind, id, value) = (credentials.kind().name(), credentials.id(), credentials.value());
+    transaction.prepare_cached(sql)?.execute((device, kind, id, value)).map(drop)
 }
 
 pub(super) fn asset_profile(transaction: &Transaction<'_>, profile: &AssetProfile) -> Written {

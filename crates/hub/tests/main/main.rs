@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use hub::caller::{Caller, Role};
 use hub::history::{Aggregation, HistoryRequest, Interval};
-use hub::registry::{Device, NewDevice, Registry};
+use hub::registry::{Credentials, Device, NewDevice, Registry};
 use hub::sql::{Reader, SqlError};
 use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
 use model::limits::{IngestLimits, QueryLimits};
@@ -257,7 +257,8 @@ fn administrative_acts_are_rows_of_the_table_audit() {
     let fixture = fixture();
     let (hub, caller) = (&fixture.hub, fixture.administrator());
     let added = hub.add_device(&caller, NewDevice { name: "van", ..NewDevice::default() }).unwrap();
-    hub.set_token(&caller, added.device.id, Some("secret-token")).unwrap();
+    let credentials = Credentials::access_token("secret-token").unwrap();
+    hub.set_credentials(&caller, added.device.id, credentials).unwrap();
     hub.add_user(&caller, "eve@example.org", "secret password", Role::Viewer).unwrap();
     hub.set_password(&caller, "eve@example.org", "another secret").unwrap();
     hub.delete_device(&Caller::public(caller.tenant()), added.device.id).unwrap_err();
@@ -274,7 +275,7 @@ fn administrative_acts_are_rows_of_the_table_audit() {
     let texts =
         |column: usize| -> Vec<_> { columns[column].1.iter().map(|(_, value)| value.clone()).collect() };
     let text = |value: &str| Value::String(value.into());
-    let acts = ["add device", "replace token of device", "add user", "set password of user"];
+    let acts = ["add device", "replace credentials of device", "add user", "set password of user"];
     assert_eq!(texts(0), acts.map(text));
     assert_eq!(texts(1), ["van", "van", "eve@example.org as viewer", "eve@example.org"].map(text));
     assert_eq!(texts(2), ["administrator"; 4].map(text));

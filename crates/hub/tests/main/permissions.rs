@@ -111,7 +111,7 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
             hub.backup(caller, BackupList::default()).map(|_| true)
         }),
         operation("credentials", Administrator, Unknown, move |hub, caller| {
-            Ok(!hub.credentials(caller, id)?.1.is_empty())
+            Ok(!hub.credentials(caller, id)?.1.id().is_empty())
         }),
         operation("import_parquet", Administrator, Own, |hub, caller| {
             let bounds = ParquetBounds { held_bytes_max: 1 << 20, rows_max: 10 };
@@ -137,8 +137,8 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
             let change = DeviceChange { name: "car", ..DeviceChange::default() };
             Ok(hub.change_device(caller, id, change).map(|_| true)?)
         }),
-        operation("set_token", Administrator, Unknown, move |hub, caller| {
-            Ok(hub.set_token(caller, id, None).map(|_| true)?)
+        operation("set_credentials", Administrator, Unknown, move |hub, caller| {
+            Ok(hub.set_credentials(caller, id, Credentials::random_token()).map(|_| true)?)
         }),
         operation("set_password", Administrator, Unknown, |hub, caller| {
             Ok(hub.set_password(caller, "eve@example.org", "a new password").map(|()| true)?)

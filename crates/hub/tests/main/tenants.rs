@@ -75,7 +75,7 @@ async fn a_tenant_that_was_deleted_and_added_again_inherits_nothing() {
     hub.open_sql(QueryLimits::default()).unwrap();
     let installation = fixture.administrator();
     let (first, car) = tenant_with_car(hub, &installation, "acme", 2);
-    let token = hub.registry().credentials_of(car.id).unwrap();
+    let token = hub.registry().credentials_of(car.id).unwrap().id().clone();
     let user = hub.registry().user_by_login("root@acme.example").unwrap();
     let session = hub.registry().open_session(&user, Timestamp::from_micros(0));
     hub.delete_tenant(&installation, "acme").unwrap();

@@ -128,7 +128,7 @@ fn open_tls(config: &mut Config) -> anyhow::Result<SelfSigned> {
     }
     let files = SelfSigned::find_or_make(&config.data.join(TLS_FOLDER), &names)?;
     let (certificate, key) = (files.certificate.clone(), files.key.clone());
-    config.tls = Some(TlsFiles { certificate, key, client_ca: None });
+    config.tls = Some(TlsFiles { certificate, key, ..TlsFiles::default() });
     config.mqtt.tls_listen.get_or_insert_with(|| free_address(MQTTS_PORT));
     config.http.tls_listen.get_or_insert_with(|| free_address(HTTPS_PORT));
     Ok(files)
@@ -165,10 +165,14 @@ fn drive(
     let count = args.devices as usize;
     let devices = BulkDevices { count, prefix: PREFIX, existing_ok: true, ..BulkDevices::default() };
     let devices = server.registry().add_devices(server.registry().default_tenant(), devices)?;
-    let credentials = devices.into_iter().map(|provisioned| Credentials {
-        name: provisioned.device.name.clone(),
-        token: provisioned.token.to_string(),
+    let credentials = devices.iter().map(|one| {
+        let (name, token) = (one.device.name.clone(), one.credentials.token());
+        let token = token.with_context(|| {
+            format!("the device \"{name}\" has no access token; give it one with `tacho device token --new`")
+        })?;
+        Ok(Credentials { name, token: token.to_string() })
     });
+    let credentials = credentials.collect::<anyhow::Result<Vec<_>>>()?;
     let vehicles = fleet::vehicles(count, args.seed).into_iter().zip(credentials).collect();
     let period = Duration::from_secs_f64(1.0 / args.rate);
     let (address, tls) = match certificate {

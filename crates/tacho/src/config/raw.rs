@@ -137,7 +137,9 @@ pub(crate) struct RawTls {
     pub certificate: String,
     /// File with its key.
     pub key: String,
-    /// File with the authorities of client certificates; empty asks for no client certificate.
+    /// Whether clients have certificates: `off`, `optional` or `required`; empty means required with `client_ca`, otherwise off.
+    pub client_certificates: String,
+    /// File with the authorities of client certificates; empty if any certificate may come.
     pub client_ca: String,
 }
 

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use gateway::tls::ClientCertificates;
+
 use super::*;
 
 /// A directory with a configuration file that has this text.
@@ -176,6 +178,27 @@ fn doors_with_tls_take_the_files_of_the_section() {
     assert_eq!((files.certificate, files.key, files.client_ca), ("c.pem".into(), "k.pem".into(), None));
     assert_eq!(config.mqtt.tls_listen, Some("127.0.0.1:8883".parse().unwrap()));
     assert_eq!(config.http.tls_listen, None);
+}
+
+#[test]
+fn client_certificates_and_their_authorities_fit_together() {
+    let with = |certificates: &str, authorities: &str| {
+        let files = [("TACHO_TLS_CERTIFICATE", "c.pem"), ("TACHO_TLS_KEY", "k.pem")];
+        let clients = [("TACHO_TLS_CLIENT_CERTIFICATES", certificates), ("TACHO_TLS_CLIENT_CA", authorities)];
+        with_variables(&[files, clients].concat())
+    };
+    let optional = with("optional", "").load().unwrap().tls.unwrap();
+    assert_eq!((optional.client_certificates, optional.client_ca), (ClientCertificates::Optional, None));
+    let required = with("required", "ca.pem").load().unwrap().tls.unwrap();
+    assert_eq!(required.client_ca, Some("ca.pem".into()));
+    let by_authority = with("", "ca.pem").load().unwrap().tls.unwrap();
+    assert_eq!(by_authority.client_certificates, ClientCertificates::Required);
+    assert_eq!(with("", "").load().unwrap().tls.unwrap().client_certificates, ClientCertificates::Off);
+    assert!(error_of(&with("off", "ca.pem")).contains("tls.client_ca needs optional or required"));
+    assert!(error_of(&with("required", "")).contains("tls.client_ca"));
+    assert!(error_of(&with("yes", "")).contains("it is one of off, optional, required"));
+    let none = with_variables(&[("TACHO_TLS_CLIENT_CERTIFICATES", "optional")]);
+    assert!(error_of(&none).contains("tls.certificate"));
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! CONNECT: authenticates the device, registers the client and negotiates the terms of the session.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
 
 use hub::Door;
 use hub::broker::Attach;
-use hub::registry::Device;
 use wire::mqtt::{
     ConnAck, Connect, ConnectReturnCode, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
     ReasonCode,
@@ -16,18 +14,19 @@ use super::behind::Behind;
 use super::connected::{Connected, StoredWill};
 use super::context::Context;
 use super::end::SessionEnd;
+use super::login::authenticate;
 use super::outgoing::forwarded;
 use super::peer::{Peer, reason_string};
 use crate::door::{DoorLimit, LimitExceeded};
 use crate::refusals;
 
 /// A refused CONNECT.
-struct Refused {
-    code: ReasonCode,
+pub(super) struct Refused {
+    pub(super) code: ReasonCode,
     /// The return code before MQTT 5 [MQTT-3.2.2-4].
-    return_code: u8,
-    label: &'static str,
-    cause: String,
+    pub(super) return_code: u8,
+    pub(super) label: &'static str,
+    pub(super) cause: String,
 }
 
 impl Connected {
@@ -63,14 +62,19 @@ impl Connected {
             Err(refused) => {
                 write_refusal(connect, &refused, context);
                 context.hub.metrics().refused(Door::Mqtt, refused.label);
-                if refused.label.starts_with("token") {
+                if is_about_credentials(refused.label) {
                     // The log omits the client identifier: a device may have sent its token there.
-                    refusals::token(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
+                    refusals::credentials(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
                 }
                 Err(SessionEnd::normal(refused.cause))
             }
         }
     }
+}
+
+/// Whether a refusal is about what the client logs in with. Its label says so.
+fn is_about_credentials(label: &str) -> bool {
+    ["token_", "password_", "certificate_", "login_"].iter().any(|prefix| label.starts_with(prefix))
 }
 
 /// The refusal of a connection above a limit of the door.
@@ -89,7 +93,7 @@ fn above_limit(exceeded: LimitExceeded) -> Refused {
 
 fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, Refused> {
     check_terms(connect)?;
-    let (device, token) = authenticate(connect, context)?;
+    let (device, credentials) = authenticate(connect, context)?;
     let assigned = connect.client_id.is_empty().then(|| format!("tacho-{}", uuid::Uuid::new_v4().simple()));
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
     let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
@@ -101,7 +105,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         peer: Peer::of(connect),
         presence: None,
         device,
-        token,
+        credentials,
         client,
         connection: context.connection,
         // One and a half times the keep-alive [MQTT-3.1.2-22], rounded up: never too early.
@@ -186,28 +190,6 @@ fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
         });
     }
     Ok(())
-}
-
-/// Finds the device of the access token. Returns the registry's copy of the token too.
-fn authenticate(connect: &Connect<'_>, context: &Context<'_>) -> Result<(Arc<Device>, Arc<str>), Refused> {
-    let token = connect.username.filter(|token| !token.is_empty()).ok_or_else(|| Refused {
-        code: ReasonCode::BAD_USER_NAME_OR_PASSWORD,
-        return_code: ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD,
-        label: "token_missing",
-        cause: "no access token: send the device's token as user name".into(),
-    })?;
-    let registry = context.hub.registry();
-    let known = registry.device_by_token(token).and_then(|device| {
-        // The token may have been replaced a moment ago.
-        let kept = registry.credentials_of(device.id).filter(|kept| **kept == *token)?;
-        Some((device, kept))
-    });
-    known.ok_or_else(|| Refused {
-        code: ReasonCode::NOT_AUTHORIZED,
-        return_code: ConnectReturnCode::NOT_AUTHORIZED,
-        label: "token_unknown",
-        cause: "the access token belongs to no device".into(),
-    })
 }
 
 /// The keep-alive of the client, or the operator's bound; MQTT 5 lets the server choose it [MQTT-3.2.2-21].

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hub::broker::Attached;
 use hub::device_messages::DeviceOutbox;
-use hub::registry::{Device, Registry};
+use hub::registry::{Credentials, Device, Registry};
 use hub::{DevicePresence, Durability};
 use model::SeriesId;
 use wire::mqtt::{QoS, ReasonCode};
@@ -23,8 +23,8 @@ pub(crate) struct Connected {
     pub(crate) device: Arc<Device>,
     /// Says that the device is connected and heard; `None` after the end of the connection.
     pub(super) presence: Option<DevicePresence>,
-    /// The access token of the CONNECT.
-    pub(super) token: Arc<str>,
+    /// The credentials of the CONNECT.
+    pub(super) credentials: Credentials,
     pub(super) client: ClientKey,
     /// The connection of the session.
     pub(super) connection: ConnectionRef,
@@ -81,21 +81,21 @@ impl Connected {
         }
     }
 
-    /// Applies changes of the device in the registry. The session ends if the device was deleted or its access token was
+    /// Applies changes of the device in the registry. The session ends if the device was deleted or its credentials were
     /// replaced.
     pub(crate) fn follow(&mut self, registry: &Registry) -> Result<(), SessionEnd> {
         let device = registry.device_by_id(self.device.id);
-        let token = registry.credentials_of(self.device.id);
-        let (Some(device), Some(token)) = (device, token) else {
+        let credentials = registry.credentials_of(self.device.id);
+        let (Some(device), Some(credentials)) = (device, credentials) else {
             return Err(SessionEnd::refused(
                 ReasonCode::NOT_AUTHORIZED,
                 "device_deleted",
                 "the device was deleted",
             ));
         };
-        if token != self.token {
-            let cause = "the access token of the device was replaced";
-            return Err(SessionEnd::refused(ReasonCode::NOT_AUTHORIZED, "token_replaced", cause));
+        if credentials != self.credentials {
+            let cause = "the credentials of the device were replaced";
+            return Err(SessionEnd::refused(ReasonCode::NOT_AUTHORIZED, "credentials_replaced", cause));
         }
         if device.gateway != self.device.gateway {
             let cause = "the device became a gateway, or is none any more; connect again";

@@ -7,6 +7,7 @@ use hub::Hub;
 use hub::broker::{Acknowledged, Publication};
 use hub::wake::Wake;
 use model::Timestamp;
+use rustls::pki_types::CertificateDer;
 
 use super::super::clients::{Clients, ConnectionRef};
 use super::super::deferred::{Deferred, DeferredQueue};
@@ -28,6 +29,8 @@ pub(crate) struct Context<'a> {
     pub(crate) connection: ConnectionRef,
     /// Address of the peer.
     pub(crate) peer: SocketAddr,
+    /// The client's certificates, its own first. Empty after CONNECT, without TLS, and if the client sent none.
+    pub(crate) certificates: Vec<CertificateDer<'static>>,
     /// The system clock when the worker read the bytes.
     pub(crate) now: Timestamp,
     /// Receipt time for the first row of the message, if it was assigned earlier.

@@ -11,6 +11,7 @@ mod context;
 mod device_api;
 mod end;
 mod gateway_api;
+mod login;
 mod machine;
 mod outgoing;
 mod packets;

@@ -123,6 +123,7 @@ impl Worker {
             exceeded: connection.entry.exceeded,
             connection: ConnectionRef { worker: self.index, key },
             peer: connection.peer,
+            certificates: connection.certificates(),
             now: system_now(),
             received: None,
             now_s: self.state.now_s(),

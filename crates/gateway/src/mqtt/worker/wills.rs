@@ -47,6 +47,7 @@ impl Worker {
                 exceeded: None,
                 connection: ConnectionRef { worker: self.index, key: will.connection },
                 peer: will.peer,
+                certificates: Vec::new(),
                 now: will.received,
                 received: Some(will.received),
                 now_s: self.state.now_s(),

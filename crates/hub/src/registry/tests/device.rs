@@ -13,14 +13,14 @@ fn an_added_device_is_found_by_id_name_and_token() {
     let tenant = registry.default_tenant();
     let added = registry.add_device(tenant, new_device("truck 7")).unwrap();
     assert!(added.created);
-    assert_eq!(added.token.len(), 20);
+    assert_eq!(added.credentials.id().len(), 20);
     let profile = &added.device.profile;
     let facts = (profile.name.as_str(), profile.table.name(), profile.durability);
     assert_eq!(facts, ("default", "telemetry", Durability::Fsync));
-    assert_eq!(registry.device_by_token(&added.token), Some(Arc::clone(&added.device)));
+    assert_eq!(registry.device_by_token(added.credentials.id()), Some(Arc::clone(&added.device)));
     assert_eq!(registry.device_by_id(added.device.id), Some(Arc::clone(&added.device)));
     assert_eq!(registry.device_by_name(tenant, "truck 7"), Some(Arc::clone(&added.device)));
-    assert_eq!(registry.credentials_of(added.device.id).unwrap(), added.token);
+    assert_eq!(registry.credentials_of(added.device.id).unwrap(), added.credentials);
     assert_eq!(registry.device_by_token("nobody's"), None);
     assert_eq!(registry.device_by_name(Uuid::nil(), "truck 7"), None);
 }
@@ -91,14 +91,14 @@ fn twenty_thousand_devices_are_one_request() {
     let registry = fixture.open();
     let added = registry.add_devices(registry.default_tenant(), bulk).unwrap();
     assert_eq!(
-        (added.len(), added[19_999].device.name.as_str(), &*added[19_999].token),
+        (added.len(), added[19_999].device.name.as_str(), &**added[19_999].credentials.id()),
         (20_000, "dev-19999", "tok19999")
     );
     drop(registry);
     let registry = fixture.open();
     assert_eq!(registry.device_count(), 20_000);
     for new in &added {
-        assert_eq!(registry.device_by_token(&new.token).as_ref(), Some(&new.device));
+        assert_eq!(registry.device_by_token(new.credentials.id()).as_ref(), Some(&new.device));
     }
     let profiles: HashSet<_> = added.iter().map(|new| Arc::as_ptr(&new.device.profile)).collect();
     assert_eq!(profiles.len(), 1, "devices share their profile");
@@ -192,24 +192,24 @@ fn replaced_tokens_and_deleted_devices_are_refused_and_the_doors_are_notified() 
     let generation = registry.generation();
     let token = registry.set_token(one.device.id, Some("chosen")).unwrap();
     assert_eq!((&*token, registry.generation() > generation), ("chosen", true));
-    assert_eq!(registry.device_by_token(&one.token), None);
+    assert_eq!(registry.device_by_token(one.credentials.id()), None);
     assert_eq!(registry.device_by_token("chosen").unwrap().name, "one");
     registry.set_token(one.device.id, Some("chosen")).unwrap();
     let error = registry.set_token(two.device.id, Some("chosen")).unwrap_err();
-    assert!(matches!(error, RegistryError::TokenTaken { .. }), "{error}");
+    assert!(matches!(error, RegistryError::CredentialsTaken { .. }), "{error}");
     assert_eq!(registry.set_token(one.device.id, None).unwrap().len(), 20);
 
     let generation = registry.generation();
     registry.delete_device(two.device.id).unwrap();
     assert!(registry.generation() > generation);
-    assert_eq!(registry.device_by_token(&two.token), None);
+    assert_eq!(registry.device_by_token(two.credentials.id()), None);
     assert_eq!(registry.device_by_name(tenant, "two"), None);
     assert!(registry.delete_device(two.device.id).unwrap_err().to_string().contains("no device"));
     let before = everything(&registry);
     drop(registry);
     let registry = fixture.open();
     assert_eq!(everything(&registry), before);
-    let again = NewDevice { name: "two", token: Some(&two.token), ..NewDevice::default() };
+    let again = NewDevice { name: "two", token: Some(two.credentials.id()), ..NewDevice::default() };
     assert_ne!(registry.add_device(tenant, again).unwrap().device.id, two.device.id);
 }
 
@@ -225,7 +225,7 @@ fn a_renamed_device_keeps_its_id_and_token_and_the_doors_are_notified() {
     assert_eq!((renamed.id, renamed.name.as_str()), (one.device.id, "three"));
     assert!(registry.generation() > generation);
     assert_eq!(registry.device_by_name(tenant, "one"), None);
-    assert_eq!(registry.device_by_token(&one.token), Some(Arc::clone(&renamed)));
+    assert_eq!(registry.device_by_token(one.credentials.id()), Some(Arc::clone(&renamed)));
     assert_eq!(registry.rename_device(one.device.id, "three").unwrap(), renamed, "nothing to do");
     let error = |device, name| registry.rename_device(device, name).unwrap_err().to_string();
     assert!(error(one.device.id, "two").contains("\"two\" exists already"));
@@ -249,12 +249,12 @@ fn a_changed_profile_changes_its_devices_and_only_those() {
     registry.set_profile(tenant, "truck", "lorries", Durability::Memory).unwrap();
     assert!(registry.generation() > generation);
     let check = |registry: &Registry| {
-        let changed = registry.device_by_token(&truck.token).unwrap();
+        let changed = registry.device_by_token(truck.credentials.id()).unwrap();
         let facts = (changed.profile.table.name(), changed.profile.durability);
         assert_eq!(facts, ("lorries", Durability::Memory));
         assert_eq!(registry.device_by_id(changed.id), Some(Arc::clone(&changed)));
         assert_eq!(registry.device_by_name(tenant, "t1"), Some(changed));
-        assert_eq!(registry.device_by_token(&other.token).as_ref(), Some(&other.device));
+        assert_eq!(registry.device_by_token(other.credentials.id()).as_ref(), Some(&other.device));
         let names: Vec<_> = registry.profiles(tenant).iter().map(|profile| profile.name.clone()).collect();
         assert_eq!(names, ["default", "truck"]);
     };
@@ -346,8 +346,10 @@ fn devices_that_are_added_at_the_same_time_are_all_there_and_names_stay_unique()
                 let same_token =
                     registry.add_device(tenant, NewDevice { name: &format!("t{thread}"), ..new });
                 for refused in [same_name.as_ref().err(), same_token.as_ref().err()].into_iter().flatten() {
-                    let expected =
-                        matches!(refused, RegistryError::Exists { .. } | RegistryError::TokenTaken { .. });
+                    let expected = matches!(
+                        refused,
+                        RegistryError::Exists { .. } | RegistryError::CredentialsTaken { .. }
+                    );
                     assert!(expected, "{refused}");
                 }
                 usize::from(same_name.is_ok()) + usize::from(same_token.is_ok())

@@ -1,5 +1,6 @@
 //! The interface of the registry, on real files.
 
+mod credentials;
 mod device;
 mod file;
 mod user;
@@ -41,11 +42,11 @@ fn page(page: usize, page_size: usize, filter: Option<&str>) -> PageRequest<'_> 
     PageRequest { page, page_size, filter, ..PageRequest::default() }
 }
 
-/// Every device with its token, sorted by name.
-fn everything(registry: &Registry) -> Vec<(Device, String)> {
+/// Every device with its credentials, sorted by name.
+fn everything(registry: &Registry) -> Vec<(Device, Credentials)> {
     let all = registry.devices_page(registry.default_tenant(), page(0, 100_000, None), |_| true).unwrap();
-    let with_token = |device: &std::sync::Arc<Device>| {
-        (Device::clone(device), registry.credentials_of(device.id).unwrap().to_string())
+    let with_credentials = |device: &std::sync::Arc<Device>| {
+        (Device::clone(device), registry.credentials_of(device.id).unwrap())
     };
-    all.data.iter().map(with_token).collect()
+    all.data.iter().map(with_credentials).collect()
 }

@@ -132,12 +132,12 @@ fn private_file(path: &Path) -> anyhow::Result<std::fs::File> {
     })
 }
 
-/// A CSV line `name,token` for each device.
-fn token_lines(tokens: &[(String, String)]) -> Vec<u8> {
+/// A CSV line `name,token` for each device. The token is empty for other credentials.
+fn token_lines(tokens: &[(String, Option<String>)]) -> Vec<u8> {
     let mut lines = CsvLines::new(Dialect::EXPORT);
     for (name, token) in tokens {
         lines.text_cell(name.as_bytes());
-        lines.text_cell(token.as_bytes());
+        lines.text_cell(token.as_deref().unwrap_or_default().as_bytes());
         lines.end_line();
     }
     lines.take()
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_name_with_a_comma_or_quotes_is_quoted() {
-        let device = |name: &str, token: &str| (name.to_owned(), token.to_owned());
+        let device = |name: &str, token: &str| (name.to_owned(), Some(token.to_owned()));
         let lines = token_lines(&[device("dev-0", "tok0"), device("a,\"b\"", "tok1")]);
         assert_eq!(String::from_utf8(lines).unwrap(), "dev-0,tok0\n\"a,\"\"b\"\"\",tok1\n");
     }

@@ -35,8 +35,8 @@ pub(super) struct BulkAdd<'a> {
 pub(super) struct BulkAdded {
     pub created: u64,
     pub existing: u64,
-    /// Name and token of each, if [`BulkAdd::list`] is set.
-    pub tokens: Vec<(String, String)>,
+    /// Name and token of each, if [`BulkAdd::list`] is set. A device that was there already may have other credentials.
+    pub tokens: Vec<(String, Option<String>)>,
 }
 
 /// A device in a list.
@@ -46,6 +46,7 @@ pub(super) struct Listed {
     pub profile: String,
     /// RFC 3339, in whole seconds.
     pub created: String,
+    /// `None` if it was not asked for, and for a device with other credentials.
     pub token: Option<String>,
 }
 
@@ -104,6 +105,13 @@ pub(super) trait Registrar {
     fn token(&mut self, name: &str) -> anyhow::Result<String>;
     /// Gives a device another access token, a random one if `token` is `None`; returns it.
     fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String>;
+}
+
+/// The error for a device that does not log in with an access token.
+pub(super) fn no_token(name: &str, kind: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "the device \"{name}\" has credentials of the kind {kind} and no access token; `tacho device token --new` gives it one"
+    )
 }
 
 /// The error for a name that no device has.

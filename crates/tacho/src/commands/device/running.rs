@@ -4,11 +4,14 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::registrar::{
-    Activity, Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Refused, Registrar, no_device,
+    Activity, Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Refused, Registrar, no_device, no_token,
 };
 use crate::client::{Api, ApiError, escaped};
 use crate::limits::PAGE_DEVICES;
 use crate::time_format::seconds_of_millis;
+
+/// ThingsBoard's name of the kind of credentials that these commands handle.
+const ACCESS_TOKEN: &str = "ACCESS_TOKEN";
 
 /// A logged-in client.
 #[derive(Debug)]
@@ -21,14 +24,17 @@ impl Running {
         Self { api }
     }
 
-    fn token_of(&self, device: &Value) -> anyhow::Result<String> {
+    /// The access token of a device, or the kind of the credentials that it has instead.
+    fn token_of(&self, device: &Value) -> anyhow::Result<Result<String, String>> {
         let id = self.id(device)?;
         let path = format!("/api/device/{id}/credentials");
         let answer = self.api.get(&path)?;
-        let token = answer["credentialsId"].as_str();
-        Ok(token
-            .ok_or_else(|| self.api.unexpected("GET", &path, "no credentialsId in the answer"))?
-            .to_owned())
+        let text = |member: &str| {
+            let missing = || self.api.unexpected("GET", &path, &format!("no {member} in the answer"));
+            answer[member].as_str().map(str::to_owned).ok_or_else(missing)
+        };
+        let kind = text("credentialsType")?;
+        Ok(if kind == ACCESS_TOKEN { Ok(text("credentialsId")?) } else { Err(kind) })
     }
 }
 
@@ -59,7 +65,7 @@ impl Registrar for Running {
         let query = new.token.map(|token| format!("?accessToken={}", escaped(token))).unwrap_or_default();
         let device = self.api.post(&format!("/api/device{query}"), &body);
         let device = device.with_context(|| format!("cannot add the device \"{}\"", new.name))?;
-        let token = self.token_of(&device)?;
+        let token = self.token_of(&device)?.map_err(|kind| no_token(new.name, &kind))?;
         let activity = self.details(new.name)?.activity;
         Ok(Added { token, continues: activity.is_some_and(|activity| activity.keys > 0) })
     }
@@ -85,10 +91,9 @@ impl Registrar for Running {
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let devices = answer["devices"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let tokens = devices.iter().map(|device| Some((text(&device["name"])?, text(&device["token"])?)));
+        let tokens = devices.iter().map(|device| Some((text(&device["name"])?, text(&device["token"]))));
         let tokens = tokens.collect::<Option<Vec<_>>>();
-        let tokens =
-            tokens.ok_or_else(|| self.api.unexpected("POST", path, "a device without name or token"))?;
+        let tokens = tokens.ok_or_else(|| self.api.unexpected("POST", path, "a device without a name"))?;
         Ok(BulkAdded { created: number("created")?, existing: number("existing")?, tokens })
     }
 
@@ -104,7 +109,7 @@ impl Registrar for Running {
                     name: device["name"].as_str().unwrap_or_default().into(),
                     profile: device["type"].as_str().unwrap_or_default().into(),
                     created: seconds_of_millis(device["createdTime"].as_i64().unwrap_or_default()),
-                    token: with_tokens.then(|| self.token_of(device)).transpose()?,
+                    token: with_tokens.then(|| self.token_of(device)).transpose()?.and_then(Result::ok),
                 });
             }
             if answer["hasNext"] != Value::Bool(true) {
@@ -159,14 +164,14 @@ impl Registrar for Running {
     }
 
     fn token(&mut self, name: &str) -> anyhow::Result<String> {
-        self.token_of(&self.device(name)?)
+        self.token_of(&self.device(name)?)?.map_err(|kind| no_token(name, &kind))
     }
 
     fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String> {
         let id = self.id(&self.device(name)?)?;
         let body = json!({
             "deviceId": { "entityType": "DEVICE", "id": id },
-            "credentialsType": "ACCESS_TOKEN",
+            "credentialsType": ACCESS_TOKEN,
             "credentialsId": token,
         });
         let path = "/api/device/credentials";

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use hub::registry::{BulkDevices, Device, PageRequest};
+use hub::registry::{BulkDevices, Credentials, Device, PageRequest};
 
-use super::registrar::{Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Registrar, no_device};
+use super::registrar::{
+    Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Registrar, no_device, no_token,
+};
 use crate::data_directory::LockedRegistry;
 use crate::time_format::seconds_of_millis;
 
@@ -30,7 +32,8 @@ impl Registrar for Stopped {
         let NewDevice { name, profile, token, gateway } = *new;
         let new = hub::registry::NewDevice { name, profile, token, gateway, ..Default::default() };
         let added = self.locked.registry.add_device(self.locked.registry.default_tenant(), new)?;
-        Ok(Added { token: added.token.to_string(), continues: false })
+        let token = added.credentials.token().context("BUG: a device was added without an access token")?;
+        Ok(Added { token: token.to_string(), continues: false })
     }
 
     fn add_many(&mut self, many: &BulkAdd<'_>) -> anyhow::Result<BulkAdded> {
@@ -44,8 +47,9 @@ impl Registrar for Stopped {
         };
         let devices = self.locked.registry.add_devices(self.locked.registry.default_tenant(), bulk)?;
         let created = devices.iter().filter(|device| device.created).count() as u64;
-        let tokens =
-            devices.iter().filter(|_| many.list).map(|it| (it.device.name.clone(), it.token.to_string()));
+        let token = |credentials: &Credentials| credentials.token().map(ToString::to_string);
+        let tokens = devices.iter().filter(|_| many.list);
+        let tokens = tokens.map(|it| (it.device.name.clone(), token(&it.credentials)));
         Ok(BulkAdded { created, existing: devices.len() as u64 - created, tokens: tokens.collect() })
     }
 
@@ -57,12 +61,12 @@ impl Registrar for Stopped {
             let request = PageRequest { page, page_size, filter, ..PageRequest::default() };
             let found = self.locked.registry.devices_page(tenant, request, |_| true)?;
             for device in found.data {
-                let token = self.locked.registry.credentials_of(device.id).filter(|_| with_tokens);
+                let found = self.locked.registry.credentials_of(device.id).filter(|_| with_tokens);
                 all.push(Listed {
                     name: device.name.clone(),
                     profile: device.profile.name.clone(),
                     created: seconds_of_millis(device.created_at.micros().div_euclid(1_000)),
-                    token: token.map(|token| token.to_string()),
+                    token: found.and_then(|found| found.token().map(ToString::to_string)),
                 });
             }
             if !found.has_next {
@@ -98,8 +102,10 @@ impl Registrar for Stopped {
 
     fn token(&mut self, name: &str) -> anyhow::Result<String> {
         let device = self.device(name)?;
-        let token = self.locked.registry.credentials_of(device.id);
-        Ok(token.with_context(|| format!("BUG: the device \"{name}\" has no access token"))?.to_string())
+        let found = self.locked.registry.credentials_of(device.id);
+        let found = found.with_context(|| format!("BUG: the device \"{name}\" has no credentials"))?;
+        let token = found.token().ok_or_else(|| no_token(name, found.kind().name()))?;
+        Ok(token.to_string())
     }
 
     fn set_token(&mut self, name: &str, token: Option<&str>) -> anyhow::Result<String> {
