@@ -48,7 +48,7 @@ impl Cut {
     }
 
     /// Whether it shows all points.
-    fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         *self == Self::default()
     }
 

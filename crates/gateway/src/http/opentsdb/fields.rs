@@ -34,7 +34,7 @@ pub(super) async fn query(
     Asking(caller, body): Asking<Value>,
 ) -> Result<Response, Refusal> {
     let body = QueryBody::read(body)?;
-    body.refuse_delete()?;
+    body.refuse_for_fields()?;
     let subs: Vec<FieldsSub> = body.queries.iter().map(fields_of).collect::<Result<_, _>>()?;
     let (times, milliseconds) = (body.query(Vec::new(), now())?, body.milliseconds());
     let chunks = stream(&state, caller, move |source, sender| {
@@ -232,6 +232,18 @@ mod tests {
         });
         assert_eq!(written(false), expected);
         assert_eq!(written(true)["values"][0][0], 1_500);
+    }
+
+    #[test]
+    fn what_only_a_query_of_metrics_has_is_refused() {
+        for body in [
+            json!({ "delete": true }),
+            json!({ "showQuery": true }),
+            json!({ "queries": [{ "tsuids": ["00"] }] }),
+        ] {
+            assert!(QueryBody::read(body.clone()).unwrap().refuse_for_fields().is_err(), "{body}");
+        }
+        assert!(QueryBody::read(json!({ "queries": [{}] })).unwrap().refuse_for_fields().is_ok());
     }
 
     #[test]

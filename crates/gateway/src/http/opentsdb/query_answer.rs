@@ -23,7 +23,7 @@ pub(super) fn send_answer(
     let mut ended = ControlFlow::Continue(());
     run(&asked.query, source, &mut |mut answer| {
         asked.cuts[answer.query].apply(&mut answer.line);
-        ended = writer.answer(asked, missing[answer.query], &mut answer);
+        ended = writer.answer(asked, missing[answer.query], &answer);
         ended
     })?;
     if ended.is_continue() {
@@ -41,7 +41,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn answer(&mut self, asked: &Asked, missing: &str, answer: &mut Answer) -> ControlFlow<()> {
+    fn answer(&mut self, asked: &Asked, missing: &str, answer: &Answer) -> ControlFlow<()> {
         self.comma();
         self.head(asked, answer);
         let points = self.points(asked.look, missing, answer)?;
@@ -170,7 +170,7 @@ mod tests {
     fn written(look: Look, line: Line) -> String {
         let asked = Asked::of_parameters("start=1&m=sum:cpu{host=*}", 9_000).unwrap();
         let asked = Asked { look, ..asked };
-        let mut answer = Answer {
+        let answer = Answer {
             query: 0,
             metric: "cpu".into(),
             tags: vec![("host".into(), "a".into())],
@@ -184,7 +184,7 @@ mod tests {
             ControlFlow::Continue(())
         };
         let mut writer = Writer { text: String::from("["), send: &mut send, points: 0, answers: 0 };
-        let _ = writer.answer(&asked, "null", &mut answer);
+        let _ = writer.answer(&asked, "null", &answer);
         let _ = writer.finish(look, Instant::now());
         sent
     }

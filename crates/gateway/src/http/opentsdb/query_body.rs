@@ -141,6 +141,11 @@ impl QueryBody {
             queries.push(sub.of_metric()?);
             cuts.push(sub.cut(sub.dp_value.as_deref())?);
         }
+        if self.delete && !cuts.iter().all(Cut::is_whole) {
+            return Err(Refusal::bad_request(
+                "'delete' does not go with 'dpValue', 'offset' and 'limit': it deletes all points from start to end",
+            ));
+        }
         let look = Look {
             milliseconds: self.ms_resolution,
             arrays,
@@ -164,13 +169,21 @@ impl QueryBody {
         self.ms_resolution
     }
 
-    /// Refuses to delete, for requests that only read.
-    pub(super) fn refuse_delete(&self) -> Result<(), Refusal> {
-        match self.delete {
-            true => {
-                Err(Refusal::bad_request("'delete' is not supported here; /api/query deletes what it reads"))
+    /// Refuses what `/api/mquery` does not have.
+    pub(super) fn refuse_for_fields(&self) -> Result<(), Refusal> {
+        let absent = [
+            (self.delete, "delete"),
+            (self.show_tsuids, "showTSUIDs"),
+            (self.show_query, "showQuery"),
+            (self.show_summary, "showSummary"),
+            (self.show_stats, "showStats"),
+            (self.queries.iter().any(|sub| !sub.tsuids.is_empty()), "tsuids"),
+        ];
+        match absent.iter().find(|(is_set, _)| *is_set) {
+            None => Ok(()),
+            Some((_, name)) => {
+                Err(Refusal::bad_request(format!("'{name}' is not supported here; /api/query has it")))
             }
-            false => Ok(()),
         }
     }
 }
@@ -313,6 +326,7 @@ mod tests {
             (sub(json!({ "percentiles": [99.0] })), "percentiles"),
             (sub(json!({ "rollupUsage": "ROLLUP_NOFALLBACK" })), "rollupUsage"),
             (sub(json!({ "fields": [{ "field": "f" }] })), "/api/mquery"),
+            (json!({ "start": 1, "delete": true, "queries": [{ "metric": "m", "limit": 5 }] }), "'limit'"),
             (sub(json!({ "filters": [{ "type": "soundex", "tagk": "a", "filter": "b" }] })), "soundex"),
         ] {
             let refusal = asked(wrong.clone()).unwrap_err();
