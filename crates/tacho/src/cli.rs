@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    bench, config, delete, demo, device, export, import, key, maintenance, serve, shell, sql, status, table,
-    tenant, tls, tune, user,
+    bench, config, delete, demo, device, export, import, key, maintenance, sensor, serve, shell, sql, status,
+    table, tenant, tls, tune, user,
 };
 use crate::{output, program};
 
@@ -67,6 +67,9 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     Tune(tune::TuneArgs),
+    /// Checks virtual sensors, shows how they are computed, and runs them over CSV files
+    #[command(subcommand)]
+    Sensor(sensor::SensorCommand),
     /// Makes certificates for TLS
     #[command(subcommand)]
     Tls(tls::TlsCommand),
@@ -97,6 +100,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Restore(args) => maintenance::restore(&args),
         Command::Bench(command) => bench::run(&command),
         Command::Tune(args) => return tune::run(&args),
+        Command::Sensor(command) => sensor::run(&command),
         Command::Tls(command) => tls::run(&command),
         Command::Config(args) => config::run(&args),
         Command::Completions(args) => shell::complete(&args, Cli::command()),

@@ -1,4 +1,5 @@
-//! The real binary: configuration, start and end, devices, import, options. The behaviour that real MQTT and HTTP clients
+//! The real binary: configuration, start and end, devices, import, options, virtual
+//! sensors. The behaviour that real MQTT and HTTP clients
 //! see has its tests in `tests/e2e`.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
@@ -8,4 +9,5 @@ mod devices;
 mod import;
 mod lifecycle;
 mod options;
+mod sensors;
 mod tacho;

@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod maintenance;
+pub(crate) mod sensor;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod sql;

@@ -1,0 +1,27 @@
+//! `tacho sensor`: virtual sensors, without a server. The crate `sensors` has their form and their execution.
+
+mod check;
+mod file;
+mod run;
+
+use clap::Subcommand;
+
+use check::{CheckArgs, ExplainArgs};
+use run::RunArgs;
+
+/// The subcommands of `tacho sensor`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SensorCommand {
+    Check(CheckArgs),
+    Explain(ExplainArgs),
+    Run(RunArgs),
+}
+
+/// Runs a subcommand.
+pub(crate) fn run(command: &SensorCommand) -> anyhow::Result<()> {
+    match command {
+        SensorCommand::Check(args) => check::check(args),
+        SensorCommand::Explain(args) => check::explain(args),
+        SensorCommand::Run(args) => run::run(args),
+    }
+}
