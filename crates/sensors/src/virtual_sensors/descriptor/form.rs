@@ -45,7 +45,7 @@ pub struct Pair {
 pub struct Storage {
     /// `history-size`: a count or a time.
     pub history_size: Option<Said<String>>,
-    /// `driver`, `url`, `user`, `password` and `identifier` of a database of its own: the names of those that are given. Their
+    /// `driver`, `url` and the like, of a database of its own: the names of those that are given. Their
     /// values are not kept.
     pub database: Vec<Said<&'static str>>,
 }

@@ -55,7 +55,8 @@ pub(super) fn descriptor(node: &Node) -> Result<Descriptor, Fault> {
 fn storage(node: &Node) -> Result<Storage, Fault> {
     let said = node.attribute("history-size").filter(|said| !said.value.trim().is_empty());
     let history_size = said.map(|said| Said::new(said.value.trim().to_owned(), said.place));
-    let names = ["driver", "url", "user", "password", "identifier"];
+    // The last one is of a version before 1.1.
+    let names = ["driver", "url", "user", "password", "identifier", "permanent-storage"];
     let database =
         names.into_iter().filter_map(|name| Some(Said::new(name, node.attribute(name)?.place))).collect();
     node.finish()?;

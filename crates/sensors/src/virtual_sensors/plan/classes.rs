@@ -105,7 +105,7 @@ pub(super) fn class(processing: &Processing, notes: &mut Vec<Note>) -> Result<Cl
 /// The name without GSN's package and the ending that all its classes have.
 fn short_name(said: &Said<String>) -> Result<&str, Fault> {
     let name = said.value.as_str();
-    let packages = ["ch.epfl.gsn.vsensor.", "gsn.vsensor.", "gsn.processor.", "ch.epfl.gsn.processor."];
+    let packages = ["ch.epfl.gsn.vsensor.", "gsn.vsensor.", "ch.epfl.gsn.networking.mqtt."];
     let name = packages.iter().find_map(|package| name.strip_prefix(package)).unwrap_or(name);
     if name.contains('.') {
         let reason = format!("{name:?} is a class in Java, which is not run; write what it computes as SQL");
@@ -121,7 +121,10 @@ fn short_name(said: &Said<String>) -> Result<&str, Fault> {
 
 fn start_time(pair: &Pair) -> Result<i64, Fault> {
     let text = &pair.value.value;
-    DateTime::parse_from_rfc3339(text).map(|time| time.timestamp_millis()).map_err(|_| {
+    // GSN takes a day of one digit too.
+    let time = DateTime::parse_from_rfc3339(text)
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f%:z"));
+    time.map(|time| time.timestamp_millis()).map_err(|_| {
         let reason = format!("start-time is {text:?}; it is a time such as 2026-05-01T00:00:00Z");
         Fault::invalid(pair.value.place, reason)
     })

@@ -58,8 +58,9 @@ const REPLACED: &[(&str, &str)] = &[
     ("memory-usage", "let a program publish it over MQTT, and read it with wrapper tacho"),
     ("free-disk-space", "let a program publish it over MQTT, and read it with wrapper tacho"),
     ("system-time", "use a slide in time, and now_millis() in the query"),
-    ("gps-test", "use the simulated fleet (tacho fleet), and read it with wrapper tacho"),
-    ("multiformat", "use the simulated fleet (tacho fleet), and read it with wrapper tacho"),
+    ("gps-test", "use the simulated fleet (tacho demo), and read it with wrapper tacho"),
+    ("multiformat", "use the simulated fleet (tacho demo), and read it with wrapper tacho"),
+    ("zeromq", "publish over MQTT, and read it with wrapper tacho"),
     ("zeromq-push", "publish over MQTT, and read it with wrapper tacho"),
     ("zeromq-sync", "use wrapper local for a sensor of this server"),
     ("zeromq-async", "use wrapper local for a sensor of this server"),
@@ -71,28 +72,20 @@ const REPLACED: &[(&str, &str)] = &[
     ("toa5", "import the file with tacho import, and read it with wrapper tacho"),
 ];
 
-/// Hardware that is read by drivers in Java, and services that have ended.
+/// Hardware that is read by drivers in Java, and services that have ended: the beginnings of their names.
 const GONE: &[&str] = &[
-    "tinyos-mig",
-    "wsns",
+    "tinyos",
+    "mica2",
+    "wsn",
     "teds",
-    "teds-local",
-    "teds-remote",
-    "ss_mig",
-    "ss_serial",
+    "ss_",
     "stspiezometer",
     "swisspegel",
     "sensorscope",
-    "sensorscope2",
-    "sensorscopeserver",
     "tetraedre",
-    "tetraedren",
     "epuck",
     "usbcam",
-    "tinyos",
-    "tinyos1x",
-    "mica2",
-    "serial-gps",
+    "usb-cam",
     "flickr",
     "twitter",
     "phone",
@@ -171,7 +164,7 @@ fn refuse(said: &Said<String>, name: &str) -> Fault {
     if let Some((_, instead)) = REPLACED.iter().find(|(known, _)| *known == name) {
         return Fault::unsupported(said.place, format!("wrapper {name} is not here; {instead}"));
     }
-    if GONE.contains(&name) {
+    if GONE.iter().any(|gone| name.starts_with(gone)) {
         let reason = format!(
             "wrapper {name} reads hardware or a service that this server does not know; publish its values over MQTT, and \
              read them with wrapper tacho"

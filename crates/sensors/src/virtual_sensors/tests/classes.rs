@@ -45,7 +45,8 @@ fn a_scheduled_bridge_repeats_the_newest_row_at_its_turns() {
 
 #[test]
 fn a_scheduled_bridge_can_begin_later() {
-    let params = "<param name='rate'>1000</param><param name='start-time'>1970-01-01T00:00:05.250Z</param>";
+    let params =
+        "<param name='rate'>1000</param><param name='start-time'>1970-01-1T01:00:05.250+01:00</param>";
     let mut run = Run::new(&with_class("ScheduledBridgeVirtualSensor", params, "", &[("x", "integer")]));
     run.x(1500, 5).tick(6300);
     assert_eq!(run.take(), ["5250: 5", "6250: 5"]);
