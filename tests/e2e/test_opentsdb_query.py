@@ -424,7 +424,7 @@ def test_queries_of_several_fields(tsdb):
     assert "no field 'colour'" in ask({"fields": [{"field": "colour", "aggregator": "sum"}]}, 400)["error"]["message"]
     assert "Missing fields" in ask({}, 400)["error"]["message"]
     assert "'delta' is not supported" in ask({"fields": [{"field": "speed", "delta": True}]}, 400)["error"]["message"]
-    last = tsdb.post("/api/query/mlast", {"msResolution": True, "queries": [{"metric": "wind", "fields": ["speed", "note"], "tags": {"car": "a"}}]})
+    last = tsdb.post("/api/query/mlast", {"msResolution": True, "tupleFormat": True, "queries": [{"metric": "wind", "fields": ["speed", "note"], "tags": {"car": "a"}}]})
     at = T0 * 1000
     assert last == [{"metric": "wind", "tags": {"car": "a"}, "aggregatedTags": [], "columns": ["timestamp", "speed", "note"],
                      "values": [[at + 60_000, 2.5, None], [at, None, "go"]]}]  # fmt: skip

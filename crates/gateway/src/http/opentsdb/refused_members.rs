@@ -26,9 +26,8 @@ const OF_SUB_QUERY: [(&str, &str); 14] = [
 ];
 
 /// Members of HiTSDB's wishes for last points. Each would change the answer.
-const OF_LAST: [(&str, &str); 3] = [
+const OF_LAST: [(&str, &str); 2] = [
     ("timestamp", "the last points are those of now; use /api/query for another time"),
-    ("tupleFormat", "answers have one format"),
     ("limit", "each series has one last point"),
 ];
 
@@ -61,7 +60,8 @@ pub(super) fn refuse_of_last(body: &Value) -> Result<(), Refusal> {
     })
 }
 
-/// Refuses a wish for the last values of fields that asks for what is absent here.
+/// Refuses a wish for the last values of fields that asks for what is absent here. Clients of HiTSDB set `tupleFormat`, which is the form of
+/// the answer.
 pub(super) fn refuse_of_mlast(body: &Value) -> Result<(), Refusal> {
     refuse(body, &OF_LAST)
 }
