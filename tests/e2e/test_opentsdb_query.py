@@ -360,6 +360,7 @@ def test_lists_of_names(grafana):
 
 
 def test_what_the_server_says_about_itself(tsdb):
+    assert tsdb.post("/api/version", None) == tsdb.get("/api/version"), "HiTSDB's client sends POST"
     settings = tsdb.get("/api/config")
     assert settings["tsd.mode"] == "rw" and all(isinstance(value, str) for value in settings.values())
     stats = tsdb.get("/api/stats")

@@ -15,7 +15,7 @@ use crate::http::state::HttpState;
 /// The version whose interface this is.
 const VERSION: &str = "2.4.0";
 
-/// `GET /api/version`.
+/// `/api/version`.
 pub(super) async fn version() -> Response {
     let body =
         json!({ "version": VERSION, "short_revision": "", "full_revision": "", "repo_status": "MINT" });

@@ -54,6 +54,7 @@ fn reading() -> Routes {
 fn about_the_server() -> Routes {
     Routes::default()
         .get("/api/version", about::version)
+        .post("/api/version", about::version)
         .get("/api/tscount", about::series_count)
         .get("/api/aggregators", server::aggregators)
         .post("/api/aggregators", server::aggregators)
