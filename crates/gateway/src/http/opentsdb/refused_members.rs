@@ -55,6 +55,7 @@ pub(super) fn refuse_members(body: &Value) -> Result<(), Refusal> {
 /// Refuses a wish for last points that asks for what is absent here.
 pub(super) fn refuse_of_last(body: &Value) -> Result<(), Refusal> {
     refuse(body, &OF_LAST)?;
+    refuse(body, &[("tupleFormat", "the answers in this form are those of /api/query/mlast")])?;
     elements(body, "queries").try_for_each(|sub| {
         refuse(sub, &[("fields", "the last values of fields are those of /api/query/mlast")])
     })
