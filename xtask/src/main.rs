@@ -4,6 +4,7 @@
 //! repository and prints the findings.
 
 mod circles;
+mod conformance;
 mod docs;
 mod edges;
 mod finding;
@@ -48,6 +49,8 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
         rust.push((file.clone(), repository.read(file)?));
     }
     findings.extend(circles::check(&rust));
+    let read = |file: &str| repository.read_text(file).ok().flatten();
+    findings.extend(conformance::check(&repository.read(conformance::PAGE)?, read));
     Ok(findings)
 }
 

@@ -208,6 +208,12 @@ impl Hub {
         self.broker.sweep(now_ms, &device_exists, &tenant_exists);
     }
 
+    /// Publishes the counters of the broker under `$SYS`. `uptime` is that of the door.
+    pub fn publish_system(&self, uptime: std::time::Duration) {
+        let sockets = self.metrics.door(crate::metrics::Door::Mqtt).connections_opened.get();
+        self.broker.publish_system(sockets, uptime);
+    }
+
     /// Limits the rate of login attempts of users.
     pub fn logins(&self) -> &Logins {
         &self.logins

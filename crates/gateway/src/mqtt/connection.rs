@@ -4,9 +4,10 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use hub::broker::BrokerMetrics;
 use mio::net::TcpStream;
 use rustls::pki_types::CertificateDer;
-use wire::mqtt::decode;
+use wire::mqtt::{Packet, PacketType, SentAliases, decode, whole_packets};
 use wire::proxy::{self, Decoded};
 
 use super::entry::Entry;
@@ -28,8 +29,16 @@ pub(super) struct Connection {
     pub(crate) session: Session,
     /// Unhandled input: the beginning of a packet, or messages that wait for the store.
     partial: Vec<u8>,
-    /// Bytes to send.
+    /// Bytes to send: whole packets, but for the beginning of the first one.
     pub(crate) out: Vec<u8>,
+    /// The topic aliases that the client knows.
+    pub(crate) aliases: SentAliases,
+    /// Bytes of the output whose packets are counted.
+    counted: usize,
+    /// What was sent and is not in the metrics yet.
+    sent: Traffic,
+    /// The same for what was received.
+    received: Traffic,
     /// When the peer last sent something, in seconds since the door was opened.
     pub(crate) heard_at_s: u32,
     /// When the connection was opened, on the same clock.
@@ -50,6 +59,40 @@ pub(super) struct Connection {
     pub(crate) dirty: bool,
     /// Messages wait until the peer has taken the output.
     pub(crate) starved: bool,
+}
+
+/// Packets that one side has sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Traffic {
+    pub(super) packets: u64,
+    pub(super) publishes: u64,
+    pub(super) bytes: u64,
+}
+
+impl Traffic {
+    fn add_packet(&mut self, is_publish: bool, bytes: usize) {
+        self.add(Self { packets: 1, publishes: u64::from(is_publish), bytes: bytes as u64 });
+    }
+
+    pub(super) fn add(&mut self, more: Self) {
+        self.packets += more.packets;
+        self.publishes += more.publishes;
+        self.bytes += more.bytes;
+    }
+
+    /// Counts it as sent to clients.
+    pub(super) fn count_sent(self, metrics: &BrokerMetrics) {
+        metrics.packets_sent.inc_by(self.packets);
+        metrics.publishes_sent.inc_by(self.publishes);
+        metrics.bytes_sent.inc_by(self.bytes);
+    }
+
+    /// Counts it as received from clients.
+    pub(super) fn count_received(self, metrics: &BrokerMetrics) {
+        metrics.packets_received.inc_by(self.packets);
+        metrics.publishes_received.inc_by(self.publishes);
+        metrics.bytes_received.inc_by(self.bytes);
+    }
 }
 
 /// How many packets of the input were handled.
@@ -82,6 +125,10 @@ impl Connection {
             session: Session::New,
             partial: Vec::new(),
             out: Vec::new(),
+            aliases: SentAliases::default(),
+            counted: 0,
+            sent: Traffic::default(),
+            received: Traffic::default(),
             heard_at_s: now_s,
             opened_at_s: now_s,
             unsent_since_s: None,
@@ -143,13 +190,13 @@ impl Connection {
         context: &mut Context<'_>,
     ) -> Result<Handled, SessionEnd> {
         if self.partial.is_empty() {
-            let (consumed, handled) = consume(&mut self.session, input, context)?;
+            let (consumed, handled) = consume(&mut self.session, input, &mut self.received, context)?;
             self.partial.extend_from_slice(&input[consumed..]);
             return Ok(handled);
         }
         let mut partial = std::mem::take(&mut self.partial);
         partial.extend_from_slice(input);
-        let (consumed, handled) = consume(&mut self.session, &partial, context)?;
+        let (consumed, handled) = consume(&mut self.session, &partial, &mut self.received, context)?;
         if consumed < partial.len() {
             partial.drain(..consumed);
             if partial.capacity() > 4_096 && partial.capacity() / 4 > partial.len() {
@@ -161,11 +208,26 @@ impl Connection {
         Ok(handled)
     }
 
+    /// What was sent since the last call.
+    pub(super) fn take_sent(&mut self) -> Traffic {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// What was received and handled since the last call.
+    pub(super) fn take_received(&mut self) -> Traffic {
+        std::mem::take(&mut self.received)
+    }
+
     /// Sends the output. `Ok(false)` if the peer does not take all of it now.
     pub(crate) fn flush(&mut self, now_s: u32) -> io::Result<bool> {
+        for (packet, bytes) in whole_packets(&self.out[self.counted..]) {
+            self.sent.add_packet(packet == PacketType::Publish, bytes);
+        }
+        self.counted = self.out.len();
         let sent = self.transport.write(&self.out)?;
         if !sent.all {
             self.out.drain(..sent.taken);
+            self.counted -= sent.taken;
             if sent.progress || self.unsent_since_s.is_none() {
                 self.unsent_since_s = Some(now_s);
             }
@@ -173,6 +235,7 @@ impl Connection {
         }
         self.unsent_since_s = None;
         self.out.clear();
+        self.counted = 0;
         if self.out.capacity() > 4_096 {
             self.out = Vec::new();
         }
@@ -219,6 +282,7 @@ fn read_header(socket: &mut TcpStream, header: &mut Vec<u8>) -> io::Result<ReadO
 fn consume(
     session: &mut Session,
     input: &[u8],
+    traffic: &mut Traffic,
     context: &mut Context<'_>,
 ) -> Result<(usize, Handled), SessionEnd> {
     let mut at = 0;
@@ -230,13 +294,19 @@ fn consume(
         };
         let decoded = decode(&input[at..], version, packet_bytes_max);
         let Some(decoded) = decoded.map_err(|error| refused(error, session, context))? else { break };
+        let is_publish = matches!(decoded.packet, Packet::Publish(_));
         match session.on_packet(decoded.packet, context) {
             Ok(()) => at += decoded.consumed,
+            // These packets come again.
             Err(PacketError::StoreBusy) => return Ok((at, Handled::UpToMessage)),
             Err(PacketError::Awaited) => return Ok((at, Handled::UpToAwaited)),
             Err(PacketError::TooManyRequests(wait)) => return Ok((at, Handled::UpToLaterMessage(wait))),
-            Err(PacketError::End(end)) => return Err(end),
+            Err(PacketError::End(end)) => {
+                traffic.add_packet(is_publish, decoded.consumed);
+                return Err(end);
+            }
         }
+        traffic.add_packet(is_publish, decoded.consumed);
     }
     Ok((at, Handled::All))
 }

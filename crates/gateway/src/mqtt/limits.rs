@@ -43,6 +43,8 @@ pub(crate) const OUTBOX_TAKE_MAX: usize = 64;
 pub(crate) const GATEWAY_ROWS_MAX: usize = model::limits::BATCH_ROWS_MAX / 2;
 /// Devices that the refusal of a message of a gateway names. The dead letter has the parts of all.
 pub(crate) const FAULTS_NAMED_MAX: usize = 8;
+/// Longest time between two reports of the broker's counters, in seconds.
+pub const SYS_INTERVAL_MAX_S: u16 = 3_600;
 /// Seconds between two looks for sessions of the broker that have expired.
 pub(crate) const SWEEP_INTERVAL_S: u32 = 10;
 /// Seconds after which the worker closes a peer that takes none of its acks.

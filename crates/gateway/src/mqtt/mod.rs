@@ -5,7 +5,7 @@
 //! batch per durability class, appends each batch once, and sends the acks that the store's progress allows. A message costs
 //! no allocation and wakes no thread. The only lock is that of the clock, which gives rows without a time their receipt time.
 //!
-//! Not supported: messages to devices (the door refuses subscriptions), retained messages.
+//! The broker of `hub::broker` has the messages between clients; the door passes them on.
 
 mod accept_thread;
 mod acks;
@@ -29,5 +29,5 @@ mod worker_handle;
 
 pub use entrance::MqttEntrance;
 pub(crate) use entrance::WebSocket;
-pub use options::{MqttOptions, OWN_TOPICS, check_topic_pattern};
+pub use options::{MqttOptions, OWN_TOPICS};
 pub use server::MqttDoor;

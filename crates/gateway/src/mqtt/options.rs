@@ -2,11 +2,9 @@
 
 use std::io;
 
-use model::limits::Portion;
-use wire::mqtt::is_valid_filter;
-
 use super::limits;
 use crate::door::{DoorLimits, Networks};
+use model::limits::Portion;
 
 /// The topics that belong to a device.
 pub const OWN_TOPICS: &str = "devices/${device}/#";
@@ -27,7 +25,10 @@ pub struct MqttOptions {
     pub packet_timeout_s: u32,
     /// Longest keep-alive of MQTT 5 clients, in seconds; 0 for no bound.
     pub keep_alive_max_s: u16,
-    /// Patterns of the topics that a device may publish to, beside those of the device API ([`hub::broker::permits`]).
+    /// Seconds between two reports of the broker's counters under `$SYS`; 0 for none.
+    pub sys_interval_s: u16,
+    /// Patterns of the topics that a device may publish to, beside those of the device API ([`hub::broker::fill`]). A device
+    /// profile may have lists of its own.
     pub publish_topics: Vec<String>,
     /// Patterns of the topic filters that a device may subscribe to.
     pub subscribe_topics: Vec<String>,
@@ -39,22 +40,6 @@ pub struct MqttOptions {
     pub memory: Portion,
 }
 
-/// Checks a pattern of topics: a topic filter whose names in `${}` are known.
-///
-/// # Errors
-/// The reason, for the operator.
-pub fn check_topic_pattern(pattern: &str) -> Result<(), String> {
-    if !is_valid_filter(pattern) || pattern.starts_with("$share/") {
-        return Err("it is no topic filter: + and # stand alone between slashes, # only at the end".into());
-    }
-    let unknown = pattern
-        .split('/')
-        .find(|level| level.contains("${") && !["${device}", "${tenant}", "${client}"].contains(level));
-    unknown.map_or(Ok(()), |level| {
-        Err(format!("{level:?} is none of the levels ${{device}}, ${{tenant}} and ${{client}}"))
-    })
-}
-
 impl Default for MqttOptions {
     fn default() -> Self {
         Self {
@@ -64,6 +49,7 @@ impl Default for MqttOptions {
             connect_timeout_s: 10,
             packet_timeout_s: 30,
             keep_alive_max_s: 600,
+            sys_interval_s: 10,
             publish_topics: vec![OWN_TOPICS.into()],
             subscribe_topics: vec![OWN_TOPICS.into()],
             limits: DoorLimits::of_connections(usize::MAX),
@@ -91,6 +77,12 @@ impl MqttOptions {
             format!("packet_bytes_max is {packet}, it must be from {least} to {most}")
         } else if self.receive_maximum == 0 {
             "receive_maximum is 0, it must be at least 1".into()
+        } else if self.sys_interval_s > limits::SYS_INTERVAL_MAX_S {
+            format!(
+                "sys_interval_s is {}, it must be at most {}",
+                self.sys_interval_s,
+                limits::SYS_INTERVAL_MAX_S
+            )
         } else if self.workers > usize::from(u16::MAX) {
             format!("workers is {}, it must be at most {}", self.workers, u16::MAX)
         } else {

@@ -2,11 +2,14 @@
 
 mod bad_input;
 mod client;
+mod conformance_messages;
+mod conformance_sessions;
 mod gateways;
 mod limits;
 mod login;
 mod moody;
 mod proxy;
+mod topics;
 mod trouble;
 mod wills;
 

@@ -4,11 +4,11 @@
 //! crash: [`Broker::open`] rebuilds the rest.
 //! Invariant 2: a message for a durable session is in the engine before it is in memory, and is sent when it is durable there.
 //! Invariant 3: numbers of a queue are taken, written and added to memory under the lock `order`, so memory has them in order.
-//! Invariant 4: locks are taken in this order: `sessions`, `order`, the state of a session, an index, `garbage`.
+//! Invariant 4: locks are taken in this order: `sessions`, `order`, the state of a session, an index, `garbage`, `system`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use kv::{Direction, KeyRange, KeyValueStore, Space, WriteBatch};
 use model::limits::Portion;
@@ -25,10 +25,11 @@ use super::record::{
     QueueRecord, SessionRecord, read_number_key, read_queue_key, read_subscription_key, retained_key,
 };
 use super::retained::{BrokerReadError, RETAINED, RetainedSizes};
-use super::session::{Session, SessionKey, State};
+use super::session::{Connection, Session, SessionKey, State};
 use super::session_map::SessionMap;
 use super::shared::{CONTENTS, SharedContents};
 use super::subscription::SubscriptionOptions;
+use super::system::SystemReport;
 
 /// Sessions that outlive their connections.
 pub(super) const SESSIONS: Space = Space::new("mqtt_sessions");
@@ -46,6 +47,8 @@ pub struct Broker {
     pub(super) indexes: RwLock<HashMap<Uuid, Arc<RwLock<SubscriptionIndex>>>>,
     /// Sessions that outlive their connections.
     pub(super) sessions: Mutex<SessionMap>,
+    /// How many of them have a connection.
+    pub(super) durable_connected: AtomicUsize,
     pub(super) next_session: AtomicU64,
     pub(super) next_connection: AtomicU64,
     pub(super) shared: SharedContents,
@@ -54,6 +57,8 @@ pub struct Broker {
     /// See invariant 3. It holds the sizes of the retained messages, which change under the same lock.
     pub(super) order: Mutex<RetainedSizes>,
     pub(super) metrics: Arc<BrokerMetrics>,
+    /// The last counters under `$SYS`.
+    pub(super) system: Mutex<SystemReport>,
 }
 
 impl std::fmt::Debug for Broker {
@@ -86,12 +91,14 @@ impl Broker {
             memory_bytes_max: memory.of(limits::MEMORY_BYTES_MAX),
             indexes: RwLock::default(),
             sessions: Mutex::default(),
+            durable_connected: AtomicUsize::new(0),
             next_session: AtomicU64::new(1),
             next_connection: AtomicU64::new(1),
             shared: SharedContents::default(),
             garbage: Mutex::default(),
             order: Mutex::new(sizes),
             metrics,
+            system: Mutex::default(),
         };
         broker.restore(now_ms)?;
         broker.drop_unneeded_contents()?;
@@ -117,10 +124,41 @@ impl Broker {
     pub(crate) fn measure(&self) {
         let metrics = &self.metrics;
         metrics.sessions.set(self.sessions.lock().len() as i64);
-        let subscriptions: usize = self.indexes.read().values().map(|index| index.read().len()).sum();
-        metrics.subscriptions.set(subscriptions as i64);
+        metrics.subscriptions.set(self.subscriptions() as i64);
         metrics.retained.set(self.order.lock().topics() as i64);
         metrics.memory_bytes.set(self.memory.bytes() as i64);
+    }
+
+    /// Subscriptions of all sessions.
+    pub(super) fn subscriptions(&self) -> usize {
+        self.indexes.read().values().map(|index| index.read().len()).sum()
+    }
+
+    /// Sets the connection of a session, and counts it.
+    pub(super) fn set_connection(
+        &self,
+        session: &Session,
+        state: &mut State,
+        connection: Option<Connection>,
+    ) {
+        let (was, is) = (state.connection.is_some(), connection.is_some());
+        session.set_connection(state, connection);
+        if session.is_durable && is && !was {
+            self.durable_connected.fetch_add(1, Ordering::Relaxed);
+        } else if session.is_durable && was && !is {
+            self.durable_connected.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A client has connected to the door of the broker.
+    pub fn client_connected(&self) {
+        let connected = self.metrics.clients.inc() + 1;
+        self.metrics.clients_max.fetch_max(connected.max(0) as u64, Ordering::Relaxed);
+    }
+
+    /// The connection of a client has ended.
+    pub fn client_left(&self) {
+        self.metrics.clients.dec();
     }
 
     /// Deletes retained messages of tenants that do not exist any more: at most [`limits::FORGOTTEN_PER_SWEEP`] of each.
@@ -173,7 +211,7 @@ impl Broker {
             index.write().put(filter, Subscriber { session: Arc::clone(session), options });
         }
         let next = by_id.keys().max().map_or(1, |last| last + 1);
-        self.next_session.store(next, std::sync::atomic::Ordering::Relaxed);
+        self.next_session.store(next, Ordering::Relaxed);
         let mut sessions = self.sessions.lock();
         by_id.into_values().for_each(|session| sessions.insert(session));
         Ok(())

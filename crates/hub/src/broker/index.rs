@@ -62,6 +62,11 @@ impl SubscriptionIndex {
         self.len
     }
 
+    /// Whether a filter begins with this level, which is no wildcard.
+    pub(super) fn has_level(&self, level: &str) -> bool {
+        self.root.children.as_ref().is_some_and(|children| children.contains_key(level))
+    }
+
     /// Whether no node is left.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {

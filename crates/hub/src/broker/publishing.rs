@@ -48,12 +48,12 @@ struct Draft {
 }
 
 /// A receiver of a message.
-struct Target {
-    session: Arc<Session>,
-    delivery: Delivery,
+pub(super) struct Target {
+    pub(super) session: Arc<Session>,
+    pub(super) delivery: Delivery,
     /// Present for QoS 1 and 2.
-    number: Option<u64>,
-    shared: Option<u64>,
+    pub(super) number: Option<u64>,
+    pub(super) shared: Option<u64>,
 }
 
 impl Broker {
@@ -232,7 +232,8 @@ impl Broker {
         Ok(())
     }
 
-    fn push(&self, target: Target, durable_at: Sequence) {
+    /// Adds a message to the queue of its receiver in memory.
+    pub(super) fn push(&self, target: Target, durable_at: Sequence) {
         let Target { session, delivery, number, shared } = target;
         let mut state = session.state.lock();
         let Some(number) = number else {

@@ -30,6 +30,8 @@ pub(super) struct Queue {
     stored_from: Option<u64>,
     /// Messages with a lower number may have been sent before.
     sent_below: u64,
+    /// Those with a lower number were sent to an earlier connection. After a restart it is not known which were.
+    surely_sent_below: u64,
     /// Entries of `inflight` whose PUBREL is due.
     releases_due: usize,
     /// Messages of QoS 1 and 2 that are not done.
@@ -219,7 +221,9 @@ impl Queue {
         let in_memory = self.inflight.front().map(|first| first.number);
         let in_memory = in_memory.into_iter().chain(self.window.front().map(|first| first.number));
         let first = in_memory.chain(self.stored_from).min();
-        self.sent_below = self.sent_below.max(self.inflight.back().map_or(0, |last| last.number + 1));
+        let sent = self.inflight.back().map_or(0, |last| last.number + 1);
+        self.sent_below = self.sent_below.max(sent);
+        self.surely_sent_below = self.surely_sent_below.max(sent);
         self.immediate = VecDeque::new();
         self.window = VecDeque::new();
         self.inflight = VecDeque::new();
@@ -250,8 +254,13 @@ impl Queue {
                 return Rest::Client;
             }
             let sent = match &first.delivery {
-                // Nobody gets a message after its expiry. It is done like one that the client cannot take.
-                Some(delivery) if delivery.message.is_expired(now_ms) => Sent::TooLarge,
+                // Nobody gets a message after its expiry, unless it was sent before [MQTT-4.3.3-7]. It is done like one that the client
+                // cannot take.
+                Some(delivery)
+                    if delivery.message.is_expired(now_ms) && first.number >= self.surely_sent_below =>
+                {
+                    Sent::TooLarge
+                }
                 _ => send(&first.packet(self.sent_below)),
             };
             if sent == Sent::NoRoom {

@@ -85,7 +85,7 @@ impl Broker {
         let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
         let wake = Arc::clone(&client.wake);
         let connection = Connection { number, wake, inflight_max: client.inflight_max };
-        session.set_connection(state, Some(connection));
+        self.set_connection(session, state, Some(connection));
         state.expiry_s = client.expiry_s;
         if session.is_durable {
             state.queue.return_to_store();
@@ -104,7 +104,7 @@ impl Broker {
         if state.connection.as_ref().is_none_or(|connection| connection.number != attached.connection) {
             return;
         }
-        session.set_connection(&mut state, None);
+        self.set_connection(session, &mut state, None);
         state.expiry_s = expiry_s;
         state.left_at_ms = now_ms;
         state.retained = Vec::new();
@@ -181,7 +181,7 @@ impl Broker {
         }
         drop(index);
         let is_recorded = state.is_recorded;
-        session.set_connection(state, None);
+        self.set_connection(session, state, None);
         *state = State { has_ended: true, ..State::default() };
         if is_recorded {
             self.garbage.lock().push(session.id());

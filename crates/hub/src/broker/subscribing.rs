@@ -12,7 +12,7 @@ use super::index::{Subscriber, SubscriptionIndex};
 use super::limits;
 use super::record::{number_key, subscription_key};
 use super::retained::RetainedCursor;
-use super::session::{Session, State};
+use super::session::{Session, SessionKey, State};
 use super::subscription::{Quality, RetainHandling, SubscriptionOptions};
 use super::topic::{group_of, is_too_deep, matches};
 
@@ -70,6 +70,10 @@ impl Broker {
             if wants_retained && group_of(request.filter).0.is_none() {
                 state.retained.retain(|cursor| cursor.filter() != request.filter);
                 state.retained.push(RetainedCursor::new(request.filter, request.options));
+                for delivery in self.system_deliveries(request.filter, request.options) {
+                    let has_room = state.queue.push_immediate(delivery);
+                    self.metrics.dropped_immediate.inc_by(u64::from(!has_room));
+                }
             }
         }
         session.signal(&state);
@@ -104,6 +108,31 @@ impl Broker {
             existed.push(known);
         }
         Ok(sequence)
+    }
+
+    /// Ends subscriptions of sessions without a connection that `is_permitted` refuses, by device, client identifier and filter.
+    /// Returns their number. A busy engine leaves the rest for the next call.
+    pub fn end_forbidden(
+        &self,
+        is_permitted: &dyn Fn(Uuid, &str, &str) -> bool,
+    ) -> Result<usize, BrokerError> {
+        // The lock is free again before the loop: a new connection needs it.
+        let absent: Vec<_> = {
+            let sessions = self.sessions.lock();
+            sessions.all().into_iter().filter(|session| !session.is_connected()).collect()
+        };
+        let mut ended = 0;
+        for session in absent {
+            let SessionKey { device, client_id } = &session.key;
+            let filters = self.filters(&session, "");
+            let forbidden = filters.iter().filter(|filter| !is_permitted(*device, client_id, filter));
+            let forbidden: Vec<&str> = forbidden.map(|filter| &**filter).collect();
+            if !forbidden.is_empty() {
+                self.unsubscribe(&session, forbidden.iter().copied(), &mut Vec::new())?;
+                ended += forbidden.len();
+            }
+        }
+        Ok(ended)
     }
 
     /// The filters of a session that begin with a text.

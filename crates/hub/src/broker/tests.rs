@@ -326,3 +326,129 @@ fn a_device_has_a_limited_number_of_sessions_and_gets_room_back() {
     broker.detach(&attached[0], 0, 0);
     assert!(broker.attach(&attach_request(last, false, HOUR_S, 0)).is_ok());
 }
+
+/// The topics below `$SYS/broker/` that a connection gets now, and whether they have the retain flag.
+fn counters(broker: &Broker, attached: &Attached) -> Vec<(String, bool)> {
+    let (mut found, mut acknowledged) = (Vec::new(), Acknowledged::default());
+    let mut send = |packet: &Outgoing<'_>| {
+        let Outgoing::Publish { message, retain, qos, .. } = packet else { panic!("{packet:?}") };
+        assert_eq!(*qos, Quality::AtMostOnce);
+        found.push((message.topic.strip_prefix("$SYS/broker/").unwrap().to_owned(), *retain));
+        Sent::Yes
+    };
+    broker.deliver(attached, 0, &mut acknowledged, &mut send).unwrap();
+    found
+}
+
+#[test]
+fn counters_go_to_subscribers_of_the_servers_topics_and_no_others() {
+    let kv = Arc::new(MemoryStore::new());
+    let broker = open(&kv);
+    let report = |uptime_s| broker.publish_system(1, std::time::Duration::from_secs(uptime_s));
+    let (all, _) = durable(&broker, "all");
+    subscribe(&broker, &all, "#", Quality::AtLeastOnce);
+    subscribe(&broker, &all, "+/broker/uptime", Quality::AtLeastOnce);
+    let (early, _) = durable(&broker, "early");
+    subscribe(&broker, &early, "$SYS/broker/clients/+", Quality::AtLeastOnce);
+    assert!(counters(&broker, &early).is_empty(), "there is no report yet");
+    let commits = broker.progress().committed;
+    report(10);
+    let of_clients = ["clients/connected", "clients/disconnected", "clients/total", "clients/maximum"];
+    assert_eq!(counters(&broker, &early), of_clients.map(|topic| (topic.to_owned(), false)));
+    assert!(counters(&broker, &all).is_empty(), "a wildcard selects no topic of the server");
+    // A new subscription gets the last report at once, like retained messages.
+    let (late, _) = durable(&broker, "late");
+    subscribe(&broker, &late, "$SYS/broker/uptime", Quality::AtLeastOnce);
+    assert_eq!(counters(&broker, &late), [("uptime".to_owned(), true)]);
+    // An absent client gets none, and nothing is written.
+    broker.detach(&early, HOUR_S, 0);
+    report(20);
+    let (early, is_present) = durable(&broker, "early");
+    assert!(is_present && counters(&broker, &early).is_empty());
+    assert_eq!(counters(&broker, &late), [("uptime".to_owned(), false)]);
+    let written = broker.progress().committed - commits;
+    assert!(written <= 3, "only sessions and subscriptions are written, not {written} batches");
+}
+
+#[test]
+fn counters_know_absent_clients() {
+    let kv = Arc::new(MemoryStore::new());
+    let broker = open(&kv);
+    let (here, _) = durable(&broker, "here");
+    let (left, _) = durable(&broker, "left");
+    subscribe(&broker, &left, "t", Quality::AtLeastOnce);
+    broker.client_connected();
+    broker.client_connected();
+    broker.client_left();
+    broker.detach(&left, HOUR_S, 0);
+    subscribe(&broker, &here, "$SYS/broker/clients/+", Quality::AtLeastOnce);
+    broker.publish_system(2, std::time::Duration::from_secs(10));
+    // connected, disconnected, total, maximum
+    assert_eq!(texts(&take(&broker, &here)), ["1", "1", "2", "2"]);
+    let (_, is_present) = durable(&broker, "left");
+    assert!(is_present);
+    broker.publish_system(2, std::time::Duration::from_secs(20));
+    assert_eq!(texts(&take(&broker, &here)), ["1", "0", "1", "2"]);
+}
+
+#[test]
+fn absent_sessions_lose_subscriptions_that_are_forbidden() {
+    let kv = Arc::new(MemoryStore::new());
+    let broker = open(&kv);
+    let (away, _) = durable(&broker, "away");
+    let (here, _) = durable(&broker, "here");
+    for attached in [&away, &here] {
+        subscribe(&broker, attached, "kept", Quality::AtLeastOnce);
+        subscribe(&broker, attached, "lost", Quality::AtLeastOnce);
+    }
+    broker.detach(&away, HOUR_S, 0);
+    let is_permitted = |device, client: &str, filter: &str| {
+        assert_eq!((device, client), (DEVICE, "away"), "a connection checks its own subscriptions");
+        filter == "kept"
+    };
+    assert_eq!(broker.end_forbidden(&is_permitted).unwrap(), 1);
+    assert_eq!(broker.end_forbidden(&is_permitted).unwrap(), 0);
+    publish(&broker, "lost", "1", Quality::AtLeastOnce);
+    publish(&broker, "kept", "2", Quality::AtLeastOnce);
+    let broker = open(&kv);
+    let (away, is_present) = durable(&broker, "away");
+    assert!(is_present);
+    assert_eq!(texts(&take(&broker, &away)), ["2"], "also after a restart");
+}
+
+#[test]
+fn a_message_expires_until_it_is_sent_and_not_after_that() {
+    let kv = Arc::new(MemoryStore::new());
+    let broker = open(&kv);
+    let (attached, _) = durable(&broker, "c");
+    subscribe(&broker, &attached, "t", Quality::ExactlyOnce);
+    let publish_until = |payload: &str, expires_at_ms| {
+        let content = Content {
+            topic: "t",
+            payload: payload.as_bytes(),
+            properties: &[],
+            expires_at_ms: Some(expires_at_ms),
+        };
+        let (message, qos) = (broker.message(content), Quality::ExactlyOnce);
+        let mut publications =
+            vec![Publication { message, qos, retain: false, tenant: TENANT, publisher: None }];
+        broker.publish(&mut publications, &mut Published::default()).unwrap();
+    };
+    let at = |attached: &Attached, now_ms| {
+        let (mut payloads, mut acknowledged) = (Vec::new(), Acknowledged::default());
+        let mut send = |packet: &Outgoing<'_>| {
+            let Outgoing::Publish { message, .. } = packet else { panic!("{packet:?}") };
+            payloads.push(String::from_utf8(message.payload.to_vec()).unwrap());
+            Sent::Yes
+        };
+        broker.deliver(attached, now_ms, &mut acknowledged, &mut send).unwrap();
+        broker.commit(&mut acknowledged);
+        payloads
+    };
+    publish_until("sent in time", 100);
+    assert_eq!(at(&attached, 99), ["sent in time"]);
+    broker.detach(&attached, HOUR_S, 0);
+    publish_until("never sent", 100);
+    let (attached, _) = durable(&broker, "c");
+    assert_eq!(at(&attached, 100), ["sent in time"], "the exchange goes on, and the other message is gone");
+}

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::contact::Contact;
 use super::credentials::Credentials;
 use super::page::{Listed, SortProperty};
+use crate::broker::TopicRights;
 
 /// A tenant. Users see only the devices of their own tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub struct Profile {
     pub description: Option<Box<str>>,
     /// ThingsBoard's `profileData`, as the client sent it: JSON text.
     pub data: Option<Box<str>>,
+    /// The topics that its devices may use, as [`data`](Self::data) lists them.
+    pub topics: TopicRights,
     /// Whether devices that are added without a profile get it. One profile of each tenant is it.
     pub is_default: bool,
     /// When it was added, or when the registry got version 5; whole milliseconds.

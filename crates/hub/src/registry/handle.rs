@@ -23,6 +23,8 @@ pub struct Registry {
     pub(super) creations: CreationQueue,
     pub(super) index: RwLock<Index>,
     pub(super) generation: AtomicU64,
+    /// Grows when the topics change that devices of a profile may use.
+    pub(super) topics_generation: AtomicU64,
     pub(super) default_tenant: Uuid,
     pub(super) passwords: Passwords,
     pub(super) sessions: RwLock<SessionTokens>,
@@ -46,6 +48,11 @@ impl Registry {
     /// replaced or its profile changed. Reading it is cheap; look devices up again if it differs.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// A number that grows whenever the topics change that devices of a profile may use.
+    pub fn topics_generation(&self) -> u64 {
+        self.topics_generation.load(Ordering::Acquire)
     }
 
     /// The last receipt time of the former process, if that process stopped cleanly.

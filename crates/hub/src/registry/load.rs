@@ -19,6 +19,7 @@ use super::error::RegistryError;
 use super::index::{Account, Index};
 use super::relation::{Relation, RelationKey};
 use super::user::{Activation, ApiKey, User};
+use crate::broker::TopicRights;
 use crate::entity::EntityId;
 use crate::namespace::namespace_of;
 
@@ -135,14 +136,22 @@ fn profile(row: &Row<'_>, default_tenant: Uuid) -> Read<Arc<Profile>> {
     let (tenant, table): (Uuid, String) = (row.get(1)?, row.get(3)?);
     let table = TableName::new(&namespace_of(tenant, default_tenant), &table)
         .map_err(|error| unreadable(3, error.into()))?;
+    let (name, data): (String, Option<Box<str>>) = (row.get(2)?, row.get(6)?);
+    // An earlier version has stored what it did not read.
+    let is_of_installation = tenant == default_tenant;
+    let topics = TopicRights::of_profile_data(data.as_deref(), is_of_installation).unwrap_or_else(|error| {
+        tracing::warn!(profile = name, %error, "a device profile is used without the topics that it lists");
+        TopicRights::default()
+    });
     Ok(Arc::new(Profile {
         id: row.get(0)?,
         tenant,
-        name: row.get(2)?,
+        name,
         table,
         durability: parsed(row, 4)?,
         description: row.get(5)?,
-        data: row.get(6)?,
+        data,
+        topics,
         is_default: row.get(7)?,
         created_at: time(row, 8)?,
         version: row.get(9)?,

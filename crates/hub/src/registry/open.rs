@@ -37,6 +37,7 @@ impl Registry {
             creations: CreationQueue::default(),
             index: RwLock::new(index),
             generation: AtomicU64::new(0),
+            topics_generation: AtomicU64::new(0),
             default_tenant,
             passwords: Passwords::default(),
             sessions: RwLock::new(SessionTokens::new(&secret)),

@@ -1,6 +1,7 @@
 //! Profiles: the table and the durability of a type of devices.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use model::TableName;
 use model::limits::TABLE_NAME_BYTES_MAX;
@@ -19,6 +20,7 @@ use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
 use super::{file, save};
 use crate::audit::AUDIT_TABLE;
+use crate::broker::TopicRights;
 use crate::dead_letter::DEAD_LETTER_TABLE;
 
 impl Registry {
@@ -101,7 +103,7 @@ impl Registry {
         fields: ProfileFields<'_>,
         version: Option<i64>,
     ) -> Result<Arc<Profile>, RegistryError> {
-        let (description, data) = checked(fields)?;
+        let Checked { description, data, topics } = self.checked(tenant, fields)?;
         let mut writer = self.writer.lock();
         let old = self.profile_by_id(tenant, id)?;
         check_version("device profile", &old.name, version, old.version)?;
@@ -109,7 +111,8 @@ impl Registry {
             return Err(RegistryError::exists("profile", fields.name));
         }
         let name = fields.name.to_owned();
-        let changed = Profile { name, description, data, version: old.version + 1, ..Profile::clone(&old) };
+        let version = old.version + 1;
+        let changed = Profile { name, description, data, topics, version, ..Profile::clone(&old) };
         self.store_profile(&mut writer, "change a profile", Arc::new(changed))
     }
 
@@ -179,7 +182,7 @@ impl Registry {
         table: TableName,
         durability: Durability,
     ) -> Result<Profile, RegistryError> {
-        let (description, data) = checked(fields)?;
+        let Checked { description, data, topics } = self.checked(tenant, fields)?;
         if self.profile(tenant, fields.name).is_some() {
             return Err(RegistryError::exists("profile", fields.name));
         }
@@ -193,6 +196,7 @@ impl Registry {
             durability,
             description,
             data,
+            topics,
             is_default: false,
             created_at: now_ms(),
             version: 1,
@@ -206,22 +210,34 @@ impl Registry {
         profile: Arc<Profile>,
     ) -> Result<Arc<Profile>, RegistryError> {
         self.commit(writer, what, |transaction| save::profile(transaction, &profile))?;
+        let had = self.profile_by_id(profile.tenant, profile.id).map(|old| old.topics.clone());
         self.index.write().put_profile(Arc::clone(&profile));
+        if had.unwrap_or_default() != profile.topics {
+            self.topics_generation.fetch_add(1, Ordering::AcqRel);
+        }
         self.forget_cached();
         Ok(profile)
     }
+
+    /// Checks the fields of a profile of a tenant.
+    fn checked(&self, tenant: Uuid, fields: ProfileFields<'_>) -> Result<Checked, RegistryError> {
+        check_tag_value(fields.name)?;
+        let description = fields.description.filter(|text| !text.is_empty());
+        let bytes = description.map_or(0, str::len);
+        over_limit("length of the description in bytes", bytes, DESCRIPTION_BYTES_MAX)?;
+        let what = "profileData";
+        let data = checked_json(what, fields.data, PROFILE_DATA_BYTES_MAX, "PROFILE_DATA_BYTES_MAX")?;
+        let topics = TopicRights::of_profile_data(data.as_deref(), tenant == self.default_tenant)
+            .map_err(|reason| RegistryError::Invalid { what, reason })?;
+        Ok(Checked { description: description.map(Into::into), data, topics })
+    }
 }
 
-/// Texts as they are stored: description and data.
-type StoredTexts = (Option<Box<str>>, Option<Box<str>>);
-
-/// Checks the fields, and returns description and data as they are stored.
-fn checked(fields: ProfileFields<'_>) -> Result<StoredTexts, RegistryError> {
-    check_tag_value(fields.name)?;
-    let description = fields.description.filter(|text| !text.is_empty());
-    over_limit("length of the description in bytes", description.map_or(0, str::len), DESCRIPTION_BYTES_MAX)?;
-    let data = checked_json("profileData", fields.data, PROFILE_DATA_BYTES_MAX, "PROFILE_DATA_BYTES_MAX")?;
-    Ok((description.map(Into::into), data))
+/// The fields of a profile as they are stored, and what the data says.
+struct Checked {
+    description: Option<Box<str>>,
+    data: Option<Box<str>>,
+    topics: TopicRights,
 }
 
 /// A table for a profile: its name in lower case with `_` for what is no letter or digit, and with a number if that is taken.

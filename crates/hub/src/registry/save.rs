@@ -43,8 +43,9 @@ pub(super) fn customer(transaction: &Transaction<'_>, customer: &Customer) -> Wr
 }
 
 pub(super) fn profile(transaction: &Transaction<'_>, profile: &Profile) -> Written {
-    let Profile { id, tenant, name, table, durability, description, data, is_default, created_at, version } =
-        profile;
+    // The topics are in the data.
+    let Profile { id, tenant, name, table, durability, description, data, is_default, .. } = profile;
+    let Profile { created_at, version, .. } = profile;
     let sql = "INSERT INTO profile (id, tenant, name, data_table, durability, description, data, is_default, \
                created_at, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, data_table = excluded.data_table, \

@@ -20,6 +20,7 @@ use super::page::{Page, PageRequest, page_of};
 use super::user::User;
 use super::users::checked_login;
 use super::{file, save};
+use crate::broker::TopicRights;
 use crate::caller::Role;
 use crate::namespace::{namespace_of, own_table};
 
@@ -218,6 +219,7 @@ impl Registry {
             durability: Durability::Fsync,
             description: None,
             data: None,
+            topics: TopicRights::default(),
             is_default: true,
             created_at: now_ms(),
             version: 1,

@@ -51,6 +51,8 @@ pub(crate) struct RawMqtt {
     pub connect_timeout_s: u32,
     /// Longest keep-alive; 0 means no limit.
     pub keep_alive_max_s: u16,
+    /// Seconds between two reports under `$SYS`; 0 means none.
+    pub sys_interval_s: u16,
     /// Patterns of topics that devices may publish to.
     pub publish_topics: Vec<String>,
     /// Patterns of topic filters that devices may subscribe to.
@@ -252,6 +254,7 @@ impl Default for RawMqtt {
             packet_bytes_max: 1024 * 1024,
             connect_timeout_s: 10,
             keep_alive_max_s: 600,
+            sys_interval_s: 10,
             publish_topics: vec![OWN_TOPICS.into()],
             subscribe_topics: vec![OWN_TOPICS.into()],
             receive_maximum: 1024,

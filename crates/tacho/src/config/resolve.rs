@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway::http::limits as http_limits;
-use gateway::mqtt::{check_topic_pattern, limits as mqtt_limits};
+use gateway::mqtt::limits as mqtt_limits;
 use gateway::tls::TlsFiles;
+use hub::broker::check_pattern;
 use model::Timestamp;
 use model::limits::{self, IngestLimits, QueryLimits};
 
@@ -73,6 +74,7 @@ pub(crate) struct MqttConfig {
     pub packet_bytes_max: usize,
     pub connect_timeout_s: u32,
     pub keep_alive_max_s: u16,
+    pub sys_interval_s: u16,
     pub publish_topics: Vec<String>,
     pub subscribe_topics: Vec<String>,
     pub receive_maximum: u16,
@@ -183,6 +185,7 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
     within("mqtt.connect_timeout_s", raw.connect_timeout_s as usize, 1, 3_600)?;
     within("mqtt.receive_maximum", raw.receive_maximum.into(), 1, u16::MAX.into())?;
     within("mqtt.workers", raw.workers, 0, MQTT_WORKERS_MAX)?;
+    within("mqtt.sys_interval_s", raw.sys_interval_s.into(), 0, mqtt_limits::SYS_INTERVAL_MAX_S.into())?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(MqttConfig {
         listen: address("mqtt.listen", &raw.listen)?,
@@ -191,6 +194,7 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
         packet_bytes_max: packet,
         connect_timeout_s: raw.connect_timeout_s,
         keep_alive_max_s: raw.keep_alive_max_s,
+        sys_interval_s: raw.sys_interval_s,
         publish_topics: topics("mqtt.publish_topics", &raw.publish_topics)?,
         subscribe_topics: topics("mqtt.subscribe_topics", &raw.subscribe_topics)?,
         receive_maximum: raw.receive_maximum,
@@ -200,8 +204,7 @@ fn mqtt(raw: &RawMqtt) -> Result<MqttConfig, ConfigError> {
 
 fn topics(key: &'static str, patterns: &[String]) -> Result<Vec<String>, ConfigError> {
     for pattern in patterns {
-        check_topic_pattern(pattern)
-            .map_err(|reason| ConfigError::value(key, format!("\"{pattern}\""), reason))?;
+        check_pattern(pattern).map_err(|reason| ConfigError::value(key, format!("\"{pattern}\""), reason))?;
     }
     Ok(patterns.to_vec())
 }

@@ -111,6 +111,7 @@ pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
         receive_maximum: config.receive_maximum,
         connect_timeout_s: config.connect_timeout_s,
         keep_alive_max_s: config.keep_alive_max_s,
+        sys_interval_s: config.sys_interval_s,
         publish_topics: config.publish_topics.clone(),
         subscribe_topics: config.subscribe_topics.clone(),
         limits,

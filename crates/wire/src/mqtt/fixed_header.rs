@@ -52,6 +52,18 @@ impl FixedHeader {
     }
 }
 
+/// The packets that `bytes` consist of, as types and lengths. It ends before a packet that is not whole.
+pub fn whole_packets(bytes: &[u8]) -> impl Iterator<Item = (PacketType, usize)> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (&first, after) = rest.split_first()?;
+        let (remaining, length_bytes) = reader::variable_int(after).ok()??;
+        let length = 1 + length_bytes + remaining as usize;
+        rest = rest.get(length..)?;
+        Some((PacketType::from_bits(first >> 4)?, length))
+    })
+}
+
 fn packet_type(first: u8, version: Option<ProtocolVersion>) -> Result<PacketType, DecodeError> {
     let packet_type = PacketType::from_bits(first >> 4)
         .ok_or(DecodeError::malformed("packet type 0 is reserved [MQTT5 2.1.2]"))?;

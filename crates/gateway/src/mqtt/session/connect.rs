@@ -17,6 +17,7 @@ use super::end::SessionEnd;
 use super::login::authenticate;
 use super::outgoing::forwarded;
 use super::peer::{Peer, reason_string};
+use super::topics::TopicAccess;
 use crate::door::{DoorLimit, LimitExceeded};
 use crate::refusals;
 
@@ -98,7 +99,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
     let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
     let registered =
-        context.clients.register(client.clone(), context.connection, connect.clean_start, context.now_s);
+        context.clients.register(client.clone(), context.connection, lifetime(connect), context.now_s);
     *context.taken_over = registered.taken_over;
     let keep_alive_s = granted_keep_alive_s(connect, context);
     let mut connected = Connected {
@@ -118,6 +119,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         attached: OnceCell::new(),
         outbox: None,
         behind: None,
+        topics: TopicAccess::of(connect),
         aliases: Vec::new(),
         will: connect.will.map(|will| Box::new(stored_will(&will))),
     };
@@ -199,6 +201,11 @@ fn granted_keep_alive_s(connect: &Connect<'_>, context: &Context<'_>) -> u16 {
         (ProtocolVersion::V5, asked) if most > 0 && (asked == 0 || asked > most) => most,
         (_, asked) => asked,
     }
+}
+
+/// Whether the session is a new one, and whether it outlives the connection.
+fn lifetime(connect: &Connect<'_>) -> (bool, bool) {
+    (connect.clean_start, session_expiry_s(connect) > 0)
 }
 
 fn session_expiry_s(connect: &Connect<'_>) -> u32 {

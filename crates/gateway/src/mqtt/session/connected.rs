@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use hub::broker::Attached;
 use hub::device_messages::DeviceOutbox;
-use hub::registry::{Credentials, Device, Registry};
-use hub::{DevicePresence, Durability};
+use hub::registry::{Credentials, Device};
+use hub::{DevicePresence, Durability, Hub};
 use model::SeriesId;
 use wire::mqtt::{QoS, ReasonCode};
 
 use super::super::clients::{ClientKey, ConnectionRef};
+use super::super::options::MqttOptions;
 use super::super::qos2::SharedQos2;
 use super::behind::Behind;
 use super::end::SessionEnd;
 use super::peer::Peer;
+use super::topics::TopicAccess;
 
 /// The state of a session after CONNECT. It holds a secret, so its `Debug` output shows only the device.
 pub(crate) struct Connected {
@@ -46,6 +48,8 @@ pub(crate) struct Connected {
     pub(super) outbox: Option<DeviceOutbox>,
     /// The devices behind the device, if it is a gateway.
     pub(super) behind: Option<Box<Behind>>,
+    /// Topics of the broker that the client may use.
+    pub(super) topics: TopicAccess,
     /// Topics of the topic aliases, by alias.
     pub(super) aliases: Vec<Option<Arc<str>>>,
     pub(super) will: Option<Box<StoredWill>>,
@@ -83,7 +87,8 @@ impl Connected {
 
     /// Applies changes of the device in the registry. The session ends if the device was deleted or its credentials were
     /// replaced.
-    pub(crate) fn follow(&mut self, registry: &Registry) -> Result<(), SessionEnd> {
+    pub(crate) fn follow(&mut self, hub: &Hub, options: &MqttOptions) -> Result<(), SessionEnd> {
+        let registry = hub.registry();
         let device = registry.device_by_id(self.device.id);
         let credentials = registry.credentials_of(self.device.id);
         let (Some(device), Some(credentials)) = (device, credentials) else {
@@ -107,6 +112,7 @@ impl Connected {
         // Another name or another table means another series, and a caller can have deleted the series.
         self.series = None;
         self.device = device;
+        self.follow_topics(hub, options);
         Ok(())
     }
 }

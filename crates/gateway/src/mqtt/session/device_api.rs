@@ -13,7 +13,6 @@ use wire::thingsboard::rpc::{self, DeviceCall, Kind};
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
-use super::topics::TELEMETRY_TOPIC;
 use super::unfit::Unfit;
 use crate::attribute_pairs::pairs;
 
@@ -34,10 +33,7 @@ impl Connected {
     ) -> Result<Option<Unfit>, PacketError> {
         let message = AttributeTopic::parse(topic).map(Message::Attributes);
         let Some(message) = message.or_else(|| rpc::Topic::parse(topic).map(Message::Rpc)) else {
-            let text = format!(
-                "the device may not publish to this topic; it may to {TELEMETRY_TOPIC} and to those of mqtt.publish_topics"
-            );
-            return Ok(Some(Unfit::topic(&text)));
+            return Ok(Some(self.refused_topic(topic, context)));
         };
         match message {
             Message::Attributes(AttributeTopic::Attributes(_)) => self.set_attributes(payload, context),

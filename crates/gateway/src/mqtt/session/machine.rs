@@ -36,7 +36,10 @@ impl Session {
     ) -> Result<(), PacketError> {
         match (&mut *self, packet) {
             (Self::New, Packet::Connect(connect)) => {
-                *self = Self::Connected(Box::new(Connected::accept(&connect, context)?));
+                let mut connected = Box::new(Connected::accept(&connect, context)?);
+                connected.end_forbidden_subscriptions(context.hub, context.options);
+                *self = Self::Connected(connected);
+                context.hub.broker().client_connected();
                 Ok(())
             }
             (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into()),
@@ -61,6 +64,7 @@ impl Session {
         now_ms: i64,
     ) -> Option<Box<Connected>> {
         let Self::Connected(mut connected) = self else { return None };
+        broker.client_left();
         clients.unregister(&connected.client, connected.connection, connected.expiry_s, now_s);
         connected.presence = None;
         connected.outbox = None;

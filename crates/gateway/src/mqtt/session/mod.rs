@@ -29,4 +29,4 @@ pub(crate) use connected::Connected;
 pub(crate) use context::Context;
 pub(crate) use end::{PacketError, SessionEnd};
 pub(crate) use machine::{Session, answer_malformed_connect};
-pub(crate) use topics::TELEMETRY_TOPIC;
+pub(crate) use topics::{TELEMETRY_TOPIC, is_open_to};

@@ -2,7 +2,8 @@
 
 use hub::broker::{Message, Outgoing, Quality, Sent};
 use wire::mqtt::{
-    Ack, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion, Publish, QoS, encode,
+    Ack, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion, Publish, QoS,
+    SentAliases, TopicForm, encode,
 };
 
 use super::super::limits;
@@ -10,7 +11,13 @@ use super::peer::Peer;
 
 impl Peer {
     /// Writes a packet of the broker, unless the output is full or the packet too large for the client.
-    pub(crate) fn write_outgoing(&self, packet: &Outgoing<'_>, now_ms: i64, out: &mut Vec<u8>) -> Sent {
+    pub(crate) fn write_outgoing(
+        &self,
+        packet: &Outgoing<'_>,
+        aliases: &mut SentAliases,
+        now_ms: i64,
+        out: &mut Vec<u8>,
+    ) -> Sent {
         if out.len() >= limits::UNSENT_BYTES_MAX {
             return Sent::NoRoom;
         }
@@ -27,14 +34,50 @@ impl Peer {
                     retain: *retain,
                     topic: &message.topic,
                     packet_id: *packet_id,
-                    properties: properties
-                        .as_ref()
-                        .map_or(Properties::NONE, PropertiesBuilder::as_properties),
+                    properties: Properties::NONE,
                     payload: &message.payload,
                 };
-                self.write_publish(&publish, out)
+                self.write_aliased(publish, properties, aliases, out)
             }
         }
+    }
+
+    /// Writes a message under the alias of its topic, if the client takes aliases. A client may have no room for a new alias in a
+    /// packet that is as large as it takes.
+    fn write_aliased(
+        &self,
+        publish: Publish<'_>,
+        properties: Option<PropertiesBuilder>,
+        aliases: &mut SentAliases,
+        out: &mut Vec<u8>,
+    ) -> Sent {
+        let form = aliases.form(publish.topic, self.topic_alias_max);
+        let (topic, alias) = match form {
+            TopicForm::Plain => return self.write_with(publish, properties.as_ref(), out),
+            TopicForm::Define(alias) => (publish.topic, alias),
+            TopicForm::Alias(alias) => ("", alias),
+        };
+        let mut with_alias = properties.clone().unwrap_or_default();
+        if with_alias.push(Property::TwoBytes(PropertyId::TopicAlias, alias)).is_err() {
+            return self.write_with(publish, properties.as_ref(), out);
+        }
+        match self.write_with(Publish { topic, ..publish }, Some(&with_alias), out) {
+            Sent::TooLarge => self.write_with(publish, properties.as_ref(), out),
+            sent => {
+                aliases.sent(publish.topic, form);
+                sent
+            }
+        }
+    }
+
+    fn write_with(
+        &self,
+        publish: Publish<'_>,
+        properties: Option<&PropertiesBuilder>,
+        out: &mut Vec<u8>,
+    ) -> Sent {
+        let properties = properties.map_or(Properties::NONE, PropertiesBuilder::as_properties);
+        self.write_publish(&Publish { properties, ..publish }, out)
     }
 
     fn write_publish(&self, publish: &Publish<'_>, out: &mut Vec<u8>) -> Sent {

@@ -8,6 +8,9 @@ use wire::mqtt::{
 use super::super::acks::{AckKind, Answer, PendingAck};
 use super::super::limits;
 
+/// Bytes of a PUBACK without reason and properties.
+const PUBACK_BYTES: usize = 4;
+
 /// The terms of a peer: its version, and the answers that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
@@ -16,6 +19,8 @@ pub(crate) struct Peer {
     explain: bool,
     /// Its Maximum Packet Size.
     pub(super) packet_bytes_max: usize,
+    /// Its Topic Alias Maximum.
+    pub(super) topic_alias_max: u16,
 }
 
 impl Peer {
@@ -27,6 +32,7 @@ impl Peer {
             explain: connect.version == ProtocolVersion::V5
                 && connect.properties.request_problem_information(),
             packet_bytes_max: packet_bytes_max.map_or(usize::MAX, |most| most as usize),
+            topic_alias_max: connect.properties.topic_alias_maximum(),
         }
     }
 
@@ -65,7 +71,9 @@ impl Peer {
         match (ack.kind, &ack.answer) {
             (AckKind::None | AckKind::Part, _) => {}
             (AckKind::PubAck, Answer::Accepted | Answer::AcceptedQos2(_)) => {
-                encode_puback(packet_id, self.version, out)
+                if self.packet_bytes_max >= PUBACK_BYTES {
+                    encode_puback(packet_id, self.version, out);
+                }
             }
             (AckKind::PubRec, Answer::Accepted | Answer::AcceptedQos2(_)) => {
                 self.write(&[Packet::PubRec(yes)], out)
@@ -116,7 +124,7 @@ mod tests {
     use super::*;
 
     fn peer(explain: bool, packet_bytes_max: usize) -> Peer {
-        Peer { version: ProtocolVersion::V5, explain, packet_bytes_max }
+        Peer { version: ProtocolVersion::V5, explain, packet_bytes_max, topic_alias_max: 0 }
     }
 
     fn refusal(peer: Peer, already_unsent: usize) -> Option<String> {

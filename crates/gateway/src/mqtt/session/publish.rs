@@ -19,7 +19,7 @@ use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
 use super::outgoing::forwarded;
 use super::subscribing::quality;
-use super::topics::is_telemetry;
+use super::topics::{TELEMETRY_TOPIC, is_of_device_api, is_telemetry, lists};
 use super::unfit::Unfit;
 use crate::refusals;
 
@@ -212,6 +212,22 @@ impl Connected {
             self.on_device_message(topic, payload, context)?
         };
         unfit.map(|unfit| self.add_letter(topic, payload, unfit, context)).transpose()
+    }
+
+    /// The refusal of a topic that is not of the device API.
+    pub(super) fn refused_topic(&self, topic: &str, context: &Context<'_>) -> Unfit {
+        if self.may_publish(topic, context) {
+            let limit = hub::broker::limits::TOPIC_LEVELS_MAX;
+            return Unfit::topic(&format!("the topic has more than {limit} levels (TOPIC_LEVELS_MAX)"));
+        }
+        let text = format!(
+            "the device may not publish to this topic; it may to {TELEMETRY_TOPIC}, and {} list more",
+            lists("publish")
+        );
+        match is_of_device_api(topic) {
+            true => Unfit::topic(&text),
+            false => Unfit::new(ReasonCode::NOT_AUTHORIZED, "topic", &text),
+        }
     }
 
     /// Adds a refused message, or its refused part, to the batch as a dead letter. Returns the refusal for its ack.

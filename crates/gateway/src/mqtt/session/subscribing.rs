@@ -11,7 +11,7 @@ use wire::mqtt::{
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
-use super::topics::is_of_device_api;
+use super::topics::{is_of_device_api, lists};
 
 /// The answer to one filter.
 struct Answer {
@@ -73,7 +73,7 @@ impl Connected {
 
     /// The answer to a filter before the limits of the broker are known.
     fn answer(&self, filter: &Filter<'_>, context: &Context<'_>) -> Answer {
-        if self.may_subscribe(filter.topic, context) {
+        if self.may_subscribe(filter.topic, context.hub, context.options) {
             let code = match filter.qos() {
                 QoS::AtMostOnce => ReasonCode::SUCCESS,
                 QoS::AtLeastOnce => ReasonCode(1),
@@ -87,8 +87,10 @@ impl Connected {
                 filter.topic, self.device.name
             ),
             false => format!(
-                "the device {:?} may not subscribe to {:?}; mqtt.subscribe_topics lists what it may",
-                self.device.name, filter.topic
+                "the device {:?} may not subscribe to {:?}; {} list what it may",
+                self.device.name,
+                filter.topic,
+                lists("subscribe")
             ),
         };
         Answer { code: ReasonCode::NOT_AUTHORIZED, why: Some(why) }

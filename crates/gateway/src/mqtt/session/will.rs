@@ -1,8 +1,10 @@
 //! The will of a session that has ended.
 
+use std::sync::Arc;
+
 use hub::Hub;
 
-use super::super::clients::Clients;
+use super::super::clients::{Clients, WillFate};
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
@@ -44,9 +46,14 @@ impl Connected {
         self.will.as_ref().map_or(0, |will| will.delay_s.min(self.expiry_s))
     }
 
-    /// Whether the client has come back, so that the will is not published [MQTT-3.1.3-9].
-    pub(crate) fn is_continued(&self, clients: &Clients) -> bool {
-        clients.is_continued(&self.client)
+    /// What becomes of the will, which waits for its delay.
+    pub(crate) fn await_will(&self, clients: &Clients) -> Arc<WillFate> {
+        clients.await_will(&self.client, self.connection)
+    }
+
+    /// The will does not wait any more.
+    pub(crate) fn forget_will(&self, clients: &Clients, fate: &Arc<WillFate>) {
+        clients.forget_will(&self.client, fate);
     }
 
     /// Bytes of the will and of the client identifier.

@@ -103,6 +103,7 @@ impl Worker {
         }
         self.end_session(std::mem::take(&mut connection.session), key, peer);
         connection.close_gracefully(self.state.now_s(), &mut self.read_buffer);
+        connection.take_sent().count_sent(&self.state.hub.metrics().broker);
         drop(self.parts.poll.registry().deregister(connection.transport.socket()));
     }
 }

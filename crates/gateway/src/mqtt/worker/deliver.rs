@@ -139,10 +139,10 @@ impl Worker {
             .take_from_outbox(&self.state.hub)
             .map_err(|error| SessionEnd::refused(ReasonCode::SERVER_BUSY, "broker", error.to_string()))?;
         let Some(attached) = connected.attached.get() else { return Ok(Delivered::All) };
-        let (peer, out) = (connected.peer, &mut connection.out);
+        let (peer, out, aliases) = (connected.peer, &mut connection.out, &mut connection.aliases);
         let delivered =
             self.state.hub.broker().deliver(attached, now_ms, &mut self.acknowledged, &mut |packet| {
-                peer.write_outgoing(packet, now_ms, out)
+                peer.write_outgoing(packet, aliases, now_ms, out)
             });
         connection.starved = connection.out.len() >= limits::UNSENT_BYTES_MAX;
         if !connection.out.is_empty() && !connection.dirty {

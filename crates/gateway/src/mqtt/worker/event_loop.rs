@@ -12,7 +12,7 @@ use slab::Slab;
 use wire::mqtt::ReasonCode;
 
 use super::super::acks::{AckQueues, ConnectionKey};
-use super::super::connection::Connection;
+use super::super::connection::{Connection, Traffic};
 use super::super::deferred::DeferredQueue;
 use super::super::ingest_batch::IngestBatch;
 use super::super::limits;
@@ -41,6 +41,8 @@ pub(in crate::mqtt) struct Worker {
     pub(super) wills: WillQueue,
     /// Bytes of unhandled input, over all connections.
     pub(super) partial_bytes: usize,
+    /// Packets that were received in this pass.
+    pub(super) received: Traffic,
     /// The batches of this pass, by durability class.
     pub(super) batches: [IngestBatch; 3],
     pub(super) queues: AckQueues,
@@ -69,7 +71,11 @@ pub(in crate::mqtt) struct Worker {
     /// Messages come faster than the limit of the door. The worker accepts none until this time.
     pub(super) throttled_until: Option<Instant>,
     pub(super) ticked_at_s: u32,
+    /// When the first worker publishes the counters under `$SYS` again.
+    pub(super) system_due_s: u32,
     pub(super) registry_generation: u64,
+    /// The topics of profiles with which the first worker has compared the subscriptions of absent sessions.
+    pub(super) topics_generation: Option<u64>,
     pub(super) pass_began: Instant,
     pub(super) last_pass_began: Instant,
     /// Accepted messages of the last pass.
@@ -92,6 +98,7 @@ impl Worker {
             silent: VecDeque::new(),
             wills: WillQueue::default(),
             partial_bytes: 0,
+            received: Traffic::default(),
             batches: Default::default(),
             queues: AckQueues::default(),
             publications: Vec::new(),
@@ -107,6 +114,8 @@ impl Worker {
             store_busy: false,
             throttled_until: None,
             ticked_at_s: 0,
+            system_due_s: 0,
+            topics_generation: None,
             pass_began: Instant::now(),
             last_pass_began: Instant::now(),
             pass_messages: 0,

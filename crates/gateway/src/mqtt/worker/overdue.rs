@@ -6,7 +6,7 @@ use super::super::acks::ConnectionKey;
 use super::super::connection::Connection;
 use super::super::limits;
 use super::super::options::MqttOptions;
-use super::super::session::{Session, SessionEnd};
+use super::super::session::{Session, SessionEnd, is_open_to};
 use super::event_loop::Worker;
 
 impl Worker {
@@ -20,7 +20,9 @@ impl Worker {
         self.take_due_wills();
         if self.index == 0 && now_s.is_multiple_of(limits::SWEEP_INTERVAL_S) {
             self.state.hub.sweep_broker();
+            self.end_forbidden_subscriptions();
         }
+        self.publish_system(now_s);
         let registry_generation = self.state.hub.registry().generation();
         let registry_changed =
             std::mem::replace(&mut self.registry_generation, registry_generation) != registry_generation;
@@ -31,16 +33,55 @@ impl Worker {
                 connection.heard_at_s = now_s;
             }
             let key = ConnectionKey { slot: slot as u32, generation: connection.generation };
-            if let Some(end) = overdue_end(connection, now_s, &self.state.options) {
+            let (hub, options) = (&self.state.hub, &self.state.options);
+            if let Some(end) = overdue_end(connection, now_s, options) {
                 overdue.push((key, end));
-            } else if registry_changed && let Session::Connected(connected) = &mut connection.session {
-                overdue.extend(connected.follow(self.state.hub.registry()).err().map(|end| (key, end)));
+            } else if let Session::Connected(connected) = &mut connection.session {
+                if registry_changed {
+                    overdue.extend(connected.follow(hub, options).err().map(|end| (key, end)));
+                }
+                connected.end_forbidden_subscriptions(hub, options);
             }
         }
         for (key, end) in overdue {
             self.close(key, end);
         }
         self.close_silent();
+    }
+
+    /// Ends subscriptions of absent sessions that their devices may not have any more: after the start, because the settings may
+    /// be others, and after a change of the topics of profiles.
+    fn end_forbidden_subscriptions(&mut self) {
+        let (hub, options) = (&self.state.hub, &self.state.options);
+        let generation = hub.registry().topics_generation();
+        if self.topics_generation == Some(generation) {
+            return;
+        }
+        let is_permitted =
+            |device, client: &str, filter: &str| is_open_to(device, client, filter, hub, options);
+        match hub.broker().end_forbidden(&is_permitted) {
+            Ok(ended) => {
+                self.topics_generation = Some(generation);
+                if ended > 0 {
+                    tracing::info!(
+                        ended,
+                        "subscriptions of absent sessions ended: their devices may not have them any more"
+                    );
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "subscriptions of absent sessions are not compared with the topics of profiles; the next sweep tries again")
+            }
+        }
+    }
+
+    /// Publishes the counters of the broker when they are due.
+    fn publish_system(&mut self, now_s: u32) {
+        let interval_s = u32::from(self.state.options.sys_interval_s);
+        if self.index == 0 && interval_s > 0 && now_s >= self.system_due_s {
+            self.system_due_s = now_s + interval_s;
+            self.state.hub.publish_system(self.state.opened.elapsed());
+        }
     }
 }
 

@@ -148,6 +148,7 @@ impl Worker {
             Err(SessionEnd::refused(ReasonCode::UNSPECIFIED_ERROR, "panic", cause))
         });
         connection.out = out;
+        self.received.add(connection.take_received());
         self.partial_bytes = self.partial_bytes + connection.partial_bytes() - partial_before;
         if !connection.out.is_empty() && !connection.dirty {
             connection.dirty = true;

@@ -1,6 +1,7 @@
 //! Sends acks when their batch is durable, and the output of connections.
 
 use super::super::acks::{AckGroup, AckKind};
+use super::super::connection::Traffic;
 use super::super::session::{Session, SessionEnd};
 use super::event_loop::Worker;
 use super::slots::{enqueue, find};
@@ -54,10 +55,13 @@ impl Worker {
     pub(super) fn flush_dirty(&mut self) {
         let in_flight_max = u32::from(self.state.options.receive_maximum);
         let now_s = self.state.now_s();
+        let mut sent = Traffic::default();
         for key in std::mem::take(&mut self.dirty) {
             let Some(connection) = find(&mut self.connections, key) else { continue };
             connection.dirty = false;
-            match connection.flush(now_s) {
+            let flushed = connection.flush(now_s);
+            sent.add(connection.take_sent());
+            match flushed {
                 Ok(is_empty) => {
                     if is_empty && std::mem::take(&mut connection.starved) {
                         self.deliveries.push(key);
@@ -69,5 +73,8 @@ impl Worker {
                 Err(error) => self.close(key, SessionEnd::normal(format!("the connection broke: {error}"))),
             }
         }
+        let metrics = &self.state.hub.metrics().broker;
+        sent.count_sent(metrics);
+        std::mem::take(&mut self.received).count_received(metrics);
     }
 }

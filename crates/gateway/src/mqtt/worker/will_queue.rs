@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use model::Timestamp;
 
 use super::super::acks::ConnectionKey;
+use super::super::clients::WillFate;
 use super::super::limits;
 use super::super::session::Connected;
 
@@ -13,10 +15,13 @@ use super::super::session::Connected;
 #[derive(Debug, Default)]
 pub(super) struct WillQueue {
     wills: VecDeque<Will>,
-    /// Wills with a delay, and the second at which each is due.
-    delayed: Vec<(u32, Will)>,
+    /// Wills with a delay, and when each is due.
+    delayed: Vec<(Due, Will)>,
     bytes: usize,
 }
+
+/// The second at which a will is due, and what becomes of it before.
+type Due = (u32, Arc<WillFate>);
 
 /// A will that waits.
 #[derive(Debug)]
@@ -52,19 +57,21 @@ impl WillQueue {
     }
 
     /// Adds a will that is due at a second of the door's clock. Returns it if the queue has no room.
-    pub(super) fn add_delayed(&mut self, will: Will, due_s: u32, bytes_max: usize) -> Result<(), Will> {
+    pub(super) fn add_delayed(&mut self, will: Will, due: Due, bytes_max: usize) -> Result<(), Will> {
         if self.bytes + will.bytes() > bytes_max {
             return Err(will);
         }
         self.bytes += will.bytes();
-        self.delayed.push((due_s, will));
+        self.delayed.push((due, will));
         Ok(())
     }
 
-    /// Moves the wills that are due to those that wait, except those of clients that have come back.
-    pub(super) fn take_due(&mut self, now_s: u32, has_come_back: impl Fn(&Will) -> bool) {
-        for (_, will) in self.delayed.extract_if(.., |(due_s, _)| *due_s <= now_s) {
-            match has_come_back(&will) {
+    /// Moves the wills that are due to those that wait, and drops those of clients that have come back. Calls `forget` for both.
+    pub(super) fn take_due(&mut self, now_s: u32, forget: impl Fn(&Will, &Arc<WillFate>)) {
+        let is_over = |(due_s, fate): &Due| *due_s <= now_s || fate.is_continued() || fate.has_ended();
+        for ((_, fate), will) in self.delayed.extract_if(.., |(due, _)| is_over(due)) {
+            forget(&will, &fate);
+            match fate.is_continued() {
                 true => self.bytes -= will.bytes(),
                 false => self.wills.push_back(will),
             }

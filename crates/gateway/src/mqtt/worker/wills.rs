@@ -27,7 +27,10 @@ impl Worker {
         let will = Will { session, connection, peer, received };
         let added = match delay_s {
             0 => self.wills.add(will, bytes_max),
-            _ => self.wills.add_delayed(will, self.state.now_s().saturating_add(delay_s), bytes_max),
+            _ => {
+                let fate = will.session.await_will(&self.state.clients);
+                self.wills.add_delayed(will, (self.state.now_s().saturating_add(delay_s), fate), bytes_max)
+            }
         };
         if let Err(will) = added {
             will.session.discard_will(&self.state.hub, "too many wills wait");
@@ -74,10 +77,10 @@ impl Worker {
         }
     }
 
-    /// Takes the wills whose delay is over.
+    /// Takes the wills whose delay is over, or whose session has ended.
     pub(super) fn take_due_wills(&mut self) {
         let clients = &self.state.clients;
-        self.wills.take_due(self.state.now_s(), |will| will.session.is_continued(clients));
+        self.wills.take_due(self.state.now_s(), |will, fate| will.session.forget_will(clients, fate));
     }
 
     /// Discards the waiting wills; the door stops.
