@@ -413,7 +413,8 @@ fn absent_sessions_lose_subscriptions_that_are_forbidden() {
     let broker = open(&kv);
     let (away, is_present) = durable(&broker, "away");
     assert!(is_present);
-    assert_eq!(texts(&take(&broker, &away)), ["2"], "also after a restart");
+    // After a restart it is not known what was sent.
+    assert_eq!(texts(&take(&broker, &away)), ["2!"]);
 }
 
 #[test]
