@@ -5,6 +5,7 @@
 //! retained messages are in the key-value engine.
 
 mod core;
+mod counters;
 mod delivering;
 mod error;
 mod index;

@@ -17,7 +17,7 @@ use super::end::SessionEnd;
 use super::login::authenticate;
 use super::outgoing::forwarded;
 use super::peer::{Peer, reason_string};
-use super::topics::TopicAccess;
+use super::topic_access::TopicAccess;
 use crate::door::{DoorLimit, LimitExceeded};
 use crate::refusals;
 

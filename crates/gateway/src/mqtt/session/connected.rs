@@ -17,7 +17,7 @@ use super::super::qos2::SharedQos2;
 use super::behind::Behind;
 use super::end::SessionEnd;
 use super::peer::Peer;
-use super::topics::TopicAccess;
+use super::topic_access::TopicAccess;
 
 /// The state of a session after CONNECT. It holds a secret, so its `Debug` output shows only the device.
 pub(crate) struct Connected {

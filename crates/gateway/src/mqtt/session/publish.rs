@@ -19,7 +19,8 @@ use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
 use super::outgoing::forwarded;
 use super::subscribing::quality;
-use super::topics::{TELEMETRY_TOPIC, is_of_device_api, is_telemetry, lists};
+use super::topic_access::{is_of_device_api, lists};
+use super::topics::{TELEMETRY_TOPIC, is_telemetry};
 use super::unfit::Unfit;
 use crate::refusals;
 

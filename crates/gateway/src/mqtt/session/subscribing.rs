@@ -11,7 +11,7 @@ use wire::mqtt::{
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
-use super::topics::{is_of_device_api, lists};
+use super::topic_access::{is_of_device_api, lists};
 
 /// The answer to one filter.
 struct Answer {

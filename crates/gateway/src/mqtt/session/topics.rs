@@ -1,12 +1,6 @@
 //! Where a message goes by its topic, and which topics a device may use.
 
-use std::cell::OnceCell;
-
 use hub::Hub;
-use hub::broker::{Names, TOPICS_MEMBER, covers, fill};
-use hub::registry::Device;
-use uuid::Uuid;
-use wire::mqtt::Connect;
 use wire::thingsboard::attributes::Topic as AttributeTopic;
 use wire::thingsboard::gateway::Topic as GatewayTopic;
 use wire::thingsboard::rpc;
@@ -14,6 +8,7 @@ use wire::thingsboard::rpc;
 use super::super::options::MqttOptions;
 use super::connected::Connected;
 use super::context::Context;
+use super::topic_access::{Access, Filters, UserName, filled, is_covered, is_of_device_api};
 
 /// The topic of telemetry (ThingsBoard's device API).
 pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
@@ -21,12 +16,6 @@ pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 /// Whether devices publish telemetry under a topic: the long name, or one of the short ones.
 pub(super) fn is_telemetry(topic: &str) -> bool {
     [TELEMETRY_TOPIC, "v2/t", "v2/t/j"].contains(&topic)
-}
-
-/// Whether the topic belongs to ThingsBoard's device API. The server answers these topics itself; a subscription to one of
-/// them gets only what the server sends to this device.
-pub(super) fn is_of_device_api(topic: &str) -> bool {
-    ["v1/", "v2/", "/provision/"].iter().any(|prefix| topic.starts_with(prefix))
 }
 
 /// Whether the server sends messages under topics that a filter of the device API selects.
@@ -38,36 +27,6 @@ pub(super) fn is_served_filter(filter: &str) -> bool {
     );
     let responses = ["v1/devices/me/attributes/response/+", "v2/a/res/+", "v2/a/res/j/+"];
     attributes || for_gateways || responses.contains(&filter) || rpc::filter(filter).is_some()
-}
-
-/// Where the topics stand that a device may use.
-pub(super) fn lists(access: &str) -> String {
-    format!("mqtt.{access}_topics, or {TOPICS_MEMBER}.{access} of its profile,")
-}
-
-/// The topics of the broker that a client may use: the patterns of the server's settings, or of the profile of its device, with
-/// its names filled in.
-#[derive(Debug, Default)]
-pub(crate) struct TopicAccess {
-    /// The user name of CONNECT.
-    username: Option<Box<str>>,
-    /// Filled in when it is first needed, and again after a change of the registry.
-    filters: OnceCell<Filters>,
-    /// The subscriptions of the session have to be compared with the filters.
-    is_unchecked: bool,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Filters {
-    publish: Vec<String>,
-    subscribe: Vec<String>,
-}
-
-impl TopicAccess {
-    /// Those of a client that connects. It may continue a session that began when it might use other topics.
-    pub(super) fn of(connect: &Connect<'_>) -> Self {
-        Self { username: connect.username.map(Into::into), filters: OnceCell::new(), is_unchecked: true }
-    }
 }
 
 impl Connected {
@@ -126,61 +85,4 @@ impl Connected {
             Filters { publish: fill(publish), subscribe: fill(subscribe) }
         })
     }
-}
-
-/// Whether an absent session may keep its subscription to a filter. Its user name is not known: a filter that would need it is
-/// checked when the client comes back.
-pub(crate) fn is_open_to(device: Uuid, client: &str, filter: &str, hub: &Hub, options: &MqttOptions) -> bool {
-    // The session of a deleted device ends as a whole.
-    let Some(device) = hub.registry().device_by_id(device) else { return true };
-    is_of_device_api(filter)
-        || is_covered(&filled(Access::Subscribe, &device, client, UserName::Unknown, hub, options), filter)
-}
-
-/// The user name of a client.
-#[derive(Clone, Copy)]
-enum UserName<'a> {
-    Known(Option<&'a str>),
-    /// It may be any.
-    Unknown,
-}
-
-/// What a client does with a topic.
-#[derive(Clone, Copy)]
-enum Access {
-    Publish,
-    Subscribe,
-}
-
-/// The filters of a device and its client: of the lists of its profile, or of the server's settings.
-fn filled(
-    access: Access,
-    device: &Device,
-    client: &str,
-    username: UserName<'_>,
-    hub: &Hub,
-    options: &MqttOptions,
-) -> Vec<String> {
-    let rights = &device.profile.topics;
-    let (of_profile, of_server) = match access {
-        Access::Publish => (&rights.publish, &options.publish_topics),
-        Access::Subscribe => (&rights.subscribe, &options.subscribe_topics),
-    };
-    let patterns: Vec<&str> = match of_profile {
-        Some(patterns) => patterns.iter().map(|pattern| &**pattern).collect(),
-        None => of_server.iter().map(String::as_str).collect(),
-    };
-    let needs_tenant = patterns.iter().any(|pattern| pattern.contains("${tenant}"));
-    let tenant = needs_tenant.then(|| hub.registry().tenant_name(device.tenant)).flatten();
-    let tenant = tenant.as_deref().unwrap_or("");
-    let names = |username| Names { device: &device.name, tenant, client, username };
-    let fill = |pattern: &&str| match username {
-        UserName::Known(username) => fill(pattern, names(username)),
-        UserName::Unknown => fill(&pattern.replace("${username}", "+"), names(None)),
-    };
-    patterns.iter().filter_map(fill).collect()
-}
-
-fn is_covered(allowed: &[String], filter: &str) -> bool {
-    allowed.iter().any(|allowed| covers(allowed, filter))
 }
