@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use gateway::mqtt::MqttOptions;
-use hub::registry::{NewDevice, ProfileFields};
+use hub::registry::{Credentials, NewDevice, ProfileFields};
 use wire::mqtt::{Connect, PropertiesBuilder, Property, PropertyId, ProtocolVersion, QoS, ReasonCode};
 
 use super::client::{Client, Fixture};
@@ -41,6 +41,26 @@ fn a_profile_lists_the_topics_of_its_devices() {
     let fixture = Fixture::with_profile(MqttOptions::default(), Some(data));
     let mut new = fixture.connect(ProtocolVersion::V5, "c1", "t-car");
     let mut old = fixture.connect(ProtocolVersion::V311, "c2", "t-van");
+    // The user name of MQTT's basic credentials, and none of a client that may send any.
+    let registry = fixture.hub.registry();
+    for (name, client_id, user_name, sent) in
+        [("tram", None, Some("u1"), "u1"), ("bus", Some("b"), None, "u9")]
+    {
+        let credentials = Credentials::mqtt_basic(client_id, user_name, user_name.map(|_| "p")).unwrap();
+        let profile = Some("own");
+        let device = NewDevice { name, credentials: Some(&credentials), profile, ..NewDevice::default() };
+        registry.add_device(registry.default_tenant(), device).unwrap();
+        let mut client = fixture.open(ProtocolVersion::V5);
+        let connect = Connect::new(ProtocolVersion::V5, "b");
+        let password = user_name.map(|_| b"p".as_slice());
+        assert_eq!(
+            client.connect_with(Connect { username: Some(sent), password, ..connect }).code,
+            0,
+            "{name}"
+        );
+        let code = client.tell(&format!("name/{sent}"), "x");
+        assert_eq!(code == ReasonCode::SUCCESS, user_name.is_some(), "{name}");
+    }
     for (topic, may) in [
         ("fleet/default/car/state", true),
         ("by/c1/a/b", true),
@@ -78,7 +98,7 @@ fn a_profile_lists_the_topics_of_its_devices() {
     }
     assert_eq!(old.subscribe(&[("fleet/a/state", 1), ("devices/van/#", 1)]), [1, FAILURE]);
     assert_eq!(refusals(&fixture, "subscription"), 6);
-    assert_eq!(refusals(&fixture, "topic"), 7);
+    assert_eq!(refusals(&fixture, "topic"), 8);
     assert!(new.subscribe(&[("v1/devices/me/attributes", 1)]) == [1], "the device API stays open");
     new.publish(QoS::AtLeastOnce, 9, b"{\"a\":1}");
     assert_eq!(new.answer(), yes(9));

@@ -202,6 +202,15 @@ impl Credentials {
         }
     }
 
+    /// The user name that a client has to send; with an access token it is the token. `None` if the client may send any.
+    pub fn user_name(&self) -> Option<&str> {
+        match self {
+            Self::AccessToken(token) => Some(token),
+            Self::MqttBasic(basic) => basic.parts.user_name.as_deref(),
+            Self::X509Certificate(_) => None,
+        }
+    }
+
     /// The access token, if they are one.
     pub fn token(&self) -> Option<&Arc<str>> {
         if let Self::AccessToken(token) = self { Some(token) } else { None }

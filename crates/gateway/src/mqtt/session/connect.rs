@@ -119,7 +119,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         attached: OnceCell::new(),
         outbox: None,
         behind: None,
-        topics: TopicAccess::of(connect),
+        topics: TopicAccess::new(),
         aliases: Vec::new(),
         will: connect.will.map(|will| Box::new(stored_will(&will))),
     };

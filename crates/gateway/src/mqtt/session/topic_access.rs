@@ -4,9 +4,8 @@ use std::cell::OnceCell;
 
 use hub::Hub;
 use hub::broker::{Names, TOPICS_MEMBER, covers, fill};
-use hub::registry::Device;
+use hub::registry::{Credentials, Device};
 use uuid::Uuid;
-use wire::mqtt::Connect;
 
 use super::super::options::MqttOptions;
 
@@ -25,8 +24,6 @@ pub(super) fn lists(access: &str) -> String {
 /// its names filled in.
 #[derive(Debug, Default)]
 pub(crate) struct TopicAccess {
-    /// The user name of CONNECT.
-    pub(super) username: Option<Box<str>>,
     /// Filled in when it is first needed, and again after a change of the registry.
     pub(super) filters: OnceCell<Filters>,
     /// The subscriptions of the session have to be compared with the filters.
@@ -42,26 +39,18 @@ pub(super) struct Filters {
 
 impl TopicAccess {
     /// Those of a client that connects. It may continue a session that began when it might use other topics.
-    pub(super) fn of(connect: &Connect<'_>) -> Self {
-        Self { username: connect.username.map(Into::into), filters: OnceCell::new(), is_unchecked: true }
+    pub(super) fn new() -> Self {
+        Self { filters: OnceCell::new(), is_unchecked: true }
     }
 }
 
-/// Whether an absent session may keep its subscription to a filter. Its user name is not known: a filter that would need it is
-/// checked when the client comes back.
+/// Whether an absent session may keep its subscription to a filter.
 pub(crate) fn is_open_to(device: Uuid, client: &str, filter: &str, hub: &Hub, options: &MqttOptions) -> bool {
     // The session of a deleted device ends as a whole.
     let Some(device) = hub.registry().device_by_id(device) else { return true };
-    is_of_device_api(filter)
-        || is_covered(&filled(Access::Subscribe, &device, client, UserName::Unknown, hub, options), filter)
-}
-
-/// The user name of a client.
-#[derive(Clone, Copy)]
-pub(super) enum UserName<'a> {
-    Known(Option<&'a str>),
-    /// It may be any.
-    Unknown,
+    let credentials = hub.registry().credentials_of(device.id);
+    let allowed = || filled(Access::Subscribe, &device, client, credentials.as_ref(), hub, options);
+    is_of_device_api(filter) || is_covered(&allowed(), filter)
 }
 
 /// What a client does with a topic.
@@ -76,7 +65,7 @@ pub(super) fn filled(
     access: Access,
     device: &Device,
     client: &str,
-    username: UserName<'_>,
+    credentials: Option<&Credentials>,
     hub: &Hub,
     options: &MqttOptions,
 ) -> Vec<String> {
@@ -92,12 +81,10 @@ pub(super) fn filled(
     let needs_tenant = patterns.iter().any(|pattern| pattern.contains("${tenant}"));
     let tenant = needs_tenant.then(|| hub.registry().tenant_name(device.tenant)).flatten();
     let tenant = tenant.as_deref().unwrap_or("");
-    let names = |username| Names { device: &device.name, tenant, client, username };
-    let fill = |pattern: &&str| match username {
-        UserName::Known(username) => fill(pattern, names(username)),
-        UserName::Unknown => fill(&pattern.replace("${username}", "+"), names(None)),
-    };
-    patterns.iter().filter_map(fill).collect()
+    // What the credentials do not check, a client could choose.
+    let username = credentials.and_then(Credentials::user_name);
+    let names = Names { device: &device.name, tenant, client, username };
+    patterns.iter().filter_map(|pattern| fill(pattern, names)).collect()
 }
 
 pub(super) fn is_covered(allowed: &[String], filter: &str) -> bool {

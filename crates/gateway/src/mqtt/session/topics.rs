@@ -8,7 +8,7 @@ use wire::thingsboard::rpc;
 use super::super::options::MqttOptions;
 use super::connected::Connected;
 use super::context::Context;
-use super::topic_access::{Access, Filters, UserName, filled, is_covered, is_of_device_api};
+use super::topic_access::{Access, Filters, filled, is_covered, is_of_device_api};
 
 /// The topic of telemetry (ThingsBoard's device API).
 pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
@@ -79,10 +79,9 @@ impl Connected {
 
     fn filters(&self, hub: &Hub, options: &MqttOptions) -> &Filters {
         self.topics.filters.get_or_init(|| {
-            let username = UserName::Known(self.topics.username.as_deref());
-            let (publish, subscribe) = (Access::Publish, Access::Subscribe);
-            let fill = |access| filled(access, &self.device, &self.client.client_id, username, hub, options);
-            Filters { publish: fill(publish), subscribe: fill(subscribe) }
+            let (client, credentials) = (&*self.client.client_id, Some(&self.credentials));
+            let fill = |access| filled(access, &self.device, client, credentials, hub, options);
+            Filters { publish: fill(Access::Publish), subscribe: fill(Access::Subscribe) }
         })
     }
 }
