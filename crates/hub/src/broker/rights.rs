@@ -63,13 +63,14 @@ impl TopicRights {
         }
         let publish = patterns("publish", lists.get("publish"))?;
         let subscribe = patterns("subscribe", lists.get("subscribe"))?;
-        let is_of_server = |pattern: &Box<str>| pattern.starts_with('$') && !pattern.starts_with("${");
-        if let Some(at) = publish.iter().flatten().position(is_of_server) {
+        let is_of_server = |pattern: &str| pattern.starts_with('$') && !pattern.starts_with("${");
+        if let Some(at) = publish.iter().flatten().position(|pattern| is_of_server(pattern)) {
             return Err(format!(
                 "{TOPICS_MEMBER}.publish[{at}]: topics that begin with $ are the server's; no device publishes there"
             ));
         }
-        let counters = subscribe.iter().flatten().position(is_of_server).filter(|_| !of_installation);
+        let counters =
+            subscribe.iter().flatten().position(|pattern| is_of_server(pattern)).filter(|_| !of_installation);
         if let Some(at) = counters {
             return Err(format!(
                 "{TOPICS_MEMBER}.subscribe[{at}]: the counters under $SYS are those of all tenants; only profiles of \
