@@ -5,17 +5,21 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use sensors::virtual_sensors::{Container, Datum, Descriptor, Plan, Sensor};
+use sensors::virtual_sensors::{Container, Datum, Descriptor, Faults, Plan, Sensor};
 
 fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let _ = Container::from_xml(text);
-    let planned = Descriptor::parse(text).and_then(|descriptor| Plan::new(&descriptor));
+    let planned = Descriptor::parse(text).map_err(Faults::from);
+    let planned = planned.and_then(|descriptor| Plan::new(&descriptor));
     let plan = match planned {
         Ok(plan) => Arc::new(plan),
-        Err(fault) => {
-            assert!(fault.place.line >= 1 && fault.place.column >= 1);
-            assert!(fault.place.line as usize <= text.lines().count() + 1, "{fault}");
+        Err(faults) => {
+            assert!(!faults.all().is_empty());
+            for fault in faults.all() {
+                assert!(fault.place.line >= 1 && fault.place.column >= 1);
+                assert!(fault.place.line as usize <= text.lines().count() + 1, "{fault}");
+            }
             return;
         }
     };

@@ -87,7 +87,7 @@ fn files_are_checked_and_explained() {
     let done = run(&["sensor", "check", text(&good), text(&bad), "--json"]);
     let lines: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["ok"], &lines[1]["ok"]), (&Value::Bool(true), &Value::Bool(false)));
-    assert_eq!(lines[1]["place"]["line"], 13);
+    assert_eq!(lines[1]["faults"][0]["place"]["line"], 13);
     assert!(done.failed(1).contains("1 of 2 files have a fault"));
     let explained = run(&["sensor", "explain", text(&good)]).ok();
     assert!(explained.contains("window: 2 elements, on each element"), "{explained}");

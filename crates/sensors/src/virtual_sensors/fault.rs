@@ -77,7 +77,7 @@ pub enum FaultKind {
 }
 
 /// A descriptor that cannot be read or planned.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, serde::Serialize)]
 #[error("{place}: {reason}")]
 pub struct Fault {
     /// Where the fault is.
@@ -111,6 +111,73 @@ impl Fault {
 
     pub(crate) fn not_compiled(place: Place, reason: impl Into<String>) -> Self {
         Self::new(place, FaultKind::NotCompiled, reason)
+    }
+}
+
+/// All faults of a descriptor, in the order of their places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// The faults; there is at least one.
+    pub fn all(&self) -> &[Fault] {
+        &self.0
+    }
+}
+
+impl From<Fault> for Faults {
+    fn from(fault: Fault) -> Self {
+        Self(vec![fault])
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, fault) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Faults {}
+
+/// What a check finds.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub(crate) notes: Vec<Note>,
+    faults: Vec<Fault>,
+}
+
+impl Findings {
+    /// Begins with what is known already.
+    pub(crate) fn new(notes: Vec<Note>) -> Self {
+        Self { notes, faults: Vec::new() }
+    }
+
+    /// Keeps the fault, so that the check can go on without the value.
+    pub(crate) fn keep<T>(&mut self, found: Result<T, Fault>) -> Option<T> {
+        match found {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                self.faults.push(fault);
+                None
+            }
+        }
+    }
+
+    /// The value with the notes, or the faults. A value that is absent has a fault.
+    pub(crate) fn end<T>(mut self, value: Option<T>) -> Result<(T, Vec<Note>), Faults> {
+        match value {
+            Some(value) if self.faults.is_empty() => Ok((value, self.notes)),
+            _ => {
+                self.faults.sort_by_key(|fault| fault.place);
+                Err(Faults(self.faults))
+            }
+        }
     }
 }
 

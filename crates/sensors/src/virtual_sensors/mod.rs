@@ -18,7 +18,7 @@ mod tests;
 
 pub use container::Container;
 pub use descriptor::Descriptor;
-pub use fault::{Fault, FaultKind, Note, Place};
+pub use fault::{Fault, FaultKind, Faults, Note, Place};
 pub use plan::Plan;
 pub use run::{Counters, OutputRow, Sensor};
 pub use sql::{Datum, Row};

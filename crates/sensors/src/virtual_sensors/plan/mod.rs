@@ -16,34 +16,42 @@ pub use windows::{Extent, Slide, Window};
 pub use wrappers::Wrapper;
 
 use super::descriptor::{Descriptor, Source};
-use super::fault::Fault;
+use super::fault::{Faults, Findings};
 
 impl Plan {
     /// Checks a descriptor. Sources whose fields nobody says have those that their queries and the output name.
     ///
     /// # Errors
-    /// Names the place, the fault and what is expected.
-    pub fn new(descriptor: &Descriptor) -> Result<Self, Fault> {
+    /// Names each place, the fault and what is expected.
+    pub fn new(descriptor: &Descriptor) -> Result<Self, Faults> {
         Self::with_fields(descriptor, &|_| None)
     }
 
     /// As [`Self::new`]; the caller says which fields a source has, if it knows.
     ///
     /// # Errors
-    /// Names the place, the fault and what is expected.
+    /// Names each place, the fault and what is expected.
     pub fn with_fields(
         descriptor: &Descriptor,
         fields: &dyn Fn(&Source) -> Option<Vec<String>>,
-    ) -> Result<Self, Fault> {
-        let mut notes = notes::of(descriptor);
-        let class = classes::class(&descriptor.processing, &mut notes)?;
+    ) -> Result<Self, Faults> {
+        let mut findings = Findings::new(notes::of(descriptor));
+        let class = classes::class(&descriptor.processing, &mut findings.notes);
+        let class = findings.keep(class);
+        let history = descriptor.storage.history_size.as_ref().map(windows::history).transpose();
+        let history = findings.keep(history);
+        let mut given = Vec::new();
         let mut streams = Vec::new();
         for stream in &descriptor.streams {
-            streams.push(sources::stream(stream, descriptor, fields, &mut notes)?);
+            let (names, plan) = sources::stream(stream, descriptor, fields, &mut findings);
+            given.extend(names.map(|names| output::Given { stream: stream.name.value.clone(), names }));
+            streams.extend(plan);
         }
-        output::check(descriptor, &class, &streams, &mut notes)?;
-        let history = descriptor.storage.history_size.as_ref().map(windows::history).transpose()?;
-        let plan = Self {
+        // Without the fields of all streams nobody knows which ones are missing.
+        if let Some(class) = class.as_ref().filter(|_| given.len() == descriptor.streams.len()) {
+            output::check(descriptor, class, &given, &mut findings);
+        }
+        let plan = class.zip(history).map(|(class, history)| Self {
             name: descriptor.name.value.clone(),
             streams,
             class,
@@ -51,9 +59,10 @@ impl Plan {
             output_rate: descriptor.processing.rate.as_ref().map_or(0, |rate| rate.value),
             unique_timestamps: descriptor.processing.unique_timestamps,
             history,
-            notes,
-        };
-        Ok(plan)
+            notes: Vec::new(),
+        });
+        let (plan, notes) = findings.end(plan)?;
+        Ok(Self { notes, ..plan })
     }
 
     /// All sources.

@@ -232,7 +232,9 @@ impl<'a> Predicates<'a> {
 
     fn needed(&mut self, key: &'static str) -> Result<String, Fault> {
         let wrapper = &self.address.wrapper;
-        let reason = format!("wrapper {} needs the predicate {key:?}", wrapper.value);
+        let keys: Vec<_> = self.address.predicates.iter().map(|pair| pair.key.value.as_str()).collect();
+        let given = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+        let reason = format!("wrapper {} needs the predicate {key:?}; given: {given}", wrapper.value);
         self.optional(key).ok_or_else(|| Fault::invalid(wrapper.place, reason))
     }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::plan::SourceId;
-use super::{Datum, Descriptor, OutputRow, Plan, Sensor};
+use super::{Datum, Descriptor, Faults, OutputRow, Plan, Sensor};
 
 /// The first source of the first stream.
 const FIRST: SourceId = SourceId { stream: 0, source: 0 };
@@ -36,8 +36,9 @@ fn plan(xml: &str) -> Plan {
     Plan::new(&descriptor).unwrap_or_else(|fault| panic!("{fault}\n{xml}"))
 }
 
+/// The faults, one on each line.
 fn fault(xml: &str) -> String {
-    let planned = Descriptor::parse(xml).and_then(|descriptor| Plan::new(&descriptor));
+    let planned = Descriptor::parse(xml).map_err(Faults::from).and_then(|descriptor| Plan::new(&descriptor));
     planned.expect_err("the descriptor has a fault").to_string()
 }
 

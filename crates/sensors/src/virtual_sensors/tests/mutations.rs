@@ -58,14 +58,18 @@ proptest! {
         let texts = texts();
         let text = edited(file.get::<String>(&texts), &edits);
         let _ = Container::from_xml(&text);
-        match Descriptor::parse(&text).and_then(|descriptor| Plan::new(&descriptor)) {
+        let planned = Descriptor::parse(&text).map_err(Faults::from);
+        match planned.and_then(|descriptor| Plan::new(&descriptor)) {
             Ok(plan) => {
                 run(plan.clone(), None);
                 run(plan, Some(50));
             }
-            Err(fault) => {
-                prop_assert!(fault.place.line >= 1 && fault.place.column >= 1);
-                prop_assert!(fault.place.line as usize <= text.lines().count() + 1, "{}", fault);
+            Err(faults) => {
+                prop_assert!(!faults.all().is_empty());
+                for fault in faults.all() {
+                    prop_assert!(fault.place.line >= 1 && fault.place.column >= 1);
+                    prop_assert!(fault.place.line as usize <= text.lines().count() + 1, "{}", fault);
+                }
             }
         }
     }

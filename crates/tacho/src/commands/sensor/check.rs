@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
-use sensors::virtual_sensors::{Container, Descriptor, Fault, Note, Plan};
+use sensors::virtual_sensors::{Container, Descriptor, Faults, Note, Plan};
 use serde_json::json;
 
 use super::file::{descriptor, text};
@@ -12,8 +12,9 @@ use crate::output::say;
 
 /// Checks descriptors of virtual sensors, and gsn.xml files
 ///
-/// Each fault has its place in the file and what is expected there; what has no effect in this server is noted. A fault makes
-/// the command fail after all files have been looked at. docs/sensors.md describes the files.
+/// Each fault has its place in the file and what is expected there. A file that can be read is checked to its end, so all its
+/// faults are shown at once; what has no effect in this server is noted. A fault makes the command fail after all files have
+/// been looked at. docs/sensors.md describes the files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -57,33 +58,33 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 /// The notes of a file. The root element tells a server's configuration from a sensor.
-fn notes(content: &str) -> Result<Vec<Note>, Fault> {
+fn notes(content: &str) -> Result<Vec<Note>, Faults> {
     match Container::from_xml(content) {
         Ok(container) => Ok(container.notes),
-        Err(fault) if content.contains("<sensor-server") => Err(fault),
+        Err(fault) if content.contains("<sensor-server") => Err(fault.into()),
         Err(_) => Ok(Plan::new(&Descriptor::parse(content)?)?.notes),
     }
 }
 
-fn as_json(file: &Path, checked: &Result<Vec<Note>, Fault>) -> String {
+fn as_json(file: &Path, checked: &Result<Vec<Note>, Faults>) -> String {
     let file = file.display().to_string();
     let value = match checked {
         Ok(notes) => json!({"file": file, "ok": true, "notes": notes}),
-        Err(Fault { place, kind, reason }) => {
-            json!({"file": file, "ok": false, "place": place, "kind": kind, "reason": reason})
-        }
+        Err(faults) => json!({"file": file, "ok": false, "faults": faults.all()}),
     };
     value.to_string()
 }
 
-fn as_lines(file: &Path, checked: &Result<Vec<Note>, Fault>) -> String {
+fn as_lines(file: &Path, checked: &Result<Vec<Note>, Faults>) -> String {
     let file = file.display();
     match checked {
         Ok(notes) => {
             let line = |note: &Note| format!("\n  {}: note: {}", note.place, note.text);
             format!("{file}: ok{}", notes.iter().map(line).collect::<String>())
         }
-        Err(fault) => format!("{file}: {fault}"),
+        Err(faults) => {
+            faults.all().iter().map(|fault| format!("{file}: {fault}")).collect::<Vec<_>>().join("\n")
+        }
     }
 }
 
