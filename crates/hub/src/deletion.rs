@@ -4,9 +4,13 @@
 
 use model::{TableName, TimeRange};
 use store::{TagMatcher, TagPredicate};
+use timeseries::influxql::Removal;
 
-use crate::bulk::{DeleteRequest, Deleted, delete_rows, drop_table};
+use crate::bulk::{
+    BulkError, DeleteRequest, Deleted, check_table, delete_of_series, delete_rows, drop_table,
+};
 use crate::caller::{Action, Caller};
+use crate::databases::OpenDatabase;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::series_owner::SeriesOwner;
@@ -85,10 +89,78 @@ impl Hub {
         let name = self.table(caller, table)?;
         drop_table(self.store(), &name, dry_run)?;
         if !dry_run {
-            self.ttls.forget(&name);
-            self.registry.forget_cached();
+            self.forget_table(&name);
             self.audit(caller, "drop table", table);
         }
         Ok(())
+    }
+
+    /// Drops a table of a database, if it is there.
+    ///
+    /// # Errors
+    /// As [`drop_table`](Self::drop_table), but a table that does not exist is no error.
+    pub fn drop_measurement(
+        &self,
+        caller: &Caller,
+        database: &OpenDatabase,
+        measurement: &str,
+    ) -> Result<(), Error> {
+        caller.check(Action::DeleteData)?;
+        // A text that cannot be the name of a table names none.
+        let Ok(name) = TableName::new(database.namespace(), measurement) else { return Ok(()) };
+        match drop_table(self.store(), &name, false) {
+            Ok(()) => {
+                self.forget_table(&name);
+                self.series_cache.forget(database.namespace());
+                self.audit(caller, "drop table", &format!("{measurement} of {}", database.name()));
+                Ok(())
+            }
+            Err(BulkError::NoTable { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes rows or series from the tables of a database. Returns the number of the rows that were removed. After an error
+    /// tables that were already done have lost their rows.
+    ///
+    /// # Errors
+    /// The caller lacks the permission; the condition does not suit a table; the removal names the audit table; or the store fails.
+    pub fn remove(&self, caller: &Caller, database: &OpenDatabase, removal: &Removal) -> Result<u64, Error> {
+        caller.check(Action::DeleteData)?;
+        let tables = self.store().tables()?.into_iter().map(|status| status.table);
+        let own = tables.filter(|table| table.is_in(database.namespace()) && removal.concerns(table.name()));
+        let mut rows = 0;
+        for table in own {
+            match check_table(&table) {
+                Err(_) if !removal.names(table.name()) => continue,
+                checked => checked?,
+            }
+            rows += self.remove_from(&table, removal)?;
+        }
+        let act = match removal.range() {
+            Some(_) => "delete rows",
+            None => {
+                self.series_cache.forget(database.namespace());
+                self.registry.forget_cached();
+                "delete series"
+            }
+        };
+        self.audit(caller, act, &format!("{rows} rows of the database {}", database.name()));
+        Ok(rows)
+    }
+
+    fn remove_from(&self, table: &TableName, removal: &Removal) -> Result<u64, Error> {
+        let Some(snapshot) = self.store().snapshot(table)? else { return Ok(0) };
+        let series = removal.series(&*snapshot).map_err(|error| BulkError::Asked(error.to_string()))?;
+        let what = match removal.range() {
+            Some(range) => Deleted::Rows { keys: None, range },
+            None => Deleted::Series,
+        };
+        Ok(delete_of_series(self.store(), table, snapshot, series, &what, false)?)
+    }
+
+    fn forget_table(&self, table: &TableName) {
+        self.ttls.forget(table);
+        self.registry.forget_cached();
     }
 }

@@ -16,7 +16,7 @@ use crate::sql::Reader;
 
 // The doors must not use the crates `query` and `timeseries`; these are part of the interface of the hub.
 pub use query::{ChunkSender, Chunks, Counted, TaskError};
-pub use timeseries::{SeriesRead, Source, SourceError, Table, opentsdb};
+pub use timeseries::{SeriesRead, Source, SourceError, Table, influxql, opentsdb};
 
 impl Hub {
     /// Runs a query over the tables of a database, as far as the reader sees them. It has the admission, the time limit and the bound

@@ -63,3 +63,27 @@ def redis_cli(server, *command):
     done = subprocess.run(["redis-cli", "-p", str(server.port), *command], capture_output=True, text=True, timeout=60, check=True)
     assert not done.stdout.startswith(("ERR", "NO")), done.stdout
     return done.stdout
+
+
+def start_influxd():
+    """An InfluxDB 1 with a configuration file, on loopback."""
+    program = shutil.which("influxd")
+    assert program, "influxd is missing: run tests/e2e/install-debian-packages"
+    directory, port, rpc = Path(tempfile.mkdtemp(prefix="influxd-")), free_port(), free_port()
+    (directory / "conf").write_text(f"""
+reporting-disabled = true
+bind-address = "127.0.0.1:{rpc}"
+[meta]
+  dir = "{directory}/meta"
+[data]
+  dir = "{directory}/data"
+  wal-dir = "{directory}/wal"
+[monitor]
+  store-enabled = false
+[http]
+  bind-address = "127.0.0.1:{port}"
+""")
+    url = f"http://127.0.0.1:{port}"
+    server = Process([program, "-config", directory / "conf"], directory, succeeds("curl", "-sf", f"{url}/ping"))
+    server.url, server.port = url, port
+    return server

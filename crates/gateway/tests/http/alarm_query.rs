@@ -22,7 +22,7 @@ impl Server {
     }
 
     /// The session of the administrator of another tenant.
-    fn foreign_session(&self) -> String {
+    pub(super) fn foreign_session(&self) -> String {
         let registry = self.hub.registry();
         let other = registry.add_tenant("other", "eve@example.org", "a long password").unwrap();
         let user = registry.users(other.id).remove(0);

@@ -21,7 +21,7 @@ impl Server {
     }
 
     /// A customer and the session of one of its users.
-    async fn customer(&self, title: &str) -> (String, String) {
+    pub(super) async fn customer(&self, title: &str) -> (String, String) {
         let id = id_of(&self.save("/api/customer", json!({ "title": title })).await);
         let login = format!("user@{title}.example");
         let session = self.session_of(&login, Role::Customer, Uuid::parse_str(&id).ok());

@@ -2,6 +2,7 @@
 //!
 //! Each function waits until the deletion is on the disk: call it on a thread that may block.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::{Array, RecordBatch};
@@ -60,7 +61,22 @@ pub fn delete_rows(
         check_tag(matcher, table.name(), &snapshot.columns().tags)?;
     }
     let series = snapshot.select(&request.matchers)?;
-    let (keys, range) = match &request.what {
+    delete_of_series(store, table, snapshot, series, &request.what, dry_run)
+}
+
+/// Deletes from series of a table, which a snapshot has. Returns what [`delete_rows`] returns.
+///
+/// # Errors
+/// A key does not exist, or the store fails.
+pub(crate) fn delete_of_series(
+    store: &dyn Store,
+    table: &TableName,
+    snapshot: Arc<dyn TableSnapshot>,
+    series: SeriesSet,
+    what: &Deleted,
+    dry_run: bool,
+) -> Result<u64, BulkError> {
+    let (keys, range) = match what {
         Deleted::Rows { keys, range } => (keys.as_deref(), *range),
         Deleted::Series => (None, TimeRange::ALL),
     };
@@ -71,7 +87,7 @@ pub fn delete_rows(
         return Ok(rows);
     }
     let began = Instant::now();
-    let sequence = retry(began, BUSY_TIMEOUT, || match &request.what {
+    let sequence = retry(began, BUSY_TIMEOUT, || match what {
         Deleted::Rows { keys, range } => {
             let deletion = Deletion { series: series.clone(), range: *range, keys: keys.clone() };
             store.delete_rows(&deletion, Durability::Fsync)
@@ -99,7 +115,7 @@ pub fn drop_table(store: &dyn Store, table: &TableName, dry_run: bool) -> Result
 }
 
 /// Refuses the audit table: nobody may remove the traces of an act.
-pub(super) fn check_table(table: &TableName) -> Result<(), BulkError> {
+pub(crate) fn check_table(table: &TableName) -> Result<(), BulkError> {
     if table.name() != AUDIT_TABLE {
         return Ok(());
     }

@@ -19,6 +19,7 @@ pub use columns::Columns;
 pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
 pub use deletion::{DeleteRequest, Deleted, delete_rows, drop_table};
+pub(crate) use deletion::{check_table, delete_of_series};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
 pub use listing::{TableColumn, drop_key, table_columns};

@@ -14,6 +14,7 @@ use hub::registry::{
 };
 use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
+use hub::time_series::influxql::Removal;
 use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use serde_json::json;
@@ -132,6 +133,14 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
             let what = Deleted::Rows { keys: None, range: TimeRange::ALL };
             let request = DeleteRequest { matchers: Vec::new(), what };
             Ok(hub.delete_rows(caller, "telemetry", &request, false)? == 1)
+        }),
+        operation("remove", Administrator, Own, |hub, caller| {
+            let removal = Removal::of_series(Vec::new(), None, 0).unwrap();
+            let empty = hub.create_database(caller, "empty")?;
+            hub.remove(caller, &empty, &removal).map(|rows| rows == 0)
+        }),
+        operation("drop_measurement", Administrator, Own, |hub, caller| {
+            hub.drop_measurement(caller, &hub.own_database(caller), "nosuch").map(|()| true)
         }),
         operation("change_device", Administrator, Unknown, move |hub, caller| {
             let change = DeviceChange { name: "car", ..DeviceChange::default() };

@@ -2,6 +2,7 @@
 
 use hub::points::{AcceptError, Accepted, PointRefusal, Points};
 use hub::registry::OWN_DATABASE;
+use hub::time_series::influxql::{Removal, ast::Statement, parse};
 use hub::time_series::{Source, SourceError, TaskError};
 use hub::{AUDIT_TABLE, DEAD_LETTER_TABLE, OpenDatabase};
 use model::{SeriesId, TableName};
@@ -197,4 +198,39 @@ fn who_may_not_write_or_sees_a_customer_only_collects_no_rows() {
         hub.add_tenant(&fixture.administrator(), "acme", "root@acme.example", "a long password").unwrap();
     hub.create_database(&fixture.administrator(), "mine").unwrap();
     assert!(hub.database(&Caller::local(other.id), "mine").is_err());
+}
+
+#[tokio::test]
+async fn a_removal_takes_the_rows_of_its_database_only() {
+    let fixture = fixture();
+    let (hub, caller) = (&fixture.hub, fixture.administrator());
+    hub.open_sql(QueryLimits::default()).unwrap();
+    let databases = [hub.own_database(&caller), hub.create_database(&caller, "metrics").unwrap()];
+    for database in &databases {
+        let mut request = points(&fixture, database);
+        add(&mut request, 0, 0, &["usage"]);
+        add(&mut request, 1, 9, &["usage"]);
+        accept(&fixture, request).await.unwrap();
+    }
+    let removal = |query: &str| {
+        let Statement::Delete { from, condition } = parse(query, &Default::default()).unwrap().remove(0)
+        else {
+            panic!("{query}")
+        };
+        Removal::of_rows(from, condition.as_ref(), 0).unwrap()
+    };
+    let before = removal(&format!("DELETE WHERE time < {}s AND host = 'a'", BEGIN_US / SECOND_US + 5));
+    assert_eq!(hub.remove(&caller, &databases[1], &before).unwrap(), 1);
+    assert_eq!(hub.remove(&caller, &databases[1], &before).unwrap(), 0);
+    assert_eq!(count(&fixture, "SELECT * FROM cpu").await, 2);
+    assert_eq!(hub.remove(&caller, &databases[0], &removal("DELETE FROM cpu, mem")).unwrap(), 2);
+    assert_eq!(count(&fixture, "SELECT * FROM cpu").await, 0);
+    assert!(count(&fixture, &format!("SELECT * FROM {AUDIT_TABLE}")).await >= 3);
+    let audit = hub.remove(&caller, &databases[0], &removal(&format!("DELETE FROM {AUDIT_TABLE}")));
+    assert!(audit.unwrap_err().to_string().contains("nobody can delete"));
+    hub.drop_measurement(&caller, &databases[1], "cpu").unwrap();
+    assert_eq!(hub.remove(&caller, &databases[1], &removal("DELETE FROM cpu")).unwrap(), 0);
+    let mut request = points(&fixture, &databases[1]);
+    add(&mut request, 0, 0, &["usage"]);
+    assert_eq!(accept(&fixture, request).await.unwrap().rows, 1, "the series is made anew");
 }

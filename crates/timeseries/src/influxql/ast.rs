@@ -466,8 +466,10 @@ pub enum Statement {
     CreateDatabase {
         /// The name.
         name: String,
-        /// Whether the statement describes a retention policy, too.
-        with_policy: bool,
+        /// How long its rows are kept, in nanoseconds; 0 is for ever.
+        duration: Option<i64>,
+        /// The name of its retention policy.
+        policy: Option<String>,
     },
     /// DROP DATABASE.
     DropDatabase {

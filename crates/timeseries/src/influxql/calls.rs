@@ -195,8 +195,16 @@ fn numeric(name: &str, kind: DataType) -> Result<(), String> {
 
 impl Call {
     /// The points that the call gives for a group, in the order of the query.
-    pub(super) fn points(&self, frame: &Frame, leaves: &[Leaf], state: &mut GroupState) -> Vec<Point> {
-        self.within(frame, leaves, state, frame.start, frame.end)
+    ///
+    /// # Errors
+    /// There are more buckets than a statement may have.
+    pub(super) fn points(
+        &self,
+        frame: &Frame,
+        leaves: &[Leaf],
+        state: &mut GroupState,
+    ) -> Result<Vec<Point>, String> {
+        self.within(frame, leaves, state, (frame.start, frame.end), frame.reached)
     }
 
     fn within(
@@ -204,9 +212,10 @@ impl Call {
         frame: &Frame,
         leaves: &[Leaf],
         state: &mut GroupState,
-        start: i64,
-        end: i64,
-    ) -> Vec<Point> {
+        range: (i64, i64),
+        most: usize,
+    ) -> Result<Vec<Point>, String> {
+        let (start, end) = range;
         match self {
             Self::Leaf { leaf, kind, count } => {
                 let function = &leaves[*leaf].function;
@@ -215,7 +224,7 @@ impl Call {
                     Function::Distinct | Function::Sample(_) | Function::Top(..) | Function::All => false,
                     _ => !frame.buckets.is_none() && frame.fill != Fill::None,
                 };
-                if filled { fill(frame, points, *kind, *count, (start, end)) } else { points }
+                if filled { fill(frame, points, *kind, *count, range, most) } else { Ok(points) }
             }
             Self::CountDistinct { leaf } => {
                 let points = buckets(frame, &Function::Distinct, &mut state[*leaf], start, end);
@@ -229,16 +238,17 @@ impl Call {
                     }
                 }
                 match frame.buckets.is_none() || frame.fill == Fill::None {
-                    true => counted,
-                    false => fill(frame, counted, DataType::Integer, true, (start, end)),
+                    true => Ok(counted),
+                    false => fill(frame, counted, DataType::Integer, true, range, most),
                 }
             }
             Self::Integral { leaf, unit } => {
                 let points = buckets(frame, &Function::All, &mut state[*leaf], start, end);
-                integral(&points, *unit, &frame.buckets, frame.ascending)
+                Ok(integral(&points, *unit, &frame.buckets, frame.ascending))
             }
             Self::Transform { function, inner, start, end } => {
-                transform(function, inner.within(frame, leaves, state, *start, *end), frame.ascending)
+                let points = inner.within(frame, leaves, state, (*start, *end), usize::MAX)?;
+                Ok(transform(function, points, frame.ascending))
             }
         }
     }

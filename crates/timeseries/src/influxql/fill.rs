@@ -7,16 +7,20 @@ use super::reduce::TIME_MIN;
 use super::time::offset_at;
 use super::value::Value;
 
-/// Adds a point for each bucket of a range that has none. The points of a group are in the order of the query; a group without
-/// points stays so.
+/// Adds a point for each bucket of a range that has none, up to `most` points in all. The points of a group are in the order of
+/// the query; a group without points stays so.
+///
+/// # Errors
+/// There are more buckets than a statement may have.
 pub(super) fn fill(
     frame: &Frame,
     points: Vec<Point>,
     kind: DataType,
     count: bool,
     range: (i64, i64),
-) -> Vec<Point> {
-    let Some(first) = points.first() else { return points };
+    most: usize,
+) -> Result<Vec<Point>, String> {
+    let Some(first) = points.first() else { return Ok(points) };
     let way = match frame.fill {
         Fill::Null if count => Fill::Int(0),
         other => other,
@@ -36,7 +40,10 @@ pub(super) fn fill(
     let mut filled = Vec::with_capacity(points.len());
     let mut last: Option<Point> = None;
     let mut points = points.into_iter().peekable();
-    loop {
+    while filled.len() < most {
+        if filled.len() as u64 > frame.buckets_max {
+            return Err(over_limit(filled.len() as u64, frame.buckets_max));
+        }
         let inside = match frame.ascending {
             true => next <= until,
             false => next >= until && until != TIME_MIN && start != TIME_MIN,
@@ -52,7 +59,7 @@ pub(super) fn fill(
             }
             false => None,
         };
-        let Some(point) = point else { return filled };
+        let Some(point) = point else { break };
         if due {
             last = Some(point.clone());
         }
@@ -68,6 +75,12 @@ pub(super) fn fill(
             }
         }
     }
+    Ok(filled)
+}
+
+/// The message for too many buckets.
+pub(super) fn over_limit(buckets: impl std::fmt::Display, most: u64) -> String {
+    format!("max-select-buckets limit exceeded: ({buckets}/{most})")
 }
 
 /// The point of a bucket without rows.

@@ -14,6 +14,10 @@ pub(super) struct Frame {
     pub fill: Fill,
     /// Whether the statement has one call, and that selects points.
     pub selector: bool,
+    /// Most points of a call in a group with those of its empty buckets.
+    pub buckets_max: u64,
+    /// Number of points of a group that OFFSET and LIMIT reach.
+    pub reached: usize,
     /// The number of columns beside the calls.
     pub others: usize,
 }

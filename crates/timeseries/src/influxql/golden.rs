@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Batch, Namespace, SeriesKey, Timestamp, ValueRef};
 use store::{Durability, MemoryStore, Store};
 
 use super::ast::Statement;
 use super::{Context, Error, Head, Limits, Value, parse, select, show};
-use crate::{Access, StoreSource};
+use crate::{Access, SourceError, StoreSource, Supervisor};
 
 const CONTEXT: Context = Context {
     now: 1_700_000_000_000_000_000,
@@ -132,4 +133,71 @@ fn show_lists_what_influxdb_lists() {
 #[test]
 fn errors_are_in_the_words_of_influxdb() {
     compare(include_str!("golden/errors.txt"));
+}
+
+/// Ends a query after a number of checks.
+struct Allows(AtomicUsize);
+
+impl Supervisor for Allows {
+    fn check(&self) -> Result<(), String> {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.map(drop).map_err(|_| "enough".to_owned())
+    }
+
+    fn during_read(&self, read: &mut dyn FnMut()) {
+        read();
+    }
+}
+
+#[test]
+fn a_query_that_is_stopped_says_so_whenever_that_is() {
+    // A source asks when it opens a table or selects series, and before each batch; the language asks while it holds rows.
+    for (query, checks_of_it) in [
+        ("select usage from cpu", 4),
+        ("select usage from cpu group by host", 6),
+        ("select mean(usage) from cpu group by host", 6),
+        ("select median(usage) from cpu where time >= 0 and time < 1m group by time(10s)", 6),
+        (
+            "select max(mean) from (select mean(usage) from cpu where time >= 0 and time < 1m group by time(10s), host)",
+            8,
+        ),
+        ("show tag values with key = host", 4),
+        ("show series cardinality", 4),
+    ] {
+        let run = |checks: usize| {
+            let source = source(include_str!("golden/points.txt"))
+                .supervised_by(Arc::new(Allows(AtomicUsize::new(checks))));
+            let mut ignore = |_: &Head, _: Vec<Value>| ControlFlow::Continue(());
+            match &parse(query, &HashMap::new()).unwrap()[0] {
+                Statement::Select(statement) => select(statement, &source, &CONTEXT, &mut ignore),
+                Statement::Show(statement) => show(statement, &source, &CONTEXT, &mut ignore),
+                other => panic!("{other:?} reads no table"),
+            }
+        };
+        let mut checks = 0;
+        while let Err(error) = run(checks) {
+            assert!(matches!(error, Error::Source(SourceError::Stopped(_))), "{query}: {error}");
+            checks += 1;
+        }
+        assert_eq!(checks, checks_of_it, "{query}");
+    }
+}
+
+#[test]
+fn empty_buckets_are_bounded_where_a_range_has_no_begin() {
+    let source = source(include_str!("golden/points.txt"));
+    let limited = "cpu: time mean\n  0 5.5\n  10000000000 16.5\n";
+    for (query, expected) in [
+        (
+            "select mean(usage) from cpu group by time(10s)",
+            "! max-select-buckets limit exceeded: (100001/100000)\n",
+        ),
+        (
+            "select mean(usage) from cpu group by time(10s) order by time desc",
+            "! max-select-buckets limit exceeded: (100001/100000)\n",
+        ),
+        ("select mean(usage) from cpu group by time(10s) limit 2", limited),
+    ] {
+        assert_eq!(answer(query, &source), expected, "{query}");
+    }
 }

@@ -18,6 +18,7 @@ mod parse_select;
 mod parse_show;
 mod plan;
 mod reduce;
+mod removal;
 mod scan;
 mod select;
 mod show;
@@ -34,6 +35,7 @@ use std::ops::ControlFlow;
 
 pub use answer::{Context, Error, Head, Limits, Visit};
 pub use parse::{Param, parse};
+pub use removal::Removal;
 pub use show::show;
 pub use time::rfc3339;
 pub use value::Value;

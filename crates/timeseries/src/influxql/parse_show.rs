@@ -101,13 +101,11 @@ impl Parser<'_> {
     fn create_database(&mut self) -> Result<Statement, String> {
         let name = self.ident()?;
         if !self.take("WITH") {
-            return Ok(Statement::CreateDatabase { name, with_policy: false });
+            return Ok(Statement::CreateDatabase { name, duration: None, policy: None });
         }
         self.word(&["DURATION", "NAME", "REPLICATION", "SHARD"])?;
         self.back();
-        if self.take("DURATION") {
-            self.duration()?;
-        }
+        let duration = if self.take("DURATION") { Some(self.duration()?) } else { None };
         if self.take("REPLICATION") {
             self.positive()?;
         }
@@ -115,10 +113,8 @@ impl Parser<'_> {
             self.expect("DURATION")?;
             self.duration()?;
         }
-        if self.take("NAME") {
-            self.ident()?;
-        }
-        Ok(Statement::CreateDatabase { name, with_policy: true })
+        let policy = if self.take("NAME") { Some(self.ident()?) } else { None };
+        Ok(Statement::CreateDatabase { name, duration, policy })
     }
 
     fn positive(&mut self) -> Result<(), String> {
@@ -335,7 +331,11 @@ impl Parser<'_> {
             show.condition = self.condition()?;
         }
         match clauses {
-            Clauses::Cardinality => drop(self.dimensions()?),
+            Clauses::Cardinality => {
+                if !self.dimensions()?.is_empty() {
+                    return Err("GROUP BY is not supported in SHOW ... CARDINALITY".to_owned());
+                }
+            }
             _ => drop(self.order()?),
         }
         show.limit = self.optional_number("LIMIT")?;

@@ -21,6 +21,8 @@ pub(super) struct Plan<'a> {
     /// The tags of GROUP BY, sorted.
     pub tags: Vec<String>,
     pub inputs: Vec<Input<'a>>,
+    /// Says whether the statement may go on.
+    pub source: &'a dyn Source,
 }
 
 /// What a statement reads.
@@ -117,7 +119,8 @@ impl<'a> Plan<'a> {
                 (From::Query(_), None) => {}
             }
         }
-        let mut plan = Plan { checked, fields: Vec::new(), columns: Vec::new(), tags: Vec::new(), inputs };
+        let (fields, columns, tags) = Default::default();
+        let mut plan = Plan { checked, fields, columns, tags, inputs, source };
         plan.expand().map_err(Error::Statement)?;
         for field in &plan.fields {
             type_of(&field.expr).map_err(Error::Statement)?;

@@ -10,7 +10,7 @@ use store::{ReadOrder, TagMatcher, TagPredicate};
 
 use super::ast::{DataType, Expr, Op};
 use super::value::{Eval, Value};
-use crate::{SeriesRead, SourceError, Table, each_series};
+use crate::{SeriesRead, Source, SourceError, Table, each_series};
 
 /// A field or a tag to read, with the type that its values are to have.
 pub(super) type Wanted = (String, DataType);
@@ -310,23 +310,31 @@ fn column<'a>(
     }
 }
 
+/// Rows of a subquery between two questions whether the statement may go on.
+const ROWS_PER_CHECK: usize = 8 * 1024;
+
 /// Reads the rows of a subquery, which are in their final order.
+///
+/// # Errors
+/// The query was stopped.
 pub(super) fn scan_rows(
+    source: &dyn Source,
     columns: &[String],
     tags: &[String],
     rows: &[InnerRow],
     scan: Scan<'_>,
     visit: &mut dyn FnMut(&Run<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
+) -> Result<ControlFlow<()>, SourceError> {
     let place = |name: &str| columns.iter().position(|column| column == name);
     let is_field = |name: &str| place(name).is_some();
     let filter = Filter::new(scan.condition, scan.wanted, &is_field);
     let time = |row: usize| rows[row].time;
     let mut begin = 0;
     while begin < rows.len() {
+        source.check()?;
         let first = &rows[begin];
         let same = |row: &&InnerRow| row.name == first.name && row.tags == first.tags;
-        let end = begin + rows[begin..].iter().take_while(same).count();
+        let end = begin + rows[begin..].iter().take(ROWS_PER_CHECK).take_while(same).count();
         let tag = |wanted: &str| {
             let index = tags.iter().position(|tag| tag == wanted)?;
             Some(first.tags[index].as_str()).filter(|value| !value.is_empty())
@@ -348,9 +356,11 @@ pub(super) fn scan_rows(
                 rows: begin..end,
                 filter: &filter,
             };
-            visit(&run)?;
+            if visit(&run).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         begin = end;
     }
-    ControlFlow::Continue(())
+    Ok(ControlFlow::Continue(()))
 }

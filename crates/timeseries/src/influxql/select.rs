@@ -10,6 +10,7 @@ use super::answer::{Error, Limits};
 use super::ast::{DataType, Expr, Fill};
 use super::calls::{Builder, Call, GroupState, Leaf};
 use super::cells::{Cells, set};
+use super::fill::over_limit;
 use super::frame::Frame;
 use super::plan::{Input, Plan, type_of};
 use super::reduce::{TIME_MAX, TIME_MIN};
@@ -44,6 +45,9 @@ struct Execution<'p, 'a> {
     end: i64,
     points: u64,
 }
+
+/// Rows of an answer between two questions whether the statement may go on.
+const ROWS_PER_CHECK: usize = 1024;
 
 /// Runs a statement.
 ///
@@ -163,7 +167,7 @@ impl Execution<'_, '_> {
                 }
                 Input::Query(inner) => {
                     let (rows, tags) = self.inner_rows(inner, range)?;
-                    flow = scan_rows(&inner.columns, &tags, &rows, scan, visit);
+                    flow = scan_rows(self.plan.source, &inner.columns, &tags, &rows, scan, visit)?;
                 }
             }
             if flow.is_break() {
@@ -241,6 +245,7 @@ impl Execution<'_, '_> {
             .map(|(place, _)| place)
             .collect();
         let outer = |row: &InnerRow| places.iter().map(|place| row.tags[*place].clone()).collect::<Vec<_>>();
+        self.plan.source.check()?;
         rows.sort_by_cached_key(|row| (row.name.clone(), outer(row)));
         let ascending = self.plan.checked.ascending;
         for group in rows.chunk_by_mut(|a, b| a.name == b.name && outer(a) == outer(b)) {
@@ -363,7 +368,10 @@ impl Execution<'_, '_> {
                 true => rows.sort_by_key(|(time, _)| *time),
                 false => rows.sort_by_key(|(time, _)| std::cmp::Reverse(*time)),
             }
-            for (time, values) in rows.into_iter().skip(offset).take(limit) {
+            for (number, (time, values)) in rows.into_iter().skip(offset).take(limit).enumerate() {
+                if number.is_multiple_of(ROWS_PER_CHECK) {
+                    self.plan.source.check()?;
+                }
                 for (index, value) in values.into_iter().enumerate() {
                     let kind = cells.refs[index].1;
                     set(&mut cells.values[index], value, fill, kind);
@@ -391,6 +399,7 @@ impl Execution<'_, '_> {
             _ => false,
         };
         let checked = &self.plan.checked;
+        let (offset, limit) = self.row_limits();
         let frame = Frame {
             start: self.start,
             end: self.end,
@@ -398,6 +407,8 @@ impl Execution<'_, '_> {
             ascending: checked.ascending,
             fill: checked.select.fill,
             selector,
+            buckets_max: self.limits.buckets,
+            reached: offset.saturating_add(limit),
             others: refs.len(),
         };
         self.bucket_limit(&frame)?;
@@ -420,12 +431,12 @@ impl Execution<'_, '_> {
         let kinds: Vec<DataType> = exprs.iter().map(|expr| type_of(expr).unwrap_or_default()).collect();
         let mut cells = Cells::new(refs, exprs.len());
         for (key, mut state) in in_order(groups, frame.ascending) {
-            let columns: Vec<(usize, Vec<Point>)> = calls
-                .iter()
-                .map(|(index, call)| (*index, self.limited(call.points(&frame, &leaves, &mut state))))
-                .collect();
-            if emit(&key, columns, &kinds, frame.ascending, frame.fill, outputs, &mut cells, visit).is_break()
-            {
+            let mut columns: Vec<(usize, Vec<Point>)> = Vec::with_capacity(calls.len());
+            for (index, call) in &calls {
+                let points = call.points(&frame, &leaves, &mut state).map_err(Error::Statement)?;
+                columns.push((*index, self.limited(points)));
+            }
+            if self.emit(&key, columns, &kinds, outputs, &mut cells, visit)?.is_break() {
                 return Ok(());
             }
         }
@@ -449,10 +460,7 @@ impl Execution<'_, '_> {
         let last = frame.buckets.start(end, frame.start, frame.end);
         let buckets = (i128::from(last) - i128::from(first)) / i128::from(frame.buckets.every) + 1;
         match buckets > i128::from(self.limits.buckets) {
-            true => Err(Error::Statement(format!(
-                "max-select-buckets limit exceeded: ({buckets}/{})",
-                self.limits.buckets
-            ))),
+            true => Err(Error::Statement(over_limit(buckets, self.limits.buckets))),
             false => Ok(()),
         }
     }
@@ -506,17 +514,58 @@ impl Execution<'_, '_> {
         })?;
         let _ = self.count_points(held);
         self.point_limit()?;
-        sort_points(&mut groups);
+        self.sort_points(&mut groups)?;
         Ok(groups)
     }
-}
 
-/// Points of several series are in the order of time for the functions that look at their order.
-fn sort_points(groups: &mut BTreeMap<GroupKey, GroupState>) {
-    for state in groups.values_mut().flatten().flat_map(|states| states.values_mut()) {
-        if let State::Points(points) = state {
-            points.sort_by_key(|point| point.time);
+    /// Points of several series are in the order of time for the functions that look at their order.
+    fn sort_points(&self, groups: &mut BTreeMap<GroupKey, GroupState>) -> Result<(), Error> {
+        for state in groups.values_mut().flatten().flat_map(|states| states.values_mut()) {
+            if let State::Points(points) = state {
+                self.plan.source.check()?;
+                points.sort_by_key(|point| point.time);
+            }
         }
+        Ok(())
+    }
+
+    /// Joins the points of the calls by their times.
+    fn emit(
+        &self,
+        key: &GroupKey,
+        columns: Vec<(usize, Vec<Point>)>,
+        kinds: &[DataType],
+        outputs: &[Expr],
+        cells: &mut Cells,
+        visit: &mut Rows<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
+        let (ascending, fill) = (self.plan.checked.ascending, self.plan.checked.select.fill);
+        let mut columns: Vec<_> =
+            columns.into_iter().map(|(call, points)| (call, points.into_iter().peekable())).collect();
+        for number in 0_usize.. {
+            if number.is_multiple_of(ROWS_PER_CHECK) {
+                self.plan.source.check()?;
+            }
+            let times = columns.iter_mut().filter_map(|(_, points)| points.peek().map(|point| point.time));
+            let next = if ascending { times.min() } else { times.max() };
+            let Some(time) = next else { break };
+            for (call, points) in &mut columns {
+                let point = points.next_if(|point| point.time == time);
+                let (value, others) = match point {
+                    Some(point) => (point.value, point.others),
+                    None => (Value::Null, Vec::new()),
+                };
+                set(&mut cells.calls[*call], value, fill, kinds[*call]);
+                for (index, other) in others.into_iter().enumerate() {
+                    let kind = cells.refs[index].1;
+                    set(&mut cells.values[index], other, fill, kind);
+                }
+            }
+            if visit(Row { group: key, time, values: cells.outputs(outputs) }).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -528,39 +577,5 @@ fn in_order<'t, T: 't>(
     match ascending {
         true => Box::new(groups.into_iter()),
         false => Box::new(groups.into_iter().rev()),
-    }
-}
-
-/// Joins the points of the calls by their times.
-#[expect(clippy::too_many_arguments, reason = "what a row is made of")]
-fn emit(
-    key: &GroupKey,
-    columns: Vec<(usize, Vec<Point>)>,
-    kinds: &[DataType],
-    ascending: bool,
-    fill: Fill,
-    outputs: &[Expr],
-    cells: &mut Cells,
-    visit: &mut Rows<'_>,
-) -> ControlFlow<()> {
-    let mut columns: Vec<_> =
-        columns.into_iter().map(|(call, points)| (call, points.into_iter().peekable())).collect();
-    loop {
-        let times = columns.iter_mut().filter_map(|(_, points)| points.peek().map(|point| point.time));
-        let next = if ascending { times.min() } else { times.max() };
-        let Some(time) = next else { return ControlFlow::Continue(()) };
-        for (call, points) in &mut columns {
-            let point = points.next_if(|point| point.time == time);
-            let (value, others) = match point {
-                Some(point) => (point.value, point.others),
-                None => (Value::Null, Vec::new()),
-            };
-            set(&mut cells.calls[*call], value, fill, kinds[*call]);
-            for (index, other) in others.into_iter().enumerate() {
-                let kind = cells.refs[index].1;
-                set(&mut cells.values[index], other, fill, kind);
-            }
-        }
-        visit(Row { group: key, time, values: cells.outputs(outputs) })?;
     }
 }

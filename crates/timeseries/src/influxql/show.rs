@@ -14,7 +14,7 @@ use super::scan::{Filter, matchers, time_range};
 use super::value::Value;
 use crate::{Source, Table, TagPairs};
 
-/// Runs a SHOW statement for measurements, tag keys, tag values, field keys or series. Everything else that SHOW lists, such as
+/// Runs a SHOW statement for measurements, tag keys, tag values, field keys or series, or for how many there are. Everything else that SHOW lists, such as
 /// databases, belongs to the caller and is refused here.
 ///
 /// A condition on the time leaves out the tables that have no row in the range; it does not look at single series.
@@ -33,17 +33,18 @@ pub fn show(
     check_condition(condition.as_ref())?;
     let run = Showing { statement, source, condition, times, series_max: context.limits.series };
     match statement.listing {
-        Listing::Measurements => run.measurements(visit),
-        Listing::TagKeys => run.tag_keys(visit),
-        Listing::TagValues => run.tag_values(visit),
-        Listing::FieldKeys => run.field_keys(visit),
+        Listing::Measurements | Listing::MeasurementCardinality => run.measurements(visit),
+        Listing::TagKeys | Listing::TagKeyCardinality => run.tag_keys(visit),
+        Listing::TagValues | Listing::TagValuesCardinality => run.tag_values(visit),
+        Listing::FieldKeys | Listing::FieldKeyCardinality => run.field_keys(visit),
         Listing::Series => run.series(visit),
+        Listing::SeriesCardinality => run.series_counts(visit),
         _ => Err(Error::Statement("this SHOW statement is not supported".to_owned())),
     }
 }
 
 /// Tags are texts: they are equal or match, and have no order.
-fn check_condition(condition: Option<&Expr>) -> Result<(), Error> {
+pub(super) fn check_condition(condition: Option<&Expr>) -> Result<(), Error> {
     let mut ordered = false;
     if let Some(condition) = condition {
         condition.walk(&mut |expr| {
@@ -78,9 +79,27 @@ impl<'a> Showing<'a> {
                 rows.push(vec![Value::text(name)]);
             }
         }
+        let head = match self.statement.listing {
+            Listing::Measurements => head("measurements", &["name"]),
+            _ => {
+                let count = rows.len() as i64;
+                rows = if count > 0 || self.is_of_everything() { count_row(count) } else { Vec::new() };
+                head("", &[self.total_column()])
+            }
+        };
         // The visitor has taken all that it wants when it breaks.
-        let _ = self.piece(&head("measurements", &["name"]), rows, visit);
+        let _ = self.piece(&head, rows, visit);
         Ok(())
+    }
+
+    /// Whether a cardinality is that of the whole database.
+    fn is_of_everything(&self) -> bool {
+        !self.statement.exact && self.statement.from.is_empty() && self.condition.is_none()
+    }
+
+    /// InfluxDB only estimates a number of the whole database, and says so.
+    fn total_column(&self) -> &'static str {
+        if self.is_of_everything() { "cardinality estimation" } else { "count" }
     }
 
     fn tag_keys(&self, visit: &mut Visit<'_>) -> Result<(), Error> {
@@ -89,7 +108,7 @@ impl<'a> Showing<'a> {
                 found.extend(tags.iter().map(|(key, _)| (*key).to_owned()));
             })?;
             let rows = keys.into_iter().map(|key| vec![Value::text(key)]).collect();
-            if self.piece(&head(&name, &["tagKey"]), rows, visit).is_break() {
+            if self.list(&name, &["tagKey"], rows, visit).is_break() {
                 break;
             }
         }
@@ -105,7 +124,7 @@ impl<'a> Showing<'a> {
                 })?;
             let rows =
                 pairs.into_iter().map(|(key, value)| vec![Value::text(key), Value::text(value)]).collect();
-            if self.piece(&head(&name, &["key", "value"]), rows, visit).is_break() {
+            if self.list(&name, &["key", "value"], rows, visit).is_break() {
                 break;
             }
         }
@@ -119,7 +138,7 @@ impl<'a> Showing<'a> {
                 fields.map(|field| (&*field.key, data_type(field.field_type).name())).collect();
             let rows =
                 fields.into_iter().map(|(key, kind)| vec![Value::text(key), Value::text(kind)]).collect();
-            if self.piece(&head(&name, &["fieldKey", "fieldType"]), rows, visit).is_break() {
+            if self.list(&name, &["fieldKey", "fieldType"], rows, visit).is_break() {
                 break;
             }
         }
@@ -139,6 +158,33 @@ impl<'a> Showing<'a> {
         }
         // The visitor has taken all that it wants when it breaks.
         let _ = self.piece(&head("", &["key"]), rows, visit);
+        Ok(())
+    }
+
+    fn series_counts(&self, visit: &mut Visit<'_>) -> Result<(), Error> {
+        let mut total = 0;
+        for (name, table) in self.tables()? {
+            let count = match &self.condition {
+                None => i64::try_from(table.series_count(&[])?).unwrap_or(i64::MAX),
+                Some(_) => {
+                    let mut count = 0;
+                    self.each_series(&*table, &mut |_| {
+                        count += 1;
+                        ControlFlow::Continue(())
+                    })?;
+                    count
+                }
+            };
+            if self.is_of_everything() {
+                total += count;
+            } else if count > 0 && self.piece(&head(&name, &["count"]), count_row(count), visit).is_break() {
+                return Ok(());
+            }
+        }
+        if self.is_of_everything() {
+            // The visitor has taken all that it wants when it breaks.
+            let _ = self.piece(&head("", &[self.total_column()]), count_row(total), visit);
+        }
         Ok(())
     }
 
@@ -235,11 +281,33 @@ impl<'a> Showing<'a> {
         }
     }
 
+    /// Gives the rows of a measurement, or their number if the statement asks for that.
+    fn list(
+        &self,
+        name: &str,
+        columns: &[&str],
+        rows: Vec<Vec<Value>>,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        match self.statement.listing {
+            Listing::TagKeys | Listing::TagValues | Listing::FieldKeys => {
+                self.piece(&head(name, columns), rows, visit)
+            }
+            _ if rows.is_empty() => ControlFlow::Continue(()),
+            _ => self.piece(&head(name, &["count"]), count_row(rows.len() as i64), visit),
+        }
+    }
+
     /// Gives the rows of one head that LIMIT and OFFSET leave.
     fn piece(&self, head: &Head, rows: Vec<Vec<Value>>, visit: &mut Visit<'_>) -> ControlFlow<()> {
         let limit = if self.statement.limit == 0 { usize::MAX } else { self.statement.limit };
         rows.into_iter().skip(self.statement.offset).take(limit).try_for_each(|row| visit(head, row))
     }
+}
+
+/// The only row of a number.
+fn count_row(count: i64) -> Vec<Vec<Value>> {
+    vec![vec![Value::Int(count)]]
 }
 
 fn head(name: &str, columns: &[&str]) -> Head {

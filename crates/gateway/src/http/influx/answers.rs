@@ -51,7 +51,8 @@ pub(super) fn no_content() -> Response {
     with_version(StatusCode::NO_CONTENT.into_response())
 }
 
-fn with_version(mut response: Response) -> Response {
+/// Adds the headers that name the version.
+pub(super) fn with_version(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("x-influxdb-version"), HeaderValue::from_static(VERSION));
     headers.insert(HeaderName::from_static("x-influxdb-build"), HeaderValue::from_static("OSS"));
@@ -68,6 +69,7 @@ fn code(status: StatusCode) -> &'static str {
         StatusCode::PAYLOAD_TOO_LARGE => "request too large",
         StatusCode::TOO_MANY_REQUESTS => "too many requests",
         StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+        StatusCode::NOT_IMPLEMENTED => "not implemented",
         _ => "internal error",
     }
 }

@@ -1,4 +1,4 @@
-//! InfluxDB's interface for writers: `/write` of version 1, `/api/v2/write` of version 2, `/ping` and `/health`.
+//! InfluxDB's interface: `/write` and `/query` of version 1, `/api/v2/write` of version 2, `/ping` and `/health`.
 //!
 //! `docs/protocol/influx.md` says what is supported and what differs.
 
@@ -6,6 +6,7 @@ mod alive;
 mod answers;
 mod faults;
 pub(super) mod limits;
+mod query;
 mod rows;
 mod write;
 
@@ -16,6 +17,9 @@ pub(super) fn routes() -> Routes {
     Routes::default()
         .post("/write", write::v1)
         .post("/api/v2/write", write::v2)
+        .get("/query", query::v1)
+        .post("/query", query::v1)
+        .post("/api/v2/query", query::v2)
         .get("/ping", alive::ping)
         .get("/health", alive::health)
 }
