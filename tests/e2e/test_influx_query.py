@@ -67,7 +67,7 @@ HTTP_QUERIES = [
     'SELECT * FROM "weather station"',
     'SELECT * FROM "weather station" GROUP BY *',
     'SELECT temp, "tag,2" FROM "weather station" WHERE site = \'north sea\'',
-    'SELECT count(temp), mean(temp), max(count) FROM "weather station" GROUP BY time(1m) fill(0)',
+    f'SELECT count(temp), mean(temp), max(count) FROM "weather station" WHERE time >= {T0}s AND time < {T0 + 240}s GROUP BY time(1m) fill(0)',
     f'SELECT count(temp) FROM "weather station" WHERE time >= {T0}s AND time < {T0 + 240}s GROUP BY time(1m), site fill(none)',
     "SELECT mean(usage) FROM cpu WHERE time >= 0 AND time < 1m GROUP BY time(20s), host fill(previous); SHOW MEASUREMENTS",
     "SELECT usage FROM cpu tz('Europe/Berlin')",
