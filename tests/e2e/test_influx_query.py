@@ -110,13 +110,13 @@ def same(sides, query, **how):
     assert ours.json() == theirs.json()
 
 
-@pytest.mark.parametrize("query", map(compared, golden_queries()))
+@pytest.mark.parametrize("query", [compared(query) for query in golden_queries()])
 def test_answers_are_those_of_influxdb(sides, query):
     if not any(word in query for word in DIFFERENT):
         same(sides, query, epoch="ns")
 
 
-@pytest.mark.parametrize("query", map(compared, HTTP_QUERIES))
+@pytest.mark.parametrize("query", [compared(query) for query in HTTP_QUERIES])
 def test_requests_are_answered_as_by_influxdb(sides, query):
     same(sides, query)
     same(sides, query, method="GET", epoch="ms")

@@ -152,11 +152,11 @@ impl Supervisor for Allows {
 #[test]
 fn a_query_that_is_stopped_says_so_whenever_that_is() {
     // A source asks when it opens a table or selects series, and before each batch; the language asks while it holds rows.
-    for (query, checks_of_it) in [
+    for (query, checks_min) in [
         ("select usage from cpu", 4),
         ("select usage from cpu group by host", 6),
         ("select mean(usage) from cpu group by host", 6),
-        ("select median(usage) from cpu where time >= 0 and time < 1m group by time(10s)", 6),
+        ("select median(usage) from cpu where time >= 0 and time < 1m group by time(10s)", 10),
         (
             "select max(mean) from (select mean(usage) from cpu where time >= 0 and time < 1m group by time(10s), host)",
             8,
@@ -179,7 +179,7 @@ fn a_query_that_is_stopped_says_so_whenever_that_is() {
             assert!(matches!(error, Error::Source(SourceError::Stopped(_))), "{query}: {error}");
             checks += 1;
         }
-        assert_eq!(checks, checks_of_it, "{query}");
+        assert!(checks >= checks_min, "{query} asks only {checks} times");
     }
 }
 
