@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 from harness import databases
+from harness.server import Server
 from influxdb import InfluxDBClient
 from influxdb.exceptions import InfluxDBClientError
 
@@ -40,16 +41,28 @@ class Side:
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server that takes the points of the golden files, which are of the first minute of 1970."""
+    with Server(tmp_path_factory.mktemp("influx"), {"TACHO_INGEST_OLDEST": "1970-01-01T00:00:00Z"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
 def sides(server):
     """The server under test and InfluxDB, with the same points."""
     influxd = databases.start_influxd()
+    try:
+        yield filled(server, influxd)
+    finally:
+        influxd.stop()
+
+
+def filled(server, influxd):
     sides = Side(server.url, {"Authorization": f"Bearer {server.api.token}"}), Side(influxd.url, {})
     for side in sides:
         side.ask("CREATE DATABASE diff", database="")
         side.write((GOLDEN / "points.txt").read_text() + "\n" + POINTS)
-    yield sides
-    sides[0].ask("DROP DATABASE diff")
-    influxd.stop()
+    return sides
 
 
 def golden_queries():
@@ -172,7 +185,7 @@ def test_deletions_leave_what_influxdb_leaves(sides):
 @pytest.fixture
 def client(server):
     host, port = server.url.removeprefix("http://").split(":")
-    lines = server.command("key", "add", "admin@tachograph.local", f"influx-{uuid.uuid4()}").stdout.splitlines()
+    lines = server.command("key", "add", "admin@tachograph.local", f"influx-{uuid.uuid4()}", "--role", "administrator").stdout.splitlines()
     key = next(line.split()[1] for line in lines if line.startswith("key "))
     client = InfluxDBClient(host, int(port), username="any", password=key, timeout=60)
     client.create_database("py")
