@@ -23,6 +23,9 @@ pub(super) async fn change(
     let (hub, caller) = (Arc::clone(&state.hub), caller.clone());
     match statement {
         Statement::CreateDatabase { name, duration, policy } => {
+            if name.is_empty() {
+                return Err(ApiError::argument("invalid name"));
+            }
             check_policy(duration, policy.as_deref())?;
             let text = format!("CREATE DATABASE {}", quoted_ident(&name));
             state.changes.run(move || hub.create_database(&caller, &name)).await??;

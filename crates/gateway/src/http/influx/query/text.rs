@@ -180,11 +180,12 @@ impl ResultText {
     }
 }
 
-/// Tags as line protocol writes them.
+/// Tags as line protocol writes them, without those that a series does not have.
 fn tags_text(tags: &[(String, String)]) -> String {
     let escaped = |text: &str| text.replace(',', "\\,").replace('=', "\\=").replace(' ', "\\ ");
+    let present = tags.iter().filter(|(_, value)| !value.is_empty());
     let pairs: Vec<String> =
-        tags.iter().map(|(tag, value)| format!("{}={}", escaped(tag), escaped(value))).collect();
+        present.map(|(tag, value)| format!("{}={}", escaped(tag), escaped(value))).collect();
     pairs.join(",")
 }
 
