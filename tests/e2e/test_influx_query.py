@@ -91,6 +91,12 @@ HTTP_QUERIES = [
     "SELECT usage FROM nosuch",
     "SELECT nosuch FROM cpu",
     "SELECT usage FROM cpu WHERE nosuch = 'x'",
+    # Those of TSBS: single and double groups, the last point, high usage, groups with an order and a limit.
+    "SELECT max(usage) from cpu where (host = 'a' or host = 'b') and time >= '1970-01-01T00:00:00Z' and time < '1970-01-01T00:01:00Z' group by time(20s)",
+    "SELECT mean(usage), mean(cores) from cpu where time >= '1970-01-01T00:00:00Z' and time < '1970-01-01T00:01:00Z' group by time(30s),host",
+    'SELECT * from cpu group by "host" order by time desc limit 1',
+    "SELECT * from cpu where usage > 9.0 and time >= '1970-01-01T00:00:00Z' and time < '1970-01-01T00:01:00Z' and (host = 'b')",
+    "SELECT max(usage) from cpu WHERE time < '1970-01-01T00:01:00Z' group by time(20s) limit 2",
     "SHOW TAG KEYS",
     "SHOW FIELD KEYS",
     "SHOW SERIES",

@@ -201,3 +201,26 @@ fn empty_buckets_are_bounded_where_a_range_has_no_begin() {
         assert_eq!(answer(query, &source), expected, "{query}");
     }
 }
+
+#[test]
+fn only_the_rows_that_a_limit_reaches_are_held() {
+    let lines: String = (0..5_000)
+        .map(|second| format!("cpu,host={} usage={second} {second}000000000\n", ["a", "b"][second % 2]))
+        .collect();
+    let source = source(&lines);
+    let last = |limits: Limits| {
+        let query = "select usage from cpu group by host order by time desc limit 2 offset 1";
+        let Statement::Select(statement) = parse(query, &HashMap::new()).unwrap().remove(0) else {
+            panic!("{query}")
+        };
+        let mut rows = Vec::new();
+        let mut visit = |head: &Head, row: Vec<Value>| {
+            rows.push(format!("{} {}", head.tags[0].1, shown(&row[1])));
+            ControlFlow::Continue(())
+        };
+        select(&statement, &source, &Context { limits, ..CONTEXT }, &mut visit).map(|()| rows)
+    };
+    let few = Limits { points: 2_100, ..CONTEXT.limits };
+    assert_eq!(last(few).unwrap(), ["b 4997", "b 4995", "a 4996", "a 4994"]);
+    assert!(last(Limits { points: 900, ..few }).is_err());
+}

@@ -348,6 +348,11 @@ impl Execution<'_, '_> {
         let queries = self.plan.inputs.iter().any(|input| matches!(input, Input::Query(_)));
         let (mut points, most) = (0_u64, self.limits.points);
         let count = refs.len();
+        let ascending = self.plan.checked.ascending;
+        let (offset, limit) = self.row_limits();
+        let reached = offset.saturating_add(limit);
+        // Twice as many are held at most, so that sorting them costs little for each row.
+        let held_max = reached.saturating_mul(2).max(ROWS_PER_CHECK);
         self.scan(wanted, (self.start, self.end), ReadOrder::SeriesThenTime, &mut |run| {
             let rows = groups.entry(self.key(run)).or_default();
             run.each(&mut |row, time| {
@@ -355,19 +360,20 @@ impl Execution<'_, '_> {
                     rows.push((time, (0..count).map(|index| run.value(index, row)).collect()));
                     points += 1;
                 }
+                if rows.len() >= held_max {
+                    sort_rows(rows, ascending);
+                    points -= (rows.len() - reached) as u64;
+                    rows.truncate(reached);
+                }
                 if points > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
         })?;
         self.points = points;
         self.point_limit()?;
         let fill = self.plan.checked.select.fill;
-        let (offset, limit) = self.row_limits();
         let mut cells = Cells::new(refs, 0);
-        for (key, mut rows) in in_order(groups, self.plan.checked.ascending) {
-            match self.plan.checked.ascending {
-                true => rows.sort_by_key(|(time, _)| *time),
-                false => rows.sort_by_key(|(time, _)| std::cmp::Reverse(*time)),
-            }
+        for (key, mut rows) in in_order(groups, ascending) {
+            sort_rows(&mut rows, ascending);
             for (number, (time, values)) in rows.into_iter().skip(offset).take(limit).enumerate() {
                 if number.is_multiple_of(ROWS_PER_CHECK) {
                     self.plan.source.check()?;
@@ -566,6 +572,14 @@ impl Execution<'_, '_> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Sorts rows by time. Rows of one time keep their order.
+fn sort_rows(rows: &mut [(i64, Vec<Value>)], ascending: bool) {
+    match ascending {
+        true => rows.sort_by_key(|(time, _)| *time),
+        false => rows.sort_by_key(|(time, _)| std::cmp::Reverse(*time)),
     }
 }
 
