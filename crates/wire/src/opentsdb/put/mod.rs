@@ -22,5 +22,11 @@ pub use refusal::{Refusal, RefusalKind};
 pub use series::{Charset, SeriesRules, check_series};
 pub use timestamp::Epoch;
 
+// The line protocol has the same numbers and names.
+pub(super) use number::parse_number;
+pub(super) use refusal::quoted;
+pub(super) use series::shown_tags;
+pub(super) use timestamp::parse_timestamp;
+
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ pub enum Number {
 ///
 /// # Errors
 /// For a text that is no decimal number, an integer beyond 64 bits, NaN, and a number beyond the range of f64.
-pub(super) fn parse_number(text: &str) -> Result<Number, Refusal> {
+pub(in crate::opentsdb) fn parse_number(text: &str) -> Result<Number, Refusal> {
     if !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
         return text.parse().map(Number::I64).map_err(|_| Refusal::not_a_number());
     }

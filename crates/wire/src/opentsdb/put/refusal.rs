@@ -73,6 +73,6 @@ impl Refusal {
 }
 
 /// At most the beginning of a text that is too long for a message.
-pub(super) fn quoted(text: &str) -> &str {
+pub(in crate::opentsdb) fn quoted(text: &str) -> &str {
     &text[..text.floor_char_boundary(QUOTED_BYTES_MAX)]
 }

@@ -95,7 +95,7 @@ fn check_name(
 }
 
 /// Tags as Java shows a map: `{host=a, dc=b}`.
-pub(super) fn shown_tags<T: AsRef<str>>(tags: &[(T, T)]) -> String {
+pub(in crate::opentsdb) fn shown_tags<T: AsRef<str>>(tags: &[(T, T)]) -> String {
     let mut shown = String::from("{");
     for (index, (key, value)) in tags.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };

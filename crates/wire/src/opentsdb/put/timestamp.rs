@@ -38,7 +38,7 @@ impl Epoch {
 }
 
 /// Microseconds since 1970 of a timestamp in text: a whole number, or seconds with a fraction, which is cut to milliseconds.
-pub(super) fn parse_timestamp(text: &str, epoch: Epoch) -> Result<i64, Refusal> {
+pub(in crate::opentsdb) fn parse_timestamp(text: &str, epoch: Epoch) -> Result<i64, Refusal> {
     let Some((seconds, fraction)) = text.split_once('.') else {
         return match super::number::parse_number(text) {
             Ok(Number::I64(given)) => epoch.micros(given),
