@@ -13,6 +13,7 @@ use store::{ProgressWatcher, Store, StoreStatus};
 
 use crate::Error;
 use crate::alarms::{self, AlarmStore, Inbox, RuleBook, RuleThread};
+use crate::annotations::Usages;
 use crate::attributes::{Feed, Pushes, Writer};
 use crate::broker::{Broker, BrokerError};
 use crate::clock::{self, ReceiptClock};
@@ -44,6 +45,7 @@ pub struct Hub {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: ReceiptClock,
     pub(crate) ttls: Ttls,
+    pub(crate) annotation_usages: Mutex<Usages>,
     pub(crate) refusals: Refusals,
     pub(crate) new_columns: NewColumns,
     pub(crate) series_cache: SeriesCache,
@@ -171,6 +173,7 @@ impl Hub {
             metrics,
             clock,
             ttls: Ttls::default(),
+            annotation_usages: Mutex::default(),
             refusals: Refusals::new(clock::system_now()),
             logins: Logins::of_users(),
             device_logins: Logins::of_devices(),

@@ -4,6 +4,7 @@
 //! packet and no HTTP type.
 
 pub mod alarms;
+pub mod annotations;
 mod api_keys;
 mod assets;
 pub mod attributes;

@@ -106,6 +106,9 @@ impl Hub {
         let of_tenants = deleted.into_iter().map(|id| self.registry.namespace(id));
         let of_databases = self.registry.deleted_databases().into_iter().map(namespace_of_database);
         let deleted: HashSet<Namespace> = of_tenants.chain(of_databases).collect();
+        for namespace in &deleted {
+            self.forget_annotations(namespace)?;
+        }
         let mut dropped = 0;
         for status in self.store.tables()? {
             if deleted.contains(&status.table.namespace()) {

@@ -4,6 +4,7 @@
 
 mod alarm_rules;
 mod alarms;
+mod annotations;
 mod attributes;
 mod deletion;
 mod device_state;
