@@ -7,7 +7,8 @@ use store::{TagMatcher, TagPredicate};
 use timeseries::influxql::Removal;
 
 use crate::bulk::{
-    BulkError, DeleteRequest, Deleted, check_table, delete_of_series, delete_rows, drop_table,
+    BulkError, DeleteRequest, Deleted, check_table, delete_of_series, delete_rows, drop_table, matchers,
+    matchers_of_only,
 };
 use crate::caller::{Action, Caller};
 use crate::databases::OpenDatabase;
@@ -78,6 +79,26 @@ impl Hub {
         };
         self.audit(caller, act, &format!("{rows} rows of {}", table.name()));
         Ok(rows)
+    }
+
+    /// Deletes series of a table with their rows: those that have these tags, all of them without tags. With `only_these` those that have
+    /// no other tags. Returns the number of deleted rows.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or [`delete_rows`] fails.
+    pub fn delete_series(
+        &self,
+        caller: &Caller,
+        table: &str,
+        tags: impl IntoIterator<Item = (String, String)>,
+        only_these: bool,
+    ) -> Result<u64, Error> {
+        caller.check(Action::DeleteData)?;
+        let matchers = match only_these {
+            true => matchers_of_only(self.store(), &self.table(caller, table)?, tags)?,
+            false => matchers(tags),
+        };
+        self.delete_rows(caller, table, &DeleteRequest { matchers, what: Deleted::Series }, false)
     }
 
     /// Drops a table of the caller's tenant. With `dry_run` only checks that it may. Devices that report again make a new table.

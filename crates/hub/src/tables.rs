@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::Date;
-use store::TableStatus;
+use model::{Date, Namespace};
+use store::{StoreError, TableStatus};
 
 use crate::bulk::{
     Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone, drop_key,
@@ -14,6 +14,7 @@ use crate::caller::{Action, Caller};
 use crate::clock::system_now;
 use crate::error::Error;
 use crate::hub::Hub;
+use crate::namespace::own_table;
 use crate::retention;
 
 impl Hub {
@@ -87,6 +88,20 @@ impl Hub {
         let ttl = ttl.map_or_else(|| "none".to_owned(), |ttl| format!("{} s", ttl.as_secs()));
         self.audit(caller, "set time to live of table", &format!("{table} to {ttl}"));
         Ok(())
+    }
+
+    /// For how long a table keeps rows, `None` for ever. Without a table, or for one that does not exist: the default of the store.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, or the name breaks the rules for table names.
+    pub fn ttl_of(&self, caller: &Caller, table: Option<&str>) -> Result<Option<Duration>, Error> {
+        caller.check(Action::ManageTables)?;
+        let table = match table {
+            Some(table) => self.table(caller, table)?,
+            // A table that does not exist has the default. No tenant and no database has this namespace.
+            None => own_table(&Namespace::new("none").map_err(StoreError::from)?, "none"),
+        };
+        Ok(self.store.ttl(&table))
     }
 
     /// The days that would expire now ([`retention::expiring`]). It reads the times of rows: call it on a thread that may

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{Array, RecordBatch};
 use model::{TableName, TimeRange};
-use store::{Column, Deletion, Durability, SeriesSet, Store, TableColumns, TableSnapshot, TagMatcher};
+use store::{
+    Column, Deletion, Durability, SeriesSet, Store, TableColumns, TableSnapshot, TagMatcher, TagPredicate,
+};
 
 use super::BulkError;
 use super::export::check_tag;
@@ -96,6 +98,31 @@ pub(crate) fn delete_of_series(
     })?;
     wait_durable(store, sequence)?;
     Ok(rows)
+}
+
+/// The conditions that series have these tags. They may have others.
+pub fn matchers(tags: impl IntoIterator<Item = (String, String)>) -> Vec<TagMatcher> {
+    tags.into_iter().map(|(tag, value)| TagMatcher { tag, predicate: TagPredicate::Is(value) }).collect()
+}
+
+/// The conditions that series of a table have these tags and no others.
+///
+/// # Errors
+/// The table does not exist, or the store fails.
+pub fn matchers_of_only(
+    store: &dyn Store,
+    table: &TableName,
+    tags: impl IntoIterator<Item = (String, String)>,
+) -> Result<Vec<TagMatcher>, BulkError> {
+    let snapshot = store.snapshot(table)?;
+    let snapshot = snapshot.ok_or_else(|| BulkError::no_table(store, table))?;
+    let mut all = matchers(tags);
+    for tag in &snapshot.columns().tags {
+        if all.iter().all(|matcher| *matcher.tag != *tag.tag) {
+            all.push(TagMatcher { tag: tag.tag.to_string(), predicate: TagPredicate::Absent });
+        }
+    }
+    Ok(all)
 }
 
 /// Drops a table with its series, rows, columns and its time to live. With `dry_run` only checks that it may.

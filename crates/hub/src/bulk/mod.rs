@@ -18,7 +18,7 @@ mod zone;
 pub use columns::Columns;
 pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
-pub use deletion::{DeleteRequest, Deleted, delete_rows, drop_table};
+pub use deletion::{DeleteRequest, Deleted, delete_rows, drop_table, matchers, matchers_of_only};
 pub(crate) use deletion::{check_table, delete_of_series};
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};

@@ -276,6 +276,13 @@ impl Metrics {
         self.refusals.get_or_create(&ReasonLabel { door: door.name(), reason }).inc();
     }
 
+    /// Counts refusals under a short, stable reason.
+    pub fn refused_many(&self, door: Door, reason: &'static str, count: u64) {
+        if count > 0 {
+            self.refusals.get_or_create(&ReasonLabel { door: door.name(), reason }).inc_by(count);
+        }
+    }
+
     /// Shows a limit of a door.
     pub fn set_door_limit(&self, door: Door, limit: &'static str, value: usize) {
         let gauge = self.door_limits.get_or_create(&LimitLabel { door: door.name(), limit });

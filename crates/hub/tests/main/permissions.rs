@@ -179,6 +179,12 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
         operation("delete_device", Administrator, Unknown, move |hub, caller| {
             hub.delete_device(caller, id).map(|_| true)
         }),
+        operation("ttl_of", Administrator, Own, |hub, caller| {
+            hub.ttl_of(caller, Some("telemetry")).map(|ttl| ttl.is_none())
+        }),
+        operation("delete_series", Administrator, NoTable, |hub, caller| {
+            hub.delete_series(caller, "telemetry", [], false).map(|_| true)
+        }),
         operation("drop_table", Administrator, NoTable, |hub, caller| {
             hub.drop_table(caller, "telemetry", false).map(|()| true)
         }),
