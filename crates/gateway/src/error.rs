@@ -3,6 +3,7 @@
 //! HTTP answers have them as status and body, and JSON answers of queries and WebSocket messages have them as members.
 
 use axum::http::StatusCode;
+use hub::annotations::AnnotationError;
 use hub::bulk::BulkError;
 use hub::caller::Forbidden;
 use hub::entity_query::EntityQueryError;
@@ -183,6 +184,20 @@ impl From<AttributeError> for ApiError {
             (Blame::Caller, error) => Self { label: error.label(), ..Self::argument(message) },
             (Blame::Busy, _) => Self::busy(message),
             (Blame::Operator, _) => Self::internal(message),
+        }
+    }
+}
+
+impl From<AnnotationError> for ApiError {
+    fn from(error: AnnotationError) -> Self {
+        let message = error.to_string();
+        match error {
+            AnnotationError::Forbidden(error) => error.into(),
+            AnnotationError::Kv(error) => error.into(),
+            AnnotationError::Invalid(_) => Self::argument(message),
+            AnnotationError::OverLimit { .. } => {
+                Self { label: "annotation_limit", ..Self::argument(message) }
+            }
         }
     }
 }

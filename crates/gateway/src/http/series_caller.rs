@@ -52,7 +52,25 @@ pub(super) async fn series_caller(
     params: &Params,
     peer: Option<SocketAddr>,
 ) -> Result<Caller, ApiError> {
-    match credential(headers, params)? {
+    check(state, peer, credential(headers, params)?).await
+}
+
+/// The caller of a login with a password or an API key, for interfaces without headers.
+pub(super) async fn caller_of_login(
+    state: &HttpState,
+    peer: Option<SocketAddr>,
+    login: &str,
+    password: &str,
+) -> Result<Caller, ApiError> {
+    check(state, peer, pair(login, password)).await
+}
+
+async fn check(
+    state: &HttpState,
+    peer: Option<SocketAddr>,
+    credential: Credential,
+) -> Result<Caller, ApiError> {
+    match credential {
         Credential::None if state.options.open => Ok(Caller::open(state.hub.registry().default_tenant())),
         Credential::None => Err(unauthenticated("this needs a login")),
         Credential::Token(token) => Ok(Session::open(state, &token)?.into_caller()),

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tower::Service;
@@ -23,6 +23,7 @@ use super::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX, PROBE_TIMEOUT, PROBES_MAX,
     PROBES_PER_ADDRESS_MAX, TLS_PROBES_MAX,
 };
+use super::opentsdb::telnet::{self, Speaks};
 use super::options::HttpOptions;
 use super::routes::router;
 use super::state::HttpState;
@@ -85,7 +86,7 @@ async fn serve_accepted(
     // Answers are small and complete; waiting for more bytes only delays them.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else {
-        return serve_connection(DoorStream::Plain(stream), router, connection, stop).await;
+        return serve_plain(stream, state, router, connection, stop).await;
     };
     let stream = tokio::select! {
         done = handshake(&tls, &state.hub, state.options.door, stream, peer) => done,
@@ -94,6 +95,24 @@ async fn serve_accepted(
     if let Ok(stream) = stream {
         serve_connection(DoorStream::Tls(Box::new(stream)), router, connection, stop).await;
     }
+}
+
+/// Serves a connection without TLS, which may speak lines on some ports.
+async fn serve_plain(
+    stream: TcpStream,
+    state: Arc<HttpState>,
+    router: Router,
+    connection: Connection,
+    mut stop: StopSignal,
+) {
+    if telnet::is_taken_by(state.options.door) {
+        match telnet::detect(&stream, &state, &mut stop).await {
+            None => return,
+            Some(Speaks::Lines) => return telnet::serve(stream, state, connection, stop).await,
+            Some(Speaks::Http) => {}
+        }
+    }
+    serve_connection(DoorStream::Plain(stream), router, connection, stop).await;
 }
 
 /// Counts and closes a connection above a limit; a plain one gets an answer.

@@ -19,6 +19,7 @@ mod server;
 mod sql;
 mod telemetry;
 mod telemetry_write;
+mod telnet;
 mod thingsboard_users;
 mod websocket;
 

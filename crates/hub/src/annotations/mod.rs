@@ -83,6 +83,23 @@ impl Hub {
         Ok(found)
     }
 
+    /// Whether any series of a database has annotations. A caller that sees only what is assigned to a customer sees none.
+    ///
+    /// # Errors
+    /// The caller may not read, or the store of keys fails.
+    pub fn annotates_series(
+        &self,
+        caller: &Caller,
+        database: &OpenDatabase,
+    ) -> Result<bool, AnnotationError> {
+        caller.check(Action::Read)?;
+        let namespace = database.namespace();
+        // The annotations of all series come first.
+        let of_series = kv::KeyRange::prefix(of_database(namespace)).after(&key(namespace, "", u64::MAX));
+        let first = self.kv.scan(ANNOTATIONS, &of_series, Direction::Ascending)?.next().transpose()?;
+        Ok(first.is_some() && caller.sees(caller.tenant(), None))
+    }
+
     /// Adds or changes annotations, all or none. With `replace` what a change does not say becomes empty. Returns the annotations,
     /// and the sequence that makes them durable. It reads the store of keys: call it on a thread that may block.
     ///

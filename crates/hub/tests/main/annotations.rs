@@ -105,10 +105,16 @@ fn series_and_times_are_apart() {
     assert_eq!(notes.texts(SERIES, -5, MILLIS), ["340"]);
     assert_eq!(notes.texts(SERIES, MILLIS + 1, MILLIS), Vec::<String>::new());
     assert_eq!(notes.texts("", 0, i64::MAX), ["01"]);
+    let annotates =
+        || fixture.hub.annotates_series(&notes.caller, &fixture.hub.own_database(&notes.caller)).unwrap();
+    assert!(annotates());
     assert_eq!(notes.delete(&[SERIES, SAME_SERIES], false, MILLIS, MILLIS + 1_000).unwrap(), 2);
     assert_eq!(notes.delete(&[OTHER], true, 0, i64::MAX).unwrap(), 2);
     assert_eq!(notes.delete(&[OTHER], true, 0, i64::MAX).unwrap(), 0);
     assert_eq!(notes.texts(SERIES, 0, i64::MAX), ["342"]);
+    assert_eq!(notes.delete(&[SERIES], false, 0, i64::MAX).unwrap(), 1);
+    notes.save(vec![note("", SECOND, "g")], false).unwrap();
+    assert!(!annotates());
 }
 
 #[test]

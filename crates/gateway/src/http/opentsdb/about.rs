@@ -13,7 +13,7 @@ use crate::http::series_caller::SeriesCaller;
 use crate::http::state::HttpState;
 
 /// The version whose interface this is.
-const VERSION: &str = "2.4.0";
+pub(super) const VERSION: &str = "2.4.0";
 
 /// `/api/version`.
 pub(super) async fn version() -> Response {

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hub::annotations::AnnotationError;
 use hub::caller::Forbidden;
 use hub::registry::RegistryError;
 use serde_json::json;
@@ -51,6 +52,12 @@ impl Refusal {
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
         Self { error, details: None }
+    }
+}
+
+impl From<AnnotationError> for Refusal {
+    fn from(error: AnnotationError) -> Self {
+        ApiError::from(error).into()
     }
 }
 

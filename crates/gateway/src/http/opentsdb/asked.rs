@@ -29,6 +29,10 @@ pub(super) struct Look {
     pub(super) stats: bool,
     /// There are numbers about the whole.
     pub(super) summary: bool,
+    /// Answers have no annotations of their series.
+    pub(super) no_annotations: bool,
+    /// Each answer has the annotations of all series.
+    pub(super) global_annotations: bool,
 }
 
 impl Asked {

@@ -13,11 +13,9 @@ use hub::time_series::{ChunkSender, Chunks, Counted, Source, TaskError};
 use serde::de::DeserializeOwned;
 
 use super::answers::Refusal;
+use super::body;
 use super::limits::QUERY_BYTES_MAX;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::bodies::Sender;
-use crate::http::packed::PlainBody;
-use crate::http::request::discard_body;
 use crate::http::series_caller::SeriesCaller;
 use crate::http::state::HttpState;
 
@@ -43,17 +41,9 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for Asking<T> {
 
     async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Refusal> {
         let (mut parts, body) = request.into_parts();
-        let asker = Asker::from_request_parts(&mut parts, state).await;
+        let caller = SeriesCaller::from_request_parts(&mut parts, state).await;
         let request = Request::from_parts(parts, body);
-        let Asker(caller) = match asker {
-            Ok(asker) => asker,
-            Err(refused) => {
-                discard_body(request).await;
-                return Err(refused);
-            }
-        };
-        let sender = Sender::User(caller.user_id().unwrap_or_default());
-        let body = PlainBody::read(state, request, QUERY_BYTES_MAX, sender).await?;
+        let (caller, body) = body::read(state, caller, request, QUERY_BYTES_MAX).await?;
         Ok(Self(caller, parsed(&body.bytes)?))
     }
 }

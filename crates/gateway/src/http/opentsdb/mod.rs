@@ -1,12 +1,18 @@
-//! The interface of OpenTSDB 2.4 and HiTSDB: points in, queries and lists of names out.
+//! The interface of OpenTSDB 2.4 and HiTSDB: points in, over HTTP and in lines; queries, lists of names and
+//! annotations out.
 //!
 //! `docs/protocol/opentsdb.md` says what is supported and what differs.
 
 mod about;
+mod annotation;
+mod annotation_body;
+mod annotation_query;
 mod answers;
 mod asked;
 mod asking;
+mod body;
 mod fields;
+mod hitsdb;
 mod last;
 mod lenient;
 mod limits;
@@ -20,12 +26,13 @@ mod query_params;
 mod refused_members;
 mod rows;
 mod server;
+pub(super) mod telnet;
 
 use super::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {
-    writing().merge(reading()).merge(about_the_server())
+    writing().merge(annotation::routes()).merge(looking_after()).merge(reading()).merge(about_the_server())
 }
 
 fn writing() -> Routes {
@@ -33,6 +40,14 @@ fn writing() -> Routes {
         .post("/api/put", put::values)
         .put("/api/put", put::values)
         .post("/api/mput", put::fields)
+}
+
+fn looking_after() -> Routes {
+    Routes::default()
+        .get("/api/ttl", hitsdb::ttl)
+        .post("/api/ttl", hitsdb::set_ttl)
+        .post("/api/delete_data", hitsdb::delete_data)
+        .post("/api/delete_meta", hitsdb::delete_meta)
 }
 
 fn reading() -> Routes {

@@ -28,11 +28,16 @@ pub(super) enum Wanted {
     Summary,
     /// The numbers, and the refused points with the reasons.
     Details,
+    /// The same as a success, whatever is refused: HiTSDB's `ignoreErrors`.
+    IgnoredErrors,
 }
 
 impl Wanted {
     /// The parameters count whatever their values are. `sync` changes nothing: every answer waits for the disk.
     pub(super) fn of(params: &Params) -> Self {
+        if params.has("ignoreErrors") {
+            return Self::IgnoredErrors;
+        }
         match (params.has("details"), params.has("summary")) {
             (true, _) => Self::Details,
             (false, true) => Self::Summary,
@@ -65,6 +70,9 @@ impl Outcome {
             ))),
             Wanted::Summary => json_answer(status, format!("{{{numbers}}}")),
             Wanted::Details => json_answer(status, format!("{{{numbers},\"errors\":[{}]}}", self.errors)),
+            Wanted::IgnoredErrors => {
+                json_answer(StatusCode::OK, format!("{{{numbers},\"ignoredErrors\":[{}]}}", self.errors))
+            }
         };
         if failed > 0 {
             response.extensions_mut().insert(RefusalLabel("point"));
@@ -85,6 +93,7 @@ mod tests {
         assert_eq!(wanted("summary"), Wanted::Summary);
         assert_eq!(wanted("summary=false&details%20"), Wanted::Details);
         assert_eq!(wanted("sync&details="), Wanted::Details);
+        assert_eq!(wanted("details&ignoreErrors"), Wanted::IgnoredErrors);
     }
 
     #[test]
@@ -97,5 +106,6 @@ mod tests {
         assert_eq!(outcome.errors, r#"{"datapoint":{"metric":1},"error":"a \"b\""}"#);
         assert_eq!((outcome.failed, outcome.points), (2, 3));
         assert_eq!(outcome.answer(Wanted::Summary).status(), StatusCode::BAD_REQUEST);
+        assert_eq!(outcome.answer(Wanted::IgnoredErrors).status(), StatusCode::OK);
     }
 }

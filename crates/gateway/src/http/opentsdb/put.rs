@@ -7,13 +7,12 @@ use axum::response::Response;
 use hub::points::Points;
 
 use super::answers::refusal;
+use super::body;
 use super::limits::PUT_BYTES_MAX;
 use super::outcome::Wanted;
 use super::rows::{Form, collect, name_refused};
 use crate::error::ApiError;
-use crate::http::bodies::Sender;
-use crate::http::packed::PlainBody;
-use crate::http::request::{Params, discard_body};
+use crate::http::request::Params;
 use crate::http::series_caller::SeriesCaller;
 use crate::http::series_rows::{Target, store_rows};
 use crate::http::state::HttpState;
@@ -45,15 +44,8 @@ async fn put(
     caller: Result<SeriesCaller, ApiError>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let caller = match caller {
-        Ok(SeriesCaller(caller)) => caller,
-        Err(refused) => {
-            discard_body(request).await;
-            return Err(refused);
-        }
-    };
-    let sender = Sender::User(caller.user_id().unwrap_or_default());
-    let body = Arc::new(PlainBody::read(state, request, PUT_BYTES_MAX, sender).await?);
+    let (caller, body) = body::read(state, caller, request, PUT_BYTES_MAX).await?;
+    let body = Arc::new(body);
     let database = state.hub.own_database(&caller);
     let target = Target { caller, database, topic: form.path() };
     let (bytes, read) = (body.bytes.len(), Arc::clone(&body));

@@ -14,6 +14,7 @@ use hub::time_series::Chunks;
 use hub::time_series::opentsdb::{QueryError, queried_rows};
 use serde_json::Value;
 
+use super::annotation_query::QueryNotes;
 use super::answers::{Refusal, json_answer};
 use super::asked::Asked;
 use super::asking::{Asker, Asking, ask, now, refused_task, stream as stream_query};
@@ -58,8 +59,9 @@ pub(super) async fn delete(
 
 /// The answer while the query runs. An error before its first piece is a refusal; a later one cuts it off.
 async fn answer(state: &HttpState, caller: Caller, asked: Asked) -> Result<Response, Refusal> {
+    let notes = QueryNotes::new(state, &caller, &asked.query, asked.look);
     let chunks = stream_query(state, caller, move |source, sender| {
-        send_answer(&asked, source, &mut |piece| match sender.send(Bytes::from(piece)) {
+        send_answer(&asked, source, &notes, &mut |piece| match sender.send(Bytes::from(piece)) {
             Ok(()) => ControlFlow::Continue(()),
             // The engine knows why; the query ends.
             Err(_) => ControlFlow::Break(()),
@@ -91,9 +93,10 @@ pub(super) async fn streamed(mut chunks: Chunks<Bytes, QueryError>) -> Result<Re
 async fn delete_queried(state: &HttpState, caller: Caller, asked: Asked) -> Result<Response, Refusal> {
     caller.check(Action::DeleteData)?;
     let bytes_max = state.answer_bytes_max();
+    let notes = QueryNotes::new(state, &caller, &asked.query, asked.look);
     let read = ask(state, caller.clone(), move |source| {
         let mut text = String::new();
-        send_answer(&asked, source, &mut |piece| {
+        send_answer(&asked, source, &notes, &mut |piece| {
             text.push_str(&piece);
             if text.len() > bytes_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;

@@ -8,6 +8,7 @@ use hub::time_series::Source;
 use hub::time_series::opentsdb::{Answer, QueryError, Values, run, tsuid};
 use serde_json::json;
 
+use super::annotation_query::QueryNotes;
 use super::asked::{Asked, Look, shown};
 use super::limits::PIECE_BYTES;
 
@@ -15,17 +16,30 @@ use super::limits::PIECE_BYTES;
 pub(super) fn send_answer(
     asked: &Asked,
     source: &dyn Source,
+    notes: &QueryNotes,
     send: &mut dyn FnMut(String) -> ControlFlow<()>,
 ) -> Result<(), QueryError> {
     let began = Instant::now();
     let mut writer = Writer { text: String::from("["), send, points: 0, answers: 0 };
     let missing = asked.missing();
+    let (global, annotated) = (notes.global()?, notes.annotates_series()?);
     let mut ended = ControlFlow::Continue(());
+    let mut unread = Ok(());
     run(&asked.query, source, &mut |mut answer| {
         asked.cuts[answer.query].apply(&mut answer.line);
-        ended = writer.answer(asked, missing[answer.query], &answer);
+        let series = if annotated { answer.series.as_slice() } else { &[] };
+        let annotations = match notes.of_series(&answer.metric, series) {
+            Ok(annotations) => annotations + &global,
+            Err(error) => {
+                unread = Err(error);
+                ended = ControlFlow::Break(());
+                return ended;
+            }
+        };
+        ended = writer.answer(asked, missing[answer.query], &annotations, &answer);
         ended
     })?;
+    unread?;
     if ended.is_continue() {
         // Nobody waits for what a closed receiver does not take.
         let _ = writer.finish(asked.look, began);
@@ -41,9 +55,16 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn answer(&mut self, asked: &Asked, missing: &str, answer: &Answer) -> ControlFlow<()> {
+    fn answer(
+        &mut self,
+        asked: &Asked,
+        missing: &str,
+        annotations: &str,
+        answer: &Answer,
+    ) -> ControlFlow<()> {
         self.comma();
         self.head(asked, answer);
+        self.text.push_str(annotations);
         let points = self.points(asked.look, missing, answer)?;
         if asked.look.stats {
             let stats = json!({ "emittedDPs": points, "aggregatedSeries": answer.series.len() });
@@ -184,7 +205,7 @@ mod tests {
             ControlFlow::Continue(())
         };
         let mut writer = Writer { text: String::from("["), send: &mut send, points: 0, answers: 0 };
-        let _ = writer.answer(&asked, "null", &answer);
+        let _ = writer.answer(&asked, "null", "", &answer);
         let _ = writer.finish(look, Instant::now());
         sent
     }

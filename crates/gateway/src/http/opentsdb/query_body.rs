@@ -34,6 +34,10 @@ pub(super) struct QueryBody {
     show_summary: bool,
     #[serde(deserialize_with = "flag")]
     show_stats: bool,
+    #[serde(deserialize_with = "flag")]
+    no_annotations: bool,
+    #[serde(deserialize_with = "flag")]
+    global_annotations: bool,
     #[serde(deserialize_with = "text")]
     timezone: Option<String>,
     #[serde(deserialize_with = "flag")]
@@ -153,6 +157,8 @@ impl QueryBody {
             query: self.show_query,
             stats: self.show_stats,
             summary: self.show_summary,
+            no_annotations: self.no_annotations,
+            global_annotations: self.global_annotations,
         };
         Ok(Asked { query: self.query(queries, now)?, cuts, look, delete: self.delete })
     }

@@ -39,6 +39,8 @@ impl Asked {
                 "show_query" => look.query = true,
                 "show_stats" => look.stats = true,
                 "show_summary" => look.summary = true,
+                "no_annotations" => look.no_annotations = true,
+                "global_annotations" => look.global_annotations = true,
                 "serializer" if value != "json" => {
                     let message = format!("The serializer {value:?} is not supported: answers are JSON only");
                     return Err(Refusal::bad_request(message));
@@ -73,12 +75,20 @@ mod tests {
     #[test]
     fn flags_count_by_their_presence_and_tsuids_come_first() {
         let asked = Asked::of_parameters(
-            "start=1&end=&m=sum:cpu&m=sum:cpu&tsuid=max:000161&ms=false&arrays&show_tsuids=&show_query&show_stats&show_summary%20&u=me&p=x&_=5",
+            "start=1&end=&m=sum:cpu&m=sum:cpu&tsuid=max:000161&ms=false&arrays&show_tsuids=&show_query&show_stats&show_summary%20&no_annotations&global_annotations&u=me&p=x&_=5",
             9_000,
         );
         let asked = asked.unwrap();
-        let all =
-            Look { milliseconds: true, arrays: true, tsuids: true, query: true, stats: true, summary: true };
+        let all = Look {
+            milliseconds: true,
+            arrays: true,
+            tsuids: true,
+            query: true,
+            stats: true,
+            summary: true,
+            no_annotations: true,
+            global_annotations: true,
+        };
         assert_eq!(asked.look, all);
         assert_eq!((asked.query.start, asked.query.end), (1_000, 9_000));
         let aggregators: Vec<&str> = asked.query.queries.iter().map(|sub| sub.aggregator.as_str()).collect();

@@ -11,7 +11,7 @@ use wire::opentsdb::put::{self, Charset, DataPoint, Epoch, FieldValue, Number, S
 use super::outcome::Outcome;
 
 /// The column of a point with one value.
-const VALUE: &str = "value";
+pub(super) const VALUE: &str = "value";
 
 /// How a point has its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    fn rules(self) -> SeriesRules {
+    pub(super) fn rules(self) -> SeriesRules {
         let charset = match self {
             Self::Value => Charset::opentsdb(""),
             Self::Fields => Charset::hitsdb(""),
@@ -112,7 +112,7 @@ fn add_fields(
     points.add(item, series, Timestamp::from_micros(micros), fields).map_err(|refusal| refusal.to_string())
 }
 
-fn value_of(number: Number) -> ValueRef<'static> {
+pub(super) fn value_of(number: Number) -> ValueRef<'static> {
     match number {
         Number::I64(value) => ValueRef::I64(value),
         Number::F64(value) => ValueRef::F64(value),

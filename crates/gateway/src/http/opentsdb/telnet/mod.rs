@@ -1,0 +1,71 @@
+//! The line protocol on the ports of OpenTSDB and HiTSDB, which OpenTSDB's clients call telnet.
+//!
+//! The first byte of a connection decides, as in OpenTSDB: methods of HTTP begin with a capital letter, commands do not. The lines
+//! that are read together become one batch, and the next ones are read when it is on the disk. The answer to any other command than
+//! `put` comes when the lines before it are stored.
+
+mod batch;
+mod commands;
+mod replies;
+mod session;
+
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::limits::TELNET_IDLE_TIMEOUT;
+use crate::acceptor::{Stop, StopSignal};
+use crate::http::connection::Connection;
+use crate::http::limits::HEAD_TIMEOUT;
+use crate::http::state::HttpState;
+use session::Session;
+
+/// What a connection speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Speaks {
+    Http,
+    Lines,
+}
+
+/// Whether a door takes lines.
+pub(in crate::http) fn is_taken_by(door: hub::Door) -> bool {
+    matches!(door, hub::Door::OpenTsdb | hub::Door::HiTsdb)
+}
+
+/// What a new connection speaks; `None` if it ends before its first byte. The byte stays in the socket.
+pub(in crate::http) async fn detect(
+    stream: &TcpStream,
+    state: &HttpState,
+    stop: &mut StopSignal,
+) -> Option<Speaks> {
+    // Collectors open a connection long before their first point. Who has to log in does so at once.
+    let limit = if state.options.open { TELNET_IDLE_TIMEOUT } else { HEAD_TIMEOUT };
+    let mut first = [0];
+    let peeked = tokio::select! {
+        peeked = timeout(limit, stream.peek(&mut first)) => peeked.ok()?.ok()?,
+        () = Stop::Drain.reached(stop) => return None,
+    };
+    match (peeked, first[0]) {
+        (0, _) => None,
+        (_, b'A'..=b'Z') => Some(Speaks::Http),
+        _ => Some(Speaks::Lines),
+    }
+}
+
+/// Serves a connection that speaks lines until it ends or the door stops.
+pub(in crate::http) async fn serve(
+    stream: TcpStream,
+    state: Arc<HttpState>,
+    connection: Connection,
+    stop: StopSignal,
+) {
+    let (peer, mut cut) = (connection.peer(), stop.clone());
+    let session = Session::new(stream, state, peer, stop);
+    tokio::select! {
+        ended = session.run() => tracing::debug!(%peer, %ended, "opentsdb: connection with lines ended"),
+        () = Stop::Now.reached(&mut cut) => {}
+    }
+    // The connection counts as open until here.
+    drop(connection);
+}
