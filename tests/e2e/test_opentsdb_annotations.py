@@ -91,3 +91,31 @@ def test_annotations_survive_a_kill(own_server):
     server = own_server({"TACHO_TIME_SERIES_OPEN": "true"})
     found = requests.get(server.url + "/api/annotations", params={"start_time": T0}, timeout=60)
     assert [one["description"] for one in found.json()] == ["kept"]
+
+
+def test_queries_show_the_annotations_of_their_series_and_time(notes, server):
+    login = {"Authorization": f"Token {server.api.token}"}
+    points = [{"metric": "ann_shown", "timestamp": T0 + 500 + n, "value": n, "tags": {"host": host}} for n in range(3) for host in "ab"]
+    assert requests.post(server.url + "/api/put", json=points, headers=login, timeout=60).status_code == 204
+    series = {host: tsuid("ann_shown", host=host) for host in "ab"}
+    wanted = [(series["a"], 502), (series["b"], 501), ("", 501)]
+    outside = [(series["a"], 499), (series["b"], 503), ("", 499), (tsuid("ann_hidden", host="a"), 501)]
+    bodies = [{"tsuid": of, "startTime": T0 + at, "description": f"{at}"} for of, at in wanted + outside]
+    assert notes("POST", "/api/annotation/bulk", bodies).status_code == 200
+
+    def query(**more):
+        body = {"start": T0 + 500, "end": T0 + 502, "queries": [{"metric": "ann_shown", "aggregator": "sum"}], **more}
+        reply = requests.post(server.url + "/api/query", json=body, headers=login, timeout=60)
+        assert reply.status_code == 200, reply.text
+        return reply.json()[0]
+
+    shown = lambda answer, name: [(one["tsuid"], one["startTime"] - T0) for one in answer[name]]
+    plain = query()
+    assert shown(plain, "annotations") == [(series["b"], 501), (series["a"], 502)] and "globalAnnotations" not in plain
+    every = query(globalAnnotations=True)
+    assert shown(every, "globalAnnotations") == [("", 501)] and every["dps"] == plain["dps"]
+    none = query(noAnnotations=True, globalAnnotations=True)
+    assert "annotations" not in none and shown(none, "globalAnnotations") == [("", 501)]
+    address = f"{server.url}/api/query?start={T0 + 500}&end={T0 + 502}&m=sum:ann_shown{{host=a}}&global_annotations"
+    by_url = requests.get(address, headers=login, timeout=60).json()[0]
+    assert shown(by_url, "annotations") == [(series["a"], 502)] and len(by_url["globalAnnotations"]) == 1
