@@ -61,6 +61,7 @@ def lines(opened):
 
     yield connect
     for one in made:
+        one.read.close()
         one.socket.close()
 
 
@@ -227,7 +228,7 @@ def test_a_login_comes_first_unless_the_server_is_open(own_server, lines):
     connection.send(f"auth basic admin@tachograph.local {server.password}\n")
     assert connection.line() == "AUTH_SUCCESS\r\n"
     assert connection.ask(put) == []
-    added = server.command("key", "add", "admin@tachograph.local", "telnet").stdout.splitlines()
+    added = server.command("key", "add", "admin@tachograph.local", "telnet", "--role", "operator").stdout.splitlines()
     key = next(line.split()[1] for line in added if line.startswith("key "))
     second = lines(server=server)
     second.send(f"auth basic any {key}\n")
