@@ -134,8 +134,6 @@ impl Session {
 
     /// Reads what has arrived. Returns false if nothing has.
     fn read(&mut self) -> Result<bool, End> {
-        self.input.drain(..self.taken);
-        self.taken = 0;
         let filled = self.input.len();
         // What is left of the last read is less than a line, so there is room.
         self.input.resize(TELNET_INPUT_BYTES_MAX, 0);
@@ -193,10 +191,10 @@ impl Session {
             }
             (end, lines) = (self.taken, 0);
         }
-        if self.taken == self.input.len() {
-            // An idle connection keeps no buffer.
-            (self.input, self.taken) = (Vec::new(), 0);
-        }
+        // A connection that waits keeps only the beginning of its next line.
+        self.input.drain(..self.taken);
+        self.input.shrink_to_fit();
+        self.taken = 0;
         Ok(())
     }
 
