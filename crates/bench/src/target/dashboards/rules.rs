@@ -12,6 +12,12 @@ use crate::limits::READ_BACK_ALARMS;
 use crate::progress::Progress;
 use crate::target::mqtt::Fleet;
 
+/// The device and the raising message of an alarm; `None` where the alarm names none of this run.
+pub(super) type AlarmKey = (Option<u32>, Option<u64>);
+
+/// How many alarms there are of each.
+pub(super) type FoundAlarms = BTreeMap<AlarmKey, u64>;
+
 /// Creates profiles with rules for alarms of this type, and the devices of a fleet, spread over them. Returns the ids of the
 /// devices by number.
 pub(super) fn provision(
@@ -91,13 +97,9 @@ fn rule(alarm_type: &str) -> Value {
 }
 
 /// The alarms of this type that the server has: how many of each device and raising message.
-pub(super) fn read_back(
-    client: &Client,
-    ids: &[String],
-    alarm_type: &str,
-) -> Result<BTreeMap<(Option<u32>, Option<u64>), u64>> {
+pub(super) fn read_back(client: &Client, ids: &[String], alarm_type: &str) -> Result<FoundAlarms> {
     let numbers: HashMap<&str, u32> = (0..).zip(ids).map(|(number, id)| (id.as_str(), number)).collect();
-    let mut found = BTreeMap::new();
+    let mut found = FoundAlarms::new();
     for page in 0.. {
         let path = format!(
             "/api/v2/alarms?typeList={}&pageSize={READ_BACK_ALARMS}&page={page}&sortProperty=createdTime&sortOrder=ASC",

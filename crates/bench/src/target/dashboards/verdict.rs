@@ -1,9 +1,10 @@
 //! What the clients of a phase did, and what it says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::followed::Difference;
 use super::live::LiveCounts;
+use super::rules::{AlarmKey, FoundAlarms};
 use super::watch::Looks;
 use crate::engine::SegmentOutcome;
 use crate::result::{Check, Phase, RunResult};
@@ -120,16 +121,11 @@ impl CreateTally {
 
 impl AlarmTally {
     /// `found` are the alarms that the server has of this run, of all phases. `before` were raised by earlier phases.
-    pub(super) fn verdict(
-        &self,
-        name: &str,
-        found: &BTreeMap<(Option<u32>, Option<u64>), u64>,
-        before: &BTreeSet<(u32, u64)>,
-    ) -> Verdict {
+    pub(super) fn verdict(&self, name: &str, found: &FoundAlarms, before: &BTreeSet<(u32, u64)>) -> Verdict {
         let has = |key: &(u32, u64)| found.get(&(Some(key.0), Some(key.1))).copied().unwrap_or(0);
         let missing: Vec<&(u32, u64)> = self.raised.iter().filter(|key| has(key) == 0).collect();
         let twice = found.values().filter(|count| **count > 1).count();
-        let is_known = |key: &(Option<u32>, Option<u64>)| match key {
+        let is_known = |key: &AlarmKey| match key {
             (Some(device), Some(number)) => {
                 let key = (*device, *number);
                 self.raised.contains(&key) || self.unknown.contains(&key) || before.contains(&key)
@@ -204,9 +200,8 @@ mod tests {
             profiles: 1,
         };
         let before = BTreeSet::from([(0, 1)]);
-        let judged = |alarms: &[((Option<u32>, Option<u64>), u64)]| {
-            tally.verdict("run", &alarms.iter().copied().collect(), &before)
-        };
+        let judged =
+            |alarms: &[(AlarmKey, u64)]| tally.verdict("run", &alarms.iter().copied().collect(), &before);
         let known = |device, number| (Some(device), Some(number));
         let right = [(known(0, 5), 1), (known(1, 4), 1), (known(0, 1), 1)];
         assert!(wrong(&judged(&right)).is_empty());
