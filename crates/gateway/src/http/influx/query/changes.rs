@@ -8,8 +8,7 @@ use hub::clock::system_now;
 use hub::time_series::influxql::ast::{Expr, Measurement, Statement, quoted_ident};
 use hub::time_series::influxql::{Error, Removal};
 
-use super::run::open;
-use super::scope::Scope;
+use super::scope::{Scope, open};
 use crate::error::ApiError;
 use crate::http::state::HttpState;
 

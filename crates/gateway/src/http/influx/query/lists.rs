@@ -5,7 +5,7 @@ use hub::caller::Caller;
 use hub::time_series::influxql::ast::{Listing, Show};
 use hub::time_series::influxql::{Head, Value};
 
-use super::scope::Scope;
+use super::scope::{Scope, open};
 use super::text::ResultText;
 use crate::error::ApiError;
 
@@ -57,7 +57,7 @@ fn policies(
     mut text: ResultText,
 ) -> Result<Vec<u8>, ApiError> {
     let name = scope.of_show(show).map_err(ApiError::argument)?;
-    super::run::open(hub, caller, name)?;
+    open(hub, caller, name)?;
     let head = head("", &["name", "duration", "shardGroupDuration", "replicaN", "default"]);
     let [policy, duration, shard] = ["autogen", "0s", "168h0m0s"].map(Value::text);
     text.row(&head, &[policy, duration, shard, Value::Int(1), Value::Bool(true)]);

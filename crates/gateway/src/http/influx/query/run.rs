@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use hub::OpenDatabase;
 use hub::caller::Caller;
 use hub::clock::system_now;
-use hub::registry::RegistryError;
 use hub::sql::{Reader, SqlError};
 use hub::time_series::influxql::ast::{Listing, Select, Show, Statement};
 use hub::time_series::influxql::{self, Context, Head, Limits, Value};
 use hub::time_series::{ChunkSender, Chunks, Source, TaskError};
-use hub::{Hub, OpenDatabase};
 use std::ops::ControlFlow;
 
 use super::super::limits::{QUERY_BUCKETS_MAX, QUERY_POINTS_MAX, QUERY_SERIES_MAX};
@@ -19,18 +18,10 @@ use super::form::{Form, Format};
 use super::indent::Indenter;
 use super::lists::list;
 use super::request::QueryRequest;
-use super::scope::Scope;
+use super::scope::{Scope, open};
 use super::text::{ResultText, empty, failed, warning};
 use crate::error::ApiError;
 use crate::http::state::HttpState;
-
-/// The database with a name, in the words of InfluxDB if there is none.
-pub(super) fn open(hub: &Hub, caller: &Caller, name: &str) -> Result<OpenDatabase, ApiError> {
-    hub.database(caller, name).map_err(|error| match error {
-        RegistryError::Unknown { .. } => ApiError::argument(format!("database not found: {name}")),
-        error => error.into(),
-    })
-}
 
 /// The statements of a request while they run.
 pub(super) struct Run {

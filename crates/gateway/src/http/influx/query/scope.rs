@@ -1,9 +1,22 @@
 //! The database and the retention policy that a statement names.
 
+use hub::caller::Caller;
+use hub::registry::RegistryError;
 use hub::time_series::influxql::ast::{From, Measurement, Select, Show};
+use hub::{Hub, OpenDatabase};
+
+use crate::error::ApiError;
 
 /// The names that every database has for its only retention policy.
 const POLICIES: [&str; 3] = ["", "autogen", "default"];
+
+/// The database with a name, in the words of InfluxDB if there is none.
+pub(super) fn open(hub: &Hub, caller: &Caller, name: &str) -> Result<OpenDatabase, ApiError> {
+    hub.database(caller, name).map_err(|error| match error {
+        RegistryError::Unknown { .. } => ApiError::argument(format!("database not found: {name}")),
+        error => error.into(),
+    })
+}
 
 /// What a request says about databases.
 #[derive(Debug, Clone, Copy)]
