@@ -1,6 +1,7 @@
 //! Frames of WebSocket that carry a stream of bytes.
 
 use proptest::prelude::*;
+use wire::websocket::client;
 use wire::websocket::{ANSWERS_BYTES_MAX, CloseCode, Fault, FrameReader, Taken, write_binary, write_close};
 
 /// A frame of a client, masked.
@@ -142,5 +143,27 @@ proptest! {
         if whole.fault.is_none() {
             prop_assert_eq!((pieces.stream, pieces.is_closed), (whole.stream, whole.is_closed));
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_client_takes_any_bytes_without_a_panic(bytes: Vec<u8>, limit in 0_usize..300) {
+        if let Ok(Some((frame, length))) = client::frame(&bytes, limit) {
+            prop_assert!(length <= bytes.len() && frame.payload.len() <= limit);
+            prop_assert!(bytes[..length].ends_with(frame.payload));
+        }
+    }
+
+    #[test]
+    fn a_client_finds_every_frame_of_a_stream(payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..5)) {
+        let mut bytes = Vec::new();
+        payloads.iter().for_each(|payload| write_binary(payload, &mut bytes));
+        let (mut at, mut found) = (0, Vec::new());
+        while let Some((frame, length)) = client::frame(&bytes[at..], 300).unwrap() {
+            found.push(frame.payload.to_vec());
+            at += length;
+        }
+        prop_assert_eq!((found, at), (payloads, bytes.len()));
     }
 }

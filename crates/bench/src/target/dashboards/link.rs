@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use wire::http1::{head, write};
+use wire::websocket::CloseCode;
 use wire::websocket::client::{ACCEPT, Frame, KEY, Kind, frame, write as write_frame};
 
 use crate::limits::{HTTP_QUOTE_CHARS, SOCKET_MESSAGE_BYTES_MAX};
@@ -50,6 +51,13 @@ impl Link {
             write::header(out, name, value);
         }
         write::end(out);
+    }
+
+    /// Ends an open connection in order.
+    pub(super) fn close(&self, out: &mut Vec<u8>) {
+        if self.is_open {
+            write_frame(Kind::Close, &CloseCode::NORMAL.0.to_be_bytes(), MASK, out);
+        }
     }
 
     /// What stands at the beginning of `bytes`, and its length; `None` when more bytes are needed. Pongs go to `out`.

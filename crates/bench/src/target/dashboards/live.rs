@@ -152,6 +152,10 @@ impl Live {
         Ok(received)
     }
 
+    pub(super) fn close(&self, out: &mut Vec<u8>) {
+        self.link.close(out);
+    }
+
     /// A page, or new values of its entities.
     fn entities(
         &mut self,

@@ -101,6 +101,10 @@ impl Page {
         Ok(received)
     }
 
+    pub(super) fn close(&self, out: &mut Vec<u8>) {
+        self.link.close(out);
+    }
+
     fn answered(
         &mut self,
         text: &[u8],

@@ -185,8 +185,11 @@ impl Protocol for Clients<'_> {
     }
 
     fn close(&self, session: &mut Session, out: &mut Vec<u8>) {
-        if let Session::Device(device) = session {
-            device.close(out);
+        match session {
+            Session::Device(device) => device.close(out),
+            Session::Live(live) => live.close(out),
+            Session::Page(page) => page.close(out),
+            Session::Creator(_) => {}
         }
     }
 }
