@@ -62,7 +62,7 @@ fn check_row(row: &Row<'_>, read: &impl Fn(&str) -> Option<String>) -> Vec<Findi
     let remedy = "name the test as FILE::FUNCTION as it is now, or write one that holds the clause";
     let named =
         |test: &&str| finding(row, &format!("names {test}, which is no test of the repository"), remedy);
-    missing.map(|test| named(test)).collect()
+    missing.map(named).collect()
 }
 
 /// Whether `FILE::NAME` is a test: the file has a function of that name.
