@@ -26,6 +26,7 @@ mod error;
 pub mod http;
 pub mod mqtt;
 pub mod postgres;
+mod provisioning;
 mod refusals;
 pub mod statements;
 mod text;

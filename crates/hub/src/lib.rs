@@ -50,6 +50,7 @@ mod namespace;
 mod new_columns;
 pub mod points;
 mod profiles;
+pub mod provisioning;
 mod reads;
 pub mod refusals;
 pub mod registry;

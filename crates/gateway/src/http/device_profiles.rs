@@ -1,12 +1,13 @@
 //! Device profiles in ThingsBoard's shapes. A profile has a table of its own, which is named after it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::EntityKind;
-use hub::caller::Action;
-use hub::registry::{Profile, ProfileFields};
+use hub::caller::{Action, Caller};
+use hub::registry::{Profile, ProfileFields, ProvisionStrategy, ProvisionTerms};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
@@ -35,16 +36,20 @@ pub(super) fn routes() -> Routes {
 
 type Answer = Result<Response, ApiError>;
 
-fn profile_json(profile: &Profile) -> JsonValue {
-    let data = match &profile.data {
+/// Key and secret of provisioning are for callers who may see credentials: with them one adds devices.
+fn profile_json(profile: &Profile, caller: &Caller) -> JsonValue {
+    let mut data = match &profile.data {
         Some(data) => stored_json(Some(data)),
         None => json!({
             "configuration": { "type": "DEFAULT" },
             "transportConfiguration": { "type": "DEFAULT" },
-            "provisionConfiguration": { "type": "DISABLED", "provisionDeviceSecret": null },
             "alarms": null,
         }),
     };
+    let ProvisionTerms { strategy, key, secret } = &profile.provision;
+    let shown = |text: &Option<Box<str>>| text.clone().filter(|_| caller.may(Action::SeeCredentials));
+    data["provisionConfiguration"] =
+        json!({ "type": strategy.name(), "provisionDeviceSecret": shown(secret) });
     json!({
         "id": entity("DEVICE_PROFILE", profile.id),
         "createdTime": profile.created_at.millis(),
@@ -54,11 +59,11 @@ fn profile_json(profile: &Profile) -> JsonValue {
         "image": null,
         "type": "DEFAULT",
         "transportType": "DEFAULT",
-        "provisionType": "DISABLED",
+        "provisionType": strategy.name(),
         "defaultRuleChainId": null,
         "defaultDashboardId": null,
         "defaultQueueName": null,
-        "provisionDeviceKey": null,
+        "provisionDeviceKey": shown(key),
         "firmwareId": null,
         "softwareId": null,
         "defaultEdgeRuleChainId": null,
@@ -85,7 +90,7 @@ fn info_json(profile: &Profile) -> JsonValue {
 async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
     let listing = Listing::parse(&params, EntityKind::DeviceProfile)?;
     let found = state.hub.profiles_page(session.caller(), listing.request())?;
-    Ok(page_answer(&found, |profile| profile_json(profile)))
+    Ok(page_answer(&found, |profile| profile_json(profile, session.caller())))
 }
 
 /// `GET /api/deviceProfileInfos`. All profiles have the transport type DEFAULT.
@@ -118,7 +123,7 @@ async fn names(State(state): State<Arc<HttpState>>, session: Session, params: Pa
 /// `GET /api/deviceProfile/{id}`
 async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
     let profile = state.hub.profile(session.caller(), parse_id(&id)?)?;
-    Ok(Json(profile_json(&profile)).into_response())
+    Ok(Json(profile_json(&profile, session.caller())).into_response())
 }
 
 /// `GET /api/deviceProfileInfo/default`
@@ -144,13 +149,13 @@ pub(crate) struct ProfileJson {
     #[serde(rename = "type")]
     kind: Option<JsonValue>,
     transport_type: Option<JsonValue>,
-    provision_type: Option<JsonValue>,
+    provision_type: Option<String>,
     image: Option<JsonValue>,
     default_rule_chain_id: Option<JsonValue>,
     default_edge_rule_chain_id: Option<JsonValue>,
     default_dashboard_id: Option<JsonValue>,
     default_queue_name: Option<JsonValue>,
-    provision_device_key: Option<JsonValue>,
+    provision_device_key: Option<String>,
     firmware_id: Option<JsonValue>,
     software_id: Option<JsonValue>,
 }
@@ -159,14 +164,12 @@ impl ProfileJson {
     fn check(&self) -> Result<(), ApiError> {
         refuse("type", self.kind.as_ref(), &[json!("DEFAULT")])?;
         refuse("transportType", self.transport_type.as_ref(), &[json!("DEFAULT")])?;
-        refuse("provisionType", self.provision_type.as_ref(), &[json!("DISABLED")])?;
         refuse("defaultQueueName", self.default_queue_name.as_ref(), &[json!("Main"), json!("")])?;
         for (member, value) in [
             ("image", &self.image),
             ("defaultRuleChainId", &self.default_rule_chain_id),
             ("defaultEdgeRuleChainId", &self.default_edge_rule_chain_id),
             ("defaultDashboardId", &self.default_dashboard_id),
-            ("provisionDeviceKey", &self.provision_device_key),
             ("firmwareId", &self.firmware_id),
             ("softwareId", &self.software_id),
         ] {
@@ -174,6 +177,64 @@ impl ProfileJson {
         }
         Ok(())
     }
+
+    /// `profileData` without the terms of provisioning, and these terms if the body has some.
+    fn data(&self) -> Result<(Option<String>, Option<ProvisionTerms>), ApiError> {
+        let mut members: BTreeMap<String, Box<RawValue>> = match info_text(self.profile_data.as_deref()) {
+            None | Some("null") => BTreeMap::new(),
+            Some(text) => serde_json::from_str(text)
+                .map_err(|_| ApiError::argument("profileData must be a JSON object or null"))?,
+        };
+        let configuration = members.remove("provisionConfiguration");
+        let data = (!members.is_empty()).then(|| json_text(&members));
+        let configuration = configuration.map(|text| serde_json::from_str(text.get())).transpose();
+        let configuration: Option<Option<ProvisionConfigurationJson>> = configuration.map_err(|error| {
+            ApiError::argument(format!(
+                "profileData.provisionConfiguration is not the JSON wanted here: {error}"
+            ))
+        })?;
+        Ok((data, self.provision_terms(configuration.flatten())?))
+    }
+
+    fn provision_terms(
+        &self,
+        configuration: Option<ProvisionConfigurationJson>,
+    ) -> Result<Option<ProvisionTerms>, ApiError> {
+        let (kind, secret) = configuration.map(|known| (known.kind, known.provision_device_secret)).unzip();
+        let (kind, secret) = (kind.flatten(), secret.flatten());
+        let strategy = match (&self.provision_type, &kind) {
+            (Some(one), Some(other)) if one != other => {
+                let message = format!(
+                    "provisionType is {one:?} and profileData.provisionConfiguration.type is {other:?}; they must be the same"
+                );
+                return Err(ApiError::argument(message));
+            }
+            (Some(strategy), _) | (None, Some(strategy)) => strategy,
+            (None, None) if self.provision_device_key.is_some() || secret.is_some() => {
+                return Err(ApiError::argument(
+                    "provisionType is missing; provisionDeviceKey and provisionDeviceSecret need it",
+                ));
+            }
+            (None, None) => return Ok(None),
+        };
+        let wrong = |error| ApiError::argument(format!("provisionType is {error}"));
+        let strategy: ProvisionStrategy = strategy.parse().map_err(wrong)?;
+        let terms = ProvisionTerms::new(strategy, self.provision_device_key.as_deref(), secret.as_deref())?;
+        Ok(Some(terms))
+    }
+}
+
+/// ThingsBoard's `DeviceProfileProvisionConfiguration`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProvisionConfigurationJson {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    provision_device_secret: Option<String>,
+}
+
+fn json_text(members: &BTreeMap<String, Box<RawValue>>) -> String {
+    serde_json::to_string(members).expect("BUG: JSON that was read can be written")
 }
 
 /// `POST /api/deviceProfile`: adds a profile, or changes it if the body has an `id`. The table of a profile keeps its name.
@@ -185,18 +246,21 @@ async fn save(
     session.check(Action::ManageEntities)?;
     new.check()?;
     let hub = Arc::clone(&state.hub);
+    let (data, provision) = new.data()?;
     let store = move || {
         let fields = ProfileFields {
             name: &new.name,
             description: new.description.as_deref(),
-            data: info_text(new.profile_data.as_deref()),
+            data: data.as_deref(),
+            provision: provision.as_ref(),
         };
-        match new.id {
+        let stored = match new.id {
             Some(IdJson { id }) => hub.change_profile(session.caller(), id, fields, new.version),
             None => hub.add_profile(session.caller(), fields),
-        }
+        };
+        stored.map(|profile| profile_json(&profile, session.caller()))
     };
-    Ok(Json(profile_json(&*state.changes.run(store).await??)).into_response())
+    Ok(Json(state.changes.run(store).await??).into_response())
 }
 
 /// `POST /api/deviceProfile/{id}/default`: devices that are added without a profile get this one.
@@ -206,8 +270,11 @@ async fn set_default(
     PathOf(id): PathOf<String>,
 ) -> Answer {
     let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
-    let profile = state.changes.run(move || hub.set_default_profile(session.caller(), id)).await??;
-    Ok(Json(profile_json(&profile)).into_response())
+    let set = move || {
+        let profile = hub.set_default_profile(session.caller(), id);
+        profile.map(|profile| profile_json(&profile, session.caller()))
+    };
+    Ok(Json(state.changes.run(set).await??).into_response())
 }
 
 /// `DELETE /api/deviceProfile/{id}`. A profile that devices have is refused. The table stays.

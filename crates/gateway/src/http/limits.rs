@@ -36,6 +36,8 @@ pub(crate) const DEVICE_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(crate) const USER_BODIES_BYTES_MAX: usize = IMPORT_BODY_BYTES_MAX;
 /// Bytes of request bodies of all anonymous senders, such as those that log in.
 pub(crate) const ANONYMOUS_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of a request of a device for credentials, which may have a certificate.
+pub(crate) const PROVISION_BODY_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of the body of a login, or of any other anonymous request.
 pub(crate) const LOGIN_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a refused body that the door reads and discards, so the client can read the answer.

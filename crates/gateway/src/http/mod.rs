@@ -57,6 +57,7 @@ mod passwords;
 mod pieces;
 mod polls;
 mod prometheus;
+mod provision;
 mod relations;
 mod request;
 mod route_list;

@@ -15,9 +15,9 @@ use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,
     device_attributes, device_details, device_profiles, device_rpc, devices, entity_query, entity_views,
-    influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, relations, rpc, sql, stored_calls,
-    telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users,
-    websocket,
+    influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, provision, relations, rpc, sql,
+    stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants,
+    thingsboard_users, users, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -66,6 +66,7 @@ pub(super) fn routes() -> Routes {
 /// ThingsBoard's interface for devices.
 fn device_api_routes() -> Routes {
     Routes::default()
+        .post("/api/v1/provision", provision::provision)
         .post("/api/v1/{token}/telemetry", device_api::telemetry)
         .get("/api/v1/{token}/attributes", device_attributes::read)
         .post("/api/v1/{token}/attributes", device_attributes::set)

@@ -145,7 +145,7 @@ impl Connection {
     /// Whether the worker may read from the peer: the peer takes its acks, and not too many acks wait for durability.
     pub(crate) fn may_read(&self, in_flight_max: u32) -> bool {
         let in_flight = match &self.session {
-            Session::New => 0,
+            Session::New | Session::Provisioning(_) => 0,
             Session::Connected(connected) => connected.in_flight,
         };
         in_flight < in_flight_max && self.out.len() < limits::UNSENT_BYTES_MAX
@@ -155,7 +155,7 @@ impl Connection {
     pub(crate) fn certificates(&self) -> Vec<CertificateDer<'static>> {
         match self.session {
             Session::New => self.transport.peer_certificates(),
-            Session::Connected(_) => Vec::new(),
+            Session::Connected(_) | Session::Provisioning(_) => Vec::new(),
         }
     }
 
@@ -287,12 +287,8 @@ fn consume(
 ) -> Result<(usize, Handled), SessionEnd> {
     let mut at = 0;
     while at < input.len() {
-        let version = session.version();
-        let packet_bytes_max = match version {
-            None => limits::CONNECT_BYTES_MAX.min(context.options.packet_bytes_max),
-            Some(_) => context.options.packet_bytes_max,
-        };
-        let decoded = decode(&input[at..], version, packet_bytes_max);
+        let packet_bytes_max = session.packet_bytes_max(context.options);
+        let decoded = decode(&input[at..], session.version(), packet_bytes_max);
         let Some(decoded) = decoded.map_err(|error| refused(error, session, context))? else { break };
         let is_publish = matches!(decoded.packet, Packet::Publish(_));
         match session.on_packet(decoded.packet, context) {

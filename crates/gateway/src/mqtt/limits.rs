@@ -18,6 +18,14 @@ pub const PACKET_BYTES_MAX: usize = model::limits::BATCH_TEXT_BYTES_MAX / 4;
 pub const PACKET_BYTES_MIN: usize = 128;
 /// Largest CONNECT, which any peer may send: token, client identifier, and a will.
 pub(crate) const CONNECT_BYTES_MAX: usize = 16 * 1024;
+/// Largest packet of a client that asks for credentials: a request with a certificate.
+pub(crate) const PROVISION_PACKET_BYTES_MAX: usize = 32 * 1024;
+/// Seconds after the opening of its connection in which such a client may ask.
+pub(crate) const PROVISION_SESSION_S: u32 = 60;
+/// Requests for credentials that are answered at once. Those at the same time share one transaction of the registry.
+pub(crate) const PROVISIONS_AT_ONCE: usize = 64;
+/// Requests for credentials that wait for their turn.
+pub(crate) const PROVISIONS_WAITING_MAX: usize = 4_096;
 /// Bytes of unfinished packets, over all connections of a worker. Above it the worker closes the connection that holds most.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Bytes of output in one WebSocket frame: as many as wait for a socket that takes none.

@@ -16,6 +16,7 @@ use super::clients::Clients;
 use super::entrance::MqttEntrance;
 use super::limits;
 use super::options::MqttOptions;
+use super::provisioner::Provisioner;
 use super::state::MqttState;
 use super::worker::{Worker, WorkerParts};
 use crate::acceptor::Gate;
@@ -64,6 +65,7 @@ impl MqttDoor {
         let state = Arc::new(MqttState {
             gate: Gate::new(Arc::clone(&hub), hub::Door::Mqtt, options.limits),
             refusing: Arc::new(Semaphore::new(limits::REFUSING_MAX)),
+            provisioner: Provisioner::new(Arc::clone(&hub)),
             hub,
             options,
             clients: Clients::default(),

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::clients::Clients;
 use super::options::MqttOptions;
+use super::provisioner::Provisioner;
 use super::worker_handle::WorkerHandle;
 use crate::acceptor::Gate;
 
@@ -16,6 +17,7 @@ use crate::acceptor::Gate;
 pub(super) struct MqttState {
     pub(super) hub: Arc<Hub>,
     pub(super) options: MqttOptions,
+    pub(super) provisioner: Arc<Provisioner>,
     pub(super) clients: Clients,
     pub(super) workers: Vec<Arc<WorkerHandle>>,
     /// Connections that were given to workers so far.

@@ -1,6 +1,5 @@
 //! The certificates of clients.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use hub::certificate::Certificate;
@@ -14,32 +13,7 @@ use rustls::{
 };
 
 use super::error::TlsError;
-use super::files::{TlsFiles, content, read_certificates};
-
-/// Whether TLS clients of all doors have certificates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ClientCertificates {
-    /// The server asks for none.
-    #[default]
-    Off,
-    /// A client may have one.
-    Optional,
-    /// The handshake of a client without one fails.
-    Required,
-}
-
-impl FromStr for ClientCertificates {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "off" => Ok(Self::Off),
-            "optional" => Ok(Self::Optional),
-            "required" => Ok(Self::Required),
-            _ => Err("it is one of off, optional, required".into()),
-        }
-    }
-}
+use super::files::{ClientCertificates, TlsFiles, content, read_certificates};
 
 /// The check of client certificates in a handshake; `None` asks for none.
 pub(super) fn client_verifier(files: &TlsFiles) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {

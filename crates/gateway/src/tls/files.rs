@@ -3,14 +3,39 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::SystemTime;
 
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::client_certificates::ClientCertificates;
 use super::error::TlsError;
 use super::limits::FILE_BYTES_MAX;
+
+/// Whether TLS clients of all doors have certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientCertificates {
+    /// The server asks for none.
+    #[default]
+    Off,
+    /// A client may have one.
+    Optional,
+    /// The handshake of a client without one fails.
+    Required,
+}
+
+impl FromStr for ClientCertificates {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "off" => Ok(Self::Off),
+            "optional" => Ok(Self::Optional),
+            "required" => Ok(Self::Required),
+            _ => Err("it is one of off, optional, required".into()),
+        }
+    }
+}
 
 /// The files of the server's identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

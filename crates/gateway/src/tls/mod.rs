@@ -13,9 +13,8 @@ mod listeners;
 #[cfg(test)]
 mod tests;
 
-pub use client_certificates::ClientCertificates;
 pub use error::TlsError;
-pub use files::TlsFiles;
+pub use files::{ClientCertificates, TlsFiles};
 pub(crate) use handshake::{HandshakeError, handshake};
 pub use identity::Tls;
 pub use listeners::Listeners;

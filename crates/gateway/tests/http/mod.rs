@@ -14,6 +14,7 @@ mod errors;
 mod influx_query;
 mod maintenance;
 mod mqtt_socket;
+mod provision;
 mod rpc;
 mod server;
 mod sql;

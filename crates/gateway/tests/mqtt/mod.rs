@@ -8,6 +8,7 @@ mod gateways;
 mod limits;
 mod login;
 mod moody;
+mod provisioning;
 mod proxy;
 mod topics;
 mod trouble;

@@ -59,6 +59,11 @@ impl Caller {
         Self { login: "open".into(), role: Role::Operator, ..Self::local(tenant) }
     }
 
+    /// A device that asks for its credentials with the key and the secret of a device profile. The hub itself decides what it may.
+    pub(crate) fn provisioning(tenant: Uuid) -> Self {
+        Self { login: "provision".into(), ..Self::local(tenant) }
+    }
+
     /// A command that opens the data directory itself while no server runs.
     pub fn local(tenant: Uuid) -> Self {
         let (customer, session) = (None, None);

@@ -7,53 +7,12 @@ use model::limits::ACCESS_TOKEN_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::checks::{check_short, over_limit};
+use super::credentials_kind::CredentialsKind;
+use super::defaults::PROVISION_USER_NAME;
 use super::error::RegistryError;
 use super::limits::CERTIFICATE_BYTES_MAX;
 use super::random;
 use crate::certificate::{Certificate, sha3_hex};
-
-/// The kinds of credentials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CredentialsKind {
-    /// An access token: the user name of MQTT, a part of the path of HTTP.
-    AccessToken,
-    /// Client identifier, user name and password of MQTT.
-    MqttBasic,
-    /// A client certificate of TLS.
-    X509Certificate,
-}
-
-impl CredentialsKind {
-    /// ThingsBoard's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AccessToken => "ACCESS_TOKEN",
-            Self::MqttBasic => "MQTT_BASIC",
-            Self::X509Certificate => "X509_CERTIFICATE",
-        }
-    }
-
-    /// The name in sentences.
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Self::AccessToken => "access token",
-            Self::MqttBasic => "client identifier and user name",
-            Self::X509Certificate => "certificate",
-        }
-    }
-}
-
-impl std::str::FromStr for CredentialsKind {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let all = [Self::AccessToken, Self::MqttBasic, Self::X509Certificate];
-        let found = all.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| {
-            format!("{name:?}; the kinds of credentials are {}", all.map(CredentialsKind::name).join(", "))
-        })
-    }
-}
 
 /// The credentials of a device. They are secret, so their `Debug` output shows only the kind.
 #[derive(Clone, PartialEq, Eq)]
@@ -175,6 +134,21 @@ impl Credentials {
         }
     }
 
+    /// Refuses the name of clients that ask for credentials, because it logs no device in.
+    pub(super) fn check_reserved(&self) -> Result<(), RegistryError> {
+        let name = match self {
+            Self::AccessToken(token) => Some(&**token),
+            Self::MqttBasic(basic) => basic.parts.user_name.as_deref().or(basic.parts.client_id.as_deref()),
+            Self::X509Certificate(_) => None,
+        };
+        if name != Some(PROVISION_USER_NAME) {
+            return Ok(());
+        }
+        let reason =
+            format!("is {PROVISION_USER_NAME:?}, which devices without credentials send; choose another one");
+        Err(RegistryError::Invalid { what: self.kind().words(), reason })
+    }
+
     /// Their kind.
     pub fn kind(&self) -> CredentialsKind {
         match self {
@@ -262,6 +236,12 @@ mod tests {
     fn mqtt_credentials_that_no_client_can_send_are_refused() {
         assert!(basic("", "", "p").unwrap_err().contains("neither clientId nor userName"));
         assert!(basic("c", "", "p").unwrap_err().contains("no userName"));
+        for reserved in [basic("c", "provision", "p"), basic("provision", "", "")] {
+            let refused = reserved.unwrap().check_reserved().unwrap_err().to_string();
+            assert!(refused.contains("devices without credentials"), "{refused}");
+        }
+        assert!(Credentials::access_token("provision").unwrap().check_reserved().is_err());
+        assert!(basic("provision", "u", "p").unwrap().check_reserved().is_ok());
         assert!(basic(&"x".repeat(256), "u", "p").unwrap_err().contains("255"));
         assert!(Credentials::mqtt_basic_of_json("[]").is_err());
         for text in ["", "7", "{\"username\":\"b\"}", "{\"userName\":7}"] {

@@ -47,7 +47,9 @@ impl Registry {
             .or_else(|| client_of(&index, user_name?, client_id, user_name));
         let (device, credentials) = found.ok_or(DeviceCredentialsFault::Unknown)?;
         if let Credentials::MqttBasic(basic) = credentials
-            && basic.password().is_some_and(|wanted| password.is_none_or(|sent| !is_equal(wanted, sent)))
+            && basic
+                .password()
+                .is_some_and(|wanted| password.is_none_or(|sent| !is_equal_secret(wanted, sent)))
         {
             return Err(DeviceCredentialsFault::WrongPassword);
         }
@@ -108,8 +110,8 @@ fn client_of<'a>(
     is_for.then_some(found)
 }
 
-/// Compares a password in a time that depends on the length only.
-fn is_equal(wanted: &str, sent: &[u8]) -> bool {
+/// Compares a secret in a time that depends on the length only.
+pub(crate) fn is_equal_secret(wanted: &str, sent: &[u8]) -> bool {
     let pairs = wanted.as_bytes().iter().zip(sent);
     wanted.len() == sent.len() && pairs.fold(0, |different, (one, other)| different | (one ^ other)) == 0
 }

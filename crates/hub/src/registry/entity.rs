@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::contact::Contact;
 use super::credentials::Credentials;
 use super::page::{Listed, SortProperty};
+use super::provision_terms::ProvisionTerms;
 use crate::broker::TopicRights;
 
 /// A tenant. Users see only the devices of their own tenant.
@@ -67,10 +68,12 @@ pub struct Profile {
     pub durability: Durability,
     /// What it is for.
     pub description: Option<Box<str>>,
-    /// ThingsBoard's `profileData`, as the client sent it: JSON text.
+    /// ThingsBoard's `profileData`, as the client sent it: JSON text. [`provision`](Self::provision) has what it says of that.
     pub data: Option<Box<str>>,
     /// The topics that its devices may use, as [`data`](Self::data) lists them.
     pub topics: TopicRights,
+    /// On which terms it gives credentials to devices that ask for them.
+    pub provision: ProvisionTerms,
     /// Whether devices that are added without a profile get it. One profile of each tenant is it.
     pub is_default: bool,
     /// When it was added, or when the registry got version 5; whole milliseconds.
@@ -106,6 +109,8 @@ pub struct ProfileFields<'a> {
     pub description: Option<&'a str>,
     /// ThingsBoard's `profileData`: JSON text.
     pub data: Option<&'a str>,
+    /// On which terms it gives credentials. A profile keeps its terms if it is `None`.
+    pub provision: Option<&'a ProvisionTerms>,
 }
 
 /// A device, which reports values.

@@ -7,7 +7,7 @@ use model::NameError;
 use rusqlite::ErrorCode;
 use store::Blame;
 
-use super::credentials::CredentialsKind;
+use super::credentials_kind::CredentialsKind;
 use crate::caller::Forbidden;
 
 /// An error of the registry. The text is for people; code uses [`RegistryError::blame`].
@@ -56,6 +56,11 @@ pub enum RegistryError {
         /// Name of the device that has them; `None` for a device of another tenant, which the caller must not learn.
         held_by: Option<String>,
     },
+    /// Another device profile has the key of provisioning. The text begins with ThingsBoard's.
+    #[error(
+        "Device profile with such provision device key already exists! Choose another provisionDeviceKey"
+    )]
+    ProvisionKeyTaken,
     /// The caller lacks a permission.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
@@ -163,6 +168,7 @@ impl RegistryError {
             | Self::OverLimit { .. }
             | Self::Exists { .. }
             | Self::CredentialsTaken { .. }
+            | Self::ProvisionKeyTaken
             | Self::Forbidden(_)
             | Self::LastAdministrator { .. }
             | Self::VersionConflict { .. }

@@ -36,6 +36,8 @@ pub(super) struct Index {
     pub(super) databases: Directory<Database>,
     pub(super) deleted_databases: Vec<Uuid>,
     pub(super) profiles: Directory<Profile>,
+    /// Profiles by their keys of provisioning.
+    by_provision_key: HashMap<Box<str>, Uuid>,
     pub(super) asset_profiles: Directory<AssetProfile>,
     pub(super) assets: Directory<Asset>,
     pub(super) views: Directory<EntityView>,
@@ -79,6 +81,8 @@ impl Index {
         self.assets.remove_tenant(tenant);
         self.asset_profiles.remove_tenant(tenant);
         self.profiles.remove_tenant(tenant);
+        let profiles = &self.profiles;
+        self.by_provision_key.retain(|_, id| profiles.get(*id).is_some());
         self.customers.remove_tenant(tenant);
         let databases = self.databases.remove_tenant(tenant);
         self.deleted_databases.extend(databases);
@@ -155,7 +159,26 @@ impl Index {
             let device = Device { profile: Arc::clone(&profile), ..Device::clone(&device) };
             self.put_device(Arc::new(device), credentials);
         }
+        self.forget_provision_key(profile.id);
+        if let Some(key) = &profile.provision.key {
+            self.by_provision_key.insert(key.clone(), profile.id);
+        }
         self.profiles.put(profile);
+    }
+
+    pub(super) fn remove_profile(&mut self, id: Uuid) {
+        self.forget_provision_key(id);
+        self.profiles.remove(id);
+    }
+
+    fn forget_provision_key(&mut self, profile: Uuid) {
+        if let Some(key) = self.profiles.get(profile).and_then(|known| known.provision.key.as_ref()) {
+            self.by_provision_key.remove(key);
+        }
+    }
+
+    pub(super) fn profile_by_provision_key(&self, key: &str) -> Option<&Arc<Profile>> {
+        self.profiles.get(*self.by_provision_key.get(key)?)
     }
 
     /// Adds an asset profile, or replaces the one with the same id together with all assets that have it.

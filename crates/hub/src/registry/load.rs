@@ -17,6 +17,7 @@ use super::entity::{Device, Profile, Tenant};
 use super::entity_view::EntityView;
 use super::error::RegistryError;
 use super::index::{Account, Index};
+use super::provision_terms::ProvisionTerms;
 use super::relation::{Relation, RelationKey};
 use super::user::{Activation, ApiKey, User};
 use crate::broker::TopicRights;
@@ -58,10 +59,10 @@ fn databases(connection: &Connection, index: &mut Index) -> Read<()> {
 
 fn devices(connection: &Connection, index: &mut Index) -> Read<()> {
     let default_tenant = index.default_tenant().map(|tenant| tenant.id).unwrap_or_default();
-    let sql = "SELECT id, tenant, name, data_table, durability, description, data, is_default, created_at, version \
-               FROM profile";
+    let sql = "SELECT id, tenant, name, data_table, durability, description, data, is_default, created_at, version, \
+               provision_strategy, provision_key, provision_secret FROM profile";
     for profile in rows(connection, sql, |row| profile(row, default_tenant))? {
-        index.profiles.put(profile);
+        index.put_profile(profile);
     }
     let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, c.id, d.gateway, d.last_gateway, \
                d.customer, d.label, d.additional_info, d.version, c.kind, c.value \
@@ -152,6 +153,7 @@ fn profile(row: &Row<'_>, default_tenant: Uuid) -> Read<Arc<Profile>> {
         description: row.get(5)?,
         data,
         topics,
+        provision: ProvisionTerms { strategy: parsed(row, 10)?, key: row.get(11)?, secret: row.get(12)? },
         is_default: row.get(7)?,
         created_at: time(row, 8)?,
         version: row.get(9)?,

@@ -122,13 +122,14 @@ impl Wanted {
     }
 }
 
-/// Refuses credentials whose id another device has: one of this tenant, or of another one.
+/// Refuses credentials that no client can log in with, and those whose id another device has: one of this tenant, or of another one.
 pub(super) fn check_is_free(
     index: &Index,
     credentials: &Credentials,
     tenant: Uuid,
     (name, device): (&str, Option<Uuid>),
 ) -> Result<(), RegistryError> {
+    credentials.check_reserved()?;
     match index.device_by_credentials(credentials.id()) {
         Some((holder, _)) if Some(holder.id) != device => Err(RegistryError::CredentialsTaken {
             kind: credentials.kind(),

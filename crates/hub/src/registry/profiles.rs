@@ -18,6 +18,7 @@ use super::handle::Registry;
 use super::limits::{DESCRIPTION_BYTES_MAX, PROFILE_DATA_BYTES_MAX, PROFILES_PER_TENANT_MAX};
 use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
+use super::provision_terms::ProvisionTerms;
 use super::{file, save};
 use crate::audit::AUDIT_TABLE;
 use crate::broker::TopicRights;
@@ -59,6 +60,11 @@ impl Registry {
     pub fn default_profile(&self, tenant: Uuid) -> Result<Arc<Profile>, RegistryError> {
         let found = self.index.read().default_profile(tenant).cloned();
         found.ok_or_else(|| RegistryError::unknown("tenant", tenant))
+    }
+
+    /// The profile with this key of provisioning, of any tenant.
+    pub fn profile_by_provision_key(&self, key: &str) -> Option<Arc<Profile>> {
+        self.index.read().profile_by_provision_key(key).cloned()
     }
 
     /// Adds a profile with the table of its devices. Waits for the disk.
@@ -110,9 +116,9 @@ impl Registry {
         if old.name != fields.name && self.profile(tenant, fields.name).is_some() {
             return Err(RegistryError::exists("profile", fields.name));
         }
-        let name = fields.name.to_owned();
-        let version = old.version + 1;
-        let changed = Profile { name, description, data, topics, version, ..Profile::clone(&old) };
+        let provision = self.provision_terms(fields, Some(&old))?;
+        let (name, version) = (fields.name.to_owned(), old.version + 1);
+        let changed = Profile { name, description, data, topics, provision, version, ..Profile::clone(&old) };
         self.store_profile(&mut writer, "change a profile", Arc::new(changed))
     }
 
@@ -171,7 +177,7 @@ impl Registry {
         self.commit(&mut writer, "delete a profile", |transaction| {
             transaction.execute("DELETE FROM profile WHERE id = ?1", [id]).map(drop)
         })?;
-        self.index.write().profiles.remove(id);
+        self.index.write().remove_profile(id);
         Ok(profile)
     }
 
@@ -197,10 +203,27 @@ impl Registry {
             description,
             data,
             topics,
+            provision: self.provision_terms(fields, None)?,
             is_default: false,
             created_at: now_ms(),
             version: 1,
         })
+    }
+
+    /// The terms of a profile after a change. A key belongs to one profile of all tenants.
+    fn provision_terms(
+        &self,
+        fields: ProfileFields<'_>,
+        old: Option<&Profile>,
+    ) -> Result<ProvisionTerms, RegistryError> {
+        let Some(terms) = fields.provision else {
+            return Ok(old.map(|old| old.provision.clone()).unwrap_or_default());
+        };
+        let holder = terms.key.as_deref().and_then(|key| self.profile_by_provision_key(key));
+        if holder.is_some_and(|holder| old.is_none_or(|old| old.id != holder.id)) {
+            return Err(RegistryError::ProvisionKeyTaken);
+        }
+        Ok(terms.clone())
     }
 
     fn store_profile(

@@ -12,8 +12,8 @@ const PASSWORD_CHARS: usize = 24;
 /// Length of the token of an activation link; ThingsBoard's.
 const ACTIVATION_CHARS: usize = 30;
 
-/// A random access token.
-pub(super) fn token() -> String {
+/// A random access token, or another text that nobody can guess.
+pub(crate) fn token() -> String {
     alphanumeric(TOKEN_CHARS)
 }
 

@@ -11,6 +11,7 @@ use super::database::Database;
 use super::entity::{Device, Profile, Tenant};
 use super::entity_view::EntityView;
 use super::index::Account;
+use super::provision_terms::ProvisionTerms;
 use super::relation::{Relation, RelationKey};
 use super::user::ApiKey;
 use crate::entity::EntityId;
@@ -44,16 +45,33 @@ pub(super) fn customer(transaction: &Transaction<'_>, customer: &Customer) -> Wr
 
 pub(super) fn profile(transaction: &Transaction<'_>, profile: &Profile) -> Written {
     // The topics are in the data.
-    let Profile { id, tenant, name, table, durability, description, data, is_default, .. } = profile;
-    let Profile { created_at, version, .. } = profile;
+    let Profile { id, tenant, name, table, durability, description, data, is_default, created_at, .. } =
+        profile;
+    let ProvisionTerms { strategy, key, secret } = &profile.provision;
     let sql = "INSERT INTO profile (id, tenant, name, data_table, durability, description, data, is_default, \
-               created_at, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+               created_at, version, provision_strategy, provision_key, provision_secret) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, data_table = excluded.data_table, \
                durability = excluded.durability, description = excluded.description, data = excluded.data, \
-               is_default = excluded.is_default, version = excluded.version";
+               is_default = excluded.is_default, version = excluded.version, \
+               provision_strategy = excluded.provision_strategy, provision_key = excluded.provision_key, \
+               provision_secret = excluded.provision_secret";
     let (table, durability, created_at) = (table.name(), durability.name(), created_at.millis());
-    let values =
-        params![id, tenant, name, table, durability, description, data, is_default, created_at, version];
+    let values = params![
+        id,
+        tenant,
+        name,
+        table,
+        durability,
+        description,
+        data,
+        is_default,
+        created_at,
+        profile.version,
+        strategy.name(),
+        key,
+        secret
+    ];
     transaction.execute(sql, values).map(drop)
 }
 

@@ -17,6 +17,7 @@ use super::handle::Registry;
 use super::index::Account;
 use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
+use super::provision_terms::ProvisionTerms;
 use super::user::User;
 use super::users::checked_login;
 use super::{file, save};
@@ -220,6 +221,7 @@ impl Registry {
             description: None,
             data: None,
             topics: TopicRights::default(),
+            provision: ProvisionTerms::default(),
             is_default: true,
             created_at: now_ms(),
             version: 1,

@@ -45,7 +45,7 @@ fn simple() -> Json {
 impl Fixture {
     fn rules(&self, profile_data: &Json) {
         let (profile, data) = (&self.device.profile, profile_data.to_string());
-        let fields = ProfileFields { name: &profile.name, description: None, data: Some(&data) };
+        let fields = ProfileFields { name: &profile.name, data: Some(&data), ..ProfileFields::default() };
         self.hub.change_profile(&self.administrator(), profile.id, fields, None).unwrap();
     }
 
@@ -369,7 +369,7 @@ fn rules_that_cannot_work_here_are_refused() {
     assert!(refused.contains("city") && refused.contains("createdTime"), "{refused}");
     let fixture = fixture();
     let data = data.to_string();
-    let fields = ProfileFields { name: "default", description: None, data: Some(&data) };
+    let fields = ProfileFields { name: "default", data: Some(&data), ..ProfileFields::default() };
     let profile = fixture.device.profile.id;
     let refused = fixture.hub.change_profile(&fixture.administrator(), profile, fields, None);
     assert!(refused.unwrap_err().to_string().contains("city"));

@@ -12,6 +12,7 @@ mod gateways;
 mod key_values;
 mod permissions;
 mod points;
+mod provisioning;
 mod rpc;
 mod stored_calls;
 mod tenants;

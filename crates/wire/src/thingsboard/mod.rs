@@ -3,4 +3,5 @@
 pub mod attributes;
 pub mod gateway;
 mod object;
+pub mod provision;
 pub mod rpc;

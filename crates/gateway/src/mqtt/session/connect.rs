@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 
-use hub::Door;
 use hub::broker::Attach;
 use wire::mqtt::{
     ConnAck, Connect, ConnectReturnCode, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
@@ -13,22 +12,12 @@ use super::super::{clients, limits};
 use super::behind::Behind;
 use super::connected::{Connected, StoredWill};
 use super::context::Context;
-use super::end::SessionEnd;
 use super::login::authenticate;
 use super::outgoing::forwarded;
-use super::peer::{Peer, reason_string};
+use super::peer::Peer;
+use super::refused::Refused;
+use super::terms::{assigned_client_id, check_terms, granted_keep_alive_s, silence_max_s};
 use super::topic_access::TopicAccess;
-use crate::door::{DoorLimit, LimitExceeded};
-use crate::refusals;
-
-/// A refused CONNECT.
-pub(super) struct Refused {
-    pub(super) code: ReasonCode,
-    /// The return code before MQTT 5 [MQTT-3.2.2-4].
-    pub(super) return_code: u8,
-    pub(super) label: &'static str,
-    pub(super) cause: String,
-}
 
 impl Connected {
     /// The request for the session of this client at the broker.
@@ -49,53 +38,16 @@ impl Connected {
             now_ms: context.now_ms(),
         }
     }
-
-    /// Accepts or refuses a client. Writes the CONNACK in both cases.
-    pub(super) fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, SessionEnd> {
-        if let Some(exceeded) = context.exceeded {
-            // The refusal was counted when the connection came.
-            let refused = above_limit(exceeded);
-            write_refusal(connect, &refused, context);
-            return Err(SessionEnd::normal(refused.cause));
-        }
-        match admit(connect, context) {
-            Ok(connected) => Ok(connected),
-            Err(refused) => {
-                write_refusal(connect, &refused, context);
-                context.hub.metrics().refused(Door::Mqtt, refused.label);
-                if is_about_credentials(refused.label) {
-                    // The log omits the client identifier: a device may have sent its token there.
-                    refusals::credentials(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
-                }
-                Err(SessionEnd::normal(refused.cause))
-            }
-        }
-    }
 }
 
-/// Whether a refusal is about what the client logs in with. Its label says so.
-fn is_about_credentials(label: &str) -> bool {
-    ["token_", "password_", "certificate_", "login_"].iter().any(|prefix| label.starts_with(prefix))
-}
-
-/// The refusal of a connection above a limit of the door.
-fn above_limit(exceeded: LimitExceeded) -> Refused {
-    let code = match exceeded.limit {
-        DoorLimit::ConnectionsPerSecond => ReasonCode::CONNECTION_RATE_EXCEEDED,
-        _ => ReasonCode::QUOTA_EXCEEDED,
-    };
-    Refused {
-        code,
-        return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
-        label: exceeded.limit.name(),
-        cause: exceeded.to_string(),
-    }
-}
-
-fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, Refused> {
+/// Admits a client, and writes the CONNACK.
+///
+/// # Errors
+/// The client is refused. Nothing is written yet.
+pub(super) fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, Refused> {
     check_terms(connect)?;
     let (device, credentials) = authenticate(connect, context)?;
-    let assigned = connect.client_id.is_empty().then(|| format!("tacho-{}", uuid::Uuid::new_v4().simple()));
+    let assigned = assigned_client_id(connect);
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
     let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
     let registered =
@@ -109,8 +61,7 @@ fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, 
         credentials,
         client,
         connection: context.connection,
-        // One and a half times the keep-alive [MQTT-3.1.2-22], rounded up: never too early.
-        silence_max_s: (u32::from(keep_alive_s) * 3).div_ceil(2),
+        silence_max_s: silence_max_s(keep_alive_s),
         series: None,
         in_flight: 0,
         qos2: registered.qos2,
@@ -149,57 +100,6 @@ fn stored_will(will: &wire::mqtt::Will<'_>) -> StoredWill {
         properties: forwarded(will.properties).as_properties().as_bytes().into(),
         expiry_s: will.properties.message_expiry_interval(),
         delay_s: will.properties.will_delay_interval(),
-    }
-}
-
-fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
-    if connect.client_id.len() > limits::CLIENT_ID_BYTES_MAX {
-        return Err(Refused {
-            code: ReasonCode::CLIENT_IDENTIFIER_NOT_VALID,
-            return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
-            label: "client_id",
-            cause: format!(
-                "the client identifier has {} bytes, the limit is {}",
-                connect.client_id.len(),
-                limits::CLIENT_ID_BYTES_MAX
-            ),
-        });
-    }
-    let empty_id = match connect.version {
-        // Like other servers, the door accepts more than the 23 characters of the specification.
-        ProtocolVersion::V31 => {
-            Some("MQTT 3.1 wants a client identifier of at least one character [MQTT31 3.1]")
-        }
-        ProtocolVersion::V311 if !connect.clean_start => {
-            Some("an empty client identifier needs a clean session [MQTT-3.1.3-8]")
-        }
-        ProtocolVersion::V311 | ProtocolVersion::V5 => None,
-    };
-    if let Some(cause) = empty_id.filter(|_| connect.client_id.is_empty()) {
-        return Err(Refused {
-            code: ReasonCode::CLIENT_IDENTIFIER_NOT_VALID,
-            return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
-            label: "client_id",
-            cause: cause.into(),
-        });
-    }
-    if connect.properties.text(PropertyId::AuthenticationMethod).is_some() {
-        return Err(Refused {
-            code: ReasonCode::BAD_AUTHENTICATION_METHOD,
-            return_code: ConnectReturnCode::NOT_AUTHORIZED,
-            label: "authentication_method",
-            cause: "no authentication method is served; send the access token as user name".into(),
-        });
-    }
-    Ok(())
-}
-
-/// The keep-alive of the client, or the operator's bound; MQTT 5 lets the server choose it [MQTT-3.2.2-21].
-fn granted_keep_alive_s(connect: &Connect<'_>, context: &Context<'_>) -> u16 {
-    let most = context.options.keep_alive_max_s;
-    match (connect.version, connect.keep_alive_s) {
-        (ProtocolVersion::V5, asked) if most > 0 && (asked == 0 || asked > most) => most,
-        (_, asked) => asked,
     }
 }
 
@@ -259,16 +159,4 @@ fn terms(
         properties.push(Property::Text(PropertyId::AssignedClientIdentifier, assigned))?;
     }
     Ok(())
-}
-
-fn write_refusal(connect: &Connect<'_>, refused: &Refused, context: &mut Context<'_>) {
-    // Unlike acks, CONNACK may always have a reason, also without Request Problem Information [MQTT-3.1.2-29].
-    let properties = reason_string(&refused.cause);
-    let code = match connect.version {
-        ProtocolVersion::V5 => refused.code.0,
-        ProtocolVersion::V31 | ProtocolVersion::V311 => refused.return_code,
-    };
-    let packet = |properties| Packet::ConnAck(ConnAck { session_present: false, code, properties });
-    let forms = [packet(properties.as_properties()), packet(wire::mqtt::Properties::NONE)];
-    Peer::of(connect).write(&forms, context.out);
 }

@@ -13,6 +13,7 @@ use super::super::clients::{Clients, ConnectionRef};
 use super::super::deferred::{Deferred, DeferredQueue};
 use super::super::ingest_batch::IngestBatch;
 use super::super::options::MqttOptions;
+use super::super::provisioner::Provisioner;
 use crate::acceptor::Gate;
 use crate::door::LimitExceeded;
 
@@ -21,6 +22,8 @@ pub(crate) struct Context<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) options: &'a MqttOptions,
     pub(crate) clients: &'a Clients,
+    /// Gives devices their credentials.
+    pub(crate) provisioner: &'a Arc<Provisioner>,
     /// The limit of messages.
     pub(crate) gate: &'a Gate,
     /// The limit that the connection exceeds; its CONNECT is refused.

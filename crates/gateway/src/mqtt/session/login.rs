@@ -7,8 +7,8 @@ use hub::certificate::Certificate;
 use hub::registry::{Credentials, Device, DeviceCredentialsFault};
 use wire::mqtt::{Connect, ConnectReturnCode, ReasonCode};
 
-use super::connect::Refused;
 use super::context::Context;
+use super::refused::Refused;
 
 /// Finds the device. A certificate of a device decides, whatever the user name says. One that belongs to no device counts as none
 /// if there is a user name: an operator may ask all clients for certificates of an authority, and devices for their tokens.

@@ -1,13 +1,21 @@
 //! The state machine of a session: before CONNECT and after it.
 
+use hub::Door;
 use hub::broker::Broker;
-use wire::mqtt::{Packet, Properties, ProtocolVersion, ReasonCode, encode};
+use wire::mqtt::{Connect, Packet, Properties, ProtocolVersion, ReasonCode, encode};
 
 use super::super::clients::Clients;
+use super::super::limits;
+use super::super::options::MqttOptions;
 use super::super::qos2::SharedQos2;
+use super::connect::admit;
 use super::connected::Connected;
 use super::context::Context;
-use super::end::{PacketError, protocol_error};
+use super::end::{PacketError, SessionEnd, protocol_error};
+use super::peer::Peer;
+use super::provisioning::{Provisioning, asks_for_credentials};
+use super::refused::Refused;
+use crate::refusals;
 
 /// The session of one connection.
 #[derive(Debug, Default)]
@@ -17,14 +25,31 @@ pub(crate) enum Session {
     New,
     /// After an accepted CONNECT.
     Connected(Box<Connected>),
+    /// After the CONNECT of a client that asks for credentials.
+    Provisioning(Box<Provisioning>),
 }
 
 impl Session {
-    /// The protocol version of the session; `None` before CONNECT.
-    pub(crate) fn version(&self) -> Option<ProtocolVersion> {
+    /// The terms of the peer; `None` before CONNECT.
+    pub(crate) fn peer(&self) -> Option<&Peer> {
         match self {
             Self::New => None,
-            Self::Connected(connected) => Some(connected.peer.version),
+            Self::Connected(connected) => Some(&connected.peer),
+            Self::Provisioning(asking) => Some(&asking.peer),
+        }
+    }
+
+    /// The protocol version of the session; `None` before CONNECT.
+    pub(crate) fn version(&self) -> Option<ProtocolVersion> {
+        self.peer().map(|peer| peer.version)
+    }
+
+    /// Bytes of the largest packet that the peer may send.
+    pub(crate) fn packet_bytes_max(&self, options: &MqttOptions) -> usize {
+        match self {
+            Self::New => limits::CONNECT_BYTES_MAX.min(options.packet_bytes_max),
+            Self::Provisioning(_) => limits::PROVISION_PACKET_BYTES_MAX.min(options.packet_bytes_max),
+            Self::Connected(_) => options.packet_bytes_max,
         }
     }
 
@@ -36,13 +61,15 @@ impl Session {
     ) -> Result<(), PacketError> {
         match (&mut *self, packet) {
             (Self::New, Packet::Connect(connect)) => {
-                let mut connected = Box::new(Connected::accept(&connect, context)?);
-                connected.end_forbidden_subscriptions(context.hub, context.options);
-                *self = Self::Connected(connected);
-                context.hub.broker().client_connected();
+                *self = accept(&connect, context)?;
+                if let Self::Connected(connected) = self {
+                    connected.end_forbidden_subscriptions(context.hub, context.options);
+                    context.hub.broker().client_connected();
+                }
                 Ok(())
             }
             (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into()),
+            (Self::Provisioning(asking), packet) => asking.on_packet(packet, context),
             (Self::Connected(connected), packet) => {
                 if let Some(presence) = &connected.presence {
                     presence.touch(context.now_ms());
@@ -78,6 +105,29 @@ impl Session {
         connected.qos2 = SharedQos2::default();
         connected.will.is_some().then_some(connected)
     }
+}
+
+/// Accepts or refuses a client. Writes the CONNACK in both cases.
+fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Session, SessionEnd> {
+    if let Some(exceeded) = context.exceeded {
+        // The refusal was counted when the connection came.
+        let refused = Refused::above_limit(exceeded);
+        refused.write(connect, context);
+        return Err(SessionEnd::normal(refused.cause));
+    }
+    let accepted = match asks_for_credentials(connect) {
+        true => Provisioning::admit(connect, context).map(|asking| Session::Provisioning(Box::new(asking))),
+        false => admit(connect, context).map(|connected| Session::Connected(Box::new(connected))),
+    };
+    accepted.map_err(|refused| {
+        refused.write(connect, context);
+        context.hub.metrics().refused(Door::Mqtt, refused.label);
+        if refused.is_about_credentials() {
+            // The log omits the client identifier: a device may have sent its token there.
+            refusals::credentials(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
+        }
+        SessionEnd::normal(refused.cause)
+    })
 }
 
 /// Answers a CONNECT of an unsupported version with a CONNACK as both versions specify it [MQTT-3.1.2-2]. Other malformed

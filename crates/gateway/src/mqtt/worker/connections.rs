@@ -90,7 +90,7 @@ impl Worker {
             self.state.hub.metrics().refused(hub::Door::Mqtt, label);
             let device = match &connection.session {
                 Session::Connected(connected) => Some(&*connected.device),
-                Session::New => None,
+                Session::New | Session::Provisioning(_) => None,
             };
             let (hub, counts) = (&self.state.hub, end.is_peer_fault());
             refusals::connection(hub, hub::Door::Mqtt, peer, device, counts, &end.cause);
@@ -98,8 +98,8 @@ impl Worker {
             tracing::debug!(%peer, cause = end.cause, "an MQTT connection ended");
         }
         self.partial_bytes -= connection.partial_bytes();
-        if let (Some(reason), Session::Connected(connected)) = (end.reason, &connection.session) {
-            connected.peer.write_disconnect(reason, &end.cause, &mut connection.out);
+        if let (Some(reason), Some(peer)) = (end.reason, connection.session.peer()) {
+            peer.write_disconnect(reason, &end.cause, &mut connection.out);
         }
         self.end_session(std::mem::take(&mut connection.session), key, peer);
         connection.close_gracefully(self.state.now_s(), &mut self.read_buffer);

@@ -101,6 +101,16 @@ fn overdue_end(connection: &Connection, now_s: u32, options: &MqttOptions) -> Op
             Some(SessionEnd::refused(ReasonCode::MAXIMUM_CONNECT_TIME, "connect_timeout", cause))
         }
         Session::New => None,
+        Session::Provisioning(_)
+            if now_s.saturating_sub(connection.opened_at_s) > limits::PROVISION_SESSION_S =>
+        {
+            let cause = format!("a client may ask for credentials for {} s", limits::PROVISION_SESSION_S);
+            Some(SessionEnd::refused(ReasonCode::MAXIMUM_CONNECT_TIME, "provision_timeout", cause))
+        }
+        Session::Provisioning(asking) if asking.silence_max_s > 0 && silent_s > asking.silence_max_s => {
+            Some(silent(silent_s))
+        }
+        Session::Provisioning(_) => None,
         Session::Connected(_) if unsent_s > limits::UNSENT_TIMEOUT_S => {
             let cause = format!("the peer has taken none of its acks for {unsent_s} s");
             Some(SessionEnd::refused(ReasonCode::QUOTA_EXCEEDED, "unread_acks", cause))
@@ -108,9 +118,7 @@ fn overdue_end(connection: &Connection, now_s: u32, options: &MqttOptions) -> Op
         Session::Connected(connected)
             if connected.silence_max_s > 0 && silent_s > connected.silence_max_s =>
         {
-            let cause =
-                format!("nothing heard for {silent_s} s, more than 1.5 times the keep-alive [MQTT-3.1.2-22]");
-            Some(SessionEnd::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "keep_alive", cause))
+            Some(silent(silent_s))
         }
         Session::Connected(_) if connection.partial_bytes() > 0 && silent_s > options.packet_timeout_s => {
             let cause = format!("the rest of a packet did not arrive within {} s", options.packet_timeout_s);
@@ -118,4 +126,9 @@ fn overdue_end(connection: &Connection, now_s: u32, options: &MqttOptions) -> Op
         }
         Session::Connected(_) => None,
     }
+}
+
+fn silent(silent_s: u32) -> SessionEnd {
+    let cause = format!("nothing heard for {silent_s} s, more than 1.5 times the keep-alive [MQTT-3.1.2-22]");
+    SessionEnd::refused(ReasonCode::KEEP_ALIVE_TIMEOUT, "keep_alive", cause)
 }

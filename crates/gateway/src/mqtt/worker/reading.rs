@@ -119,6 +119,7 @@ impl Worker {
             hub: &self.state.hub,
             options: &self.state.options,
             clients: &self.state.clients,
+            provisioner: &self.state.provisioner,
             gate: &self.state.gate,
             exceeded: connection.entry.exceeded,
             connection: ConnectionRef { worker: self.index, key },

@@ -46,6 +46,7 @@ impl Worker {
                 hub: &self.state.hub,
                 options: &self.state.options,
                 clients: &self.state.clients,
+                provisioner: &self.state.provisioner,
                 gate: &self.state.gate,
                 exceeded: None,
                 connection: ConnectionRef { worker: self.index, key: will.connection },

@@ -363,3 +363,26 @@ fn devices_that_are_added_at_the_same_time_are_all_there_and_names_stay_unique()
     drop(registry);
     assert_eq!(everything(&fixture.open()), before);
 }
+
+#[test]
+fn the_terms_of_a_profile_survive_a_restart_and_stay_until_they_are_changed() {
+    let fixture = Fixture::new();
+    let registry = fixture.open();
+    let tenant = registry.default_tenant();
+    let terms =
+        |key| ProvisionTerms::new(ProvisionStrategy::AllowCreateNewDevices, Some(key), Some("s")).unwrap();
+    let (first, second) = (terms("k1"), terms("k2"));
+    let fields = |provision| ProfileFields { name: "pump", provision, ..ProfileFields::default() };
+    let profile = registry.create_profile(tenant, fields(Some(&first))).unwrap();
+    registry.change_profile(tenant, profile.id, fields(None), None).unwrap();
+    drop(registry);
+    let registry = fixture.open();
+    assert_eq!(registry.profile_by_provision_key("k1").unwrap().provision, first);
+    registry.change_profile(tenant, profile.id, fields(Some(&first)), None).unwrap();
+    registry.change_profile(tenant, profile.id, fields(Some(&second)), None).unwrap();
+    assert!(registry.profile_by_provision_key("k1").is_none());
+    assert_eq!(registry.profile_by_provision_key("k2").unwrap().id, profile.id);
+    registry.delete_profile(tenant, profile.id).unwrap();
+    assert!(registry.profile_by_provision_key("k2").is_none());
+    registry.create_profile(tenant, fields(Some(&second))).unwrap();
+}
