@@ -48,7 +48,7 @@ impl Fixture {
         let directory = tempfile::tempdir().unwrap();
         let (registry, _) = Registry::open(&directory.path().join("registry.sqlite")).unwrap();
         if data.is_some() {
-            let fields = ProfileFields { name: "own", description: None, data };
+            let fields = ProfileFields { name: "own", data, ..ProfileFields::default() };
             registry.create_profile(registry.default_tenant(), fields).unwrap();
         }
         for (name, token) in [("car", "t-car"), ("van", "t-van")] {

@@ -22,7 +22,7 @@ fn set_profile_data(fixture: &Fixture, data: &str) {
     let registry = fixture.hub.registry();
     let device = registry.device_by_token("t-car").unwrap();
     let profile = &device.profile;
-    let fields = ProfileFields { name: &profile.name, description: None, data: Some(data) };
+    let fields = ProfileFields { name: &profile.name, data: Some(data), ..ProfileFields::default() };
     registry.change_profile(profile.tenant, profile.id, fields, None).unwrap();
 }
 
@@ -152,7 +152,7 @@ fn counters_go_to_devices_whose_profile_lists_them() {
     let registry = fixture.hub.registry();
     let tenant = registry.default_tenant();
     let data = r##"{"tachoTopics":{"subscribe":["$SYS/#","#"]}}"##;
-    let fields = ProfileFields { name: "monitor", description: None, data: Some(data) };
+    let fields = ProfileFields { name: "monitor", data: Some(data), ..ProfileFields::default() };
     registry.create_profile(tenant, fields).unwrap();
     let monitor = NewDevice {
         name: "monitor",
