@@ -9,6 +9,8 @@ use super::{EVERY, yes};
 
 /// Client identifier, user name and password.
 type Sent<'a> = (&'a str, Option<&'a str>, Option<&'a str>);
+/// The credentials of a device, what logs it in, and what is refused with which codes of 3.1.1 and 5.
+type Case<'a> = (Sent<'a>, &'a [Sent<'a>], &'a [(Sent<'a>, u8, u8)]);
 
 fn give(fixture: &Fixture, device: &str, (client_id, user_name, password): Sent<'_>) {
     let registry = fixture.hub.registry();
@@ -34,7 +36,7 @@ fn connect(
 fn each_combination_that_a_device_has_logs_in_and_others_do_not() {
     for version in EVERY {
         let fixture = Fixture::new();
-        let cases: [(Sent<'_>, &[Sent<'_>], &[(Sent<'_>, u8, u8)]); 4] = [
+        let cases: [Case<'_>; 4] = [
             (
                 ("", Some("u"), Some("p")),
                 &[("any", Some("u"), Some("p"))],
