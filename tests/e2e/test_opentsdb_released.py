@@ -8,8 +8,6 @@ from harness.opentsdb_model import Downsample, Rate
 from harness.opentsdb_released import Released
 from test_opentsdb_query import AGGREGATORS, HOSTS, T0, WINDOWS, Tsdb, random_lines
 
-pytestmark = pytest.mark.skipif(not Released.is_there(), reason="needs Maven and a JDK")
-
 RATES = [Rate(), Rate(counter=True), Rate(counter=True, maximum=1000), Rate(counter=True, maximum=1000, reset=3), Rate(counter=True, drop=True)]
 INTERVALS = ["90000ms", "45s", "1m", "20m", "1h", "2h", "1d", "1w", "1n", "1y"]
 ZONES = ["UTC", "Asia/Shanghai", "America/New_York", "Europe/Berlin"]

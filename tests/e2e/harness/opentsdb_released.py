@@ -1,6 +1,5 @@
 """The released OpenTSDB as an oracle: its classes from Maven, run by `java/net/opentsdb/core/Oracle.java` on points that a test gives."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,11 +17,6 @@ class Released:
         run("mvn", "-q", "-B", "-f", JAVA / "pom.xml", "dependency:build-classpath", f"-Dmdep.outputFile={self.path}")
         self.classes = f"{directory}:{self.path.read_text()}"
         run("javac", "-nowarn", "-d", directory, "-cp", self.classes, JAVA / "net/opentsdb/core/Oracle.java")
-
-    @staticmethod
-    def is_there() -> bool:
-        """Whether the tools are installed."""
-        return all(shutil.which(tool) for tool in ("mvn", "javac", "java"))
 
     def answers(self, queries: list) -> list:
         """The points of each query: (series, start, end, aggregator, downsample as text, its interval in ms, rate, zone)."""
