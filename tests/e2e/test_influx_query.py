@@ -166,7 +166,7 @@ def test_chunks_are_those_of_influxdb(sides, size):
 def test_csv_is_that_of_influxdb(sides):
     for query in ("SELECT * FROM cpu GROUP BY host; SHOW TAG KEYS", 'SELECT * FROM "weather station" GROUP BY *', "SELECT x FROM y", "SHOW FIELD KEYS"):
         ours, theirs = (side.ask(query, accept="application/csv") for side in sides)
-        assert ours.text == theirs.text, query
+        assert ours.content == theirs.content, query
         assert ours.headers["Content-Type"] == "application/csv"
 
 
