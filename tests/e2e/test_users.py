@@ -87,7 +87,9 @@ def test_a_viewer_reads_with_every_client_and_changes_nothing(one):
     with connect(one) as client:
         assert client.execute("SELECT device, speed FROM telemetry").fetchall() == [("truck 7", 1.0)]
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            client.execute("DELETE FROM telemetry")
+            client.execute("UPDATE telemetry SET speed = 2")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.execute("DELETE FROM telemetry WHERE true")
         # Refused payloads may contain secrets.
         requests.post(f"{one.url}/api/v1/secret-7/telemetry", data='{"password":', timeout=60)
         with pytest.raises(psycopg.errors.UndefinedTable):

@@ -107,11 +107,16 @@ fn operation_json(method: &str, path: &str, operation: &Operation) -> JsonValue 
     described
 }
 
-/// A unique name of an operation: method and path with words joined by `_`.
+/// A unique name of an operation: method and path with words joined by `_`, `root` in front of a path outside of `/api`.
 fn operation_id(method: &str, path: &str) -> String {
-    let words = path.split(['/', '-', '.']).filter(|word| !word.is_empty() && *word != "api");
+    let (place, path) = match path.strip_prefix("/api/") {
+        Some(path) => (None, path),
+        None => (Some("root"), path),
+    };
+    let words = path.split(['/', '-', '.']).filter(|word| !word.is_empty());
     let words = words.map(|word| word.trim_matches(['{', '}']));
-    std::iter::once(method.to_lowercase().as_str()).chain(words).collect::<Vec<_>>().join("_")
+    let method = method.to_lowercase();
+    std::iter::once(method.as_str()).chain(place).chain(words).collect::<Vec<_>>().join("_")
 }
 
 /// The first word of the path behind `/api`.
