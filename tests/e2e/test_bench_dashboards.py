@@ -1,6 +1,7 @@
 """`tacho bench` measures applications: small versions of the scenarios, on a server that the run starts and on one that runs."""
 
 import csv
+import re
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_pages_without_values_are_refused(tmp_path):
 def test_devices_that_clients_create_are_counted(tmp_path):
     result, completed = bench("devices-create", tmp_path / "out", CREATE, *own(tmp_path))
     for phase in ("one", "four", "sixteen"):
-        created = said(result, f"{phase}: ").split(": ")[1].split()[0]
+        (created,) = re.findall(rf"{phase}: (\d+) devices were created", " ".join(result["findings"]))
         assert found(result)[f"devices that the server lists ({phase})"] == created
         # The last ones were created after the measured part.
         assert 5 < completed[phase]["create"] <= int(created)
