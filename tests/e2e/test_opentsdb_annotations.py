@@ -119,3 +119,15 @@ def test_queries_show_the_annotations_of_their_series_and_time(notes, server):
     address = f"{server.url}/api/query?start={T0 + 500}&end={T0 + 502}&m=sum:ann_shown{{host=a}}&global_annotations"
     by_url = requests.get(address, headers=login, timeout=60).json()[0]
     assert shown(by_url, "annotations") == [(series["a"], 502)] and len(by_url["globalAnnotations"]) == 1
+
+
+def test_an_acknowledged_annotation_survives_a_kill(own_server):
+    server = own_server()
+    login = lambda: {"Authorization": f"Bearer {server.api.token}"}
+    sent = {"startTime": 1_369_141_261, "description": "stop", "notes": "before the kill"}
+    reply = requests.post(f"{server.url}/api/annotation", json=sent, headers=login(), timeout=60)
+    assert reply.status_code == 200, reply.text
+    server.kill()
+    server.start()
+    found = requests.get(f"{server.url}/api/annotation?start_time=1369141261", headers=login(), timeout=60)
+    assert found.status_code == 200 and found.json()["notes"] == sent["notes"], found.text

@@ -69,7 +69,7 @@ impl Cut {
         }
     }
 
-    /// The range of the rows that are shown, of so many.
+    /// The range that `offset` and `limit` select from a number of rows.
     pub fn page(&self, rows: usize) -> std::ops::Range<usize> {
         let start = self.offset.min(rows);
         start..self.limit.map_or(rows, |limit| start.saturating_add(limit).min(rows))

@@ -187,7 +187,7 @@ impl DashboardOptions {
         self.unread_sockets.unwrap_or(0)
     }
 
-    /// The number of devices of a page, if there are so many.
+    /// The most devices of a page.
     pub(super) fn page_size(&self) -> u32 {
         self.page_size.unwrap_or(5_000)
     }

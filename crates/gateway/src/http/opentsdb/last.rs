@@ -140,7 +140,7 @@ impl LastAsked {
     }
 }
 
-/// The time so many hours ago.
+/// The time `hours` before `now`, in milliseconds; `None` without a positive number of hours.
 pub(super) fn since(hours: Option<i64>, now: i64) -> Option<i64> {
     let hours = hours.filter(|hours| *hours > 0)?;
     Some(now.saturating_sub(hours.saturating_mul(3_600_000)))

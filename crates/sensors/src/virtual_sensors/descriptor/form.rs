@@ -112,7 +112,7 @@ pub struct Address {
     pub wrapper: Said<String>,
     /// `partial-order-key`.
     pub partial_order_key: Option<Said<String>>,
-    /// What the wrapper is told.
+    /// The parameters of the wrapper.
     pub predicates: Vec<Pair>,
     /// The fields of the elements, if the address names them.
     pub output: Vec<Field>,

@@ -214,7 +214,7 @@ fn places(arguments: &[Datum], round: fn(f64) -> f64) -> Result<Datum, String> {
             let factor = 10_f64.powi(places.abs());
             let result =
                 if places >= 0 { round(number * factor) / factor } else { round(number / factor) * factor };
-            // With so many places that the product is too large, there is nothing to round.
+            // If the product overflows, the number has no digits behind that place: rounding changes nothing.
             Ok(Datum::Float(if result.is_finite() { result } else { number }))
         }
     }

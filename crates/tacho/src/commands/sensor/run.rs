@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     /// The elements of a source; with several sources, ALIAS=FILE for each, or STREAM.ALIAS=FILE
     #[arg(long, value_name = "[ALIAS=]FILE", required = true)]
     csv: Vec<String>,
-    /// Event time: elements wait for earlier ones until one is later by so many milliseconds
+    /// Uses event time: an element waits for earlier ones until another is MS milliseconds later
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(0..))]
     lateness: Option<i64>,
 }

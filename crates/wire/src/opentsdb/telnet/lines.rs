@@ -15,18 +15,18 @@ pub struct LineCutter {
 /// What received bytes begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// A whole line of so many bytes, with its end.
+    /// A whole line: its length in bytes, including its end.
     Line(usize),
-    /// So many bytes of a line that is too long. Each such line is reported once.
+    /// The beginning of a line that is too long: its length in bytes. Each such line is reported once.
     TooLong(usize),
-    /// So many further bytes of a line that is too long.
+    /// More of a line that is too long: the length in bytes.
     Rest(usize),
     /// The beginning of a line, or nothing.
     Incomplete,
 }
 
 impl LineCutter {
-    /// Takes lines of at most so many bytes, without their ends.
+    /// Creates a cutter that takes lines of at most `line_bytes_max` bytes, without their ends.
     #[must_use]
     pub fn new(line_bytes_max: usize) -> Self {
         Self { line_bytes_max, searched: 0, skips: false }
