@@ -55,8 +55,8 @@ pub struct Options {
     pub zstd_level: i32,
     /// The store rewrites a manifest that is larger than this and larger than twice its last rewrite.
     pub manifest_rewrite_bytes: u64,
-    /// The shortest interval between the beginnings of two syncs, unless many bytes are pending. The interval is twice as
-    /// long while that gathers more rows.
+    /// The shortest interval between the beginnings of two syncs, unless many rows or bytes are pending. The interval is twice
+    /// as long while that gathers more rows.
     pub commit_interval_us: u64,
     /// The longest time that a batch of class `memory` waits for its write.
     pub lazy_write_us: u64,

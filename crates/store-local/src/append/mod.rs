@@ -96,7 +96,9 @@ impl Core {
                 durability > Durability::Memory || pending.bytes() >= self.options.commit_eager_bytes
             }
             CommitterState::Paced => pending.bytes() >= self.options.commit_eager_bytes,
-            CommitterState::Gathering(enough_rows) => pending.rows >= enough_rows,
+            CommitterState::Gathering(enough_rows) => {
+                pending.rows >= enough_rows || pending.bytes() >= self.options.commit_eager_bytes
+            }
         };
         if wake {
             state.committer.state = CommitterState::Working;

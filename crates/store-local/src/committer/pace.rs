@@ -2,12 +2,16 @@
 //!
 //! A sync costs as much CPU time as the messages of a hundred microseconds, so at medium rates fewer syncs are cheaper. But
 //! clients that wait for each ack send nothing more until the sync, so waiting for them gains nothing. The committer tells
-//! the two loads apart by the last commits: clients that wait for acks fill each commit with the same number of rows.
+//! the two loads apart by the last commits: clients that wait for acks fill each commit with the same number of rows. So a
+//! commit of many rows does not wait for the interval, if it has as many rows as each of the last commits.
 
 /// Number of commits that are remembered.
 const REMEMBERED: usize = 8;
 /// Number of rows that are worth a sync of their own.
 const ROWS_ENOUGH: u32 = 64;
+/// Number of rows that are many times the cost of a sync. A commit with as many rows as each of the last ones, and at least this
+/// number, begins before the interval is over.
+const ROWS_MANY: u32 = 256;
 /// While no commit has this many rows, a longer interval saves too little.
 const ROWS_FEW: u32 = 16;
 /// The longest interval, in intervals of the configuration.
@@ -39,8 +43,12 @@ impl Pace {
     /// What a commit of `pending` rows waits for, `passed_us` after the beginning of the last commit.
     pub(super) fn wait(&self, configured_us: u64, passed_us: u64, pending: u32) -> Wait {
         let most = self.rows.iter().copied().max().unwrap_or(0);
-        let enough_rows =
-            if self.commits.is_multiple_of(PROBE) { ROWS_ENOUGH } else { most.min(ROWS_ENOUGH) };
+        let probes = self.commits.is_multiple_of(PROBE);
+        if most >= ROWS_MANY && !probes {
+            let interval_us = if pending >= most { 0 } else { configured_us };
+            return Wait { interval_us, enough_rows: Some(most) };
+        }
+        let enough_rows = if probes { ROWS_ENOUGH } else { most.min(ROWS_ENOUGH) };
         match passed_us >= configured_us && most >= ROWS_FEW && pending < enough_rows {
             true => {
                 Wait { interval_us: configured_us.saturating_mul(STRETCH), enough_rows: Some(enough_rows) }
@@ -75,7 +83,7 @@ mod tests {
                 let wait = pace.wait(INTERVAL_US, *passed_us, pending);
                 *passed_us >= wait.interval_us || wait.enough_rows.is_some_and(|enough| pending >= enough)
             };
-            let passed_us = (INTERVAL_US..).step_by(10).find(ready).unwrap();
+            let passed_us = (0..).step_by(10).find(ready).unwrap();
             pace.begin(0, arrived(passed_us));
             sum_us += if round < PROBE as u64 { 0 } else { passed_us };
         }
@@ -104,7 +112,18 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_never_begins_before_the_interval() {
+    fn many_rows_of_clients_that_wait_are_committed_once_all_have_sent() {
+        let mean_us = mean_interval_us(|passed_us| if passed_us >= 200 { 1_000 } else { 500 });
+        assert!((200..230).contains(&mean_us), "{mean_us}");
+    }
+
+    #[test]
+    fn a_stream_of_many_rows_keeps_the_interval() {
+        assert!(mean_interval_us(|passed_us| passed_us as u32 / 2) >= 990);
+    }
+
+    #[test]
+    fn a_commit_of_few_rows_never_begins_before_the_interval() {
         let mut pace = Pace::default();
         pace.begin(0, 60);
         let interval = Wait { interval_us: 1_000, enough_rows: None };

@@ -35,13 +35,13 @@ impl ReadBack for OpenTsdb {
     }
 
     fn count(&self, timelines: &Timelines, metric: u64, until_ms: i64) -> Result<u64> {
-        // The sum of the counts of all timelines.
+        // The sum of the counts of all timelines. A `0all` interval does not contain its end.
         let metric = timelines.metric_name(metric);
         let tags = json!([{ "type": "wildcard", "tagk": "tagkeyname0", "filter": format!("{}*", timelines.tag_value),
                             "groupBy": false }]);
         let query =
             json!({ "metric": metric, "aggregator": "sum", "downsample": "0all-count", "filters": tags });
-        let results = self.query(timelines.start_ms, until_ms, &query)?;
+        let results = self.query(timelines.start_ms, until_ms + 1, &query)?;
         let all = results.iter().filter_map(points).flatten();
         Ok(all.map(|(_, count)| count as u64).sum())
     }

@@ -41,14 +41,16 @@ impl ReadBack for Victoria {
     }
 
     fn count(&self, timelines: &Timelines, metric: u64, until_ms: i64) -> Result<u64> {
-        // A window does not contain its beginning, and there is nothing in the interval before the first cycle.
-        let window_ms = until_ms - timelines.start_ms + timelines.interval_ms;
+        // A window does not contain its beginning, and the only point of a timeline is not found if it is at its end. There is
+        // nothing in the interval before the first cycle, and nothing in the millisecond after the last one.
+        let time_ms = until_ms + 1;
+        let window_ms = time_ms - timelines.start_ms + timelines.interval_ms;
         let query = format!(
             "sum(count_over_time({}{{{TAG_KEY}0=~\"{}.*\"}}[{window_ms}ms]))",
             self.metric(timelines, metric),
             timelines.tag_value
         );
-        let time = until_ms as f64 / 1_000.0;
+        let time = time_ms as f64 / 1_000.0;
         let path = format!("/api/v1/query?nocache=1&time={time}&query={}", escaped(&query));
         let answer = self.http.get(&path)?;
         let results = answer["data"]["result"].as_array().map_or(&[][..], Vec::as_slice);
