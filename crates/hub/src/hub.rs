@@ -33,6 +33,7 @@ use crate::rpc::{Calls, StoredCalls};
 use crate::taps::Tap;
 use crate::taps::limits::TAP_PENDING_BYTES_MAX;
 use crate::ttls::Ttls;
+use crate::virtual_sensors::Sensors;
 
 /// The application. All doors share it.
 pub struct Hub {
@@ -64,6 +65,7 @@ pub struct Hub {
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) alarm_inbox: Arc<Inbox>,
     pub(crate) tap: Arc<Tap>,
+    pub(crate) sensors: Arc<Sensors>,
     rule_thread: Mutex<Option<RuleThread>>,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
@@ -128,8 +130,11 @@ impl Hub {
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
         let registry = Arc::new(registry);
         let alarms = Arc::new(AlarmStore::open(Arc::clone(&kv), Arc::clone(&metrics))?);
-        let tap = Arc::new(Tap::new(memory.of(TAP_PENDING_BYTES_MAX), Arc::clone(&metrics)));
+        let tap_bytes_max = memory.of(TAP_PENDING_BYTES_MAX);
+        let tap = Arc::new(Tap::new(tap_bytes_max, metrics.alarms.queued_bytes.clone()));
         store.watch(Arc::clone(&tap) as Arc<dyn ProgressWatcher>);
+        let sensors = Arc::new(Sensors::new(tap_bytes_max, &metrics));
+        store.watch(Arc::clone(&sensors.tap) as Arc<dyn ProgressWatcher>);
         let (rule_book, alarm_inbox) = (Arc::new(alarms::all_rules(&registry)), Arc::<Inbox>::default());
         let rule_thread = RuleThread::start(alarms::Shared {
             kv: Arc::clone(&kv),
@@ -164,6 +169,7 @@ impl Hub {
             rule_book,
             alarm_inbox,
             tap,
+            sensors,
             rule_thread: Mutex::new(Some(rule_thread)),
             outboxes,
             attribute_writer: Arc::new(attribute_writer),
@@ -255,6 +261,8 @@ impl Hub {
 
     /// Makes all rows and keys durable, and stops. The doors must have stopped before.
     pub fn close(&self) -> Result<(), Error> {
+        // They append rows, which touch devices and which rules read.
+        self.stop_virtual_sensors();
         self.stop_device_states();
         drop(self.rule_thread.lock().take());
         let closed = self.kv.close().map_err(Error::from).and(self.store.close().map_err(Error::from));

@@ -61,6 +61,7 @@ mod series_owner;
 pub mod session_token;
 pub mod sql;
 pub mod sql_deletion;
+mod stopped;
 pub mod stored_calls;
 mod tables;
 mod taps;
@@ -69,6 +70,7 @@ pub mod time_series;
 mod to_devices;
 mod ttls;
 mod users;
+pub mod virtual_sensors;
 mod visible;
 pub mod wake;
 

@@ -67,7 +67,7 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     Tune(tune::TuneArgs),
-    /// Checks virtual sensors, shows how they are computed, and runs them over CSV files
+    /// Checks virtual sensors, shows how they are computed, runs them over CSV files, and lists those of a server
     #[command(subcommand)]
     Sensor(sensor::SensorCommand),
     /// Makes certificates for TLS

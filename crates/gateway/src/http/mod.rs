@@ -79,6 +79,7 @@ mod thingsboard_keys;
 mod thingsboard_tenants;
 mod thingsboard_users;
 mod users;
+mod virtual_sensors;
 mod websocket;
 
 pub use maintenance::report_json;

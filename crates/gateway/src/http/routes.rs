@@ -17,7 +17,7 @@ use super::{
     device_attributes, device_details, device_profiles, device_rpc, devices, entity_query, entity_views,
     influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, provision, relations, rpc, sql,
     stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants,
-    thingsboard_users, users, websocket,
+    thingsboard_users, users, virtual_sensors, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -57,6 +57,7 @@ pub(super) fn routes() -> Routes {
         .merge(influx::routes())
         .merge(prometheus::routes())
         .merge(databases::routes())
+        .merge(virtual_sensors::routes())
         .merge(own_routes())
         .merge(other_routes())
         .merge(opentsdb::routes())

@@ -6,6 +6,7 @@ mod alarms;
 mod device_messages;
 mod histogram;
 mod rpc;
+mod virtual_sensors;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub use alarms::AlarmMetrics;
 pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
 pub use rpc::RpcMetrics;
+pub(crate) use virtual_sensors::SensorCounts;
+pub use virtual_sensors::VirtualSensorMetrics;
 
 /// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -114,6 +117,8 @@ pub struct Metrics {
     pub rpc: RpcMetrics,
     /// Alarms and their rules.
     pub alarms: AlarmMetrics,
+    /// Virtual sensors.
+    pub virtual_sensors: VirtualSensorMetrics,
     /// Devices that gateways have added.
     pub gateway_devices_added: Counter,
     store: StoreGauges,
@@ -247,6 +252,7 @@ impl Metrics {
             device_messages: DeviceMessageMetrics::default(),
             rpc: RpcMetrics::default(),
             alarms: AlarmMetrics::default(),
+            virtual_sensors: VirtualSensorMetrics::default(),
             gateway_devices_added: Counter::default(),
             store: StoreGauges::default(),
             keys: KeyGauges::default(),
@@ -260,6 +266,7 @@ impl Metrics {
         metrics.device_messages.register(&mut registry);
         metrics.rpc.register(&mut registry);
         metrics.alarms.register(&mut registry);
+        metrics.virtual_sensors.register(&mut registry);
         let help = "Devices that gateways have added to the registry";
         registry.register("gateway_devices_added", help, metrics.gateway_devices_added.clone());
         *metrics.registry.lock() = registry;

@@ -74,6 +74,7 @@ impl Pending {
             }
         }
         self.bytes += weight;
+        rows.sequence = sequence;
         let queue = &mut self.queues[durability as usize];
         // Two threads may queue in another order than they appended, so the place is near the end.
         let after = queue.iter().rev().take_while(|(other, _)| *other > sequence).count();

@@ -3,14 +3,17 @@
 use std::ops::Range;
 
 use model::{Batch, SeriesId, Timestamp, ValueRef};
+use store::Sequence;
 
 use super::keys::WantedKeys;
 
 /// The wanted values of one batch: three allocations, however many rows there are.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
+    /// The sequence of the batch.
+    pub(super) sequence: Sequence,
     rows: Vec<RowHead>,
-    values: Vec<(u8, Compact)>,
+    values: Vec<(u16, Compact)>,
     text: String,
 }
 
@@ -40,7 +43,7 @@ pub(crate) struct TapRow<'a> {
 }
 
 impl Rows {
-    /// Adds the wanted values of a row. A row without one is left out.
+    /// Adds the wanted values of a row. A row without one is left out, unless all rows are wanted.
     pub(super) fn add(&mut self, row: model::RowRef<'_>, wanted: &WantedKeys) {
         let start = self.values.len();
         for field in row.fields() {
@@ -50,7 +53,7 @@ impl Rows {
             }
         }
         let values = start..self.values.len();
-        if !values.is_empty() {
+        if !values.is_empty() || wanted.wants_all_rows() {
             let (series, ts, generation) = (row.series(), row.ts(), wanted.generation());
             self.rows.push(RowHead { series, ts, generation, values });
         }
@@ -64,7 +67,7 @@ impl Rows {
     pub(super) fn weight(&self) -> usize {
         size_of::<Self>()
             + self.rows.capacity() * size_of::<RowHead>()
-            + self.values.capacity() * size_of::<(u8, Compact)>()
+            + self.values.capacity() * size_of::<(u16, Compact)>()
             + self.text.capacity()
     }
 
@@ -117,13 +120,18 @@ impl<'a> TapRow<'a> {
         self.head.ts
     }
 
+    /// The sequence of the batch of the row.
+    pub(crate) fn sequence(self) -> Sequence {
+        self.rows.sequence
+    }
+
     /// The generation of the numbers of the keys.
     pub(crate) fn generation(self) -> u64 {
         self.head.generation
     }
 
     /// The wanted values with the numbers of their keys.
-    pub(crate) fn values(self) -> impl Iterator<Item = (u8, ValueRef<'a>)> {
+    pub(crate) fn values(self) -> impl Iterator<Item = (u16, ValueRef<'a>)> {
         let Self { rows, head } = self;
         rows.values[head.values.clone()].iter().map(move |(number, value)| {
             let value = match value {

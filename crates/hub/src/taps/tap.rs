@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use model::{Batch, SeriesId};
 use parking_lot::{Condvar, Mutex, RwLock};
+use prometheus_client::metrics::gauge::Gauge;
 use store::{Durability, Progress, ProgressWatcher, Sequence};
 use uuid::Uuid;
 
 use super::keys::WantedKeys;
 use super::pending::{Pending, Taken};
 use super::rows::Rows;
-use crate::metrics::Metrics;
 
 /// A tap with one reader.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Tap {
     waiting: AtomicUsize,
     wake: Mutex<Wake>,
     woken: Condvar,
-    metrics: Arc<Metrics>,
+    queued_bytes: Gauge,
 }
 
 /// What the reader wants of a series.
@@ -45,8 +45,8 @@ struct Wake {
 }
 
 impl Tap {
-    /// A tap without interests, whose queue has a bound in bytes.
-    pub(crate) fn new(bytes_max: usize, metrics: Arc<Metrics>) -> Self {
+    /// A tap without interests, whose queue has a bound in bytes. The gauge shows the bytes of the queue.
+    pub(crate) fn new(bytes_max: usize, queued_bytes: Gauge) -> Self {
         Self {
             wanted_series: AtomicUsize::new(0),
             wanted: RwLock::default(),
@@ -54,7 +54,7 @@ impl Tap {
             waiting: AtomicUsize::new(0),
             wake: Mutex::default(),
             woken: Condvar::new(),
-            metrics,
+            queued_bytes,
         }
     }
 
@@ -144,7 +144,7 @@ impl Tap {
 
     fn count(&self, pending: &Pending) {
         self.waiting.store(usize::from(!pending.is_empty()), Ordering::Release);
-        self.metrics.alarms.queued_bytes.set(i64::try_from(pending.bytes()).unwrap_or(i64::MAX));
+        self.queued_bytes.set(i64::try_from(pending.bytes()).unwrap_or(i64::MAX));
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn tap(bytes_max: usize) -> Tap {
-        Tap::new(bytes_max, Arc::new(Metrics::new()))
+        Tap::new(bytes_max, Gauge::default())
     }
 
     fn keys() -> Arc<WantedKeys> {
@@ -207,6 +207,19 @@ mod tests {
         assert_eq!(taken.rows().map(TapRow::generation).collect::<Vec<_>>(), [7, 7]);
         tap.unwant(|_, _| true);
         assert!(!tap.queue(&batch(1, 40, "a", ValueRef::I64(1)), 5, Durability::Fsync));
+    }
+
+    #[test]
+    fn a_row_is_an_element_whatever_its_keys_and_their_case() {
+        let tap = tap(1 << 20);
+        let keys = Arc::new(WantedKeys::of_elements([("speed".into(), 300)], 1));
+        tap.want(SeriesId(1), Uuid::nil(), &keys);
+        assert!(tap.queue(&batch(1, 10, "Speed", ValueRef::I64(1)), 1, Durability::Fsync));
+        assert!(tap.queue(&batch(1, 20, "other", ValueRef::I64(2)), 2, Durability::Fsync));
+        let taken = tap.take(durable(2));
+        let seen: Vec<_> =
+            taken.rows().map(|row| (row.ts().micros(), row.sequence(), row.values().next())).collect();
+        assert_eq!(seen, [(10, 1, Some((300, ValueRef::I64(1)))), (20, 2, None)]);
     }
 
     #[test]

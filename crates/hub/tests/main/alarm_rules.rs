@@ -50,7 +50,7 @@ impl Fixture {
     }
 
     /// Rows of the device: times in microseconds and speeds.
-    fn rows(&self, rows: &[(i64, ValueRef<'_>)]) {
+    pub(super) fn rows(&self, rows: &[(i64, ValueRef<'_>)]) {
         let series = self.hub.series_of(&self.device).unwrap();
         let mut batch = Batch::new();
         let mut builder = batch.builder();
@@ -78,7 +78,7 @@ impl Fixture {
     }
 }
 
-async fn until(is_done: impl Fn() -> bool) {
+pub(super) async fn until(is_done: impl Fn() -> bool) {
     let wait = async {
         while !is_done() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -274,7 +274,7 @@ async fn new_rules_take_over_and_rules_that_are_gone_do_nothing() {
 }
 
 /// What a store of keys holds.
-fn copy_of(kv: &kv::MemoryStore) -> Arc<kv::MemoryStore> {
+pub(super) fn copy_of(kv: &kv::MemoryStore) -> Arc<kv::MemoryStore> {
     let (snapshot, copy) = (kv.snapshot().unwrap(), kv::MemoryStore::new());
     for space in snapshot.spaces() {
         let mut batch = WriteBatch::new();
@@ -289,7 +289,7 @@ fn copy_of(kv: &kv::MemoryStore) -> Arc<kv::MemoryStore> {
 
 impl Fixture {
     /// The installation after a crash that kept all rows, and of the keys those of `kv`.
-    fn crashed(self, kv: Arc<kv::MemoryStore>) -> Self {
+    pub(super) fn crashed(self, kv: Arc<kv::MemoryStore>) -> Self {
         let Self { store, hub, device, _directory, .. } = self;
         drop(hub);
         let (registry, _) = Registry::open(&_directory.path().join("registry.sqlite")).unwrap();

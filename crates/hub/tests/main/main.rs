@@ -16,6 +16,7 @@ mod provisioning;
 mod rpc;
 mod stored_calls;
 mod tenants;
+mod virtual_sensors;
 
 use std::sync::Arc;
 use std::time::Duration;

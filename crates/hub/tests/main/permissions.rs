@@ -239,6 +239,12 @@ fn reads(device: &Arc<Device>) -> Vec<Operation> {
         operation("device_by_name", Public, Unknown, |hub, caller| {
             Ok(hub.device_by_name(caller, "car")?.name == "car")
         }),
+        operation("virtual_sensors", Public, Hidden, |hub, caller| {
+            Ok(hub.virtual_sensors(caller)?.iter().any(|sensor| sensor.name == "mean"))
+        }),
+        operation("virtual_sensor", Public, Hidden, |hub, caller| {
+            Ok(hub.virtual_sensor(caller, "Mean")?.is_some())
+        }),
         operation("devices_page", Public, Hidden, |hub, caller| {
             let request = PageRequest { page_size: 10, ..PageRequest::default() };
             Ok(!hub.devices_page(caller, request)?.data.is_empty())
@@ -450,6 +456,8 @@ fn prepare(fixture: &Fixture) -> (Arc<Device>, [Uuid; 2]) {
     hub.save_relation(&admin, key, None).unwrap();
     let new = NewUser { login: "new@example.org", role: Role::Viewer, ..NewUser::default() };
     hub.create_user(&admin, admin.tenant(), new).unwrap();
+    let sensor = fixture.one_sensor();
+    hub.assign_device(&admin, sensor, customer).unwrap();
     (device, customers)
 }
 

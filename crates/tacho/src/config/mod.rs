@@ -15,7 +15,9 @@ mod tls;
 
 pub(crate) use error::ConfigError;
 pub(crate) use raw::RawConfig;
-pub(crate) use resolve::{Config, LogFormat, PostgresConfig, StoreConfig, is_filter, parse_ttl};
+pub(crate) use resolve::{
+    Config, LogFormat, PostgresConfig, SENSORS_DIRECTORY, StoreConfig, is_filter, parse_ttl,
+};
 pub(crate) use sources::Sources;
 
 #[cfg(test)]

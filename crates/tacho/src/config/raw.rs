@@ -31,6 +31,8 @@ pub(crate) struct RawConfig {
     pub ingest: RawIngest,
     /// The state of devices.
     pub devices: RawDevices,
+    /// Virtual sensors.
+    pub sensors: RawSensors,
     /// Log lines.
     pub log: RawLog,
 }
@@ -217,6 +219,14 @@ pub(crate) struct RawDevices {
     pub inactivity_timeout_s: u32,
 }
 
+/// `[sensors]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawSensors {
+    /// The directory of the descriptors; empty means `sensors` in the data directory.
+    pub directory: String,
+}
+
 /// `[log]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -240,6 +250,7 @@ impl Default for RawConfig {
             store: RawStore::default(),
             ingest: RawIngest::default(),
             devices: RawDevices::default(),
+            sensors: RawSensors::default(),
             log: RawLog::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! Resolves the raw configuration: parses addresses and durations, and checks values against each other.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gateway::http::limits as http_limits;
@@ -15,7 +15,7 @@ use super::ConfigError;
 use super::derive::MemoryLimits;
 use super::door::{self, DoorConfig};
 use super::raw::{
-    RawConfig, RawDevices, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawStore,
+    RawConfig, RawDevices, RawHttp, RawIngest, RawLog, RawMqtt, RawPostgres, RawQuery, RawSensors, RawStore,
     RawTimeSeries,
 };
 use super::tls;
@@ -23,6 +23,9 @@ use crate::limits::{
     HTTP_CONNECTIONS_MAX, INACTIVITY_TIMEOUT_S_MAX, MQTT_WORKERS_MAX, POSTGRES_CONNECTIONS_MAX,
     QUERY_THREADS_MAX, TTL_S_MAX,
 };
+
+/// The directory of virtual sensors in the data directory.
+pub(crate) const SENSORS_DIRECTORY: &str = "sensors";
 
 /// All settings, resolved.
 #[derive(Debug, Clone)]
@@ -47,6 +50,8 @@ pub(crate) struct Config {
     pub ingest: IngestLimits,
     /// Silence after which a device is inactive.
     pub inactivity_timeout: Duration,
+    /// The directory of virtual sensors.
+    pub sensors: PathBuf,
     /// Log lines.
     pub log: LogConfig,
     /// The limits that the memory allows.
@@ -163,6 +168,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         ("postgres.tls_required", raw.postgres.tls_required),
     ];
     tls::check_needs(tls.as_ref(), uses_tls)?;
+    let sensors = sensors(&raw.data, &raw.sensors);
     Ok(Config {
         data: raw.data,
         mqtt: mqtt(&raw.mqtt)?,
@@ -174,6 +180,7 @@ pub(super) fn resolve(raw: RawConfig, memory: MemoryLimits) -> Result<Config, Co
         store: store(&raw.store, &memory)?,
         ingest: ingest(&raw.ingest)?,
         inactivity_timeout: inactivity_timeout(&raw.devices)?,
+        sensors,
         log: log(raw.log)?,
         memory,
     })
@@ -319,6 +326,10 @@ fn inactivity_timeout(raw: &RawDevices) -> Result<Duration, ConfigError> {
     let seconds = raw.inactivity_timeout_s;
     within("devices.inactivity_timeout_s", seconds as usize, 1, INACTIVITY_TIMEOUT_S_MAX)?;
     Ok(Duration::from_secs(seconds.into()))
+}
+
+fn sensors(data: &Path, raw: &RawSensors) -> PathBuf {
+    if raw.directory.is_empty() { data.join(SENSORS_DIRECTORY) } else { PathBuf::from(&raw.directory) }
 }
 
 fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {

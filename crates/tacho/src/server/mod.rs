@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use gateway::door::ListenAddress;
 use gateway::tls::Tls;
 use hub::registry::{ADMIN_LOGIN, ADMIN_PASSWORD_FILE, Registry};
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::RuntimeFile;
-use crate::config::Config;
+use crate::config::{Config, SENSORS_DIRECTORY};
 use crate::data_directory::{
     create_directory, open_keys, open_registry, open_store_with, report_when_sealed,
 };
@@ -58,6 +58,7 @@ impl Server {
         let runtime = runtime.context("cannot start the threads of the HTTP door")?;
         let signals = Signals::take(&runtime)?;
         let tls = config.tls.clone().map(Tls::load).transpose()?;
+        check_sensors_directory(config)?;
         config.memory.tell();
         if config.memory.is_small() {
             allocator::give_back_large_blocks();
@@ -77,6 +78,7 @@ impl Server {
         drop_deleted_tables(&hub);
         match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
             Ok(doors) => {
+                hub.start_virtual_sensors(config.sensors.clone());
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
                 runtime.spawn(Essential::new(stored_calls::run(Arc::clone(&hub))));
                 if let Some(tls) = tls {
@@ -156,6 +158,17 @@ impl Server {
         tracing::info!("stopped: everything acknowledged is on disk");
         Ok(())
     }
+}
+
+/// A directory of sensors that the configuration names has to exist: a misspelt one would look like one without sensors.
+fn check_sensors_directory(config: &Config) -> anyhow::Result<()> {
+    let directory = &config.sensors;
+    ensure!(
+        directory.is_dir() || *directory == config.data.join(SENSORS_DIRECTORY),
+        "sensors.directory: {} is no directory; name one that exists, with files of virtual sensors",
+        directory.display()
+    );
+    Ok(())
 }
 
 /// Drops the tables of deleted tenants. A failure only leaves them on the disk until the next start.

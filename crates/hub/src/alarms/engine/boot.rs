@@ -13,9 +13,9 @@ use super::device::DeviceState;
 use super::limits::{REREAD_SLACK_US, STATES_PER_COMMIT_MAX};
 use super::rule_book::ProfileRules;
 use super::state_record::{EVALUATED, PROGRESS, STATES, StateRecord};
-use super::stopped::Stopped;
 use super::turn::Engine;
 use crate::registry::Device;
+use crate::stopped::Stopped;
 
 impl Engine {
     /// Loads the states, and evaluates what came after the last checkpoint.

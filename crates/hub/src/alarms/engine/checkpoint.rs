@@ -10,9 +10,9 @@ use super::commit::put_state;
 use super::device::DeviceState;
 use super::limits::{IDLE_CHECKPOINT_US as IDLE_US, STATES_PER_COMMIT_MAX};
 use super::state_record::{EVALUATED, PROGRESS};
-use super::stopped::Stopped;
 use super::turn::Engine;
 use crate::entity::EntityId;
+use crate::stopped::Stopped;
 
 impl Engine {
     /// Stores the states that have changed, and that everything was evaluated up to `time`.

@@ -14,9 +14,9 @@ use super::device::DeviceState;
 use super::limits::BUSY_PAUSE;
 use super::shared::Shared;
 use super::state_record::{STATES, StateRecord};
-use super::stopped::Stopped;
 use super::turn::Engine;
 use crate::entity::EntityId;
+use crate::stopped::Stopped;
 
 impl Engine {
     /// Commits the acts with the states of their devices, and tells the subscribers when they are durable.

@@ -22,7 +22,6 @@ mod reread;
 mod rule_book;
 mod shared;
 mod state_record;
-mod stopped;
 mod thread;
 mod turn;
 

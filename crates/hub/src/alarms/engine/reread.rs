@@ -7,8 +7,8 @@ use sensors::alarm_rules::{KeySet, KeySource, Observed};
 use store::{Order, Scan};
 
 use super::limits::{REREAD_BYTES_MAX, REREAD_SLACK_US, ROWS_PER_COMMIT_MAX};
-use super::stopped::Stopped;
 use super::turn::Engine;
+use crate::stopped::Stopped;
 
 /// A row of a device: its time and the values of the keys that rules read.
 type Row = (Timestamp, Vec<(u8, Value)>);

@@ -75,7 +75,7 @@ impl RuleBook {
             let generation = self.generation.fetch_add(1, Ordering::Relaxed);
             let keys = rules.keys().iter().enumerate();
             let telemetry = keys.filter(|(_, key)| key.source == KeySource::TimeSeries);
-            let numbers = telemetry.map(|(number, key)| (key.name.clone(), number as u8));
+            let numbers = telemetry.map(|(number, key)| (key.name.clone(), number as u16));
             let wanted = Arc::new(WantedKeys::new(numbers, generation));
             profiles.insert(profile, Arc::new(ProfileRules { tenant, profile, rules, wanted }));
         }

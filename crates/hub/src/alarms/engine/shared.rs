@@ -11,10 +11,10 @@ use super::super::store::AlarmStore;
 use super::inbox::Inbox;
 use super::limits::DURABLE_PAUSE;
 use super::rule_book::{ProfileRules, RuleBook};
-use super::stopped::Stopped;
 use crate::attributes::{AttributeError, Place, Scope, read};
 use crate::metrics::Metrics;
 use crate::registry::{Device, Registry};
+use crate::stopped::Stopped;
 use crate::taps::Tap;
 
 /// What the engine shares with the hub.

@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use model::PanicEndsProcess;
 
 use super::shared::Shared;
-use super::stopped::Stopped;
 use super::turn::Engine;
+use crate::stopped::Stopped;
 use crate::taps::Tap;
 
 /// The thread. It ends when this is dropped.

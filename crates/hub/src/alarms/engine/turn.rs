@@ -15,9 +15,9 @@ use super::inbox::Notices;
 use super::limits::{CHECKPOINT_INTERVAL, ROWS_PER_COMMIT_MAX, TRANSITIONS_PER_COMMIT_MAX};
 use super::rule_book::ProfileRules;
 use super::shared::Shared;
-use super::stopped::Stopped;
 use crate::entity::EntityId;
 use crate::registry::Device;
+use crate::stopped::Stopped;
 use crate::taps::{Taken, TapRow};
 
 /// How long the engine sleeps while changes of attributes wait for the disk.
@@ -130,6 +130,8 @@ impl Engine {
         let mut keys = KeySet::EMPTY;
         let device = self.devices[at].as_mut().expect("BUG: the place was looked at above");
         for (number, value) in row.values() {
+            // The numbers of rules fit a byte.
+            let number = number as u8;
             if device.values.put(number, row.ts(), value) {
                 keys.add(number);
             }

@@ -17,6 +17,8 @@ pub struct Descriptor {
     pub time_zone: Option<Said<String>>,
     /// `publish-to-microsoft-research-sensor-map` of 1.1.
     pub sensor_map: Option<Said<bool>>,
+    /// How late elements may be in event time: a time. GSN does not have the word.
+    pub lateness: Option<Said<String>>,
     /// The text for people.
     pub description: String,
     /// `life-cycle pool-size`.

@@ -18,6 +18,8 @@ pub(super) fn descriptor(node: &Node) -> Result<Descriptor, Fault> {
     let priority = node.attribute("priority").map(|said| integer(said, "priority", 0, 100)).transpose()?;
     let zone = node.attribute("time-zone");
     let time_zone = zone.map(|said| Said::new(said.value.trim().to_owned(), said.place));
+    let lateness = node.attribute("lateness").filter(|said| !said.value.trim().is_empty());
+    let lateness = lateness.map(|said| Said::new(said.value.trim().to_owned(), said.place));
     let description = node.word("description")?.map_or("", |said| said.value.trim()).to_owned();
     let pool_size = match node.child("life-cycle")? {
         Some(child) => {
@@ -43,6 +45,7 @@ pub(super) fn descriptor(node: &Node) -> Result<Descriptor, Fault> {
         protected,
         time_zone,
         sensor_map,
+        lateness,
         description,
         pool_size,
         addressing,

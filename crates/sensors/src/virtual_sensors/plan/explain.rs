@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use super::classes::Class;
 use super::form::{Plan, SourcePlan, StreamPlan};
+use super::windows::Extent;
 use crate::virtual_sensors::sql::query::Query;
 
 impl Plan {
@@ -34,6 +35,9 @@ impl Plan {
         }
         if self.unique_timestamps {
             writeln!(out, "    one row for each time")?;
+        }
+        if let Some(lateness) = self.lateness {
+            writeln!(out, "    event time: elements may be late by {}", Extent::Millis(lateness))?;
         }
         match &self.history {
             Some(history) => writeln!(out, "    keeps {history}"),

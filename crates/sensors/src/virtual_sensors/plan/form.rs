@@ -24,6 +24,8 @@ pub struct Plan {
     pub unique_timestamps: bool,
     /// How much of the output is to be kept; everything without it.
     pub history: Option<Extent>,
+    /// How many milliseconds elements may be late in event time. Without it they are taken as they come.
+    pub lateness: Option<i64>,
     /// What has no effect, or another one than one may expect.
     pub notes: Vec<Note>,
 }

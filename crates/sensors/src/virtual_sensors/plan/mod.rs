@@ -40,6 +40,8 @@ impl Plan {
         let class = findings.keep(class);
         let history = descriptor.storage.history_size.as_ref().map(windows::history).transpose();
         let history = findings.keep(history);
+        let lateness = descriptor.lateness.as_ref().map(windows::lateness).transpose();
+        let lateness = findings.keep(lateness);
         let mut given = Vec::new();
         let mut streams = Vec::new();
         for stream in &descriptor.streams {
@@ -51,7 +53,7 @@ impl Plan {
         if let Some(class) = class.as_ref().filter(|_| given.len() == descriptor.streams.len()) {
             output::check(descriptor, class, &given, &mut findings);
         }
-        let plan = class.zip(history).map(|(class, history)| Self {
+        let plan = class.zip(history).zip(lateness).map(|((class, history), lateness)| Self {
             name: descriptor.name.value.clone(),
             streams,
             class,
@@ -59,6 +61,7 @@ impl Plan {
             output_rate: descriptor.processing.rate.as_ref().map_or(0, |rate| rate.value),
             unique_timestamps: descriptor.processing.unique_timestamps,
             history,
+            lateness,
             notes: Vec::new(),
         });
         let (plan, notes) = findings.end(plan)?;

@@ -111,6 +111,22 @@ pub(super) fn history(said: &Said<String>) -> Result<Extent, Fault> {
     }
 }
 
+/// `lateness`: a time.
+pub(super) fn lateness(said: &Said<String>) -> Result<i64, Fault> {
+    let Some((count, Some(unit))) = parse(&said.value) else {
+        let reason = format!("lateness is {:?}; it is a time with its unit (30s, 10m, 2h)", said.value);
+        return Err(Fault::invalid(said.place, reason));
+    };
+    match count.checked_mul(unit) {
+        Some(millis) if millis <= WINDOW_MILLIS_MAX => Ok(millis),
+        _ => {
+            let most = Millis(WINDOW_MILLIS_MAX);
+            let reason = format!("lateness is {:?}; at most {most} (WINDOW_MILLIS_MAX)", said.value);
+            Err(Fault::limit(said.place, reason))
+        }
+    }
+}
+
 fn extent(said: &Said<String>, what: &str) -> Result<Extent, Fault> {
     let over = |reason| Err(Fault::limit(said.place, reason));
     match parse(&said.value).ok_or_else(|| bad(said, what))? {

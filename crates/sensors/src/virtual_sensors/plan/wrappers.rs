@@ -7,12 +7,14 @@ use crate::virtual_sensors::limits::FIELDS_MAX;
 /// Where the elements of a source come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrapper {
-    /// Rows that a device writes into a table of this server.
+    /// Rows that devices write into a table of this server.
     Tacho {
-        /// The device.
+        /// The name of the device, or a pattern in which `*` stands for any text.
         device: String,
-        /// The table.
-        table: String,
+        /// The table that they write to, if it is given.
+        table: Option<String>,
+        /// The profile that they have, if it is given.
+        profile: Option<String>,
     },
     /// The output of another virtual sensor.
     Local {
@@ -30,7 +32,11 @@ impl Wrapper {
     /// The wrapper in words.
     pub fn describe(&self) -> String {
         match self {
-            Self::Tacho { device, table } => format!("device {device:?}, table {table:?}"),
+            Self::Tacho { device, table: Some(table), .. } => format!("device {device:?}, table {table:?}"),
+            Self::Tacho { device, profile: Some(profile), .. } => {
+                format!("device {device:?}, profile {profile:?}")
+            }
+            Self::Tacho { device, .. } => format!("device {device:?}"),
             Self::Local { sensor } => format!("virtual sensor {sensor:?}"),
             Self::Csv { file } => format!("CSV file {file:?}"),
         }
@@ -39,9 +45,6 @@ impl Wrapper {
 
 /// A field that an address names, and whether it is text.
 pub(super) type NamedField = (String, bool);
-
-/// The table of a device without another word.
-const DEFAULT_TABLE: &str = "telemetry";
 
 /// What the wrappers that are not here are for, and what replaces them.
 const REPLACED: &[(&str, &str)] = &[
@@ -118,8 +121,13 @@ fn wrapper(address: &Address, notes: &mut Vec<Note>) -> Result<Wrapper, Fault> {
     let wrapper = match address.wrapper.value.as_str() {
         "tacho" => {
             let device = predicates.needed("device")?;
-            let table = predicates.optional("table").unwrap_or_else(|| DEFAULT_TABLE.into());
-            Wrapper::Tacho { device, table }
+            let (table, profile) = (predicates.optional("table"), predicates.optional("profile"));
+            let said = address.predicates.iter().find(|pair| pair.key.value == "profile");
+            if let Some(pair) = said.filter(|_| table.is_some() && profile.is_some()) {
+                let reason = "the profile says which table its devices write to; use table or profile";
+                return Err(Fault::invalid(pair.key.place, reason));
+            }
+            Wrapper::Tacho { device, table, profile }
         }
         "local" => {
             if let Some(pair) = address.predicates.iter().find(|pair| pair.key.value == "query") {

@@ -5,14 +5,9 @@ use std::collections::VecDeque;
 use super::super::plan::Class;
 use super::super::sql::Datum;
 use super::super::sql::datum::Number;
+use super::checkpoint::{ClassPoint, NamedPoint};
 use super::counters::Counters;
-
-/// A row with the names of its fields, on its way from a stream to the output.
-#[derive(Debug, Clone)]
-pub(super) struct Named {
-    pub(super) timed: i64,
-    pub(super) fields: Vec<(String, Datum)>,
-}
+use super::named::Named;
 
 #[derive(Debug)]
 pub(super) enum State {
@@ -35,6 +30,40 @@ impl State {
             Class::MovingAverage { size, threshold } => {
                 Self::MovingAverage { size: *size, threshold: *threshold, values: VecDeque::new() }
             }
+        }
+    }
+
+    /// What the class remembers.
+    pub(super) fn point(&self) -> ClassPoint {
+        match self {
+            Self::Bridge { .. } => ClassPoint::Bridge,
+            Self::Scheduled { next, newest, .. } => {
+                ClassPoint::Scheduled { next: *next, newest: newest.as_ref().map(NamedPoint::of) }
+            }
+            Self::Counter { count } => ClassPoint::Counter { count: *count },
+            Self::MovingAverage { values, .. } => {
+                ClassPoint::MovingAverage { value_bits: values.iter().map(|value| value.to_bits()).collect() }
+            }
+        }
+    }
+
+    /// Takes what a class of the same kind remembered. Says whether it was of the same kind.
+    pub(super) fn restore(&mut self, point: &ClassPoint) -> bool {
+        match (self, point) {
+            (Self::Bridge { .. }, ClassPoint::Bridge) => true,
+            (Self::Scheduled { next, newest, .. }, ClassPoint::Scheduled { next: at, newest: row }) => {
+                (*next, *newest) = (*at, row.as_ref().map(NamedPoint::named));
+                true
+            }
+            (Self::Counter { count }, ClassPoint::Counter { count: known }) => {
+                *count = *known;
+                true
+            }
+            (Self::MovingAverage { size, values, .. }, ClassPoint::MovingAverage { value_bits }) => {
+                values.extend(value_bits.iter().take(*size).map(|bits| f64::from_bits(*bits)));
+                true
+            }
+            _ => false,
         }
     }
 

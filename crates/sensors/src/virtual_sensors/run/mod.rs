@@ -1,18 +1,23 @@
 //! The execution of a plan: elements in, rows of the output out. The caller brings the time.
 
+mod checkpoint;
 mod class;
 mod counters;
+mod named;
 mod output;
 mod reorder;
+mod resume;
 mod stream;
 mod window;
 
+pub use checkpoint::{Checkpoint, Reach};
 pub use counters::Counters;
 pub use output::OutputRow;
 
 use std::sync::Arc;
 
-use class::{Named, State};
+use class::State;
+use named::Named;
 use output::Output;
 use reorder::{Fate, Reorder};
 use stream::Stream;
@@ -33,6 +38,8 @@ pub struct Sensor {
     output: Output,
     reorder: Option<Reorder>,
     counters: Counters,
+    /// Whether it goes on from a checkpoint.
+    is_restored: bool,
 }
 
 /// What moves next by itself.
@@ -47,7 +54,8 @@ impl Sensor {
         let streams = plan.streams.iter().map(Stream::new).collect();
         let class = State::new(&plan.class);
         let reorder = lateness.map(|lateness| Reorder::new(lateness.max(0)));
-        Self { plan, streams, class, output: Output::default(), reorder, counters: Counters::default() }
+        let (output, counters) = (Output::default(), Counters::default());
+        Self { plan, streams, class, output, reorder, counters, is_restored: false }
     }
 
     /// The plan.
@@ -70,9 +78,7 @@ impl Sensor {
             return self.counters.fault(reason);
         }
         let now = now.clamp(-TIMED_MAX, TIMED_MAX);
-        let columns = &self.plan.source(id).columns;
-        let rest = columns[1..].iter().map(|name| field(name));
-        let row: Row = std::iter::once(Datum::Int(timed)).chain(rest).collect();
+        let row = self.row(id, timed, field);
         let Some(reorder) = &mut self.reorder else {
             self.arrive(id, timed, &row, now, out);
             return;
@@ -85,6 +91,19 @@ impl Sensor {
         while let Some((timed, id, row)) = self.reorder.as_mut().and_then(Reorder::next) {
             self.arrive(id, timed, &row, timed, out);
         }
+    }
+
+    /// No element of an earlier time than `until` is expected: what waits for late ones goes on, and slides in time before `until` are
+    /// made.
+    pub fn advance(&mut self, until: i64, out: &mut Vec<OutputRow>) {
+        let until = until.clamp(-TIMED_MAX, TIMED_MAX);
+        if let Some(reorder) = &mut self.reorder {
+            reorder.pass(until);
+        }
+        while let Some((timed, id, row)) = self.reorder.as_mut().and_then(Reorder::next) {
+            self.arrive(id, timed, &row, timed, out);
+        }
+        self.turn_until(until, out);
     }
 
     /// The clock of the caller goes on without an element. In event time this has no effect.
@@ -122,6 +141,13 @@ impl Sensor {
     pub fn bytes_held(&self) -> usize {
         let waiting = self.reorder.as_ref().map_or(0, Reorder::bytes);
         self.streams.iter().map(Stream::bytes).sum::<usize>() + waiting
+    }
+
+    /// The row of an element.
+    fn row(&self, id: SourceId, timed: i64, field: &mut dyn FnMut(&str) -> Datum) -> Row {
+        let columns = &self.plan.source(id).columns;
+        let rest = columns[1..].iter().map(|name| field(name));
+        std::iter::once(Datum::Int(timed)).chain(rest).collect()
     }
 
     fn arrive(&mut self, id: SourceId, timed: i64, row: &Row, now: i64, out: &mut Vec<OutputRow>) {

@@ -6,8 +6,8 @@ use super::super::descriptor::DataType;
 use super::super::plan::Plan;
 use super::super::sql::Datum;
 use super::super::sql::expr::cast;
-use super::class::Named;
 use super::counters::Counters;
+use super::named::Named;
 use crate::virtual_sensors::limits::UNIQUE_TIMES_MAX;
 
 /// A row of the output.
@@ -26,6 +26,24 @@ pub(super) struct Output {
 }
 
 impl Output {
+    /// The clock at the last row.
+    pub(super) fn last(&self) -> Option<i64> {
+        self.last
+    }
+
+    /// Takes the clock at the last row of before.
+    pub(super) fn restore(&mut self, last: Option<i64>) {
+        self.last = last;
+    }
+
+    /// Remembers the time of a row of before.
+    pub(super) fn had(&mut self, timed: i64) {
+        self.times.insert(timed);
+        if self.times.len() > UNIQUE_TIMES_MAX {
+            self.times.pop_first();
+        }
+    }
+
     /// The row as the output structure has it; `None` if it is left out.
     pub(super) fn row(
         &mut self,
@@ -47,13 +65,11 @@ impl Output {
         }
         self.last = Some(now);
         if plan.unique_timestamps {
-            if !self.times.insert(row.timed) {
+            if self.times.contains(&row.timed) {
                 counters.rows_of_known_time += 1;
                 return Ok(None);
             }
-            if self.times.len() > UNIQUE_TIMES_MAX {
-                self.times.pop_first();
-            }
+            self.had(row.timed);
         }
         counters.rows += 1;
         Ok(Some(OutputRow { timed: row.timed, values }))

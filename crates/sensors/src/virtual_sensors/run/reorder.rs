@@ -32,6 +32,16 @@ impl Reorder {
         Self { lateness, waiting: BTreeMap::new(), number: 0, passed: i64::MIN }
     }
 
+    /// Elements of earlier times come too late; `None` before the first.
+    pub(super) fn passed(&self) -> Option<i64> {
+        Some(self.passed).filter(|passed| *passed > i64::MIN)
+    }
+
+    /// No earlier element is expected any more.
+    pub(super) fn pass(&mut self, time: i64) {
+        self.passed = self.passed.max(time);
+    }
+
     pub(super) fn add(&mut self, timed: i64, source: SourceId, row: Row) -> Fate {
         if timed < self.passed {
             return Fate::IsLate;

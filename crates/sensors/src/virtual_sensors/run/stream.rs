@@ -4,6 +4,7 @@ use super::super::plan::{SourcePlan, StreamPlan};
 use super::super::sql::datum::Row;
 use super::super::sql::grouping::GroupBy;
 use super::super::sql::query::Query;
+use super::checkpoint::{Reach, StreamPoint};
 use super::counters::Counters;
 use super::window::Window;
 
@@ -49,6 +50,42 @@ impl Stream {
     ) -> Result<bool, String> {
         let by = self.groups_of(plan, source);
         self.windows[source].1.push(&plan.sources[source], by, timed, row, now)
+    }
+
+    /// What the stream remembers.
+    pub(super) fn point(&self) -> StreamPoint {
+        StreamPoint {
+            executions_with_rows: self.executions_with_rows,
+            last_execution: self.last_execution,
+            windows: self.windows.iter().map(|(_, window)| window.point()).collect(),
+        }
+    }
+
+    /// Takes what it remembered.
+    pub(super) fn restore(&mut self, point: &StreamPoint) {
+        self.executions_with_rows = point.executions_with_rows;
+        self.last_execution = point.last_execution;
+        for ((_, window), point) in self.windows.iter_mut().zip(&point.windows) {
+            window.restore(point);
+        }
+    }
+
+    /// Which elements the window of a source needs to be as it was.
+    pub(super) fn reach(&self, source: usize, is_restored: bool) -> Reach {
+        self.windows[source].1.reach(is_restored)
+    }
+
+    /// An element of a source from before comes back.
+    pub(super) fn fill(&mut self, plan: &StreamPlan, source: usize, timed: i64, row: &Row) {
+        self.windows[source].1.fill(&plan.sources[source], timed, row);
+    }
+
+    /// Ends the filling.
+    pub(super) fn settle(&mut self, plan: &StreamPlan, is_restored: bool) {
+        for source in 0..self.windows.len() {
+            let by = self.groups_of(plan, source);
+            self.windows[source].1.settle(by, is_restored);
+        }
     }
 
     /// The source whose window moves next by itself, and when.

@@ -3,6 +3,8 @@
 //! Elements that come between two slides wait in `pending` and enter together, so that a stream which another source sets off
 //! sees the window as it was when it last moved, as in GSN.
 
+mod refill;
+
 use std::collections::VecDeque;
 
 use super::super::plan::{Extent, Slide, SourcePlan, Window as Kind};
@@ -42,6 +44,10 @@ pub(super) struct Window {
     number: i64,
     /// Elements until the next slide, if it counts them.
     until_slide: usize,
+    /// Elements since the last slide.
+    since_slide: usize,
+    /// The time of the last slide: that of the clock, or of the newest element.
+    slid_at: Option<i64>,
     /// The time of the next slide, if it is a time.
     deadline: Option<i64>,
     newest: i64,
@@ -69,6 +75,8 @@ impl Window {
             visible: 0,
             number: 0,
             until_slide,
+            since_slide: 0,
+            slid_at: None,
             deadline: None,
             newest: i64::MIN,
             bytes: 0,
@@ -92,22 +100,14 @@ impl Window {
         if self.is_always_empty() {
             return Ok(false);
         }
-        let (row, fault) = match self.visible_row(plan, timed, row) {
-            Ok(row) => (row, None),
-            Err(fault) => (None, Some(fault)),
-        };
-        self.newest = self.newest.max(timed);
-        self.number += 1;
-        let order = (if self.by_time() { timed } else { 0 }, self.number);
-        let entry = Entry { timed, order, row };
-        self.bytes += entry.bytes();
+        let fault = self.take(plan, timed, row).err();
+        self.since_slide += 1;
         if self.deadline.is_none()
             && let Slide::Millis(slide) = self.kind.slide
         {
             let first = if let Extent::Millis(size) = self.kind.size { size } else { slide };
             self.deadline = Some(now.saturating_add(first));
         }
-        self.wait(entry);
         let moves = match self.kind.slide {
             Slide::Each => true,
             Slide::Millis(_) => false,
@@ -182,6 +182,21 @@ impl Window {
         self.overflowed
     }
 
+    /// Lets an element wait.
+    fn take(&mut self, plan: &SourcePlan, timed: i64, row: &Row) -> Result<(), String> {
+        let (row, fault) = match self.visible_row(plan, timed, row) {
+            Ok(row) => (row, None),
+            Err(fault) => (None, Some(fault)),
+        };
+        self.newest = self.newest.max(timed);
+        self.number += 1;
+        let order = (if self.by_time() { timed } else { 0 }, self.number);
+        let entry = Entry { timed, order, row };
+        self.bytes += entry.bytes();
+        self.wait(entry);
+        fault.map_or(Ok(()), Err)
+    }
+
     fn is_always_empty(&self) -> bool {
         matches!(self.kind.size, Extent::Count(0) | Extent::Millis(0)) || self.sampling == Some(0.0)
     }
@@ -205,6 +220,8 @@ impl Window {
 
     /// Takes in what waits up to a time, and lets go what is too old or too much.
     fn slide(&mut self, by: Option<&GroupBy>, at: i64) {
+        self.since_slide = 0;
+        self.slid_at = Some(at);
         while self.pending.front().is_some_and(|entry| !self.by_time() || entry.timed <= at) {
             if let Some(entry) = self.pending.pop_front() {
                 self.enter(by, entry);

@@ -6,6 +6,7 @@ mod exact_sum;
 mod files;
 mod mutations;
 mod naive;
+mod resume;
 mod running;
 mod sql;
 mod windows;

@@ -33,7 +33,8 @@ pub(crate) struct RunArgs {
     /// The elements of a source; with several sources, ALIAS=FILE for each, or STREAM.ALIAS=FILE
     #[arg(long, value_name = "[ALIAS=]FILE", required = true)]
     csv: Vec<String>,
-    /// Uses event time: an element waits for earlier ones until another is MS milliseconds later
+    /// Uses event time: an element waits for earlier ones until another is MS milliseconds later [default: the lateness of the
+    /// descriptor]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(0..))]
     lateness: Option<i64>,
 }
@@ -55,7 +56,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let mut out = csv::Writer::from_writer(io::stdout().lock());
     let names = plan.output.iter().map(|field| field.name.value.as_str());
     write(&mut out, std::iter::once("timed").chain(names).map(str::to_owned).collect())?;
-    let mut sensor = Sensor::new(plan, args.lateness);
+    let lateness = args.lateness.or(plan.lateness);
+    let mut sensor = Sensor::new(plan, lateness);
     let mut rows = Vec::new();
     let mut waiting: BTreeMap<SourceId, (i64, StringRecord)> = BTreeMap::new();
     for (id, file) in &mut files {

@@ -1,0 +1,102 @@
+//! Virtual sensors: which the server has loaded, and what they have done.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hub::virtual_sensors::{SensorInfo, SensorState};
+use serde_json::{Value as JsonValue, json};
+
+use super::json::Json;
+use super::request::PathOf;
+use super::route_list::Routes;
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::ApiError;
+
+/// The routes of virtual sensors.
+pub(super) fn routes() -> Routes {
+    Routes::default().get("/api/tacho/sensors", list).get("/api/tacho/sensors/{name}", show)
+}
+
+/// `GET /api/tacho/sensors`: the sensors that the caller may read, sorted by name.
+async fn list(State(state): State<Arc<HttpState>>, session: Session) -> Result<Response, ApiError> {
+    let sensors = state.hub.virtual_sensors(session.caller())?;
+    let sensors: Vec<_> = sensors.iter().map(|sensor| summary(sensor)).collect();
+    Ok(Json(json!({ "sensors": sensors })).into_response())
+}
+
+/// `GET /api/tacho/sensors/{name}`: a sensor with its fields, what it has counted, and how it is computed.
+async fn show(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf(name): PathOf<String>,
+) -> Result<Response, ApiError> {
+    match state.hub.virtual_sensor(session.caller(), &name)? {
+        Some(sensor) => Ok(Json(details(&sensor)).into_response()),
+        None => Err(ApiError::not_found(format!(
+            "there is no virtual sensor {name:?}; GET /api/tacho/sensors lists them"
+        ))),
+    }
+}
+
+fn summary(sensor: &SensorInfo) -> JsonValue {
+    let reason = match &sensor.state {
+        SensorState::Running => None,
+        SensorState::Failed { reason } => Some(reason),
+    };
+    json!({
+        "name": sensor.name,
+        "state": sensor.state.name(),
+        "reason": reason,
+        "problem": sensor.problem,
+        "file": sensor.file,
+        "table": present(&sensor.table),
+        "device": present(&sensor.device),
+        "elements": sensor.counters.elements,
+        "rows": sensor.counters.rows,
+        "faults": sensor.counters.faults,
+    })
+}
+
+fn details(sensor: &SensorInfo) -> JsonValue {
+    let mut details = summary(sensor);
+    let fields = sensor.fields.iter().map(|field| {
+        let (name, unit, description) = (&field.name, &field.unit, &field.description);
+        json!({ "name": name, "type": field.data_type.to_string(), "unit": unit, "description": description })
+    });
+    let pairs = sensor.addressing.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
+    details["description"] = sensor.description.as_str().into();
+    details["addressing"] = JsonValue::Object(pairs.collect());
+    details["fields"] = fields.collect();
+    details["notes"] = json!(sensor.notes);
+    details["waitsFor"] = json!(sensor.waits_for);
+    details["explanation"] = sensor.explanation.as_str().into();
+    let counters = &sensor.counters;
+    details["counters"] = json!({
+        "elements": counters.elements,
+        "outOfOrder": sensor.rows_out_of_order,
+        "late": counters.late,
+        "releasedEarly": counters.released_early,
+        "overflowed": counters.overflowed,
+        "slidesSkipped": counters.slides_skipped,
+        "executions": counters.executions,
+        "executionsRefused": counters.executions_refused,
+        "rows": counters.rows,
+        "rowsOverRate": counters.rows_over_rate,
+        "rowsOfKnownTime": counters.rows_of_known_time,
+        "rowsWithNulls": counters.rows_with_nulls,
+        "rowsRefused": sensor.rows_refused,
+        "faults": counters.faults,
+        "lastFault": counters.last_fault,
+        "devicesLeftOut": sensor.devices_left_out,
+        "elementsHeld": sensor.elements_held,
+        "bytesHeld": sensor.bytes_held,
+    });
+    details
+}
+
+/// A sensor that has never run has no table and no device.
+fn present(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,89 @@
+//! Where the output of a sensor goes: a device of a profile, both named as the sensor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::SeriesId;
+use sensors::virtual_sensors::plan::Extent;
+use store::StoreError;
+
+use super::candidate::Candidate;
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::registry::{Device, NewDevice, Profile, ProfileFields};
+
+/// The device of a sensor, with its series.
+#[derive(Debug, Clone)]
+pub(super) struct Destination {
+    pub(super) device: Arc<Device>,
+    pub(super) series: SeriesId,
+}
+
+impl Destination {
+    /// The destination of a sensor. What is not there is added. Waits for the disk.
+    ///
+    /// # Errors
+    /// The name belongs to something else, or the registry or the store refuses.
+    pub(super) fn of(hub: &Hub, candidate: &Candidate) -> Result<Self, String> {
+        let name = candidate.descriptor.name.value.as_str();
+        let caller = Caller::local(hub.registry.default_tenant());
+        let device = match hub.registry.device_by_name(caller.tenant(), name) {
+            Some(device) if device.profile.name == name => device,
+            Some(device) => {
+                return Err(format!(
+                    "a device {name:?} of the profile {:?} exists, and the output would be mixed with its values; rename the sensor or \
+                     the device",
+                    device.profile.name
+                ));
+            }
+            None => add_device(hub, &caller, candidate).map_err(|error| error.to_string())?,
+        };
+        let series = hub.series_of(&device).map_err(|error| error.to_string())?;
+        keep_history(hub, &caller, &device, candidate).map_err(|error| error.to_string())?;
+        Ok(Self { device, series })
+    }
+
+    /// The series, which somebody may have deleted.
+    pub(super) fn find_again(&mut self, hub: &Hub) -> Result<(), StoreError> {
+        self.series = hub.series_of(&self.device)?;
+        Ok(())
+    }
+}
+
+fn add_device(hub: &Hub, caller: &Caller, candidate: &Candidate) -> Result<Arc<Device>, Error> {
+    let name = candidate.descriptor.name.value.as_str();
+    let profile = match hub.registry.profile(caller.tenant(), name) {
+        Some(profile) => unused(hub, profile)?,
+        None => {
+            let description = Some("The output of a virtual sensor");
+            hub.add_profile(caller, ProfileFields { name, description, ..ProfileFields::default() })?
+        }
+    };
+    let new = NewDevice { name, profile: Some(&profile.name), ..NewDevice::default() };
+    Ok(hub.add_device(caller, new)?.device)
+}
+
+/// A profile that no device has: other devices would write to the table of the sensor.
+fn unused(hub: &Hub, profile: Arc<Profile>) -> Result<Arc<Profile>, Error> {
+    let devices = hub.registry.devices_of_profile(profile.tenant, profile.id);
+    if devices.is_empty() && !profile.is_default {
+        return Ok(profile);
+    }
+    let reason = format!(
+        "a device profile {:?} with other devices exists, and the output would be mixed with their values; rename the sensor",
+        profile.name
+    );
+    Err(crate::registry::RegistryError::Invalid { what: "name of the sensor", reason }.into())
+}
+
+/// A `history-size` that is a time is the time to live of the table.
+fn keep_history(hub: &Hub, caller: &Caller, device: &Device, candidate: &Candidate) -> Result<(), Error> {
+    let Some(Extent::Millis(millis)) = candidate.plan.history else { return Ok(()) };
+    let ttl = Duration::from_millis(u64::try_from(millis).unwrap_or(0));
+    let table = &device.profile.table;
+    if ttl.is_zero() || hub.ttl(table) == Some(ttl) {
+        return Ok(());
+    }
+    hub.set_ttl(caller, table.name(), Some(ttl), true)
+}

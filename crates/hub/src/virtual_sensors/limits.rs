@@ -1,0 +1,39 @@
+//! Bounds of virtual sensors in the server.
+
+use std::time::Duration;
+
+/// Files of sensors that the server reads from its directory; the first ones by their names.
+pub const SENSOR_FILES_MAX: usize = 1_000;
+/// Devices that one sensor reads. Further ones are not read, and are counted.
+pub const DEVICES_PER_SENSOR_MAX: usize = 10_000;
+/// Different fields that all sensors read. A sensor that needs more is refused.
+pub const FIELDS_READ_MAX: usize = 60_000;
+/// Values that the class SMACleaner remembers: they are stored with each checkpoint.
+pub const CLASS_VALUES_MAX: usize = 10_000;
+/// Rows of the output with one time in milliseconds. They are a microsecond apart.
+pub const ROWS_OF_ONE_TIME_MAX: i64 = 1_000;
+/// Characters of a fault that is shown.
+pub const FAULT_CHARACTERS_MAX: usize = 500;
+
+/// Time between two looks at the directory.
+pub(super) const DIRECTORY_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two checkpoints of a sensor that evaluates.
+pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
+/// Time between two looks at slides in time that are due without an element.
+pub(super) const TICK_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two updates of what callers see of sensors.
+pub(super) const PUBLISH_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two attempts of an append or a commit that finds the store busy.
+pub(super) const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// Time between two looks at a store whose writes are not durable yet.
+pub(super) const DURABLE_PAUSE: Duration = Duration::from_millis(1);
+/// How long a slide in time waits for elements on their way, in milliseconds, without a lateness.
+pub(super) const TICK_DELAY_MS: i64 = 2_000;
+/// Slides in time that one turn makes for a sensor without an element.
+pub(super) const SLIDES_PER_TURN_MAX: usize = 1_000;
+/// Rows that are read again from the store at once: of all devices of a sensor together.
+pub(super) const REREAD_ROWS_MAX: usize = 100_000;
+/// Least rows that are read again at once of one device.
+pub(super) const REREAD_ROWS_PER_DEVICE_MIN: usize = 16;
+/// Rows of the output that are appended at once.
+pub(super) const ROWS_PER_APPEND_MAX: usize = 10_000;

@@ -1,0 +1,36 @@
+//! Virtual sensors in the server.
+//!
+//! A thread reads the descriptors of a directory and follows its changes. It takes durable rows of the devices that the sensors read
+//! from a tap of its own, evaluates them, and appends the output as rows of a device. So live subscribers, SQL and
+//! alarm rules see a sensor as they see a device. A sensor reads the output of another one in the same way.
+//!
+//! The time of an element is the clock of the sensor: the output is computed from the stored rows alone, and what is computed again
+//! after a crash has the same times and replaces itself (`docs/adr/0020-virtual-sensors-in-the-server.md`).
+//!
+//! `docs/sensors.md` describes the files.
+
+mod candidate;
+mod cursor;
+mod destination;
+mod directory;
+mod durable;
+mod engine;
+mod engine_files;
+mod evaluate;
+mod fields_read;
+mod graph;
+mod info;
+pub mod limits;
+mod operations;
+mod output;
+mod record;
+mod reread;
+mod running;
+mod shared;
+mod start;
+mod wishes;
+
+pub use info::{DataType, SensorField, SensorInfo, SensorState};
+pub(crate) use shared::{FoundSeries, Sensors};
+// Part of [`SensorInfo`].
+pub use sensors::virtual_sensors::Counters;

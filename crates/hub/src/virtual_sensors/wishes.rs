@@ -1,0 +1,122 @@
+//! Which devices the sources of sensors read.
+
+use std::collections::HashSet;
+
+use model::TableName;
+use sensors::virtual_sensors::plan::Wrapper;
+
+use crate::registry::Device;
+
+/// The names of all sensors, which are those of the devices of their output.
+pub(super) type Outputs = HashSet<String>;
+
+/// The devices that a source reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// The name of a device; `*` stands for any text.
+    device: String,
+    table: Option<String>,
+    profile: Option<String>,
+}
+
+impl Wish {
+    /// The devices of a wrapper; `None` if it reads none.
+    pub(super) fn of(wrapper: &Wrapper) -> Option<Self> {
+        match wrapper {
+            Wrapper::Tacho { device, table, profile } => {
+                Some(Self { device: device.clone(), table: table.clone(), profile: profile.clone() })
+            }
+            // The output of a sensor is that of the device of its name.
+            Wrapper::Local { sensor } => {
+                Some(Self { device: sensor.clone(), table: None, profile: Some(sensor.clone()) })
+            }
+            Wrapper::Csv { .. } => None,
+        }
+    }
+
+    /// Whether the name is that of one device.
+    pub(super) fn is_of_one(&self) -> Option<&str> {
+        (!self.device.contains('*')).then_some(self.device.as_str())
+    }
+
+    /// Whether a source with this wish reads a device.
+    pub(super) fn is_for(&self, device: &Device, outputs: &Outputs) -> bool {
+        self.fits(&device.name, &device.profile.table, || device.profile.name.clone(), outputs)
+    }
+
+    /// The same for a device whose profile is looked up only if a wish names one. A pattern does not stand for the output of a sensor:
+    /// a sensor would read itself.
+    pub(super) fn fits(
+        &self,
+        name: &str,
+        table: &TableName,
+        profile: impl FnOnce() -> String,
+        outputs: &Outputs,
+    ) -> bool {
+        (self.is_of_one().is_some() || !outputs.contains(name))
+            && matches(&self.device, name)
+            && self.table.as_deref().is_none_or(|wanted| wanted == table.name())
+            && self.profile.as_deref().is_none_or(|wanted| wanted == profile())
+    }
+}
+
+/// Whether a text is a pattern with something for each `*`.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        match left.find(piece) {
+            Some(at) => left = &left[at + piece.len()..],
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        let fitting = [
+            ("truck-7", "truck-7"),
+            ("truck-*", "truck-"),
+            ("truck-*", "truck-12"),
+            ("*", ""),
+            ("*-7", "truck-7"),
+            ("a*b*c", "abc"),
+            ("a*b*c", "a1b2b3c"),
+            ("*ü*", "süß"),
+        ];
+        for (pattern, text) in fitting {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in
+            [("truck-7", "truck-77"), ("truck-*", "car-1"), ("a*a", "a"), ("a*b*c", "acb"), ("", "x")]
+        {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_source_reads_devices_by_name_table_and_profile() {
+        let table = TableName::new(&model::Namespace::DEFAULT, "trucks").unwrap();
+        let fits = |table_wanted: Option<&str>, profile: Option<&str>| {
+            let (table_wanted, profile) = (table_wanted.map(str::to_owned), profile.map(str::to_owned));
+            let wish =
+                Wish::of(&Wrapper::Tacho { device: "t*".into(), table: table_wanted, profile }).unwrap();
+            wish.fits("t1", &table, || "truck".to_owned(), &Outputs::new())
+        };
+        assert!(fits(None, None) && fits(Some("trucks"), None) && fits(None, Some("truck")));
+        assert!(!fits(Some("telemetry"), None) && !fits(None, Some("car")));
+        let outputs = Outputs::from(["t1".to_owned()]);
+        let reads = |device: &str| {
+            let wrapper = Wrapper::Tacho { device: device.to_owned(), table: None, profile: None };
+            Wish::of(&wrapper).unwrap().fits("t1", &table, String::new, &outputs)
+        };
+        assert!(reads("t1") && !reads("t*"));
+    }
+}

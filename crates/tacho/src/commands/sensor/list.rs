@@ -1,0 +1,111 @@
+//! `tacho sensor list`.
+
+use clap::Args;
+use indicatif::HumanCount;
+use serde_json::Value;
+
+use crate::client::{Api, ServerArgs, escaped};
+use crate::data_args::DataArgs;
+use crate::output::{columns, say};
+
+/// Lists the virtual sensors of a running server, or shows one
+///
+/// A sensor that is FAILED does not run, and the reason names the file, the place and what is expected there. One that is RUNNING with a
+/// problem goes on as its file was before.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho sensor list
+  tacho sensor list street
+  tacho sensor list --json")]
+pub(crate) struct ListArgs {
+    /// Shows this sensor with its fields, counters, and how it is computed
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Prints the answer of the server as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
+    let config = args.data.load()?;
+    let api = args.server.find(&config)?;
+    args.server.log_in(&api, &config)?;
+    match &args.name {
+        Some(name) => show(&api, name, args.json),
+        None => list(&api, args.json),
+    }
+}
+
+fn list(api: &Api, json: bool) -> anyhow::Result<()> {
+    let path = "/api/tacho/sensors";
+    let answer = api.get(path)?;
+    if json {
+        return say(answer);
+    }
+    let unexpected = || api.unexpected("GET", path, "no list of sensors in the answer");
+    let sensors = answer["sensors"].as_array().ok_or_else(unexpected)?;
+    let head = ["SENSOR", "STATE", "ELEMENTS", "ROWS", "FAULTS", "TABLE", "FILE"].map(str::to_owned);
+    let rows: Vec<[String; 7]> = std::iter::once(head).chain(sensors.iter().map(cells)).collect();
+    columns(&rows, 2..5).iter().try_for_each(say)?;
+    sensors.iter().filter_map(problem).try_for_each(say)
+}
+
+fn cells(sensor: &Value) -> [String; 7] {
+    let text = |key: &str| sensor[key].as_str().unwrap_or("-").to_owned();
+    let count = |key: &str| HumanCount(sensor[key].as_u64().unwrap_or(0)).to_string();
+    let state = text("state").to_uppercase();
+    [text("name"), state, count("elements"), count("rows"), count("faults"), text("table"), text("file")]
+}
+
+/// Why a sensor does not run, or not as its file says.
+fn problem(sensor: &Value) -> Option<String> {
+    let reason = sensor["reason"].as_str().map(str::to_owned);
+    let of_file = || Some(format!("{}: {}", sensor["file"].as_str()?, sensor["problem"].as_str()?));
+    reason.or_else(of_file)
+}
+
+fn show(api: &Api, name: &str, json: bool) -> anyhow::Result<()> {
+    let sensor = api.get(&format!("/api/tacho/sensors/{}", escaped(name)))?;
+    if json {
+        return say(sensor);
+    }
+    let text = |key: &str| sensor[key].as_str().unwrap_or_default().trim_end().to_owned();
+    say(format!("{} ({}, {})", text("name"), text("state"), text("file")))?;
+    problem(&sensor).iter().try_for_each(say)?;
+    say(text("explanation"))?;
+    for key in ["notes", "waitsFor"] {
+        let lines = sensor[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let lead = if key == "notes" { "note" } else { "waits for a device" };
+        lines.map(|line| format!("{lead}: {line}")).try_for_each(say)?;
+    }
+    let counters = sensor["counters"].as_object().into_iter().flatten();
+    let shown = counters.filter(|(_, value)| !value.is_null() && **value != 0);
+    let rows: Vec<[String; 2]> = shown.map(|(key, value)| [key.clone(), value.to_string()]).collect();
+    columns(&rows, 1..2).iter().try_for_each(say)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_sensor_is_a_line_and_its_problem_another() {
+        let sensor = json!({
+            "name": "street", "state": "running", "reason": null, "problem": "line 3, column 1: no", "file": "street.toml",
+            "table": "street", "elements": 1_000, "rows": 20, "faults": 0,
+        });
+        assert_eq!(cells(&sensor), ["street", "RUNNING", "1,000", "20", "0", "street", "street.toml"]);
+        assert_eq!(problem(&sensor).unwrap(), "street.toml: line 3, column 1: no");
+        let failed = json!({ "name": "x", "state": "failed", "reason": "x.xml: line 1, column 1: no", "file": "x.xml" });
+        assert_eq!(cells(&failed)[5], "-");
+        assert_eq!(problem(&failed).unwrap(), "x.xml: line 1, column 1: no");
+        assert_eq!(problem(&json!({ "name": "y", "state": "running" })), None);
+    }
+}
