@@ -45,9 +45,10 @@ def test_every_command_that_the_demo_prints_runs_as_it_is_printed(demo):
     commands = printed(demo)
     outputs = [shell(command) for command in commands]
     programs = [shlex.split(command)[0].rsplit("/")[-1] for command in commands]
-    assert programs == ["tacho", "mosquitto_pub", "tacho", "psql", "tacho"], commands
+    assert programs == ["tacho", "mosquitto_pub", "tacho", "psql", "tacho", "tacho"], commands
     assert demo.api.latest("my-device", "speed") == 42.5
     assert "my-device" in outputs[2], outputs[2]
+    assert "mean-speed-minute" in outputs[4], outputs[4]
     assert outputs[-1].startswith("state        ready\n"), outputs[-1]
 
 

@@ -10,6 +10,7 @@ mod config;
 mod confirm;
 mod data_args;
 mod data_directory;
+mod demo_sensors;
 mod fleet;
 mod limits;
 mod listen_args;

@@ -67,8 +67,9 @@ impl Cursor {
         let is_element = match passed {
             None => us > self.newest_us,
             Some(passed) => {
-                if let Some(passed) = passed {
-                    self.waiting = self.waiting.split_off(&passed.saturating_mul(1_000));
+                let waits_from = passed.map_or(i64::MIN, |passed| passed.saturating_mul(1_000));
+                while self.waiting.first().is_some_and(|first| *first < waits_from) {
+                    self.waiting.pop_first();
                 }
                 self.waiting.insert(us)
             }

@@ -136,8 +136,8 @@ impl Engine {
     fn take_rows(&mut self, hub: &Hub, taken: &Taken) -> Result<(), Stopped> {
         let mut values = Vec::new();
         for row in taken.rows() {
-            if !self.readers.contains_key(&row.series()) && !self.adopt(hub, row.series()) {
-                continue;
+            if !self.readers.contains_key(&row.series()) {
+                self.adopt(hub, row.series())?;
             }
             values.clear();
             values.extend(row.values());
@@ -160,27 +160,33 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads a series that is new here, all of it. Says whether a sensor does.
-    fn adopt(&mut self, hub: &Hub, series: SeriesId) -> bool {
+    /// Reads a series that is new here, all of it.
+    fn adopt(&mut self, hub: &Hub, series: SeriesId) -> Result<(), Stopped> {
         let wanted = self.shared.tap.wanted(series);
         let device = wanted.and_then(|wanted| hub.registry.device_by_id(wanted.device));
         let Some(device) = device.filter(|device| series_of(hub, device) == Some(series)) else {
-            return false;
+            return Ok(());
         };
+        // A door may have found it before the present fields were wanted.
+        self.shared.want(series, device.id, self.fields.wanted());
         for (at, running) in self.running.iter_mut().enumerate() {
             if running.add_device(&device, series, i64::MIN) {
                 self.readers.entry(series).or_default().push(at);
             }
         }
-        self.readers.contains_key(&series)
+        self.evaluate_stored(hub, series)
     }
 
     /// Evaluates the rows of a series that found no room in the tap.
     fn read_again(&mut self, hub: &Hub, series: SeriesId) -> Result<(), Stopped> {
-        if !self.readers.contains_key(&series) && !self.adopt(hub, series) {
-            return Ok(());
-        }
         hub.metrics.virtual_sensors.rereads.inc();
+        if self.readers.contains_key(&series) {
+            return self.evaluate_stored(hub, series);
+        }
+        self.adopt(hub, series)
+    }
+
+    fn evaluate_stored(&mut self, hub: &Hub, series: SeriesId) -> Result<(), Stopped> {
         let Self { readers, running, fields, .. } = self;
         for at in readers.get(&series).into_iter().flatten() {
             running[*at].evaluate_stored(hub, fields, Some(series))?;

@@ -16,6 +16,7 @@ use super::running::Running;
 use super::start::series_of;
 use super::wishes::Wish;
 use crate::hub::Hub;
+use crate::registry::Device;
 use crate::stopped::Stopped;
 
 impl Engine {
@@ -209,12 +210,15 @@ impl Engine {
             return Ok(());
         }
         self.generation = generation;
+        self.drop_without_device(hub)?;
         for running in &mut self.running {
             running.cursors.retain(|_, cursor| hub.registry.device_by_id(cursor.id).is_some());
             for device in running.devices(hub) {
                 let Some(series) = series_of(hub, &device) else { continue };
-                if running.cursors.contains_key(&series) || self.shared.tap.wanted(series).is_some() {
-                    // Rows that the tap has are new.
+                // Rows of a series that no sensor has seen are new, and the tap has them.
+                let is_unseen =
+                    !self.readers.contains_key(&series) && self.shared.tap.wanted(series).is_some();
+                if running.cursors.contains_key(&series) || is_unseen {
                     continue;
                 }
                 self.shared.want(series, device.id, self.fields.wanted());
@@ -225,6 +229,22 @@ impl Engine {
         self.unwant(hub);
         // A name that was taken may be free.
         self.load_all(hub)
+    }
+
+    /// Drops sensors whose device was deleted, renamed or moved; they are loaded again, and get another one.
+    fn drop_without_device(&mut self, hub: &Hub) -> Result<(), Stopped> {
+        for at in (0..self.running.len()).rev() {
+            let running = &mut self.running[at];
+            let device = hub.registry.device_by_id(running.destination.device.id);
+            let is_its_own = |device: &Device| {
+                device.name == running.plan.name && device.profile.name == running.plan.name
+            };
+            if !device.is_some_and(|device| is_its_own(&device)) {
+                checkpoint(hub, running)?;
+                self.running.remove(at);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -47,7 +47,14 @@ impl<'s> Reread<'s> {
         let of = |(series, range): (SeriesId, TimeRange)| {
             let keys = keys_of(store, series)?;
             let numbers = keys.iter().map(|key| fields.number(&key.to_lowercase())).collect();
-            Ok(OfSeries { series, keys, numbers, range, rows: VecDeque::new(), is_read: false })
+            Ok::<_, StoreError>(OfSeries {
+                series,
+                keys,
+                numbers,
+                range,
+                rows: VecDeque::new(),
+                is_read: false,
+            })
         };
         let series = parts.into_iter().map(of).collect::<Result<Vec<_>, StoreError>>()?;
         let rows_at_once = (REREAD_ROWS_MAX / series.len().max(1)).max(REREAD_ROWS_PER_DEVICE_MIN);

@@ -11,15 +11,16 @@ use clap::Args;
 use gateway::tls::TlsFiles;
 use hub::registry::BulkDevices;
 
-use crate::config::Config;
+use crate::config::{Config, SENSORS_DIRECTORY};
 use crate::data_args::DataArgs;
+use crate::data_directory::create_directory;
 use crate::limits::DEMO_OTHER_FILES;
 use crate::listen_args::ListenArgs;
 use crate::output::Audience;
 use crate::self_signed::SelfSigned;
 use crate::server::{OpenFiles, Server};
 use crate::simulator::{Credentials, Plan, Simulator};
-use crate::{fleet, logging, program};
+use crate::{demo_sensors, fleet, logging, program};
 
 /// The usual ports of MQTT and HTTP with TLS.
 const MQTTS_PORT: u16 = 8883;
@@ -36,8 +37,9 @@ const PREFIX: &str = "vehicle-";
 /// Runs a server with a simulated fleet
 ///
 /// Vehicles drive around a few towns and report over real MQTT connections: position, speed, gear, engine, fuel,
-/// temperatures and sometimes a fault code. The dashboard shows them live and needs no login. Without --data the command
-/// uses a temporary directory and removes it at the end (Ctrl-C).
+/// temperatures and sometimes a fault code. The dashboard shows them live and needs no login. Two virtual sensors compute the mean
+/// speed of a vehicle; their files are in the folder sensors of the data directory, and the server follows their changes. Without
+/// --data the command uses a temporary directory and removes it at the end (Ctrl-C).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -108,6 +110,10 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let certificate = if args.tls { Some(open_tls(&mut config)?) } else { None };
     logging::start(&config)?;
     check_open_files(args.devices)?;
+    if config.sensors == config.data.join(SENSORS_DIRECTORY) {
+        create_directory(&config.data)?;
+        demo_sensors::write(&config.sensors)?;
+    }
     let mut server = Server::start(&config, Audience::of(args.json))?;
     let ran = drive(args, &config, &mut server, certificate.as_ref());
     let stopped = server.stop();
@@ -281,6 +287,7 @@ fn describe(args: &DemoArgs, config: &Config, server: &Server, certificate: Opti
     let Reach { url, mqtt, curl, psql, status } =
         certificate.map_or_else(|| Reach::plain(server), |files| Reach::encrypted(server, files));
     let (tacho, data) = (program::name(), program::path_word(&config.data));
+    let sensors = config.sensors.display();
     let audience = Audience::of(args.json);
     audience.tell(format_args!(
         "
@@ -301,6 +308,10 @@ Connect a device of your own:
 Ask with SQL:
 
   {tacho} sql \"SELECT device, avg(speed) FROM telemetry GROUP BY device LIMIT 5\" --data {data}{psql}
+
+See the virtual sensors; their files are in {sensors}:
+
+  {tacho} sensor list --data {data}
 
 See how the server is:
 
