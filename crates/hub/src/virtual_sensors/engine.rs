@@ -174,6 +174,10 @@ impl Engine {
                 self.readers.entry(series).or_default().push(at);
             }
         }
+        if !self.readers.contains_key(&series) {
+            // No sensor reads it; a sensor that is loaded later finds it.
+            self.shared.tap.unwant(|other, _| other == series);
+        }
         self.evaluate_stored(hub, series)
     }
 

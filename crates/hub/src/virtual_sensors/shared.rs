@@ -63,6 +63,9 @@ impl Sensors {
         if !self.has_wishes.load(Ordering::Acquire) || found.tenant != registry.default_tenant() {
             return;
         }
+        if self.tap.wanted(found.series).is_some() {
+            return;
+        }
         let profile = || {
             let profile = registry.profile_by_id(found.tenant, found.profile);
             profile.map(|profile| profile.name.clone()).unwrap_or_default()
