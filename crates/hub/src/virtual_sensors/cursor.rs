@@ -16,6 +16,8 @@ pub(super) struct Cursor {
     pub(super) table: Arc<str>,
     /// The sources that read it.
     pub(super) sources: Vec<SourceId>,
+    /// Rows up to this time were done before the sensor began or went on.
+    begun_us: i64,
     /// The time of the newest element in microseconds.
     newest_us: i64,
     /// In event time, the times of the elements that may wait.
@@ -36,9 +38,9 @@ pub(super) enum Arrival {
 
 impl Cursor {
     /// Rows after a time are new.
-    pub(super) fn new(id: Uuid, device: &str, table: &str, sources: Vec<SourceId>, newest_us: i64) -> Self {
-        let (device, table) = (device.into(), table.into());
-        Self { id, device, table, sources, newest_us, waiting: BTreeSet::new(), read_through: 0 }
+    pub(super) fn new(id: Uuid, device: &str, table: &str, sources: Vec<SourceId>, begun_us: i64) -> Self {
+        let (device, table, waiting) = (device.into(), table.into(), BTreeSet::new());
+        Self { id, device, table, sources, begun_us, newest_us: begun_us, waiting, read_through: 0 }
     }
 
     /// The time up to which rows were evaluated, in microseconds. Those that wait in event time were not; `passed` is the time up to
@@ -46,7 +48,7 @@ impl Cursor {
     pub(super) fn evaluated_us(&self, passed: Option<Option<i64>>) -> i64 {
         match passed {
             None => self.newest_us,
-            Some(passed) => self.newest_us.min(passed.map_or(i64::MIN, end_of_ms)),
+            Some(passed) => self.newest_us.min(passed.map_or(i64::MIN, end_of_ms)).max(self.begun_us),
         }
     }
 
@@ -71,14 +73,15 @@ impl Cursor {
                 while self.waiting.first().is_some_and(|first| *first < waits_from) {
                     self.waiting.pop_first();
                 }
-                self.waiting.insert(us)
+                us > self.begun_us && self.waiting.insert(us)
             }
         };
         if is_element {
             self.newest_us = self.newest_us.max(us);
             return Arrival::Element;
         }
-        if sequence <= self.read_through || passed.is_some() { Arrival::Known } else { Arrival::OutOfOrder }
+        let was_read = sequence <= self.read_through || self.waiting.contains(&us);
+        if was_read { Arrival::Known } else { Arrival::OutOfOrder }
     }
 }
 
