@@ -127,5 +127,9 @@ mod tests {
             Arrival::Element,
             "the sensor counts it as late"
         );
+        let mut begun = self::cursor(7_000);
+        assert_eq!(begun.evaluated_us(Some(None)), 7_000);
+        assert_eq!(take(&mut begun, 7_000, 1, Some(None)), Arrival::OutOfOrder);
+        assert_eq!(take(&mut begun, 8_000, 1, Some(None)), Arrival::Element);
     }
 }
