@@ -88,7 +88,7 @@ mod tests {
         kv.commit(&batch).unwrap();
         assert_eq!(SensorRecord::read(&kv, "v").unwrap(), None);
         assert_eq!(SensorRecord::read(&kv, "w").unwrap(), None);
-        let text = "<virtual-sensor name='v'><processing-class><output-structure/></processing-class><streams/></virtual-sensor>";
+        let text = "<virtual-sensor name='v'><processing-class><output-structure><field name='x' type='double'/></output-structure></processing-class><streams/></virtual-sensor>";
         let plan = Plan::new(&Descriptor::parse(text).unwrap()).unwrap();
         let checkpoint = Sensor::new(Arc::new(plan), None).checkpoint();
         let record =
