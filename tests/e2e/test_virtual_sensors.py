@@ -72,7 +72,7 @@ def loaded(server, name):
 
 def sql(server, statement):
     """Rows of a statement."""
-    reply = server.api.session.post(f"{server.url}/api/sql", json={"sql": statement}, timeout=WAIT_S)
+    reply = server.api.session.post(f"{server.url}/api/sql", json={"query": statement}, timeout=WAIT_S)
     assert reply.status_code == 200, reply.text
     return [tuple(row) for row in reply.json()["rows"]]
 
