@@ -16,6 +16,7 @@ use crate::sql::Reader;
 
 // The doors must not use the crates `query` and `timeseries`; these are part of the interface of the hub.
 pub use query::{ChunkSender, Chunks, Counted, TaskError};
+pub use store::{ReadOrder, TagMatcher, TagPredicate};
 pub use timeseries::{SeriesRead, Source, SourceError, Table, influxql, opentsdb};
 
 impl Hub {

@@ -85,6 +85,11 @@ impl Params {
         }
     }
 
+    /// All pairs of name and value.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The parts of all lists of a name, which are separated by commas.
     pub(crate) fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let values = self.0.iter().filter(move |(key, _)| key == name);

@@ -15,7 +15,7 @@ use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,
     device_attributes, device_details, device_profiles, device_rpc, devices, entity_query, entity_views,
-    influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, provision, relations, rpc, sql,
+    gsn, influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, provision, relations, rpc, sql,
     stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants,
     thingsboard_users, users, virtual_sensors, websocket,
 };
@@ -55,6 +55,7 @@ pub(super) fn routes() -> Routes {
         .merge(thingsboard_keys::routes())
         .merge(audit_log::routes())
         .merge(influx::routes())
+        .merge(gsn::routes())
         .merge(prometheus::routes())
         .merge(databases::routes())
         .merge(virtual_sensors::routes())

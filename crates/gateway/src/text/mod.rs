@@ -5,5 +5,5 @@ mod number;
 mod utc_time;
 
 pub(crate) use millis::TimeText;
-pub(crate) use number::{F64_BYTES_MAX, write_f64, write_few_digits};
+pub(crate) use number::{F64_BYTES_MAX, pair, write_f64, write_few_digits};
 pub(crate) use utc_time::UtcText;

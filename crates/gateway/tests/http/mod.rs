@@ -11,6 +11,7 @@ mod entities;
 mod entity_query;
 mod entity_socket;
 mod errors;
+mod gsn;
 mod influx_query;
 mod maintenance;
 mod mqtt_socket;

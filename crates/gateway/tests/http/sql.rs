@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Json, Reply, Server};
 
 /// The bytes of a chunked body, and whether it has its end.
-fn chunks(reply: &Reply) -> (Vec<u8>, bool) {
+pub(super) fn chunks(reply: &Reply) -> (Vec<u8>, bool) {
     assert_eq!(reply.headers.get("transfer-encoding").map(String::as_str), Some("chunked"), "{reply:?}");
     let (mut rest, mut bytes) = (reply.body.as_slice(), Vec::new());
     loop {

@@ -48,12 +48,14 @@ pub enum Door {
     HiTsdb,
     /// InfluxDB's port.
     Influx,
+    /// GSN's port.
+    Gsn,
 }
 
 impl Door {
     /// All doors, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Mqtt, Self::Http, Self::Postgres, Self::OpenTsdb, Self::HiTsdb, Self::Influx];
+    pub const ALL: [Self; 7] =
+        [Self::Mqtt, Self::Http, Self::Postgres, Self::OpenTsdb, Self::HiTsdb, Self::Influx, Self::Gsn];
 
     /// The text of the label.
     pub const fn name(self) -> &'static str {
@@ -64,6 +66,7 @@ impl Door {
             Self::OpenTsdb => "opentsdb",
             Self::HiTsdb => "hitsdb",
             Self::Influx => "influx",
+            Self::Gsn => "gsn",
         }
     }
 }

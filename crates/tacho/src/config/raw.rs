@@ -129,6 +129,8 @@ pub(crate) struct RawTimeSeries {
     pub hitsdb_listen: String,
     /// Address and port of InfluxDB's door; empty means that it is closed.
     pub influx_listen: String,
+    /// Address and port of GSN's door; empty means that it is closed.
+    pub gsn_listen: String,
     /// Whether callers without credentials may read and write.
     pub open: bool,
 }

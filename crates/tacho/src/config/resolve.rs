@@ -115,6 +115,7 @@ pub(crate) struct TimeSeriesConfig {
     pub opentsdb: Option<SocketAddr>,
     pub hitsdb: Option<SocketAddr>,
     pub influx: Option<SocketAddr>,
+    pub gsn: Option<SocketAddr>,
     pub open: bool,
 }
 
@@ -245,6 +246,7 @@ fn time_series(raw: &RawTimeSeries) -> Result<TimeSeriesConfig, ConfigError> {
         opentsdb: given_address("time_series.opentsdb_listen", &raw.opentsdb_listen)?,
         hitsdb: given_address("time_series.hitsdb_listen", &raw.hitsdb_listen)?,
         influx: given_address("time_series.influx_listen", &raw.influx_listen)?,
+        gsn: given_address("time_series.gsn_listen", &raw.gsn_listen)?,
         open: raw.open,
     })
 }

@@ -79,7 +79,8 @@ fn postgres_connections_max(postgres: &PostgresConfig) -> usize {
 pub(super) fn mqtt_options(config: &Config, files: OpenFiles) -> MqttOptions {
     let http = config.http.door.connections_max.unwrap_or_else(|| files.http_connections_max());
     let time_series = &config.time_series;
-    let ports = [time_series.opentsdb, time_series.hitsdb, time_series.influx].into_iter().flatten().count();
+    let ports = [time_series.opentsdb, time_series.hitsdb, time_series.influx, time_series.gsn];
+    let ports = ports.into_iter().flatten().count();
     let http = http * (1 + ports);
     let others = http + config.postgres.as_ref().map_or(0, postgres_connections_max);
     let possible = files.mqtt_connections_max(others);

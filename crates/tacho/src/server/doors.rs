@@ -187,6 +187,7 @@ fn time_series_doors(config: &Config, files: OpenFiles) -> impl Iterator<Item = 
         ("OpenTSDB", "time_series.opentsdb_listen =", time_series.opentsdb, hub::Door::OpenTsdb),
         ("HiTSDB", "time_series.hitsdb_listen =", time_series.hitsdb, hub::Door::HiTsdb),
         ("InfluxDB", "time_series.influx_listen =", time_series.influx, hub::Door::Influx),
+        ("GSN", "time_series.gsn_listen =", time_series.gsn, hub::Door::Gsn),
     ];
     let open =
         doors.into_iter().filter_map(|(title, setting, listen, door)| Some((title, setting, listen?, door)));

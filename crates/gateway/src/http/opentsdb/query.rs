@@ -3,12 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
 use hub::caller::{Action, Caller};
 use hub::time_series::Chunks;
 use hub::time_series::opentsdb::{QueryError, queried_rows};
@@ -20,6 +18,7 @@ use super::asked::Asked;
 use super::asking::{Asker, Asking, ask, now, refused_task, stream as stream_query};
 use super::query_answer::send_answer;
 use super::query_body::QueryBody;
+use crate::http::chunked_body::chunked_body;
 use crate::http::json::too_long;
 use crate::http::request::Params;
 use crate::http::state::HttpState;
@@ -71,23 +70,8 @@ async fn answer(state: &HttpState, caller: Caller, asked: Asked) -> Result<Respo
 }
 
 /// The answer whose pieces the chunks are.
-pub(super) async fn streamed(mut chunks: Chunks<Bytes, QueryError>) -> Result<Response, Refusal> {
-    let first = chunks.next().await.transpose().map_err(refused_task)?.unwrap_or_default();
-    let pieces = stream::unfold((Some(first), chunks), |(first, mut chunks)| async move {
-        if let Some(first) = first {
-            return Some((Ok(first), (None, chunks)));
-        }
-        match chunks.next().await? {
-            Ok(piece) => Some((Ok(piece), (None, chunks))),
-            Err(error) => {
-                tracing::warn!(reason = %error, "cut off an answer");
-                // Without this pause the error would also drop pieces that are not sent yet.
-                tokio::task::yield_now().await;
-                Some((Err(std::io::Error::other(error.to_string())), (None, chunks)))
-            }
-        }
-    });
-    Ok(json_answer(StatusCode::OK, Body::from_stream(pieces)))
+pub(super) async fn streamed(chunks: Chunks<Bytes, QueryError>) -> Result<Response, Refusal> {
+    Ok(json_answer(StatusCode::OK, chunked_body(chunks).await.map_err(refused_task)?))
 }
 
 async fn delete_queried(state: &HttpState, caller: Caller, asked: Asked) -> Result<Response, Refusal> {

@@ -1,0 +1,16 @@
+//! Bounds of GSN's interfaces. A request also has the limits of a statement: `[query]` of the configuration.
+
+/// Bytes of a form. GSN's own page sends some hundred for each sensor.
+pub(super) const FORM_BYTES_MAX: usize = 64 * 1024;
+/// Sensors that one request may read.
+pub(super) const SENSORS_MAX: usize = 1_000;
+/// Conditions of one request.
+pub(super) const CONDITIONS_MAX: usize = 100;
+/// Bytes of text after which a piece of an answer is sent.
+pub(super) const PIECE_BYTES: usize = 256 * 1024;
+/// Values of one sensor above which `sample=true` takes some of them, divided by the number of fields. GSN's own bound.
+pub(super) const SAMPLED_VALUES_MIN: u64 = 20_000;
+/// Rows that a stream reads at once.
+pub(super) const STREAM_PAGE_ROWS: usize = 1_000;
+/// A stream without rows sends an element after this time, so that its client knows that it lives. GSN's own time.
+pub(super) const STREAM_KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(15);

@@ -1,0 +1,47 @@
+//! The interfaces of GSN (Global Sensor Networks) 1.1 and 2.0 over the virtual sensors of this server: `/gsn`, `/multidata`, `/rest`,
+//! and REST v3 under `/api/sensors`.
+//!
+//! `docs/protocol/gsn.md` says what is supported and what differs.
+
+mod aggregate;
+mod asker;
+mod condition;
+mod container;
+mod field;
+mod java_number;
+mod json_text;
+mod limits;
+mod live_rows;
+mod multidata;
+mod newest;
+mod out;
+mod read;
+mod refusal;
+mod sample;
+mod sensor;
+mod streaming;
+mod time;
+mod v1;
+mod v3;
+mod value;
+mod xml;
+
+use super::route_list::Routes;
+
+/// The routes of these interfaces.
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .get("/multidata", multidata::rows)
+        .post("/multidata", multidata::rows)
+        .get("/gsn", container::answer)
+        .post("/gsn", container::answer)
+        .get("/field", field::value)
+        .post("/field", field::value)
+        .post("/upload", field::upload)
+        .get("/streaming/{query}", streaming::from_now)
+        .get("/streaming/{query}/{start}", streaming::from_start)
+        .post("/streaming/{query}", streaming::push)
+        .post("/streaming/{query}/{start}", streaming::push_from_start)
+        .merge(v1::routes())
+        .merge(v3::routes())
+}

@@ -1,0 +1,233 @@
+"""GSN's interfaces with the clients that read them: curl, requests, an XML parser. A device reports, a sensor computes."""
+
+import json
+import subprocess
+import time
+import xml.etree.ElementTree as xml
+
+import pytest
+import requests
+import websocket
+
+T0 = 1_768_464_000_000
+ROWS = 50
+DESCRIPTOR = """<virtual-sensor name="Meadow" priority="10">
+  <processing-class>
+    <class-name>Bridge</class-name>
+    <output-structure>
+      <field name="temperature" type="double" unit="C">of the air</field>
+      <field name="readings" type="integer"/>
+      <field name="state" type="varchar(20)"/>
+    </output-structure>
+  </processing-class>
+  <description>Air over the meadow</description>
+  <addressing>
+    <predicate key="latitude">46.5</predicate>
+    <predicate key="longitude">7.25</predicate>
+  </addressing>
+  <streams>
+    <stream name="input">
+      <source alias="air" storage-size="1" sampling-rate="1">
+        <address wrapper="tacho">
+          <predicate key="device">air</predicate>
+        </address>
+        <query>select temperature, readings, state, timed from wrapper</query>
+      </source>
+      <query>select temperature, readings, state, timed from air</query>
+    </stream>
+  </streams>
+</virtual-sensor>
+"""
+
+
+def row(number):
+    return {"ts": T0 + 1000 * number, "values": {"temperature": 20 + number / 4, "readings": number, "state": f"s{number}"}}
+
+
+@pytest.fixture(scope="module")
+def gsn(tmp_path_factory):
+    """A server with the sensor `meadow`, whose output has all rows; its GSN port."""
+    from harness.server import Server
+
+    root = tmp_path_factory.mktemp("gsn")
+    sensors = root / "sensors"
+    sensors.mkdir()
+    (sensors / "meadow.xml").write_text(DESCRIPTOR)
+    env = {"TACHO_TIME_SERIES_GSN_LISTEN": "127.0.0.1:0", "TACHO_SENSORS_DIRECTORY": str(sensors)}
+    with Server(root / "data", env) as server:
+        server.command("device", "add", "air", "--token", "token-air")
+        server.api.send("token-air", [row(n) for n in range(ROWS)])
+        client = Client(server)
+        deadline = time.monotonic() + 60
+        while len(client.rows("nb=ALL")) < ROWS:
+            assert time.monotonic() < deadline, server.log()
+            time.sleep(0.05)
+        yield client
+
+
+class Client:
+    def __init__(self, server):
+        self.server = server
+        self.url = f"http://127.0.0.1:{server.listeners['gsn']}"
+        self.login = {"Authorization": f"Bearer {server.api.token}"}
+
+    def get(self, path, **options):
+        options.setdefault("headers", self.login)
+        return requests.get(self.url + path, timeout=60, **options)
+
+    def csv(self, query):
+        path = f"/multidata?vs[0]=meadow&field[0]=All&download_mode=inline&download_format=csv&{query}"
+        answer = self.get(path)
+        return answer.text if answer.ok else ""
+
+    def rows(self, query):
+        return [line for line in self.csv(query).splitlines() if not line.startswith("#")]
+
+
+def test_curl_reads_the_queries_of_the_evaluation(gsn):
+    """The two requests of GSN's eval-queries: the list of sensors, and the newest rows of one."""
+    login = f"Authorization: {gsn.login['Authorization']}"
+    curl = ["curl", "-sS", "-g", "--fail", "-H", login]
+    listed = subprocess.run([*curl, f"{gsn.url}/gsn"], capture_output=True, timeout=60, check=True).stdout
+    sensor = xml.fromstring(listed).find("virtual-sensor")
+    assert sensor.get("name").lower() == "meadow"
+    fields = {field.get("name"): field for field in sensor.iter("field")}
+    assert {name: field.get("type") for name, field in fields.items() if field.get("type")} == {
+        "time": "string",
+        "temperature": "double",
+        "readings": "integer",
+        "state": "varchar(20)",
+    }
+    assert (fields["temperature"].text, fields["readings"].text) == (str(20 + (ROWS - 1) / 4), str(ROWS - 1))
+    assert fields["latitude"].get("category") == "predicate"
+    query = "vs[0]=meadow&field[0]=All&download_mode=inline&download_format=csv&nb=SPECIFIED&nb_value=10"
+    text = subprocess.run([*curl, f"{gsn.url}/multidata?{query}"], capture_output=True, timeout=60, check=True).stdout.decode()
+    lines = text.splitlines()
+    assert lines[0].lower() == "# vsname:meadow"
+    assert lines[1].lower() == (
+        "# query:select temperature, readings, state, pk, timed from meadow order by timed desc (size: 10 offset: 0)"
+    )
+    assert lines[2:7] == [
+        "# latitude:46.5",
+        "# longitude:7.25",
+        "# description:Air over the meadow",
+        "# time,temperature,readings,state",
+        "# ,C,,",
+    ]
+    assert lines[7:] == [f"15/01/2026 08:00:{n} +0000,{20 + n / 4},{n},s{n}" for n in range(40, 50)]
+
+
+def test_ranges_conditions_and_intervals(gsn):
+    assert len(gsn.rows("from=15/01/2026+08:00:10&to=15/01/2026+08:00:20")) == 10
+    assert len(gsn.rows("c_vs[0]=meadow&c_field[0]=readings&c_min[0]=9&c_max[0]=19&c_join[0]=and")) == 10
+    either = "c_vs[0]=meadow&c_field[0]=readings&c_max[0]=4&c_join[0]=or&c_vs[1]=meadow&c_field[1]=readings&c_min[1]=44"
+    assert len(gsn.rows(either)) == 10
+    minutes = gsn.rows("agg_function=avg&agg_period=10&agg_unit=1000&time_format=unix")
+    assert len(minutes) == 5
+    assert minutes[0].split(",") == [str(T0 + 9000), "21.125", "4.5", "null", str(T0 // 10_000)]
+    newest = gsn.rows("agg_function=max&agg_period=10&agg_unit=1000&time_format=unix&nb=SPECIFIED&nb_value=2")
+    assert [line.split(",")[2] for line in newest] == ["39", "49"]
+
+
+def test_xml_and_a_form(gsn):
+    form = {"vs[0]": "All", "field[0]": "readings", "download_format": "xml", "time_format": "iso", "nb": "SPECIFIED", "nb_value": "2"}
+    answer = requests.post(f"{gsn.url}/multidata", data=form, headers=gsn.login, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-disposition"].startswith("attachment; filename=")
+    data = xml.fromstring(answer.text).find("data")
+    assert [field.text for field in data.find("header")] == ["time", "readings"]
+    rows = [[field.text for field in row] for row in data.iter("tuple")]
+    assert rows == [["2026-01-15T08:00:48.000+0000", "48"], ["2026-01-15T08:00:49.000+0000", "49"]]
+
+
+def test_one_shot_queries(gsn):
+    answer = gsn.get("/gsn?REQUEST=116&name=meadow&fields=state&condition=readings<3&window=2")
+    elements = xml.fromstring(answer.content).findall("stream-element")
+    texts = [{field.get("name"): field.text for field in element} for element in elements]
+    assert [text["state"] for text in texts] == ["s2", "s1"]
+    assert texts[0]["latitude"] == "46.5"
+    structure = xml.fromstring(gsn.get("/gsn?REQUEST=113&name=meadow").content)
+    assert [field.get("name") for field in structure] == ["time", "temperature", "readings", "state"]
+
+
+def test_rest_of_version_1(gsn):
+    span = "from=2026-01-15T08:00:00&to=2026-01-15T08:00:09"
+    rows = gsn.get(f"/rest/sensors/meadow?{span}&format=json").json()[0]
+    assert len(rows["values"]) == 10
+    assert rows["values"][0] == ["2026-01-15 08:00:00", T0, 20.0, 0, "s0"]
+    extremes = gsn.get("/rest/sensors/meadow/temperature/minmax").json()["features"][0]
+    assert extremes["properties"]["values"][0][2:] == [20 + (ROWS - 1) / 4, 20.0]
+    assert extremes["geometry"] == {"type": "Point", "coordinates": [7.25, 46.5]}
+    listed = gsn.get("/rest/sensors?latest_values=true&format=csv").text
+    assert listed.splitlines()[-1] == f",{20 + (ROWS - 1) / 4},{ROWS - 1},s{ROWS - 1}"
+    assert gsn.get("/rest/sensors/nosuch?format=json").json()["error"]
+
+
+def test_rest_of_version_2_with_a_token_of_oauth(gsn):
+    grant = {"grant_type": "client_credentials"}
+    client = ("admin@tachograph.local", gsn.server.password)
+    granted = requests.post(f"{gsn.url}/oauth2/token", data=grant, auth=client, timeout=60).json()
+    assert (granted["token_type"], granted["expires_in"]) == ("Bearer", 9000)
+    renewed = {"grant_type": "refresh_token", "refresh_token": granted["refresh_token"]}
+    token = requests.post(f"{gsn.url}/oauth2/token", data=renewed, timeout=60).json()["access_token"]
+    refused = requests.post(f"{gsn.url}/oauth2/token", data={"grant_type": "authorization_code"}, timeout=60)
+    assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
+    login = {"Authorization": f"Bearer {token}"}
+    data = gsn.get("/api/sensors/meadow/data?size=2&fields=readings", headers=login).json()
+    assert data["properties"]["values"] == [[T0 + 49_000, 49], [T0 + 48_000, 48]]
+    assert (data["total_size"], data["geometry"]["coordinates"]) == (2, [7.25, 46.5, 0.0])
+    assert gsn.get("/api/user", headers=login).json()["username"] == "admin@tachograph.local"
+    listed = gsn.get("/api/sensors", headers=login).json()
+    assert listed["features"][0]["properties"]["stats"] == {"start-datetime": T0, "end-datetime": T0 + 49_000}
+    assert gsn.get("/api/sensors/meadow/field/state", headers=login).text == "s49"
+
+
+def test_uploaded_rows_are_read_at_once(gsn):
+    fields = [{"name": "timestamp", "type": "time"}, {"name": "temperature", "type": "double"}]
+    body = {"type": "Feature", "properties": {"fields": fields, "values": [[T0 - 60_000, 1.5]]}}
+    sent = requests.post(f"{gsn.url}/api/sensors/meadow/data", json=body, headers=gsn.login, timeout=60)
+    assert (sent.status_code, sent.json()) == (200, {"status": "success"}), sent.text
+    assert gsn.rows("to=15/01/2026+07:59:30") == ["15/01/2026 07:59:00 +0000,1.5,null,null"]
+
+
+def test_a_websocket_gets_rows_as_they_are_made(gsn):
+    address = gsn.url.replace("http", "ws") + "/api/sensors/meadow/stream"
+    socket = websocket.create_connection(address, header=[f"Authorization: {gsn.login['Authorization']}"], timeout=60)
+    try:
+        gsn.server.api.send("token-air", [row(60), row(61)])
+        got = [json.loads(socket.recv()) for _ in range(2)]
+    finally:
+        socket.close()
+    assert got == [
+        {"timestamp": f"Thu Jan 15 08:01:0{n} UTC 2026", "temperature": str(35 + n / 4), "readings": str(60 + n), "state": f"s{60 + n}"}
+        for n in range(2)
+    ]
+    with pytest.raises(websocket.WebSocketBadStatusException):
+        websocket.create_connection(address, timeout=60)
+
+
+def test_a_stream_gives_the_past_and_what_comes(gsn):
+    query = requests.utils.quote("select readings from meadow where readings >= 48", safe="")
+    address = f"{gsn.url}/streaming/{query}/2026-01-15T08:00:00.000Z"
+    with requests.get(address, headers=gsn.login, stream=True, timeout=60) as answer:
+        assert answer.status_code == 200
+        parser, values, sent = xml.XMLPullParser(["end"]), [], False
+        for piece in answer.iter_content(None):
+            parser.feed(piece)
+            values += [event.text for _, event in parser.read_events() if event.tag == "field" and event.get("name") == "readings"]
+            if len(values) >= 2 and not sent:
+                gsn.server.api.send("token-air", row(70))
+                sent = True
+            if values and values[-1] == "70.0":
+                break
+    assert values[:2] == ["48.0", "49.0"]
+
+
+def test_strangers_and_wrong_names_are_refused(gsn):
+    for path in ("/gsn", "/multidata?vs[0]=meadow&field[0]=All", "/rest/sensors", "/api/sensors"):
+        answer = gsn.get(path, headers={})
+        assert answer.status_code == 401, path
+        assert answer.headers["www-authenticate"].startswith("Basic"), path
+    assert gsn.get("/multidata?vs[0]=nosuch&field[0]=All").status_code == 402
+    assert gsn.get("/multidata?vs[0]=meadow&field[0]=nosuch").status_code == 403
+    assert gsn.get("/multidata?vs[0]=meadow&field[0]=All&download_format=pdf").status_code == 501
