@@ -63,6 +63,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "es-geonames-search" = "es-geonames-search.toml",
     "es-logs-bulk" = "es-logs-bulk.toml",
     "hitsdb" = "hitsdb.toml",
+    "gsn-queries" = "gsn-queries.toml",
     "host-cpu" = "host-cpu.toml",
     "host-disk" = "host-disk.toml",
     "slb-s1" = "slb-s1.toml",
