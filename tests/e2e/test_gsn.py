@@ -2,12 +2,14 @@
 
 import json
 import subprocess
-import time
 import xml.etree.ElementTree as xml
 
 import pytest
 import requests
 import websocket
+
+from harness import wait
+from harness.server import Server
 
 T0 = 1_768_464_000_000
 ROWS = 50
@@ -47,21 +49,19 @@ def row(number):
 @pytest.fixture(scope="module")
 def gsn(tmp_path_factory):
     """A server with the sensor `meadow`, whose output has all rows; its GSN port."""
-    from harness.server import Server
-
     root = tmp_path_factory.mktemp("gsn")
     sensors = root / "sensors"
     sensors.mkdir()
     (sensors / "meadow.xml").write_text(DESCRIPTOR)
     env = {"TACHO_TIME_SERIES_GSN_LISTEN": "127.0.0.1:0", "TACHO_SENSORS_DIRECTORY": str(sensors)}
     with Server(root / "data", env) as server:
+        address = f"{server.url}/api/tacho/sensors/meadow"
+        state = lambda: server.api.session.get(address, timeout=60).json().get("state")
+        wait.until(lambda: state() == "running", "the sensor meadow")
         server.command("device", "add", "air", "--token", "token-air")
         server.api.send("token-air", [row(n) for n in range(ROWS)])
         client = Client(server)
-        deadline = time.monotonic() + 60
-        while len(client.rows("nb=ALL")) < ROWS:
-            assert time.monotonic() < deadline, server.log()
-            time.sleep(0.05)
+        wait.until(lambda: len(client.rows("nb=ALL")) == ROWS, "all rows of the sensor")
         yield client
 
 
