@@ -14,8 +14,8 @@ use super::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,
-    device_attributes, device_details, device_profiles, device_rpc, devices, entity_query, entity_views,
-    gsn, influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, provision, relations, rpc, sql,
+    device_attributes, device_details, device_profiles, device_rpc, devices, entity_query, entity_views, gsn,
+    influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, provision, relations, rpc, sql,
     stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants,
     thingsboard_users, users, virtual_sensors, websocket,
 };

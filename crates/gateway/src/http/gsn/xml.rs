@@ -11,7 +11,7 @@ pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
             '"' => out.extend_from_slice(b"&quot;"),
             '\'' => out.extend_from_slice(b"&apos;"),
             '\t' | '\n' | '\r' | ' '..='~' => out.push(letter as u8),
-            '\0'..=' ' | '\u{fffe}' | '\u{ffff}' => out.push(b' '),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push(b' '),
             other => out.extend_from_slice(format!("&#{};", u32::from(other)).as_bytes()),
         }
     }

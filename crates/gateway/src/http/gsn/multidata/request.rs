@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use hub::Order;
-
 use super::super::aggregate::{Aggregation, Function};
 use super::super::condition::{Condition, Join, Operand, Operator, check_count};
 use super::super::limits::SENSORS_MAX;
