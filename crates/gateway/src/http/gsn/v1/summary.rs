@@ -118,9 +118,9 @@ fn write_preview(
     let step = (rows / size).max(1);
     let mut text = RestText::new(format);
     begin(&mut text, selection, out);
-    let mut at = 0;
+    let mut at = 0_u64;
     selection.read(source, &mut |row| {
-        if at % step == 0 {
+        if at.is_multiple_of(step) {
             text.row(&row, |field| selection.kind(field), &mut out.text);
         }
         at += 1;
