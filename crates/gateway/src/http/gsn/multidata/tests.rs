@@ -23,7 +23,10 @@ fn answer(query: &str) -> String {
     text.head(selection, &mut out);
     text.names(selection, &mut out);
     let rows = [
-        (1_795_810_530_125_000_i64, [Some(Value::F64(21.5)), Some(Value::I64(3)), Some(Value::Text("a<b,\nc"))]),
+        (
+            1_795_810_530_125_000_i64,
+            [Some(Value::F64(21.5)), Some(Value::I64(3)), Some(Value::Text("a<b,\nc"))],
+        ),
         (1_795_810_531_000_000, [Some(Value::F64(1e10)), Some(Value::F64(4.0)), None]),
         (1_795_810_532_000_000, [None, None, Some(Value::Text(""))]),
     ];
