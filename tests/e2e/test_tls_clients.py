@@ -100,7 +100,7 @@ def demo(tmp_path_factory):
 def test_every_command_of_a_demo_with_tls_runs_as_it_is_printed(demo):
     commands = [line.strip() for line in demo.lines if re.match(r"  \S+ .*((--data|-p|--cacert) |sslmode)", line)]
     programs = [shlex.split(line)[0].rsplit("/")[-1] for line in commands]
-    assert programs == ["tacho", "mosquitto_pub", "tacho", "psql", "curl", "tacho"], commands
+    assert programs == ["tacho", "mosquitto_pub", "tacho", "psql", "tacho", "curl", "tacho"], commands
     assert all("ca.pem" in line for line, program in zip(commands, programs) if program in ("mosquitto_pub", "psql", "curl")), commands
     for line in commands:
         done = subprocess.run(["bash", "-c", line], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=GUARD_S)
