@@ -57,7 +57,8 @@ mod tests {
             ahead_us: AtomicI64::new(i64::MIN),
             behind_us: AtomicI64::new(0),
         };
-        let read = |system_ms: i64, elapsed_ms| clock.read_us(system_ms * 1_000, elapsed_ms * 1_000) / 1_000;
+        let read =
+            |system_ms: i64, elapsed_ms: i64| clock.read_us(system_ms * 1_000, elapsed_ms * 1_000) / 1_000;
         assert_eq!(read(1_000, 0), 1_000);
         assert_eq!(read(1_010, 10), 1_010);
         // An hour back.
