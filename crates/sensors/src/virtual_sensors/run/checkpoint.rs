@@ -21,11 +21,11 @@ pub struct Checkpoint {
 /// Which elements a window needs to be as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The newest ones: so many.
+    /// The newest ones, up to this number.
     Newest(usize),
     /// Those from a time on, in milliseconds since 1970.
     Since(i64),
-    /// Those of so many milliseconds before the newest one.
+    /// Those that are at most this number of milliseconds older than the newest one.
     LastMillis(i64),
 }
 
