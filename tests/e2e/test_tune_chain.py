@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from harness import wait
+from harness.gates import ANY_SPEED
 from harness.server import Server, run
 
 # A search of a few seconds. The objective holds at every rate, so that the search ends at the largest one.
-GATES = ["gates.lag_p99_us_max=60000000", "gates.steal_share_max=1", "gates.generator_core_max=100", "gates.sent_share_min=0"]
 QUICK = {"slo": "p50<=30s", "start": 100, "rate_max": 200, "step": "1s", "steps_max": 4}
 
 
@@ -24,12 +24,12 @@ def layer(name, ratio=1.0, **keys):
 def http(url, name="gateway", **keys):
     """The phase is a closed loop without a rate; the search turns it into an open one."""
     phase = "phase.closed."
-    sets = [*GATES, f"{phase}connections=4", f"{phase}warmup=0s", "operation.get.request=GET /healthz"]
+    sets = [*ANY_SPEED, f"{phase}connections=4", f"{phase}warmup=0s", "operation.get.request=GET /healthz"]
     return layer(name, scenario="http-qps", phase="closed", target=url, set=sets, **QUICK, **keys)
 
 
 def redis(port):
-    sets = [*GATES, "gates.hit_share_min=0", "phase.load.connections=10", "phase.run.connections=4", "phase.run.warmup=0s"]
+    sets = [*ANY_SPEED, "gates.hit_share_min=0", "phase.load.connections=10", "phase.run.connections=4", "phase.run.warmup=0s"]
     return layer("store", 2.0, scenario="gemini-str32", target=f"redis://127.0.0.1:{port}", scale=0.00002, set=sets, **QUICK)
 
 
