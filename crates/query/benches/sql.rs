@@ -18,8 +18,8 @@ use model::limits::QueryLimits;
 use model::{Batch, SeriesKey, TimeRange, Timestamp, ValueRef};
 use query::{Engine, Session};
 use store::{
-    BatchReader, Durability, MemoryStore, SeriesSet, SeriesVisitor, Store, StoreError, TableColumns,
-    TableRead, TableSnapshot, TagMatcher,
+    BatchReader, Durability, MemoryStore, SeriesSet, SeriesVisitor, StoreError, TableColumns, TableRead,
+    TableSnapshot, TagMatcher, Writer,
 };
 use tokio::runtime::{Builder, Runtime};
 use wrapped::Wrapped;

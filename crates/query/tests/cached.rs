@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::{Access, Engine, Session};
-use store::conformance;
-use store::{Durability, MemoryStore, Store, TagMatcher, TagPredicate};
+use store::{Durability, MemoryStore, TagMatcher, TagPredicate};
+use store::{Maintenance, Writer, conformance};
 
 use crate::support::{NEW_YEAR_US, engine, many, probe, put, rows, text};
 

@@ -5,7 +5,7 @@ use arrow_array::types::TimestampMicrosecondType;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::{Engine, QueryError, ScalarValue};
-use store::{Durability, MemoryStore, Store};
+use store::{Durability, MemoryStore, Writer};
 
 use crate::limits::until;
 use crate::support::{NEW_YEAR_US, engine, fleet, many, plan, put, refusal, rows, run, text, user};

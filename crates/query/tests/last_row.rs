@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::limits::QUERY_END_FIELDS_MAX;
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::Engine;
-use store::{Durability, MemoryStore, Store};
+use store::{Durability, MemoryStore, Store, Writer};
 
 use crate::support::{NEW_YEAR_US, engine, plan, rows};
 

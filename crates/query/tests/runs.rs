@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::Engine;
-use store::{Durability, MemoryStore, Store};
+use store::{Durability, MemoryStore, Store, Writer};
 
 use crate::support::{NEW_YEAR_US, engine, many, plan, rows, user};
 

@@ -7,7 +7,7 @@ use datafusion::arrow::util::display::array_value_to_string;
 use model::limits::QueryLimits;
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
 use query::{Engine, QueryError, Session};
-use store::{Durability, MemoryStore, Store};
+use store::{Durability, MemoryStore, Store, Writer};
 pub(crate) use testkit::fleet::{NEW_YEAR_US, fleet, put};
 
 /// `rows` rows of each of `series` vehicles in the table `many`.

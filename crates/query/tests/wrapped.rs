@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp};
 use store::{
-    Deletion, Durability, LatestValue, MemoryStore, MissingColumn, Progress, ProgressWatcher, Scan,
-    ScannedBlock, Sequence, SeriesSet, Store, StoreError, StoreStatus, TableSnapshot, TableStatus,
+    Deletion, Durability, LatestValue, Maintenance, MemoryStore, MissingColumn, Progress, ProgressWatcher,
+    Reader, Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableSnapshot, TableStatus,
+    Writer,
 };
 
 type Wrap = dyn Fn(Arc<dyn TableSnapshot>) -> Arc<dyn TableSnapshot> + Send + Sync;
@@ -27,13 +28,9 @@ impl Wrapped {
     }
 }
 
-impl Store for Wrapped {
+impl Writer for Wrapped {
     fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
         self.inner.series(key)
-    }
-
-    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
-        self.inner.find_series(key)
     }
 
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
@@ -56,6 +53,20 @@ impl Store for Wrapped {
         self.inner.watch(watcher);
     }
 
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
+        self.inner.delete_rows(deletion, durability)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
+        self.inner.delete_series(series, durability)
+    }
+}
+
+impl Reader for Wrapped {
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.inner.find_series(key)
+    }
+
     fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
         self.inner.latest(series, keys)
     }
@@ -75,21 +86,15 @@ impl Store for Wrapped {
     fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         Ok(self.inner.snapshot(table)?.map(|table| (self.wrap)(table)))
     }
+}
 
+impl Maintenance for Wrapped {
     fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         self.inner.set_ttl(table, ttl)
     }
 
     fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         self.inner.drop_key(table, key)
-    }
-
-    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
-        self.inner.delete_rows(deletion, durability)
-    }
-
-    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
-        self.inner.delete_series(series, durability)
     }
 
     fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, ValueRef};
-use store::{Durability, Order, Scan, ScannedRow, Store, StoreError};
+use store::{Durability, Maintenance, Order, Reader, Scan, ScannedRow, StoreError, Writer};
 use store_local::{LocalStore, Observer, Options, RealDisk};
 
 const SERIES: u64 = 20_000;

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, ValueRef};
-use store::conformance;
-use store::{Durability, Order, ReadOrder, Scan, Store, TableRead, TableSnapshot};
+use store::{Durability, Order, ReadOrder, Scan, TableRead, TableSnapshot};
+use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{LocalStore, Options, RealDisk};
 
 const START_US: i64 = 1_700_006_400_000_000;

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
 use regex::Regex;
-use store::conformance;
-use store::{Durability, Store, StoreError, TagMatcher, TagPredicate};
+use store::{Durability, StoreError, TagMatcher, TagPredicate};
+use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{LocalStore, Options, RealDisk};
 
 const TABLE: &str = "telemetry";

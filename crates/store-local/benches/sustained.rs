@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use model::{Batch, SeriesId, SeriesKey, Timestamp, ValueRef};
-use store::{Durability, Store, StoreError};
+use store::{Durability, Maintenance, StoreError, Writer};
 use store_local::{Compacted, LocalStore, Observer, Options, RealDisk};
 
 /// Batches that are filled before they are appended, so that reading the CPU clock costs nothing.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use model::{Batch, SeriesKey, TimeRange, Timestamp, ValueRef};
 use store::backup::{Extra, write_stream};
-use store::conformance;
-use store::{Deletion, Durability, SeriesSet, Store};
+use store::{Deletion, Durability, SeriesSet};
+use store::{Maintenance, Writer, conformance};
 use store_local::backup::{BackupTarget, ReceiveOptions};
 use store_local::{LocalStore, Options, RealDisk};
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, TableName, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    ByteProgress, CheckReport, Deletion, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher,
-    Scan, ScannedBlock, Sequence, SeriesSet, Store, StoreError, StoreFiles, StoreStatus, TableSnapshot,
-    TableStatus,
+    ByteProgress, CheckReport, Deletion, Durability, LatestValue, Maintenance, MissingColumn, Progress,
+    ProgressWatcher, Reader, Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreFiles, StoreStatus,
+    TableSnapshot, TableStatus, Writer,
 };
 
 use crate::append::NewColumns;
@@ -31,7 +31,7 @@ use crate::stall::stall_reason;
 
 /// A store in one directory of this machine.
 ///
-/// A drop without [`close`](Store::close) ends the store as in a crash: rows that were not acknowledged may be lost.
+/// A drop without [`close`](Maintenance::close) ends the store as in a crash: rows that were not acknowledged may be lost.
 pub struct LocalStore {
     core: Arc<Core>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -135,7 +135,7 @@ impl Drop for LocalStore {
     }
 }
 
-impl Store for LocalStore {
+impl Writer for LocalStore {
     fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
         let mut guard = self.core.state.lock();
         let state = &mut *guard;
@@ -153,10 +153,6 @@ impl Store for LocalStore {
         let was_empty = state.pending.wanted.is_none();
         self.core.request_commit(state, Durability::Memory, was_empty);
         Ok(SeriesId(id.into()))
-    }
-
-    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
-        self.core.state.lock().catalog.find_series(key).map(|id| SeriesId(id.into()))
     }
 
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
@@ -182,6 +178,22 @@ impl Store for LocalStore {
         self.core.watch(watcher);
     }
 
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.delete_rows(deletion, durability)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
+        let _guard = PanicEndsProcess::begin();
+        self.core.delete_series(series, durability)
+    }
+}
+
+impl Reader for LocalStore {
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.core.state.lock().catalog.find_series(key).map(|id| SeriesId(id.into()))
+    }
+
     fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
         self.core.latest(series, keys)
     }
@@ -201,7 +213,9 @@ impl Store for LocalStore {
     fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         Ok(crate::table::snapshot(&self.core, table).map(|table| Arc::new(table) as _))
     }
+}
 
+impl Maintenance for LocalStore {
     fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         let _guard = PanicEndsProcess::begin();
         self.core.set_ttl(table, ttl)
@@ -210,16 +224,6 @@ impl Store for LocalStore {
     fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         let _guard = PanicEndsProcess::begin();
         self.core.drop_key(table, key)
-    }
-
-    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
-        let _guard = PanicEndsProcess::begin();
-        self.core.delete_rows(deletion, durability)
-    }
-
-    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
-        let _guard = PanicEndsProcess::begin();
-        self.core.delete_series(series, durability)
     }
 
     fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {

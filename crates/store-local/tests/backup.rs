@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use model::{SeriesKey, TimeRange, Value};
 use store::backup::{BACKUP_LIST, BackupList, Digest, Extra, write_stream};
 use store::conformance::batch_of;
-use store::{Deletion, Durability, SeriesSet, Store, StoreError, StoreFiles};
+use store::{Deletion, Durability, Maintenance, Reader, SeriesSet, StoreError, StoreFiles, Writer};
 use store_local::backup::{
     BackupError, BackupReport, BackupTarget, RESTORE_MARKER, ReceiveOptions, RestoreOptions, RestoreReport,
     Restored, read_list as read_wanted_list, restore_directory, restore_stream, stopped_files, verify_stream,

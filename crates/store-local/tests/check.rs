@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{SeriesKey, Value};
 use store::conformance::batch_of;
-use store::{CheckReport, Durability, Severity, Store};
+use store::{CheckReport, Durability, Maintenance, Severity, Writer};
 use store_local::check;
 use testkit::{FaultyDisk, Survivors};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{SeriesId, SeriesKey, Value};
 use parking_lot::Mutex;
 use store::conformance::{batch_of, collect, scan_all};
-use store::{Durability, MemoryStore, Store, StoreError};
+use store::{Durability, Maintenance, MemoryStore, Reader, Store, StoreError};
 use store_local::{Compacted, LocalStore, Observer, Options};
 use testkit::{FaultyDisk, Survivors};
 

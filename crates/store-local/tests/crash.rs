@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use model::{SeriesKey, TimeRange, Timestamp, Value};
 use parking_lot::Mutex;
-use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
-use store::{Deletion, Durability, Store};
+use store::{Deletion, Durability};
+use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{Disk, Options};
 use testkit::{Act, FaultyDisk, SlowDisk, Survivors};
 

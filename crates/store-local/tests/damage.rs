@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use model::SeriesKey;
-use store::{Durability, Store, StoreError};
+use store::{Durability, Maintenance, Reader, StoreError, Writer};
 use store_local::{LocalStore, Options, RecoveryReport};
 use testkit::{FaultyDisk, Survivors};
 

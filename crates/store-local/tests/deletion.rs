@@ -1,9 +1,9 @@
 //! Keys that are dropped: what readers, files and limits know of them afterwards.
 
 use model::{SeriesKey, Value};
-use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
-use store::{Durability, Store, StoreError};
+use store::{Durability, StoreError};
+use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{LocalStore, Options};
 use testkit::FaultyDisk;
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use model::limits::DELETIONS_PER_TABLE_MAX;
 use model::{SeriesId, SeriesKey, TimeRange, Timestamp, Value};
 use store::conformance::{self, batch_of, collect_table, read_all};
-use store::{Deletion, Durability, SeriesSet, Store, StoreError};
+use store::{Deletion, Durability, Maintenance, Reader, SeriesSet, StoreError, Writer};
 use store_local::{LocalStore, Options};
 use testkit::{FaultyDisk, Survivors};
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{SeriesId, SeriesKey, Value};
 use store::conformance::batch_of;
-use store::{Blame, Durability, Progress, ProgressWatcher, Store, StoreError, conformance};
+use store::{
+    Blame, Durability, Maintenance, Progress, ProgressWatcher, Reader, Store, StoreError, Writer, conformance,
+};
 use store_local::{Clock, LocalStore, Options, RealDisk};
 use testkit::{FaultyDisk, Survivors};
 

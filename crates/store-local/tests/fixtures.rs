@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{SeriesKey, Value};
-use store::Store;
-use store::conformance;
 use store::conformance::{collect, collect_table, read_all, scan_all};
+use store::{Maintenance, Reader, conformance};
 use store_local::{LocalStore, Options, RealDisk, RecoveryReport};
 
 fn copy(from: &Path, to: &Path) {

@@ -2,9 +2,9 @@
 
 use model::limits::READ_BLOCKS_PER_BATCH_MAX;
 use model::{SeriesKey, Value};
-use store::conformance;
 use store::conformance::{TableRow, batch_of, collect_table, read_all};
-use store::{Durability, Order, ReadOrder, Store, TableRead};
+use store::{Durability, Order, ReadOrder, TableRead};
+use store::{Reader, Writer, conformance};
 
 const SERIES: i64 = 200;
 const ROWS: i64 = 512;

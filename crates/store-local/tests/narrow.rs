@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
-use store::conformance;
 use store::conformance::{batch_of, collect_table, read_all};
 use store::{Durability, MemoryStore, Order, ReadOrder, SeriesSet, Store, TableRead};
+use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{LocalStore, Options};
 use testkit::FaultyDisk;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use model::SeriesKey;
 use parking_lot::Mutex;
-use store::conformance;
-use store::{Durability, Store, StoreError};
+use store::{Durability, StoreError};
+use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{LocalStore, Observer, Options};
 use testkit::own_process::{in_own_process, told_before_abort};
 use testkit::{Act, FaultyDisk, Held, Operation, SlowDisk};

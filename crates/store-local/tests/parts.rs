@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{SeriesId, SeriesKey, TimeRange, Timestamp, Value};
 use store::conformance::{batch_of, collect, scan_all};
-use store::{Durability, MemoryStore, Order, Scan, Store};
+use store::{Durability, Maintenance, MemoryStore, Order, Reader, Scan, Store, Writer};
 use store_local::{LocalStore, Options, RealDisk};
 
 use crate::support::tiny;

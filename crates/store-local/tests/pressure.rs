@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use model::{SeriesId, SeriesKey, Value};
 use parking_lot::Mutex;
-use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
-use store::{Blame, Durability, Store, StoreError, StoreStatus};
+use store::{Blame, Durability, StoreError, StoreStatus};
+use store::{Maintenance, Writer, conformance};
 use store_local::{CompactionLimits, LocalStore, Observer, Options};
 use testkit::{FaultyDisk, Held, SlowDisk, Survivors};
 

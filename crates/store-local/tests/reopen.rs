@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Namespace, SeriesKey, TableName, Value};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use store::conformance::{self, batch_of, collect, scan_all, wait};
-use store::{Durability, Store, StoreError};
+use store::{Durability, Maintenance, Reader, StoreError, Writer};
 use store_local::{LocalStore, Options, RealDisk, RecoveryReport};
 
 fn open(dir: &Path) -> (LocalStore, RecoveryReport) {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::{SeriesId, SeriesKey, Timestamp, Value};
-use store::conformance;
 use store::conformance::{batch_of, collect, scan_all};
 use store::{Durability, MemoryStore, Store, StoreError};
+use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{Clock, LocalStore, Observer, Options};
 use testkit::{FaultyDisk, Survivors};
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use model::{SeriesId, SeriesKey};
-use store::{Blame, Durability, Store, StoreError};
+use store::{Blame, Durability, Maintenance, StoreError, Writer};
 use store_local::{LocalStore, Options};
 use testkit::{Act, FaultyDisk, Operation, SlowDisk, Survivors};
 

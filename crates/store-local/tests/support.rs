@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use model::{SeriesId, Timestamp, Value};
 use store::conformance::{RowFound, batch_of, collect, scan_all};
-use store::{Durability, Sequence, Store, StoreError};
+use store::{Durability, Maintenance, Sequence, StoreError, Writer};
 use store_local::{Clock, CompactionLimits, Disk, LocalStore, Options, RecoveryReport};
 use testkit::FaultyDisk;
 

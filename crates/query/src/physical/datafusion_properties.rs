@@ -20,7 +20,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use model::limits::QueryLimits;
 use model::{Batch, SeriesKey, Timestamp, ValueRef};
-use store::{Durability, MemoryStore, Store};
+use store::{Durability, MemoryStore, Store, Writer};
 
 use super::optimizer_rules;
 use super::replace_input::with_input;

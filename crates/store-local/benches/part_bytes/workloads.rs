@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, ValueRef};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use store::{Durability, Order, Scan, ScannedRow, Store, StoreError};
+use store::{Durability, Maintenance, Order, Reader, Scan, ScannedRow, Store, StoreError, Writer};
 use store_local::{LocalStore, Options, RealDisk};
 
 /// Midnight, so that a day of rows is one part.

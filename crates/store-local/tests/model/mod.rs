@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Batch, SeriesKey, TimeRange, Timestamp, Value};
 use proptest::prelude::*;
-use store::conformance;
 use store::conformance::{collect, collect_table, read_all, scan_all};
 use store::{Durability, MemoryStore, Order, Scan, Store, TableRead};
+use store::{Maintenance, Writer, conformance};
 use store_local::{LocalStore, Options};
 use testkit::{FaultyDisk, Survivors};
 

@@ -8,6 +8,7 @@ mod deletion_of_rows;
 mod deletion_of_series;
 mod namespaces;
 mod numbers;
+mod patient;
 mod retention;
 mod rows;
 mod series_lists;
@@ -53,7 +54,7 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     let all = all.chain(deletion_of_series::CHECKS).chain(series_lists::CHECKS).chain(namespaces::CHECKS);
     for check in all {
         let store = make();
-        check(store.as_ref());
+        check(&patient::Patient(Arc::clone(&store)));
         // Closing twice is allowed; threads of the store end here.
         store.close().expect("a healthy store closes");
     }

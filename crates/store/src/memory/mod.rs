@@ -16,12 +16,12 @@ use parking_lot::Mutex;
 use crate::deletion::several_tables;
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
-    Deletion, Durability, LatestValue, MissingColumn, Order, Progress, ProgressWatcher, Scan, ScannedBlock,
-    Sequence, SeriesSet, Store, StoreError, StoreStatus, TableColumns, TableSnapshot, TableStatus,
-    ValueColumn,
+    Deletion, Durability, LatestValue, Maintenance, MissingColumn, Order, Progress, ProgressWatcher, Reader,
+    Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableColumns, TableSnapshot,
+    TableStatus, ValueColumn, Writer,
 };
 
-/// A [`Store`] in memory. A later append overwrites an earlier one, so the store has nothing to merge.
+/// A [`Store`](crate::Store) in memory. A later append overwrites an earlier one, so the store has nothing to merge.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -42,6 +42,7 @@ struct State {
     dropped: SeriesSet,
     held: bool,
     busy: Option<String>,
+    series_busy: Option<String>,
     tables_max: Option<usize>,
     sealed: Option<String>,
     closed: bool,
@@ -76,6 +77,12 @@ impl MemoryStore {
     /// Makes the store answer busy with this reason; `None` ends that.
     pub fn set_busy(&self, reason: Option<&str>) {
         self.state.lock().busy = reason.map(str::to_owned);
+        self.notify_watchers();
+    }
+
+    /// Makes the store answer busy with this reason to a request for a new series; `None` ends that.
+    pub fn set_series_busy(&self, reason: Option<&str>) {
+        self.state.lock().series_busy = reason.map(str::to_owned);
         self.notify_watchers();
     }
 
@@ -182,11 +189,14 @@ impl State {
     }
 }
 
-impl Store for MemoryStore {
+impl Writer for MemoryStore {
     fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
         let mut state = self.state.lock();
         if let Some(id) = state.keys.get(key) {
             return Ok(*id);
+        }
+        if let Some(reason) = &state.series_busy {
+            return Err(StoreError::Busy { reason: reason.clone() });
         }
         let tables = state.tables.len();
         if let Some(limit) = state.tables_max.filter(|most| tables >= *most)
@@ -203,10 +213,6 @@ impl Store for MemoryStore {
         let columns = table.or_insert_with(|| TableColumns::new(key.table()));
         key.tags().iter().for_each(|(tag, _)| columns.add_tag(tag));
         Ok(id)
-    }
-
-    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
-        self.state.lock().keys.get(key).copied()
     }
 
     fn append(&self, batch: &Batch, _durability: Durability) -> Result<Sequence, StoreError> {
@@ -268,6 +274,44 @@ impl Store for MemoryStore {
 
     fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
         self.watchers.lock().push(watcher);
+    }
+
+    fn delete_rows(&self, deletion: &Deletion, _durability: Durability) -> Result<Sequence, StoreError> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        state.check_writable()?;
+        state.check_series(&deletion.series)?;
+        for id in &deletion.series {
+            state.series[id as usize].retain(|ts, fields| {
+                let is_meant = deletion.range.contains(*ts);
+                let keys = deletion.keys.iter().flatten().filter(|_| is_meant);
+                if keys.filter(|key| fields.remove(*key).is_some()).count() > 0 {
+                    fields.insert(DROPPED.to_owned(), Value::Bool(true));
+                }
+                !is_meant || deletion.keys.is_some()
+            });
+        }
+        let sequence = state.take_deletion();
+        drop(guard);
+        self.notify_watchers();
+        Ok(sequence)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, _durability: Durability) -> Result<Sequence, StoreError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        state.check_series(series)?;
+        state.drop_series(series);
+        let sequence = state.take_deletion();
+        drop(state);
+        self.notify_watchers();
+        Ok(sequence)
+    }
+}
+
+impl Reader for MemoryStore {
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.state.lock().keys.get(key).copied()
     }
 
     fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
@@ -347,7 +391,9 @@ impl Store for MemoryStore {
         rows.sort_by_key(|row| (row.series, row.ts));
         Ok(Some(Arc::new(table::Snapshot { columns, series, rows })))
     }
+}
 
+impl Maintenance for MemoryStore {
     fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         state.check_writable()?;
@@ -373,38 +419,6 @@ impl Store for MemoryStore {
             }
         }
         Ok(true)
-    }
-
-    fn delete_rows(&self, deletion: &Deletion, _durability: Durability) -> Result<Sequence, StoreError> {
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
-        state.check_writable()?;
-        state.check_series(&deletion.series)?;
-        for id in &deletion.series {
-            state.series[id as usize].retain(|ts, fields| {
-                let is_meant = deletion.range.contains(*ts);
-                let keys = deletion.keys.iter().flatten().filter(|_| is_meant);
-                if keys.filter(|key| fields.remove(*key).is_some()).count() > 0 {
-                    fields.insert(DROPPED.to_owned(), Value::Bool(true));
-                }
-                !is_meant || deletion.keys.is_some()
-            });
-        }
-        let sequence = state.take_deletion();
-        drop(guard);
-        self.notify_watchers();
-        Ok(sequence)
-    }
-
-    fn delete_series(&self, series: &SeriesSet, _durability: Durability) -> Result<Sequence, StoreError> {
-        let mut state = self.state.lock();
-        state.check_writable()?;
-        state.check_series(series)?;
-        state.drop_series(series);
-        let sequence = state.take_deletion();
-        drop(state);
-        self.notify_watchers();
-        Ok(sequence)
     }
 
     fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {
