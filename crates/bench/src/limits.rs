@@ -161,8 +161,12 @@ pub(crate) const TIMESERIES_ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub(crate) const TIMESERIES_UNKNOWN_MAX: usize = 100_000;
 /// The seconds of a phase whose acknowledged requests are kept; later ones count as the last.
 pub(crate) const TIMESERIES_SECONDS_MAX: usize = 24 * 3_600;
+/// The longest history that driver `tsbs` writes, hours: ten years.
+pub(crate) const TSBS_HOURS_MAX: u64 = 87_660;
+/// The latest beginning of it, milliseconds since the epoch: the year 2100.
+pub(crate) const TSBS_START_MS_MAX: i64 = 4_102_444_800_000;
 /// The longest wait for an answer when data is read back. A count over a million timelines reads all of them.
-pub(crate) const TIMESERIES_READ_TIMEOUT_S: u64 = 120;
+pub(crate) const TIMESERIES_READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The metrics in which all points are counted. Of more, as many are drawn at random.
 pub(crate) const TIMESERIES_METRICS_COUNTED: u64 = 1_000;
 /// The points of a sampled timeline that are compared one by one.

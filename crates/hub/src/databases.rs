@@ -76,7 +76,7 @@ impl Hub {
     /// # Errors
     /// The caller lacks the permission, the name is invalid, or the tenant has too many databases.
     pub fn create_database(&self, caller: &Caller, name: &str) -> Result<OpenDatabase, RegistryError> {
-        caller.check(Action::ManageTables)?;
+        caller.check(Action::CreateDatabases)?;
         if name == OWN_DATABASE || self.registry.database(caller.tenant(), name).is_some() {
             return self.database(caller, name);
         }

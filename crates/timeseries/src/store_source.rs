@@ -236,7 +236,7 @@ mod tests {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Float64Type;
     use model::{Batch, SeriesKey, Timestamp, ValueRef};
-    use store::{Durability, MemoryStore, ReadOrder, TagPredicate};
+    use store::{Durability, MemoryStore, ReadOrder, TagPredicate, Writer};
 
     use super::*;
     use crate::each_series;

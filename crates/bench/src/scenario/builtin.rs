@@ -64,6 +64,7 @@ pub const BUILTIN: &[Builtin] = builtin![
     "es-logs-bulk" = "es-logs-bulk.toml",
     "hitsdb" = "hitsdb.toml",
     "gsn-queries" = "gsn-queries.toml",
+    "tsbs-iot" = "tsbs-iot.toml",
     "host-cpu" = "host-cpu.toml",
     "host-disk" = "host-disk.toml",
     "slb-s1" = "slb-s1.toml",

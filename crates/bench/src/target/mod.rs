@@ -27,6 +27,7 @@ mod request;
 pub mod sql;
 pub mod tcp;
 mod timeseries;
+mod tsbs;
 
 pub use driver::Counts;
 pub(crate) use registry::{driver_of, results};

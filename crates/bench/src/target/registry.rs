@@ -3,11 +3,12 @@
 use super::driver::{Driver, TargetKind};
 use super::{
     broker, commands, dashboards, es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp, timeseries,
+    tsbs,
 };
 use crate::scenario::{Scenario, TARGET_KEYS, no_keys};
 
 /// All kinds of targets.
-const KINDS: [TargetKind; 16] = [
+const KINDS: [TargetKind; 17] = [
     mqtt::KIND,
     broker::KIND,
     commands::KIND,
@@ -20,6 +21,7 @@ const KINDS: [TargetKind; 16] = [
     timeseries::OPENTSDB,
     timeseries::INFLUX,
     timeseries::PROMETHEUS,
+    tsbs::KIND,
     tcp::KIND,
     host::KIND,
     ledger::KIND,
@@ -67,7 +69,7 @@ mod tests {
         "htpt".clone_into(&mut scenario.head.driver);
         assert_eq!(
             driver_of(&scenario).err().unwrap(),
-            "there is no driver `htpt`; there are mqtt, broker, commands, dashboards, redis, sql, hbase, http, es, opentsdb, influx, prometheus, tcp, host, ledger and reads"
+            "there is no driver `htpt`; there are mqtt, broker, commands, dashboards, redis, sql, hbase, http, es, opentsdb, influx, prometheus, tsbs, tcp, host, ledger and reads"
         );
     }
 }

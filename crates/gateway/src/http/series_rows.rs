@@ -4,7 +4,7 @@ use hub::OpenDatabase;
 use hub::caller::Caller;
 use hub::points::{AcceptError, Accepted, Points};
 
-use super::limits::{BUSY_TIMEOUT, INLINE_BODY_BYTES_MAX, SERIES_GONE_MAX};
+use super::limits::{BUSY_TIMEOUT, INLINE_BODY_BYTES_MAX, READINGS_MAX};
 use super::state::HttpState;
 use crate::error::ApiError;
 
@@ -18,7 +18,8 @@ pub(super) struct Target {
 }
 
 /// Collects the rows of a body, appends them, and waits until they are on the disk. Returns what `collect` says about the others. A
-/// body of `bytes` above a bound is read on a blocking thread. If a series was deleted meanwhile, the body is read anew.
+/// body of `bytes` above a bound is read on a blocking thread. If a series was deleted meanwhile, or the store was too busy to make
+/// one, the body is read anew.
 ///
 /// # Errors
 /// `collect` refuses the body as a whole, the caller may not write, or the store does not take the rows.
@@ -28,7 +29,8 @@ pub(super) async fn store_rows<T: Send + 'static>(
     bytes: usize,
     collect: impl Fn(&mut Points) -> Result<T, ApiError> + Clone + Send + 'static,
 ) -> Result<(Accepted, T), ApiError> {
-    for _ in 0..SERIES_GONE_MAX {
+    let mut again = AcceptError::SeriesGone;
+    for _ in 0..READINGS_MAX {
         let mut points = state.hub.points(&target.caller, &target.database, state.options.door)?;
         let collect = collect.clone();
         let work = move || collect(&mut points).map(|rest| (points, rest));
@@ -36,9 +38,9 @@ pub(super) async fn store_rows<T: Send + 'static>(
             if bytes <= INLINE_BODY_BYTES_MAX { work()? } else { state.reads.run(work).await?? };
         match state.hub.accept_points(points, target.topic, BUSY_TIMEOUT).await {
             Ok(accepted) => return Ok((accepted, rest)),
-            Err(AcceptError::SeriesGone) => {}
+            Err(error @ (AcceptError::SeriesGone | AcceptError::SeriesMade)) => again = error,
             Err(AcceptError::Store(error)) => return Err(error.into()),
         }
     }
-    Err(ApiError::busy(AcceptError::SeriesGone.to_string()))
+    Err(ApiError::busy(again.to_string()))
 }

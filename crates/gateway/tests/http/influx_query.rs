@@ -115,7 +115,7 @@ async fn errors_are_where_clients_look_for_them() {
         ("SELECT v FROM nosuch..m", "database not found: nosuch"),
         ("SELECT v FROM week.m", "retention policy not found: week"),
         ("SHOW STATS", "SHOW STATS is not supported: `GET /metrics` has the counters of the server"),
-        ("SELECT usage INTO x FROM cpu", "SELECT ... INTO is not supported"),
+        ("SELECT usage FROM (SELECT usage INTO x FROM cpu)", "INTO is not supported in a subquery"),
     ] {
         assert_eq!(server.influx_result(query).await["error"], error, "{query}");
     }

@@ -37,6 +37,9 @@ impl Client {
     }
 }
 
+/// What the server lets a connection wait for (docs/protocol/opentsdb.md).
+const IDLE: Duration = Duration::from_secs(30 * 60);
+
 async fn open_server() -> Server {
     Server::start_with(|options| (options.door, options.open) = (hub::Door::OpenTsdb, true)).await
 }
@@ -94,6 +97,31 @@ async fn a_door_that_stops_stores_what_it_has_read_and_tells_what_it_cannot() {
     assert!(told.starts_with("put: storage error: 2 lines are not stored: "), "{told}");
     assert!(told.contains("the disk is full"), "{told}");
     assert_eq!(client.line().await, "");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_sends_nothing_is_closed_and_one_that_sends_seldom_is_not() {
+    let server = open_server().await;
+    let mut client = Client::connect(&server).await;
+    client.send("help\n").await;
+    assert!(client.line().await.starts_with("available"));
+    let minute = Duration::from_secs(60);
+    for _ in 0..3 {
+        tokio::time::pause();
+        tokio::time::advance(IDLE - minute).await;
+        tokio::time::resume();
+        client.send("help\n").await;
+        assert!(client.line().await.starts_with("available"));
+    }
+    // A paused clock jumps to the next timer whenever nothing else is to do.
+    tokio::time::pause();
+    let begin = tokio::time::Instant::now();
+    let mut rest = String::new();
+    client.0.read_to_string(&mut rest).await.unwrap();
+    let waited = begin.elapsed();
+    assert!(rest.is_empty() && (IDLE - minute..IDLE + minute).contains(&waited), "{waited:?} {rest:?}");
+    tokio::time::resume();
     server.stop().await;
 }
 

@@ -345,13 +345,24 @@ pub struct Field {
     pub alias: String,
 }
 
+/// What follows INTO.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Target {
+    /// Empty: the database of the request.
+    pub database: String,
+    /// Empty: the database's default.
+    pub policy: String,
+    /// The measurement; `None` for that of each row.
+    pub name: Option<String>,
+}
+
 /// A SELECT statement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Select {
     /// The columns.
     pub fields: Vec<Field>,
-    /// Whether the statement has INTO.
-    pub into: bool,
+    /// Where the rows are written, in place of the answer.
+    pub into: Option<Target>,
     /// The measurements of FROM; empty if there is none.
     pub from: Vec<From>,
     /// The condition of WHERE.

@@ -58,9 +58,6 @@ struct Checker {
 
 impl Checker {
     fn prepare(select: &Select, now: i64) -> Result<Self, String> {
-        if select.into {
-            return Err("SELECT ... INTO is not supported".to_owned());
-        }
         let constants = Constants { now, zone: select.zone };
         let (condition, times) = split_condition(select.condition.as_ref(), &constants)?;
         if let Some(condition) = &condition {
@@ -106,6 +103,9 @@ impl Checker {
     }
 
     fn subquery(&self, query: &Select, now: i64) -> Result<Checked, String> {
+        if query.into.is_some() {
+            return Err("INTO is not supported in a subquery".to_owned());
+        }
         let mut inner = Checker::prepare(query, now)?;
         if query.order.is_some() && inner.ascending != self.ascending {
             return Err("subqueries must be ordered in the same direction as the query itself".to_owned());

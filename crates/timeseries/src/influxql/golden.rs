@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Batch, Namespace, SeriesKey, Timestamp, ValueRef};
-use store::{Durability, MemoryStore, Store};
+use store::{Durability, MemoryStore, Writer};
 
 use super::ast::Statement;
 use super::{Context, Error, Head, Limits, Value, parse, select, show};

@@ -1,6 +1,6 @@
 //! Reads SELECT statements.
 
-use super::ast::{Expr, Field, Fill, From, Measurement, Op, Select};
+use super::ast::{Expr, Field, Fill, From, Measurement, Op, Select, Target};
 use super::parse::{Parser, at, found};
 use super::token::Kind;
 
@@ -9,12 +9,7 @@ impl Parser<'_> {
     pub(super) fn select(&mut self) -> Result<Select, String> {
         let mut select = Select { fields: self.fields()?, ..Select::default() };
         if self.take("INTO") {
-            self.segments()?;
-            if self.peek_char() == Some(':') {
-                self.expect(":")?;
-                self.expect("MEASUREMENT")?;
-            }
-            select.into = true;
+            select.into = Some(self.target()?);
         }
         self.expect("FROM")?;
         select.from = self.sources()?;
@@ -28,6 +23,24 @@ impl Parser<'_> {
         select.series_offset = self.optional_number("SOFFSET")?;
         select.zone = self.zone()?;
         Ok(select)
+    }
+
+    /// What follows INTO: a measurement, or `:MEASUREMENT` in place of its name.
+    fn target(&mut self) -> Result<Target, String> {
+        let mut names = self.segments()?;
+        let name = match self.peek_char() {
+            Some(':') => {
+                self.expect(":")?;
+                self.expect("MEASUREMENT")?;
+                None
+            }
+            _ => names.pop(),
+        };
+        let mut names = names.into_iter().rev();
+        let mut last = || names.next().unwrap_or_default();
+        let policy = last();
+        let database = last();
+        Ok(Target { database, policy, name })
     }
 
     fn fields(&mut self) -> Result<Vec<Field>, String> {

@@ -115,7 +115,7 @@ mod tests {
     use std::collections::HashMap;
 
     use model::{Batch, Namespace, SeriesKey, TableName, Timestamp, ValueRef};
-    use store::{Durability, MemoryStore, Store};
+    use store::{Durability, MemoryStore, Reader, Writer};
 
     use super::super::{ast::Statement, parse};
     use super::*;

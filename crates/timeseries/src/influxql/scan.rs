@@ -64,6 +64,8 @@ impl Run<'_> {
 enum Column<'a> {
     Nothing,
     Tag(Option<&'a str>),
+    /// A tag that a subquery is grouped by. InfluxDB gives its absence as an empty text, not as null.
+    Grouped(&'a str),
     Floats(&'a Float64Array),
     Integers(&'a Int64Array),
     Texts(&'a StringViewArray),
@@ -78,6 +80,7 @@ impl Column<'_> {
         match self {
             Self::Nothing => Value::Null,
             Self::Tag(value) => value.filter(|value| !value.is_empty()).map_or(Value::Null, Value::text),
+            Self::Grouped(value) => Value::text(*value),
             Self::Floats(values) if values.is_valid(row) => Value::Num(values.value(row)),
             Self::Integers(values) if values.is_valid(row) => Value::Int(values.value(row)),
             Self::Texts(values) if values.is_valid(row) => Value::text(values.value(row)),
@@ -92,6 +95,7 @@ impl Column<'_> {
         match self {
             Self::Nothing => false,
             Self::Tag(value) => value.is_some(),
+            Self::Grouped(_) => true,
             Self::Floats(values) => values.is_valid(row),
             Self::Integers(values) => values.is_valid(row),
             Self::Texts(values) => values.is_valid(row),
@@ -335,17 +339,18 @@ pub(super) fn scan_rows(
         let first = &rows[begin];
         let same = |row: &&InnerRow| row.name == first.name && row.tags == first.tags;
         let end = begin + rows[begin..].iter().take(ROWS_PER_CHECK).take_while(same).count();
-        let tag = |wanted: &str| {
+        let grouped = |wanted: &str| {
             let index = tags.iter().position(|tag| tag == wanted)?;
-            Some(first.tags[index].as_str()).filter(|value| !value.is_empty())
+            Some(first.tags[index].as_str())
         };
+        let tag = |wanted: &str| grouped(wanted).filter(|value| !value.is_empty());
         if filter.keeps_series(&tag) {
             let own: Vec<Column<'_>> = scan
                 .wanted
                 .iter()
                 .map(|(name, kind)| match place(name) {
                     Some(column) => Column::Cast(Box::new(Column::Rows(rows, column)), *kind),
-                    None => Column::Tag(tag(name)),
+                    None => grouped(name).map_or(Column::Nothing, Column::Grouped),
                 })
                 .collect();
             let run = Run {

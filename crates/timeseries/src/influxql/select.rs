@@ -496,7 +496,10 @@ impl Execution<'_, '_> {
                     };
                 }
                 for (leaf, states) in leaves.iter().zip(group.iter_mut()) {
-                    if time < leaf.start || time > leaf.end || !run.has(leaf.field, row) {
+                    // The scan keeps to `start` and `end`. A bucket of a subquery may begin before `start`, and counts.
+                    let is_outside =
+                        leaf.start > start && time < leaf.start || leaf.end < end && time > leaf.end;
+                    if is_outside || !run.has(leaf.field, row) {
                         continue;
                     }
                     let others = || (0..frame.others).map(|index| run.value(index, row)).collect();

@@ -343,7 +343,7 @@ mod tests {
     use std::sync::Arc;
 
     use model::{Batch, Namespace, SeriesKey, Timestamp, ValueRef};
-    use store::{Durability, MemoryStore, Store};
+    use store::{Durability, MemoryStore, Writer};
 
     use super::*;
     use crate::opentsdb::{Filter, Tz};

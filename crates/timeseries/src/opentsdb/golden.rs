@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use model::{Batch, Namespace, SeriesKey, Timestamp, ValueRef};
-use store::{Durability, MemoryStore, Store};
+use store::{Durability, MemoryStore, Writer};
 
 use super::{
     Answer, LastPoint, LookupText, Metric, Number, Query, Selection, Tags, Values, last_points, run, series,

@@ -65,7 +65,7 @@ mod tests {
     use std::sync::Arc;
 
     use model::{Batch, Namespace, SeriesKey, ValueRef};
-    use store::{Durability, MemoryStore, Store};
+    use store::{Durability, MemoryStore, Writer};
 
     use super::*;
     use crate::opentsdb::{Tz, sub_query, tsuid, tsuid_query};

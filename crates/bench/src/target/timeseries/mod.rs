@@ -6,13 +6,13 @@
 
 mod driver;
 mod findings;
-mod options;
-mod product;
+pub(crate) mod options;
+pub(crate) mod product;
 pub(crate) mod protocol;
 mod questdb;
 pub(crate) mod reader;
 pub(crate) mod refusal;
-mod server;
+pub(crate) mod server;
 pub(crate) mod timelines;
 mod verify;
 mod victoria;

@@ -36,7 +36,7 @@ impl ReadBack for QuestDb {
         let waiting = "select count() from wal_tables() where writerTxn <> sequencerTxn";
         let begin = std::time::Instant::now();
         while self.number(waiting)? > 0 {
-            if begin.elapsed().as_secs() > crate::limits::TIMESERIES_READ_TIMEOUT_S {
+            if begin.elapsed() > crate::limits::TIMESERIES_READ_TIMEOUT {
                 return Err(self.0.wrong("/exec", "the log is not applied to the tables"));
             }
             std::thread::sleep(std::time::Duration::from_millis(100));

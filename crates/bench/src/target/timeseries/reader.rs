@@ -1,14 +1,12 @@
 //! Reading back: how many timelines a server has, how many points, and which.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::refusal::quoted;
 use super::timelines::Timelines;
 use crate::error::{Error, Result};
 use crate::http::{Body, HttpAnswer, HttpClient, HttpLimits, HttpRequest};
-use crate::limits::{HTTP_BODY_BYTES_MAX, TIMESERIES_READ_TIMEOUT_S};
+use crate::limits::{HTTP_BODY_BYTES_MAX, TIMESERIES_READ_TIMEOUT};
 use crate::tls::TlsConfig;
 
 /// A time in milliseconds since the epoch, and a value.
@@ -39,8 +37,7 @@ pub(crate) struct Http(HttpClient);
 impl Http {
     /// `base` is `http://host:port`; `login` is the value of the header `Authorization`.
     pub(crate) fn new(base: &str, login: Option<String>, tls: Option<TlsConfig>) -> Self {
-        let timeout = Duration::from_secs(TIMESERIES_READ_TIMEOUT_S);
-        let limits = HttpLimits { timeout, body_bytes_max: HTTP_BODY_BYTES_MAX };
+        let limits = HttpLimits { timeout: TIMESERIES_READ_TIMEOUT, body_bytes_max: HTTP_BODY_BYTES_MAX };
         Self(HttpClient::new(base, limits).with_header("Authorization", login).with_tls(tls))
     }
 

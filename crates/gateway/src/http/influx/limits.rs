@@ -12,6 +12,8 @@ pub(in crate::http) const QUERY_BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(super) const CHUNK_ROWS_DEFAULT: usize = 10_000;
 /// Bytes of an answer that are sent at once, and most bytes of the rows of a chunk.
 pub(super) const PIECE_BYTES: usize = 256 * 1024;
+/// Rows of `SELECT ... INTO` that are written at once.
+pub(super) const INTO_ROWS: usize = 10_000;
 /// Most points that a statement holds in memory, or gives without a function. The bound on memory of a query is often met first.
 pub(super) const QUERY_POINTS_MAX: u64 = 50_000_000;
 /// Most buckets of `GROUP BY time(...)` in the range of a statement.

@@ -14,11 +14,10 @@ use super::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {
-    Routes::default()
+    let queries = Routes::default().get("/query", query::v1).post("/query", query::v1).compressed();
+    queries
         .post("/write", write::v1)
         .post("/api/v2/write", write::v2)
-        .get("/query", query::v1)
-        .post("/query", query::v1)
         .post("/api/v2/query", query::v2)
         .get("/ping", alive::ping)
         .get("/health", alive::health)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use hub::points::{Accepted, Points};
 use hub::registry::RegistryError;
@@ -30,7 +30,15 @@ pub(super) async fn v1(
     request: Request,
 ) -> Response {
     let written = write(&state, Dialect::V1, &params, peer, request).await;
-    written.unwrap_or_else(|error| Dialect::V1.refusal(&error))
+    written.unwrap_or_else(|error| Dialect::V1.refusal(&never_too_many(error)))
+}
+
+/// Version 1 knows no 429: its clients drop the points of a request that gets any 4xx, and send those of a 5xx again.
+fn never_too_many(error: ApiError) -> ApiError {
+    match error.status {
+        StatusCode::TOO_MANY_REQUESTS => ApiError { status: StatusCode::SERVICE_UNAVAILABLE, ..error },
+        _ => error,
+    }
 }
 
 /// `POST /api/v2/write?bucket=NAME`: 204 once the lines are on the disk.

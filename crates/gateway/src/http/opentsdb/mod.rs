@@ -32,7 +32,8 @@ use super::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {
-    writing().merge(annotation::routes()).merge(looking_after()).merge(reading()).merge(about_the_server())
+    let routes = writing().merge(annotation::routes()).merge(looking_after());
+    routes.merge(reading()).merge(about_the_server()).compressed()
 }
 
 fn writing() -> Routes {

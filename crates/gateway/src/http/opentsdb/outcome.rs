@@ -15,6 +15,8 @@ pub(super) struct Outcome {
     /// Points of the body.
     pub(super) points: u32,
     failed: u32,
+    /// Points that were not on the disk in time. The store may have them.
+    timeouts: u32,
     /// Elements of the array `errors`, with commas.
     errors: String,
 }
@@ -50,6 +52,16 @@ impl Outcome {
     /// Adds a refused point: its JSON and the reason.
     pub(super) fn refuse(&mut self, point: &str, reason: &str) {
         self.failed += 1;
+        self.name(point, reason);
+    }
+
+    /// Adds a point that was not on the disk in time, in OpenTSDB's words.
+    pub(super) fn time_out(&mut self, point: &str) {
+        self.timeouts += 1;
+        self.name(point, "Write timedout");
+    }
+
+    fn name(&mut self, point: &str, reason: &str) {
         if self.errors.len() + point.len() > NAMED_BYTES_MAX {
             return;
         }
@@ -60,10 +72,17 @@ impl Outcome {
 
     /// The answer.
     pub(super) fn answer(&self, wanted: Wanted) -> Response {
-        let status = if self.failed == 0 { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        let (failed, success) = (self.failed, self.points - self.failed);
-        let numbers = format!("\"failed\":{failed},\"success\":{success}");
+        let (failed, timeouts) = (self.failed, self.timeouts);
+        let success = self.points - failed - timeouts;
+        let status = if success == self.points { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        let mut numbers = format!("\"failed\":{failed},\"success\":{success}");
+        if timeouts > 0 {
+            numbers += &format!(",\"timeouts\":{timeouts}");
+        }
         let mut response = match wanted {
+            Wanted::Status | Wanted::IgnoredErrors if timeouts > 0 => refusal(&ApiError::argument(format!(
+                "{timeouts} data points were not on the disk within sync_timeout; some of them may be stored, send them again"
+            ))),
             Wanted::Status if failed == 0 => StatusCode::NO_CONTENT.into_response(),
             Wanted::Status => refusal(&ApiError::argument(format!(
                 "{failed} data points are not stored, {success} are; append \"details\" to the request to see the reasons"
@@ -74,8 +93,10 @@ impl Outcome {
                 json_answer(StatusCode::OK, format!("{{{numbers},\"ignoredErrors\":[{}]}}", self.errors))
             }
         };
-        if failed > 0 {
-            response.extensions_mut().insert(RefusalLabel("point"));
+        match (failed, timeouts) {
+            (0, 0) => {}
+            (0, _) => drop(response.extensions_mut().insert(RefusalLabel("timeout"))),
+            _ => drop(response.extensions_mut().insert(RefusalLabel("point"))),
         }
         response
     }
@@ -107,5 +128,14 @@ mod tests {
         assert_eq!((outcome.failed, outcome.points), (2, 3));
         assert_eq!(outcome.answer(Wanted::Summary).status(), StatusCode::BAD_REQUEST);
         assert_eq!(outcome.answer(Wanted::IgnoredErrors).status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn points_that_are_late_are_no_success() {
+        let mut outcome = Outcome { points: 1, ..Outcome::default() };
+        outcome.time_out("{}");
+        for wanted in [Wanted::Status, Wanted::Summary, Wanted::Details, Wanted::IgnoredErrors] {
+            assert_eq!(outcome.answer(wanted).status(), StatusCode::BAD_REQUEST, "{wanted:?}");
+        }
     }
 }

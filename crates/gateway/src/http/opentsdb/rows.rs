@@ -77,6 +77,17 @@ pub(super) fn name_refused(body: &[u8], refused: &[RefusedItem], outcome: &mut O
     }
 }
 
+/// Names all points of a body as not stored in time.
+pub(super) fn timed_out(body: &[u8]) -> Outcome {
+    let mut outcome = Outcome::default();
+    let Ok(mut reader) = put::Points::new(body) else { return outcome };
+    while let Ok(Some(point)) = reader.next_point() {
+        outcome.points += 1;
+        outcome.time_out(point.text);
+    }
+    outcome
+}
+
 fn add_value(
     points: &mut Points,
     item: u32,

@@ -3,7 +3,9 @@
 mod changes;
 mod form;
 mod indent;
+mod into;
 mod lists;
+mod refusal;
 mod request;
 mod run;
 mod scope;
@@ -92,16 +94,21 @@ async fn answer(
 
 /// Checks the permissions that the statements need, before the first of them runs.
 fn authorize(caller: &Caller, statements: &[Statement]) -> Result<(), ApiError> {
+    let refused = |error| ApiError::forbidden(format!("error authorizing query: {error}"));
     for statement in statements {
         let action = match statement {
-            Statement::CreateDatabase { .. } | Statement::RetentionPolicy(_) => Action::ManageTables,
+            Statement::CreateDatabase { .. } => Action::CreateDatabases,
+            Statement::RetentionPolicy(_) => Action::ManageTables,
             Statement::DropDatabase { .. }
             | Statement::DropMeasurement { .. }
             | Statement::DropSeries { .. }
             | Statement::Delete { .. } => Action::DeleteData,
+            Statement::Select(select) if select.into.is_some() => {
+                caller.check(Action::Read).map_err(refused)?;
+                Action::Write
+            }
             Statement::Select(_) | Statement::Show(_) | Statement::Refused(_) => Action::Read,
         };
-        let refused = |error| ApiError::forbidden(format!("error authorizing query: {error}"));
         caller.check(action).map_err(refused)?;
     }
     Ok(())

@@ -9,14 +9,16 @@ use hub::clock::system_now;
 use hub::sql::{Reader, SqlError};
 use hub::time_series::influxql::ast::{Listing, Select, Show, Statement};
 use hub::time_series::influxql::{self, Context, Head, Limits, Value};
-use hub::time_series::{ChunkSender, Chunks, Source, TaskError};
+use hub::time_series::{ChunkSender, Chunks, Source};
 use std::ops::ControlFlow;
 
 use super::super::limits::{QUERY_BUCKETS_MAX, QUERY_POINTS_MAX, QUERY_SERIES_MAX};
 use super::changes::change;
 use super::form::{Form, Format};
 use super::indent::Indenter;
+use super::into::{write_rows, written_text};
 use super::lists::list;
+use super::refusal::error_of;
 use super::request::QueryRequest;
 use super::scope::{Scope, open};
 use super::text::{ResultText, empty, failed, warning};
@@ -183,8 +185,15 @@ impl Run {
             Statement::Select(select) => {
                 let name = scope.of_select(&select).map_err(ApiError::argument)?;
                 let database = open(&self.state.hub, &self.caller, name)?;
-                self.read(&database, Query::Select(select))?;
-                Ok(None)
+                let Some(target) = &select.into else {
+                    self.read(&database, Query::Select(select))?;
+                    return Ok(None);
+                };
+                let name = scope.of_target(target).map_err(ApiError::argument)?;
+                let target = open(&self.state.hub, &self.caller, name)?;
+                let written =
+                    write_rows(&self.state, &self.caller, &database, &target, select, context()).await?;
+                Ok(Some(written_text(written, ResultText::new(self.form, self.number, self.begun))))
             }
             Statement::Show(show) => self.show(show),
             Statement::Refused(words) => Err(ApiError::argument(format!(
@@ -225,9 +234,7 @@ impl Run {
 
     /// Starts a statement that reads tables.
     fn read(&mut self, database: &OpenDatabase, query: Query) -> Result<(), SqlError> {
-        let limits =
-            Limits { points: QUERY_POINTS_MAX, buckets: QUERY_BUCKETS_MAX, series: QUERY_SERIES_MAX };
-        let context = Context { now: system_now().micros().saturating_mul(1_000), limits };
+        let context = context();
         let text = ResultText::new(self.form, self.number, self.begun);
         let reader = Reader::from(self.caller.clone());
         let run = move |source: &dyn Source, chunks: &ChunkSender<Vec<u8>>| {
@@ -272,12 +279,8 @@ impl Query {
     }
 }
 
-fn error_of(error: TaskError<influxql::Error>) -> ApiError {
-    match error {
-        TaskError::Engine(error) => error.into(),
-        TaskError::Task(influxql::Error::Statement(message)) => {
-            ApiError { label: "query", ..ApiError::argument(message) }
-        }
-        TaskError::Task(error) => ApiError::internal(error.to_string()),
-    }
+/// What the statement that begins now may cost.
+fn context() -> Context {
+    let limits = Limits { points: QUERY_POINTS_MAX, buckets: QUERY_BUCKETS_MAX, series: QUERY_SERIES_MAX };
+    Context { now: system_now().micros().saturating_mul(1_000), limits }
 }

@@ -2,7 +2,7 @@
 
 use hub::caller::Caller;
 use hub::registry::RegistryError;
-use hub::time_series::influxql::ast::{From, Measurement, Select, Show};
+use hub::time_series::influxql::ast::{From, Measurement, Select, Show, Target};
 use hub::{Hub, OpenDatabase};
 
 use crate::error::ApiError;
@@ -36,6 +36,21 @@ impl<'a> Scope<'a> {
         let mut measurements = Vec::new();
         inputs(select, &mut measurements);
         self.of_measurements(&measurements, self.database)
+    }
+
+    /// The database that a SELECT statement writes.
+    ///
+    /// # Errors
+    /// There is none, or the statement names a retention policy that no database has.
+    pub(super) fn of_target(self, target: &'a Target) -> Result<&'a str, String> {
+        let policy = match (&*target.policy, &*target.database) {
+            ("", "") => self.policy,
+            (policy, _) => policy,
+        };
+        if !POLICIES.contains(&policy) {
+            return Err(format!("retention policy not found: {policy}"));
+        }
+        required(if target.database.is_empty() { self.database } else { &target.database })
     }
 
     /// The database of which a SHOW statement lists something.
