@@ -65,7 +65,8 @@ async fn alarms_come_with_values_of_their_entities() {
         (json!({ "severityList": ["MINOR"], "statusList": ["ACTIVE"] }), 1),
         (json!({ "statusList": ["CLEARED"] }), 0),
         (json!({ "typeList": ["cold"] }), 0),
-        (json!({ "textSearch": "MAJ" }), 1),
+        (json!({ "textSearch": "HO" }), 2),
+        (json!({ "textSearch": "MAJ" }), 0),
         (json!({ "timeWindow": 60_000, "endTs": 5 }), 2),
         (json!({ "startTs": 0, "endTs": 5 }), 0),
         (json!({ "assigneeId": { "entityType": "USER", "id": truck } }), 0),
@@ -81,15 +82,117 @@ async fn alarms_come_with_values_of_their_entities() {
         }
     }
     assert_eq!(server.post("/api/alarmsQuery/count", r#"{"severityList":["MAJOR"]}"#).await.ok(), 1);
-    let by_name = json!({ "key": { "type": "ENTITY_FIELD", "key": "name" } });
+    let by_colour = json!({ "key": { "type": "ALARM_FIELD", "key": "colour" } });
     for (link, part) in [
-        (json!({ "sortOrder": by_name }), "ALARM_FIELD"),
+        (json!({ "sortOrder": by_colour }), "severity"),
         (json!({ "pageSize": 0 }), "ALARM_PAGE_MAX"),
         (json!({ "severityList": ["HIGH"] }), "CRITICAL"),
     ] {
         let refused = server.post("/api/alarmsQuery/find", &query(link).to_string()).await.refusal(400, 30);
         assert!(refused.contains(part), "{refused}");
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn text_is_searched_in_the_members_that_the_query_names() {
+    let server = Server::start().await;
+    let token = server.session();
+    let truck = server.add_device("truck");
+    server.raise(&truck, "MAJOR").await;
+    for (fields, text, expected) in [
+        (json!([]), "maj", 1),
+        (json!(["severity", "colour"]), "maj", 1),
+        (json!(["originator"]), "ruc", 1),
+        (json!(["originator"]), "maj", 0),
+        (json!(["status"]), "unack", 1),
+        (json!(["details"]), "hot", 0),
+    ] {
+        let mut query = query(json!({ "textSearch": text }));
+        let keys = fields.as_array().unwrap().iter();
+        query["alarmFields"] = keys.map(|key| json!({ "type": "ALARM_FIELD", "key": key })).collect();
+        let found = server.find_alarms(&token, &query).await;
+        assert_eq!(found["totalElements"], expected, "{fields} {text}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn alarms_have_the_order_of_their_entities() {
+    let server = Server::start().await;
+    let token = server.session();
+    let devices = ["bus", "truck", "car"].map(|name| server.add_device(name));
+    for (name, speed) in [("bus", 30), ("truck", 10), ("car", 20)] {
+        server.put(name, 1_000, "speed", ValueRef::I64(speed));
+    }
+    for device in &devices {
+        server.raise(device, "MAJOR").await;
+    }
+    for (kind, key, direction, expected) in [
+        ("ENTITY_FIELD", "name", "ASC", ["bus", "car", "truck"]),
+        ("ENTITY_FIELD", "name", "DESC", ["truck", "car", "bus"]),
+        ("TIME_SERIES", "speed", "ASC", ["truck", "car", "bus"]),
+    ] {
+        let sort = json!({ "key": { "type": kind, "key": key }, "direction": direction });
+        let found = server.find_alarms(&token, &query(json!({ "sortOrder": sort }))).await;
+        let names = found["data"].as_array().unwrap().iter().map(|alarm| alarm["originatorName"].clone());
+        assert_eq!(names.collect::<Vec<_>>(), expected, "{kind} {key} {direction}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn alarms_propagate_along_relations() {
+    let server = Server::start().await;
+    let token = server.session();
+    let truck = server.add_device("truck");
+    let asset = async |name: &str| {
+        let saved = server.post("/api/asset", &json!({ "name": name }).to_string()).await.ok();
+        saved["id"]["id"].as_str().unwrap().to_owned()
+    };
+    let (depot, yard) = (asset("depot").await, asset("yard").await);
+    let id = |kind: &str, id: &str| json!({ "entityType": kind, "id": id });
+    let relate = async |from: Json, kind: &str, to: Json| {
+        let relation = json!({ "from": from, "to": to, "type": kind, "typeGroup": "COMMON" });
+        assert_eq!(server.post("/api/relation", &relation.to_string()).await.status, 200);
+    };
+    relate(id("ASSET", &yard), "Contains", id("ASSET", &depot)).await;
+    relate(id("ASSET", &depot), "Contains", id("DEVICE", &truck)).await;
+    relate(id("DEVICE", &truck), "Contains", id("ASSET", &yard)).await;
+    let raise = async |propagate: bool, types: Json| {
+        let alarm = json!({
+            "originator": id("DEVICE", &truck), "type": "hot", "severity": "MAJOR",
+            "propagate": propagate, "propagateRelationTypes": types,
+        });
+        server.post("/api/alarm", &alarm.to_string()).await.ok();
+    };
+    let of = async |asset: &str| {
+        let path = format!("/api/alarm/ASSET/{asset}?pageSize=10&page=0");
+        server.get(&path).await.ok()["totalElements"].clone()
+    };
+    let mut in_assets = query(json!({ "searchPropagatedAlarms": true }));
+    in_assets["entityFilter"] = json!({ "type": "entityType", "entityType": "ASSET" });
+    in_assets["latestValues"] = json!([]);
+    for (propagate, types, expected) in [
+        (false, json!([]), 0),
+        (true, json!(["Manages"]), 0),
+        (true, json!(["Contains"]), 1),
+        (true, json!([]), 1),
+    ] {
+        raise(propagate, types.clone()).await;
+        assert_eq!((of(&depot).await, of(&yard).await), (expected.into(), expected.into()), "{types}");
+        let found = server.find_alarms(&token, &in_assets).await;
+        assert_eq!(found["totalElements"], expected, "{types}");
+        if expected == 1 {
+            assert_eq!(found["data"][0]["entityId"], id("ASSET", &depot), "the nearest one");
+        }
+    }
+    let alone = json!({ "entityFilter": in_assets["entityFilter"] });
+    assert_eq!(
+        server.post("/api/alarmsQuery/count", &alone.to_string()).await.ok(),
+        0,
+        "without propagation"
+    );
     server.stop().await;
 }
 

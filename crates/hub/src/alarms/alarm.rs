@@ -125,7 +125,8 @@ impl Alarm {
         }
     }
 
-    /// The entities that the alarm belongs to: its originator, and those to which it propagates.
+    /// The entities that the alarm belongs to, without those above it along relations: its originator, and its owners if it
+    /// propagates to them.
     pub fn entities(&self) -> impl Iterator<Item = EntityId> {
         let Propagation { owner, tenant, .. } = self.propagation;
         let customer = self.customer.filter(|_| owner).map(EntityId::customer);

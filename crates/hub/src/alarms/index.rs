@@ -28,6 +28,8 @@ pub(super) struct OfTenant {
     by_time: BTreeSet<Place>,
     cleared: BTreeSet<Place>,
     types: BTreeMap<Arc<str>, usize>,
+    /// The number of alarms that propagate along relations.
+    along_relations: usize,
     bytes: usize,
 }
 
@@ -69,6 +71,7 @@ impl Index {
         let tenant = self.tenants.entry(alarm.tenant).or_default();
         tenant.by_time.insert(place);
         tenant.bytes += weight(&alarm);
+        tenant.along_relations += usize::from(alarm.propagation.related);
         *tenant.types.entry(Arc::clone(&alarm.alarm_type)).or_default() += 1;
         if alarm.cleared {
             tenant.cleared.insert(place);
@@ -88,6 +91,7 @@ impl Index {
             tenant.by_time.remove(&place);
             tenant.cleared.remove(&place);
             tenant.bytes -= weight(&alarm);
+            tenant.along_relations -= usize::from(alarm.propagation.related);
             if let Some(count) = tenant.types.get_mut(&alarm.alarm_type) {
                 *count -= 1;
                 if *count == 0 {
@@ -121,6 +125,11 @@ impl OfTenant {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether an alarm propagates along relations.
+    pub(super) fn propagates_along_relations(&self) -> bool {
+        self.along_relations > 0
     }
 
     /// The types of its alarms, sorted.

@@ -14,6 +14,8 @@ pub const ALARM_COMMENTS_MAX: u32 = 1_000;
 pub const ALARM_COMMENT_BYTES_MAX: usize = 16 * 1024;
 /// Types of relations that an alarm names.
 pub const ALARM_RELATION_TYPES_MAX: usize = 100;
+/// Entities above an originator to which an alarm propagates along relations. Searches of further ones do not find it.
+pub(super) const ALARM_PROPAGATION_MAX: usize = 10_000;
 /// How long a change of an alarm waits for a busy store.
 pub(super) const ALARM_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Alarms that one batch deletes.

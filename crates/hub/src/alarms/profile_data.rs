@@ -23,10 +23,6 @@ pub fn check_profile_data(profile_data: &str) -> Result<AlarmRules, RuleError> {
     for key in rules.keys() {
         let name = &key.name;
         let reason = match key.source {
-            KeySource::CustomerAttribute | KeySource::TenantAttribute => format!(
-                "the rules read the attribute {name:?} of a customer or a tenant, which have no attributes \
-                 here; use an attribute of the device (CURRENT_DEVICE without inherit)"
-            ),
             KeySource::EntityField if !FIELDS.contains(&&**name) => {
                 format!("the rules read the field {name:?}; a device has {}", FIELDS.join(", "))
             }

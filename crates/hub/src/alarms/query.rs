@@ -1,7 +1,7 @@
 //! Searches for alarms.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::registry::Page;
 /// A search for alarms. The default finds all, the newest first, without a page.
 #[derive(Debug, Clone, Default)]
 pub struct AlarmQuery {
-    /// Only alarms that belong to one of these entities ([`Alarm::entities`]); all if it is `None`.
+    /// Only alarms that belong to one of these entities ([`Hub::entities_of_alarm`](crate::Hub::entities_of_alarm)); all if it is
+    /// `None`.
     pub entities: Option<HashSet<EntityId>>,
     /// Whether an alarm belongs to its originator only, and not to entities to which it propagates.
     pub originators_only: bool,
@@ -33,8 +34,12 @@ pub struct AlarmQuery {
     pub from: Option<Timestamp>,
     /// Only alarms that were created at this time or earlier.
     pub to: Option<Timestamp>,
-    /// Only alarms whose type, severity or status has this text, ignoring case.
+    /// Only alarms with this text in one of the `text_fields`, ignoring case.
     pub text: Option<String>,
+    /// Where the text is searched; type, severity and status if there is none.
+    pub text_fields: Vec<AlarmText>,
+    /// The order of the entities of alarms, which counts before `sort`. An alarm has the place of the first of its entities.
+    pub ranks: HashMap<EntityId, usize>,
     /// What they are sorted by.
     pub sort: AlarmSort,
     /// Whether the first of the order comes first; if not, the last.
@@ -43,6 +48,15 @@ pub struct AlarmQuery {
     pub page: usize,
     /// Alarms of a page, at least 1.
     pub page_size: usize,
+}
+
+/// A text of an alarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlarmText {
+    /// The JSON of its details.
+    Details,
+    /// The text of what alarms are sorted by. Times are milliseconds since 1970.
+    Of(AlarmSort),
 }
 
 /// What alarms are sorted by. Equal ones keep the order of their creation.
@@ -107,6 +121,8 @@ impl FromStr for AlarmSort {
 pub(super) trait Surroundings {
     /// Whether the caller sees the alarm.
     fn sees(&self, alarm: &Alarm) -> bool;
+    /// The entities that the alarm belongs to: its originator first, then those to which it propagates.
+    fn entities(&self, alarm: &Alarm) -> Vec<EntityId>;
     /// The name that an alarm is sorted by.
     fn originator_name(&self, alarm: &Alarm) -> String;
     /// The login that an alarm is sorted by.
@@ -115,7 +131,7 @@ pub(super) trait Surroundings {
 
 impl AlarmQuery {
     /// Whether an alarm meets all conditions.
-    fn finds(&self, alarm: &Alarm, text: Option<&str>) -> bool {
+    fn finds(&self, alarm: &Alarm, text: Option<&str>, around: &impl Surroundings) -> bool {
         self.meets_status(alarm)
             && (self.severities.is_empty() || self.severities.contains(&alarm.severity))
             && (self.types.is_empty() || self.types.iter().any(|name| **name == *alarm.alarm_type))
@@ -123,13 +139,14 @@ impl AlarmQuery {
             && self.from.is_none_or(|from| alarm.created_at >= from)
             && self.to.is_none_or(|to| alarm.created_at <= to)
             && self.entities.as_ref().is_none_or(|entities| {
-                let considered = if self.originators_only { 1 } else { usize::MAX };
-                alarm.entities().take(considered).any(|entity| entities.contains(&entity))
+                entities.contains(&alarm.originator)
+                    || !self.originators_only
+                        && around.entities(alarm).iter().any(|entity| entities.contains(entity))
             })
             && text.is_none_or(|text| {
-                alarm.alarm_type.to_lowercase().contains(text)
-                    || alarm.severity.name().to_lowercase().contains(text)
-                    || alarm.status().name().to_lowercase().contains(text)
+                let default = [AlarmSort::Type, AlarmSort::Severity, AlarmSort::Status].map(AlarmText::Of);
+                let fields = if self.text_fields.is_empty() { &default[..] } else { &self.text_fields[..] };
+                fields.iter().any(|field| text_of(*field, alarm, around).to_lowercase().contains(text))
             })
     }
 
@@ -149,11 +166,13 @@ impl AlarmQuery {
     ) -> impl Iterator<Item = &'a Arc<Alarm>> + 'a {
         let text = self.text.as_deref().filter(|text| !text.is_empty()).map(str::to_lowercase);
         let found = move |alarm: &&Arc<Alarm>| {
-            self.finds(alarm, text.as_deref()) && alarm.tenant == tenant && around.sees(alarm)
+            alarm.tenant == tenant && self.finds(alarm, text.as_deref(), around) && around.sees(alarm)
         };
+        let propagates = index.tenant(tenant).is_some_and(|tenant| tenant.propagates_along_relations());
         let one = self.entities.as_ref().filter(|entities| entities.len() == 1);
-        let one = one.and_then(|entities| entities.iter().next()).filter(|entity| !entity.kind.owns());
-        // Alarms propagate only to owners, so another entity is the originator of all its alarms.
+        let one = one.and_then(|entities| entities.iter().next());
+        // Without propagation an entity is the originator of all its alarms.
+        let one = one.filter(|entity| self.originators_only || !propagates && !entity.kind.owns());
         let of_one = one.into_iter().flat_map(move |entity| index.of_originator(*entity));
         let of_tenant = one.is_none().then(|| index.of_tenant(tenant)).into_iter().flatten();
         of_one.chain(of_tenant).filter(found)
@@ -191,6 +210,44 @@ impl AlarmQuery {
         if !self.ascending {
             alarms.reverse();
         }
+        if !self.ranks.is_empty() {
+            let rank = |entity: EntityId| self.ranks.get(&entity).copied();
+            alarms.sort_by_cached_key(|alarm| {
+                let of_originator = rank(alarm.originator);
+                of_originator
+                    .or_else(|| around.entities(alarm).into_iter().find_map(rank))
+                    .unwrap_or(usize::MAX)
+            });
+        }
+    }
+}
+
+impl FromStr for AlarmText {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "details" => Ok(Self::Details),
+            name => name.parse().map(Self::Of),
+        }
+    }
+}
+
+fn text_of(field: AlarmText, alarm: &Alarm, around: &impl Surroundings) -> String {
+    let AlarmText::Of(sort) = field else { return alarm.details.clone().into() };
+    let millis = |time: Option<Timestamp>| time.map_or_else(String::new, |time| time.millis().to_string());
+    match sort {
+        AlarmSort::CreatedTime => millis(Some(alarm.created_at)),
+        AlarmSort::StartTime => millis(Some(alarm.started_at)),
+        AlarmSort::EndTime => millis(Some(alarm.ended_at)),
+        AlarmSort::AckTime => millis(alarm.acknowledged_at),
+        AlarmSort::ClearTime => millis(alarm.cleared_at),
+        AlarmSort::AssignTime => millis(alarm.assigned_at),
+        AlarmSort::Type => alarm.alarm_type.to_string(),
+        AlarmSort::Severity => alarm.severity.name().to_owned(),
+        AlarmSort::Status => alarm.status().name().to_owned(),
+        AlarmSort::Originator => around.originator_name(alarm),
+        AlarmSort::Assignee => around.assignee_name(alarm),
     }
 }
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::alarm::Alarm;
 use super::error::AlarmError;
 use super::feed::AlarmFeed;
+use super::propagation::Ancestors;
 use super::query::{AlarmQuery, Surroundings};
 use crate::caller::{Action, Caller};
 use crate::entity::EntityId;
@@ -31,7 +32,7 @@ impl Hub {
     /// The caller lacks the permission.
     pub fn alarms_page(&self, caller: &Caller, query: &AlarmQuery) -> Result<Page<Arc<Alarm>>, AlarmError> {
         caller.check(Action::Read)?;
-        let around = Around { hub: self, caller };
+        let around = Around::new(self, caller);
         Ok(query.page_of(&self.alarms.read(), caller.tenant(), &around))
     }
 
@@ -41,7 +42,7 @@ impl Hub {
     /// The caller lacks the permission.
     pub fn alarm_count(&self, caller: &Caller, query: &AlarmQuery) -> Result<usize, AlarmError> {
         caller.check(Action::Read)?;
-        let around = Around { hub: self, caller };
+        let around = Around::new(self, caller);
         Ok(query.found(&self.alarms.read(), caller.tenant(), &around).count())
     }
 
@@ -55,7 +56,7 @@ impl Hub {
         query: &AlarmQuery,
     ) -> Result<Option<Severity>, AlarmError> {
         caller.check(Action::Read)?;
-        let around = Around { hub: self, caller };
+        let around = Around::new(self, caller);
         let index = self.alarms.read();
         Ok(query.found(&index, caller.tenant(), &around).map(|alarm| alarm.severity).min())
     }
@@ -69,7 +70,7 @@ impl Hub {
         caller.check(Action::Read)?;
         let index = self.alarms.read();
         if caller.customer().is_some() {
-            let (query, around) = (AlarmQuery::default(), Around { hub: self, caller });
+            let (query, around) = (AlarmQuery::default(), Around::new(self, caller));
             let seen = query.found(&index, caller.tenant(), &around);
             let types: BTreeSet<Arc<str>> = seen.map(|alarm| Arc::clone(&alarm.alarm_type)).collect();
             return Ok(types.into_iter().collect());
@@ -99,6 +100,12 @@ impl Hub {
         self.registry.entity(alarm.tenant, alarm.originator).ok()
     }
 
+    /// The entities that an alarm belongs to: its originator first, then those to which it propagates.
+    pub fn entities_of_alarm(&self, alarm: &Alarm) -> Vec<EntityId> {
+        let related = Ancestors::new(&self.registry).of(alarm);
+        alarm.entities().chain(related.iter().copied()).collect()
+    }
+
     /// The user who looks after an alarm; `None` if there is none any more.
     pub fn assignee(&self, alarm: &Alarm) -> Option<Arc<User>> {
         alarm.assignee.and_then(|id| self.registry.user_by_id(id))
@@ -125,7 +132,7 @@ impl Hub {
     /// An alarm that the caller sees.
     pub(super) fn visible_alarm(&self, caller: &Caller, id: Uuid) -> Result<Arc<Alarm>, AlarmError> {
         let alarm = self.alarms.read().get(id).filter(|alarm| alarm.tenant == caller.tenant()).cloned();
-        let around = Around { hub: self, caller };
+        let around = Around::new(self, caller);
         alarm.filter(|alarm| around.sees(alarm)).ok_or(AlarmError::Unknown(id))
     }
 }
@@ -134,6 +141,13 @@ impl Hub {
 struct Around<'a> {
     hub: &'a Hub,
     caller: &'a Caller,
+    ancestors: Ancestors<'a>,
+}
+
+impl<'a> Around<'a> {
+    fn new(hub: &'a Hub, caller: &'a Caller) -> Self {
+        Self { hub, caller, ancestors: Ancestors::new(&hub.registry) }
+    }
 }
 
 impl Surroundings for Around<'_> {
@@ -142,6 +156,10 @@ impl Surroundings for Around<'_> {
         let sees_all = self.caller.customer().is_none();
         alarm.tenant == self.caller.tenant()
             && (sees_all || self.hub.own_entity(self.caller, alarm.originator).is_ok())
+    }
+
+    fn entities(&self, alarm: &Alarm) -> Vec<EntityId> {
+        alarm.entities().chain(self.ancestors.of(alarm).iter().copied()).collect()
     }
 
     fn originator_name(&self, alarm: &Alarm) -> String {

@@ -7,6 +7,8 @@
 use model::Timestamp;
 
 use super::keys::KeySet;
+use super::parse::schedule_of;
+use super::predicate::text_of;
 use super::rule::{AlarmType, Rule, Spec, Subject};
 use super::severity::Severity;
 use super::state::{AlarmState, RuleState};
@@ -156,7 +158,7 @@ impl Rule {
         event: &Event,
         mismatches: &mut u64,
     ) -> Verdict {
-        if !self.schedule.is_active(event.ts) || !self.holds(values, mismatches) {
+        if !self.applies(values, event.ts) || !self.holds(values, mismatches) {
             return Verdict::False;
         }
         let reached = match &self.spec {
@@ -177,7 +179,7 @@ impl Rule {
         match (&self.spec, state.held_us(now)) {
             (Spec::Simple | Spec::Repeating { .. }, _) => Verdict::NotYet,
             (Spec::Duration { .. }, None) => Verdict::False,
-            (Spec::Duration { .. }, Some(_)) if !self.schedule.is_active(now) => Verdict::False,
+            (Spec::Duration { .. }, Some(_)) if !self.applies(values, now) => Verdict::False,
             (Spec::Duration { .. }, Some(held_us)) if held_us > self.required_us(values) => Verdict::True,
             (Spec::Duration { .. }, Some(_)) => Verdict::NotYet,
         }
@@ -195,6 +197,14 @@ impl Rule {
             Spec::Duration { value, unit_us } => (value.number(values) * *unit_us as f64) as i64,
             Spec::Simple | Spec::Repeating { .. } => 0,
         }
+    }
+
+    /// Whether the rule applies at a time. An attribute that is no schedule replaces none, as in ThingsBoard.
+    fn applies(&self, values: &Values, at: Timestamp) -> bool {
+        let default = &self.schedule.default;
+        let replacement = self.schedule.dynamic_value(values);
+        let replacement = replacement.and_then(|value| schedule_of(&text_of(value), default));
+        replacement.as_ref().unwrap_or(default).is_active(at)
     }
 
     /// Whether all filters hold. A key without a value holds in none.

@@ -136,7 +136,7 @@ impl Operand<Box<str>> {
 }
 
 impl<T> Operand<T> {
-    fn dynamic_value<'a>(&self, values: &'a Values) -> Option<ValueRef<'a>> {
+    pub(super) fn dynamic_value<'a>(&self, values: &'a Values) -> Option<ValueRef<'a>> {
         self.dynamic.iter().find_map(|key| values.get(*key)).map(|observed| observed.value.as_ref())
     }
 }

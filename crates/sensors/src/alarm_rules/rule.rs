@@ -49,7 +49,8 @@ pub struct Propagation {
 pub struct Rule {
     pub(super) filters: Vec<Filter>,
     pub(super) spec: Spec,
-    pub(super) schedule: Schedule,
+    /// When it applies. An attribute that replaces it has a schedule as JSON.
+    pub(super) schedule: Operand<Schedule>,
     pub(super) details: Option<Box<str>>,
     pub(super) dashboard: Option<Box<str>>,
     /// The keys that it reads.

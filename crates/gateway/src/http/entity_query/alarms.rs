@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use hub::alarms::{Alarm, AlarmQuery, AlarmSort};
+use hub::alarms::{Alarm, AlarmQuery, AlarmSort, AlarmText};
 use hub::caller::Caller;
 use hub::entity_query::{
     Direction, EntityDataQuery, EntityFilter, EntityKey, EntityRow, KeyFilter, KeyKind, PageLink, SortOrder,
@@ -29,13 +29,15 @@ use crate::http::request::JsonBody;
 use crate::http::session::Session;
 use crate::http::state::HttpState;
 
-/// A query for a page of alarms. `alarmFields` has no effect: the answer has all members of the alarms, as in ThingsBoard.
+/// A query for a page of alarms. The answer has all members of the alarms, as in ThingsBoard.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AlarmDataQuery {
     /// The entities.
     entity_filter: EntityFilter,
     page_link: AlarmPageLink,
+    /// The members of alarms in which `textSearch` is looked for.
+    alarm_fields: Option<Vec<EntityKey>>,
     /// Properties of the entities that come with their alarms.
     entity_fields: Option<Vec<EntityKey>>,
     /// Latest values and attributes of the entities that come with their alarms.
@@ -138,16 +140,24 @@ impl AlarmDataQuery {
             );
             return Err(ApiError::argument(message));
         }
-        let (sort, ascending) = order(sort_order.as_ref())?;
+        let by_entities = sort_order.as_ref().filter(|order| order.key.kind != KeyKind::AlarmField);
+        let (sort, ascending) = order(sort_order.as_ref().filter(|_| by_entities.is_none()))?;
         let now = hub::clock::system_now();
         let filters = self.key_filters.clone().unwrap_or_default();
         let mut of_entities = entities_query(self.entity_filter.clone(), filters);
         of_entities.entity_fields = self.entity_fields.clone().unwrap_or_default();
         of_entities.latest_values = self.latest_values.clone().unwrap_or_default();
-        let entities = find_entities(hub, caller, &of_entities)?;
+        of_entities.page_link.sort_order = by_entities.cloned();
+        let found = find_entities(hub, caller, &of_entities)?;
+        let places = found.iter().enumerate().filter(|_| by_entities.is_some());
+        let ranks = places.map(|(place, entity)| (entity.id(), place)).collect();
+        let entities: HashMap<EntityId, Entity> =
+            found.into_iter().map(|entity| (entity.id(), entity)).collect();
         let query = AlarmQuery {
             entities: Some(entities.keys().copied().collect()),
             text: text_search.clone(),
+            text_fields: text_fields(self.alarm_fields.as_deref().unwrap_or_default()),
+            ranks,
             sort,
             ascending,
             page: *page,
@@ -156,7 +166,7 @@ impl AlarmDataQuery {
         };
         let Page { data, total_pages, total_elements, has_next } = hub.alarms_page(caller, &query)?;
         let found = data.iter().map(|alarm| {
-            let of = alarm.entities().find_map(|id| entities.get(&id));
+            let of = hub.entities_of_alarm(alarm).into_iter().find_map(|id| entities.get(&id));
             of.expect("BUG: an alarm of the page belongs to no entity of the query").clone()
         });
         let keys = of_entities.selected();
@@ -180,7 +190,7 @@ impl AlarmCountQuery {
         let entities = match &self.entity_filter {
             Some(filter) => {
                 let entities = find_entities(hub, caller, &entities_query(filter.clone(), filters))?;
-                Some(entities.into_keys().collect())
+                Some(entities.iter().map(Entity::id).collect())
             }
             None if filters.is_empty() => None,
             None => {
@@ -265,21 +275,19 @@ struct AlarmDataJson<'a> {
     latest: Latest<'a>,
 }
 
-/// The order of a page. Without one the newest come first.
+/// The order of a page by members of alarms. Without one the newest come first.
 fn order(order: Option<&SortOrder>) -> Result<(AlarmSort, bool), ApiError> {
     let Some(SortOrder { key, direction }) = order else { return Ok((AlarmSort::default(), false)) };
-    if key.kind != KeyKind::AlarmField {
-        let kind = key.kind.name();
-        let message = format!(
-            "alarms are not sorted by {:?} of the type {kind}; use a key of the type ALARM_FIELD",
-            key.key
-        );
-        return Err(ApiError::argument(message));
-    }
     Ok((parsed(&key.key)?, *direction == Direction::Asc))
 }
 
-/// The query for the entities of a filter.
+/// The members of alarms with these names. Dashboards also name columns that no alarm has, such as a member of the details; they
+/// have no effect, as in ThingsBoard.
+fn text_fields(keys: &[EntityKey]) -> Vec<AlarmText> {
+    keys.iter().filter_map(|key| key.key.parse().ok()).collect()
+}
+
+/// The query for the entities of a filter, in the order of the filter.
 fn entities_query(entity_filter: EntityFilter, key_filters: Vec<KeyFilter>) -> EntityDataQuery {
     let page_link = PageLink {
         page_size: ALARM_QUERY_ENTITIES_MAX,
@@ -292,11 +300,7 @@ fn entities_query(entity_filter: EntityFilter, key_filters: Vec<KeyFilter>) -> E
     EntityDataQuery { entity_filter, page_link, entity_fields, latest_values, key_filters }
 }
 
-fn find_entities(
-    hub: &Hub,
-    caller: &Caller,
-    query: &EntityDataQuery,
-) -> Result<HashMap<EntityId, Entity>, ApiError> {
+fn find_entities(hub: &Hub, caller: &Caller, query: &EntityDataQuery) -> Result<Vec<Entity>, ApiError> {
     let Page { data, total_elements, .. } = hub.find_entity_page(caller, query)?;
     if total_elements > data.len() {
         let message = format!(
@@ -304,5 +308,5 @@ fn find_entities(
         );
         return Err(ApiError::argument(message));
     }
-    Ok(data.into_iter().map(|entity| (entity.id(), entity)).collect())
+    Ok(data)
 }

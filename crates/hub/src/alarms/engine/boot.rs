@@ -215,13 +215,17 @@ impl Engine {
             return Ok(());
         }
         self.generation = generation;
-        let mut forgotten = Vec::new();
+        let (mut forgotten, mut moved) = (Vec::new(), Vec::new());
         for at in 0..self.devices.len() {
             let Some(state) = &mut self.devices[at] else { continue };
             let device = self.shared.registry.device_by_id(state.device);
             match device.filter(|device| device.profile.id == state.profile.profile) {
                 Some(device) => {
                     let before = state.dirty;
+                    if state.customer != device.customer && state.profile.reads(KeySource::CustomerAttribute)
+                    {
+                        moved.push((at, Arc::clone(&device)));
+                    }
                     state.set_fields(&device);
                     if state.dirty && !before {
                         self.dirty.push(at);
@@ -229,6 +233,9 @@ impl Engine {
                 }
                 None => forgotten.extend(self.remove(at).map(|state| state.device)),
             }
+        }
+        for (at, device) in moved {
+            self.take_attributes(at, &device, (self.shared.now)())?;
         }
         let registry = &self.shared.registry;
         self.shared.tap.unwant(|_, wanted| {

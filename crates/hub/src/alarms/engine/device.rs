@@ -10,10 +10,22 @@ use sensors::alarm_rules::{
 use uuid::Uuid;
 
 use super::rule_book::ProfileRules;
+use crate::entity::{EntityId, EntityKind};
 use crate::registry::Device;
 
 /// Properties of a device that rules may read, with ThingsBoard's names.
 pub(crate) const FIELDS: [&str; 4] = ["name", "type", "label", "createdTime"];
+
+/// What new values of attributes change.
+#[derive(Debug, Default)]
+pub(super) struct ChangedAttributes {
+    /// The attributes of the device that differ. Rules learn of those of its owners with the next event, as in ThingsBoard.
+    pub(super) keys: KeySet,
+    /// The latest time of their changes.
+    pub(super) ts: Option<Timestamp>,
+    /// Whether any attribute differs.
+    pub(super) any: bool,
+}
 
 /// The state of the rules of one device.
 #[derive(Debug)]
@@ -21,6 +33,8 @@ pub(super) struct DeviceState {
     pub(super) device: Uuid,
     pub(super) profile: Arc<ProfileRules>,
     pub(super) values: Values,
+    /// The customer whose attributes are among the values.
+    pub(super) customer: Option<Uuid>,
     /// One for each alarm of the profile.
     pub(super) alarms: Vec<AlarmState>,
     /// For each alarm, when its condition held again and nothing else changed. Its record learns it with the next checkpoint.
@@ -50,7 +64,7 @@ impl DeviceState {
         row_us: i64,
     ) -> Self {
         let touched = vec![None; alarms.len()];
-        Self { device, profile, values, alarms, touched, row_us, armed: None, dirty: false }
+        Self { device, profile, values, customer: None, alarms, touched, row_us, armed: None, dirty: false }
     }
 
     /// Evaluates the alarms that the event concerns. `act` gets the number of an alarm and what happens to it.
@@ -104,6 +118,7 @@ impl DeviceState {
 
     /// Sets the properties that rules read. Rules learn of a change with the next event.
     pub(super) fn set_fields(&mut self, device: &Device) {
+        self.customer = device.customer;
         let profile = Arc::clone(&self.profile);
         for (number, name) in profile.keys(KeySource::EntityField) {
             let value = match name {
@@ -118,20 +133,34 @@ impl DeviceState {
         }
     }
 
-    /// Sets the values of attributes. Returns those that differ, and the latest time of their changes.
-    pub(super) fn set_attributes(
-        &mut self,
-        attributes: Vec<(u8, Option<Observed>)>,
-    ) -> (KeySet, Option<Timestamp>) {
-        let (mut changed, mut latest) = (KeySet::EMPTY, None);
+    /// Whether the rules read attributes of an entity that owns the device.
+    pub(super) fn reads_owner(&self, owner: EntityId) -> bool {
+        match owner.kind {
+            EntityKind::Customer => {
+                self.customer == Some(owner.id) && self.profile.reads(KeySource::CustomerAttribute)
+            }
+            EntityKind::Tenant => {
+                self.profile.tenant == owner.id && self.profile.reads(KeySource::TenantAttribute)
+            }
+            _ => false,
+        }
+    }
+
+    /// Sets the values of attributes.
+    pub(super) fn set_attributes(&mut self, attributes: Vec<(u8, Option<Observed>)>) -> ChangedAttributes {
+        let mut changed = ChangedAttributes::default();
         for (number, observed) in attributes {
             let ts = observed.as_ref().map(|observed| observed.ts);
-            if self.values.set(number, observed) {
-                changed.add(number);
-                latest = latest.max(ts);
+            if !self.values.set(number, observed) {
+                continue;
+            }
+            changed.any = true;
+            if self.profile.rules.keys()[usize::from(number)].source == KeySource::Attribute {
+                changed.keys.add(number);
+                changed.ts = changed.ts.max(ts);
             }
         }
-        (changed, latest)
+        changed
     }
 
     /// The event of rows.

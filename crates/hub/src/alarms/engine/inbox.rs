@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::limits::ENDED_WAITING_MAX;
+use crate::entity::EntityId;
 
 /// Notices for the engine. Each kind is bounded: by the number of devices, of profiles, or by a limit.
 #[derive(Debug, Default)]
@@ -15,8 +16,8 @@ pub(crate) struct Inbox(Mutex<Notices>);
 /// What has happened.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
-    /// Devices whose attributes have changed, with the sequence that makes the change durable.
-    pub(super) attributes: HashMap<Uuid, Sequence>,
+    /// Devices, customers and tenants whose attributes have changed, with the sequence that makes the change durable.
+    pub(super) attributes: HashMap<EntityId, Sequence>,
     /// Profiles whose rules have changed.
     pub(super) profiles: HashSet<Uuid>,
     /// Devices that have new rules and had reported before, with the latest time of their rows then, in microseconds.
@@ -28,9 +29,9 @@ pub(super) struct Notices {
 }
 
 impl Inbox {
-    pub(crate) fn attributes_changed(&self, device: Uuid, sequence: Sequence) {
+    pub(crate) fn attributes_changed(&self, entity: EntityId, sequence: Sequence) {
         let mut notices = self.0.lock();
-        let last = notices.attributes.entry(device).or_default();
+        let last = notices.attributes.entry(entity).or_default();
         *last = (*last).max(sequence);
     }
 

@@ -41,6 +41,11 @@ impl ProfileRules {
         self.keys(KeySource::TimeSeries).map(|(_, name)| name.to_owned()).collect()
     }
 
+    /// Whether the rules read a key of a source.
+    pub(super) fn reads(&self, source: KeySource) -> bool {
+        self.rules.keys().iter().any(|key| key.source == source)
+    }
+
     /// The keys of one source with their numbers.
     pub(super) fn keys(&self, source: KeySource) -> impl Iterator<Item = (u8, &str)> {
         let keys = self.rules.keys().iter().enumerate().filter(move |(_, key)| key.source == source);
@@ -81,6 +86,17 @@ impl RuleBook {
         }
         self.count.store(profiles.len(), Ordering::Release);
         true
+    }
+
+    /// Whether the rules of a profile of a tenant read attributes of customers or of the tenant.
+    pub(crate) fn reads_owners(&self, tenant: Uuid) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let reads = |rules: &Arc<ProfileRules>| {
+            rules.reads(KeySource::CustomerAttribute) || rules.reads(KeySource::TenantAttribute)
+        };
+        self.profiles.read().values().any(|rules| rules.tenant == tenant && reads(rules))
     }
 
     /// Whether no profile has rules.

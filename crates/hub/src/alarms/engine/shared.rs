@@ -11,7 +11,8 @@ use super::super::store::AlarmStore;
 use super::inbox::Inbox;
 use super::limits::DURABLE_PAUSE;
 use super::rule_book::{ProfileRules, RuleBook};
-use crate::attributes::{AttributeError, Place, Scope, read};
+use crate::attributes::{AttributeError, Owner, Place, Scope, read};
+use crate::entity::EntityId;
 use crate::metrics::Metrics;
 use crate::registry::{Device, Registry};
 use crate::stopped::Stopped;
@@ -71,25 +72,52 @@ impl Shared {
         }
     }
 
-    /// The attributes that rules read. A server attribute hides a shared one of the same key, and this one a client attribute.
+    /// The attributes that rules read: of the device, its customer and its tenant.
     pub(super) fn attributes(
         &self,
         device: &Device,
         rules: &ProfileRules,
     ) -> Result<Vec<(u8, Option<Observed>)>, Stopped> {
-        let keys: Vec<(u8, String)> =
-            rules.keys(KeySource::Attribute).map(|(number, name)| (number, name.to_owned())).collect();
-        if keys.is_empty() {
-            return Ok(Vec::new());
+        // A server attribute hides a shared one of the same key, and this one a client attribute.
+        let scopes = [Scope::Client, Scope::Shared, Scope::Server];
+        let mut found = self.attributes_of(device.into(), &scopes, rules, KeySource::Attribute)?;
+        let owners = [
+            (KeySource::CustomerAttribute, device.customer.map(EntityId::customer)),
+            (KeySource::TenantAttribute, Some(EntityId::tenant(device.tenant))),
+        ];
+        for (source, owner) in owners.into_iter().filter(|(source, _)| rules.reads(*source)) {
+            let entity = owner.and_then(|owner| self.registry.entity(device.tenant, owner).ok());
+            match &entity {
+                Some(entity) => {
+                    found.extend(self.attributes_of(entity.into(), &[Scope::Server], rules, source)?);
+                }
+                None => found.extend(rules.keys(source).map(|(number, _)| (number, None))),
+            }
         }
-        let names: Vec<String> = keys.iter().map(|(_, name)| name.clone()).collect();
-        let mut found: Vec<(u8, Option<Observed>)> = keys.iter().map(|(number, _)| (*number, None)).collect();
-        for scope in [Scope::Client, Scope::Shared, Scope::Server] {
-            let attributes = match read(&*self.kv, Place { owner: device.into(), scope }, Some(&names)) {
+        Ok(found)
+    }
+
+    /// The attributes of an entity that the rules read of one source. Those of a later scope hide those before.
+    fn attributes_of(
+        &self,
+        owner: Owner<'_>,
+        scopes: &[Scope],
+        rules: &ProfileRules,
+        source: KeySource,
+    ) -> Result<Vec<(u8, Option<Observed>)>, Stopped> {
+        let (numbers, names): (Vec<u8>, Vec<String>) =
+            rules.keys(source).map(|(number, name)| (number, name.to_owned())).unzip();
+        let mut found: Vec<(u8, Option<Observed>)> =
+            numbers.into_iter().map(|number| (number, None)).collect();
+        if found.is_empty() {
+            return Ok(found);
+        }
+        for scope in scopes {
+            let attributes = match read(&*self.kv, Place { owner, scope: *scope }, Some(&names)) {
                 Ok(attributes) => attributes,
                 Err(AttributeError::Kv(error)) => return Err(Stopped::failed(error)),
                 Err(error) => {
-                    tracing::warn!(device = device.name, %error, "alarm rules go on without attributes");
+                    tracing::warn!(%owner, %error, "alarm rules go on without attributes");
                     continue;
                 }
             };

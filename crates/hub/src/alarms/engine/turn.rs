@@ -10,12 +10,12 @@ use sensors::alarm_rules::{Event, EventKind, KeySet};
 use uuid::Uuid;
 
 use super::act::Act;
-use super::device::DeviceState;
+use super::device::{ChangedAttributes, DeviceState};
 use super::inbox::Notices;
 use super::limits::{CHECKPOINT_INTERVAL, ROWS_PER_COMMIT_MAX, TRANSITIONS_PER_COMMIT_MAX};
 use super::rule_book::ProfileRules;
 use super::shared::Shared;
-use crate::entity::EntityId;
+use crate::entity::{EntityId, EntityKind};
 use crate::registry::Device;
 use crate::stopped::Stopped;
 use crate::taps::{Taken, TapRow};
@@ -235,9 +235,25 @@ impl Engine {
                 self.compare_with_alarms_of(*at);
             }
         }
-        for device in notices.attributes.into_keys() {
-            let Some(device) = self.shared.registry.device_by_id(device) else { continue };
+        for entity in notices.attributes.into_keys() {
+            if entity.kind != EntityKind::Device {
+                self.take_owner_attributes(entity, now)?;
+                continue;
+            }
+            let Some(device) = self.shared.registry.device_by_id(entity.id) else { continue };
             let Some(at) = self.place_of_attributes(&device)? else { continue };
+            self.take_attributes(at, &device, now)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the attributes of the devices whose rules read those of an owner.
+    fn take_owner_attributes(&mut self, owner: EntityId, now: Timestamp) -> Result<(), Stopped> {
+        for at in 0..self.devices.len() {
+            let Some(state) = self.devices[at].as_ref().filter(|state| state.reads_owner(owner)) else {
+                continue;
+            };
+            let Some(device) = self.shared.registry.device_by_id(state.device) else { continue };
             self.take_attributes(at, &device, now)?;
         }
         Ok(())
@@ -252,10 +268,13 @@ impl Engine {
     ) -> Result<(), Stopped> {
         let Some(state) = &mut self.devices[at] else { return Ok(()) };
         let attributes = self.shared.attributes(device, &state.profile)?;
-        let (keys, ts) = state.set_attributes(attributes);
+        let ChangedAttributes { keys, ts, any } = state.set_attributes(attributes);
         if !keys.is_empty() {
             let event = Event { kind: EventKind::Attributes, keys, ts: ts.unwrap_or(now), now };
             self.evaluate(at, &event);
+        } else if any {
+            // It may change how long a condition must hold.
+            self.changed(at);
         }
         Ok(())
     }

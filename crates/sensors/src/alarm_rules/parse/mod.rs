@@ -12,6 +12,7 @@ use super::error::RuleError;
 use super::keys::{Key, KeySet};
 use super::limits::{ALARM_TYPE_BYTES_MAX, ALARM_TYPES_PER_PROFILE_MAX};
 use super::rule::{AlarmRules, AlarmType, Propagation};
+use super::schedule::Schedule;
 use super::severity::Severity;
 use node::Node;
 
@@ -23,6 +24,12 @@ impl AlarmRules {
     pub fn parse(profile_data: &Json) -> Result<Self, RuleError> {
         read(profile_data)
     }
+}
+
+/// The schedule of an attribute's JSON text; `None` if it is none, as in ThingsBoard.
+pub(super) fn schedule_of(text: &str, replaced: &Schedule) -> Option<Schedule> {
+    let json = serde_json::from_str(text).ok()?;
+    schedule::replacement(&Node::root("schedule", &json), replaced).ok()
 }
 
 fn read(profile_data: &Json) -> Result<AlarmRules, RuleError> {

@@ -90,7 +90,7 @@ pub(super) fn operand<T>(
 }
 
 /// The attributes of a `DynamicValue`, in the order in which they are asked.
-fn dynamic(node: &Node<'_>, keys: &mut Vec<Key>) -> Result<Vec<KeyIndex>, RuleError> {
+pub(super) fn dynamic(node: &Node<'_>, keys: &mut Vec<Key>) -> Result<Vec<KeyIndex>, RuleError> {
     let attribute = node.member("sourceAttribute");
     // ThingsBoard's page writes an empty `dynamicValue` for a value without one.
     if node.is_absent() || attribute.optional_text()?.is_none_or(str::is_empty) {

@@ -50,12 +50,13 @@ pub(super) fn rule(node: &Node<'_>, keys: &mut Vec<Key>) -> Result<Rule, RuleErr
         }
         add_dynamic(&filter.predicate, &mut read);
     }
+    let schedule = schedule(&node.member("schedule"), keys)?;
     let details = node.member("alarmDetails").optional_text()?.filter(|text| !text.is_empty());
     let dashboard = dashboard(&node.member("dashboardId"))?;
     Ok(Rule {
         filters,
         spec,
-        schedule: schedule(&node.member("schedule"))?,
+        schedule,
         details: details.map(Into::into),
         dashboard,
         keys: read,

@@ -3,7 +3,10 @@
 use chrono_tz::Tz;
 
 use super::node::Node;
+use super::predicate::dynamic;
 use crate::alarm_rules::error::RuleError;
+use crate::alarm_rules::keys::Key;
+use crate::alarm_rules::predicate::Operand;
 use crate::alarm_rules::schedule::{DAY_MS, Hours, Schedule, Weekdays};
 
 const WEEKDAYS: usize = 7;
@@ -15,20 +18,33 @@ enum ScheduleType {
     Custom,
 }
 
-pub(super) fn schedule(node: &Node<'_>) -> Result<Schedule, RuleError> {
-    if node.is_absent() {
-        return Ok(Schedule::Always);
-    }
-    let attribute = node.member("dynamicValue").member("sourceAttribute");
-    if attribute.optional_text()?.is_some_and(|name| !name.is_empty()) {
-        let reason = "a schedule cannot come from an attribute here; give the schedule itself";
-        return Err(attribute.fault(reason.into()));
-    }
-    let schedule_type = node.member("type").one_of(&[
+/// A schedule, which an attribute may replace.
+pub(super) fn schedule(node: &Node<'_>, keys: &mut Vec<Key>) -> Result<Operand<Schedule>, RuleError> {
+    let dynamic = dynamic(&node.member("dynamicValue"), keys)?;
+    let default = if node.is_absent() { Schedule::Always } else { of_type(node, schedule_type(node)?)? };
+    Ok(Operand { default, dynamic })
+}
+
+/// The schedule of an attribute, which has the type of the schedule that it replaces unless it names one.
+pub(super) fn replacement(node: &Node<'_>, replaced: &Schedule) -> Result<Schedule, RuleError> {
+    let of_replaced = match replaced {
+        Schedule::Always => ScheduleType::Any,
+        Schedule::Specific { .. } => ScheduleType::Specific,
+        Schedule::Custom { .. } => ScheduleType::Custom,
+    };
+    let names_type = !node.member("type").is_absent();
+    of_type(node, if names_type { schedule_type(node)? } else { of_replaced })
+}
+
+fn schedule_type(node: &Node<'_>) -> Result<ScheduleType, RuleError> {
+    node.member("type").one_of(&[
         ("ANY_TIME", ScheduleType::Any),
         ("SPECIFIC_TIME", ScheduleType::Specific),
         ("CUSTOM", ScheduleType::Custom),
-    ])?;
+    ])
+}
+
+fn of_type(node: &Node<'_>, schedule_type: ScheduleType) -> Result<Schedule, RuleError> {
     match schedule_type {
         ScheduleType::Any => Ok(Schedule::Always),
         ScheduleType::Specific => specific(node),

@@ -125,6 +125,29 @@ fn thresholds() -> Json {
 }
 
 #[test]
+fn an_attribute_replaces_the_schedule_and_what_is_no_schedule_replaces_nothing() {
+    let mut always = rule(vec![number("t", "GREATER", 20.0)], simple());
+    always["schedule"] = json!({
+        "type": "CUSTOM", "timezone": "UTC", "items": [],
+        "dynamicValue": {"sourceType": "CURRENT_CUSTOMER", "sourceAttribute": "hours", "inherit": true},
+    });
+    let mut device = Device::new(&profile(json!({"MINOR": always}), Json::Null));
+    assert_eq!(device.row(1, "t", float(30.0)), None, "no day has hours");
+    let set = |device: &mut Device, source: KeySource, text: &str| {
+        device.event(source, 1, "hours", ValueRef::Json(text))
+    };
+    let night = r#"{"timezone":"UTC","items":[{"dayOfWeek":4,"enabled":true,"startsOn":0,"endsOn":60000}]}"#;
+    assert_eq!(set(&mut device, KeySource::TenantAttribute, night), None, "a schedule is no event");
+    // 1970 began on a Thursday.
+    assert_eq!(device.row(2, "t", float(31.0)), create(Severity::Minor));
+    device.state.ended();
+    set(&mut device, KeySource::CustomerAttribute, r#"{"type":"SPECIFIC_TIME"}"#);
+    assert_eq!(device.row(3, "t", float(32.0)), None, "a broken schedule leaves that of the profile");
+    set(&mut device, KeySource::CustomerAttribute, r#"{"type":"ANY_TIME"}"#);
+    assert_eq!(device.row(4, "t", float(33.0)), create(Severity::Minor));
+}
+
+#[test]
 fn the_most_severe_rule_decides_and_a_severity_only_rises() {
     let mut device = Device::new(&thresholds());
     assert_eq!(device.row(1, "t", float(15.0)), None);

@@ -57,7 +57,7 @@ fn faults_name_their_place() {
     });
     fault(&schedule(zone), "schedule.timezone", "Europe/Berlin");
     let attribute = json!({"type": "ANY_TIME", "dynamicValue": {"sourceAttribute": "s"}});
-    fault(&schedule(attribute), "sourceAttribute", "the schedule itself");
+    fault(&schedule(attribute), "schedule.dynamicValue.sourceType", "is missing");
 }
 
 #[test]
