@@ -153,3 +153,47 @@ def test_repeating_counts_on_after_a_kill(own_server):
         publisher.temperature(95, START + 2)
     (alarm,) = wait.until(lambda: alarms(server), "the alarm at the third event")
     assert alarm["status"] == "ACTIVE_UNACK"
+
+
+def test_a_limit_of_the_customer_decides_and_the_alarm_is_found_in_the_depot(own_server):
+    """The threshold is an attribute of the device's customer, else of the tenant; the alarm propagates to what contains the device."""
+    server = own_server()
+    set_rules(server)
+    api = server.api
+    info = api.get("/api/deviceProfileInfo/default")
+    profile = api.get(f"/api/deviceProfile/{info['id']['id']}")
+    (alarm_type,) = profile["profileData"]["alarms"]
+    alarm_type |= {"propagate": True, "propagateRelationTypes": ["Contains"]}
+    value = alarm_type["createRules"]["CRITICAL"]["condition"]["condition"][0]["predicate"]["value"]
+    value["dynamicValue"] = {"sourceType": "CURRENT_CUSTOMER", "sourceAttribute": "limit", "inherit": True}
+    api.post("/api/deviceProfile", profile)
+    device = server.device()
+    device_id = {"entityType": "DEVICE", "id": api.device_id(device.name)}
+    depot = api.post("/api/asset", {"name": "depot", "type": "building"})["id"]
+    api.post("/api/relation", {"from": depot, "to": device_id, "type": "Contains", "typeGroup": "COMMON"})
+    customer = api.post("/api/customer", {"title": "acme"})["id"]
+    tenant = api.get("/api/auth/user")["tenantId"]
+
+    def limit(entity, value):
+        api.post(f"/api/plugins/telemetry/{entity['entityType']}/{entity['id']}/SERVER_SCOPE", {"limit": value})
+
+    def in_depot():
+        page = api.get(f"/api/alarm/ASSET/{depot['id']}", pageSize=10, page=0)
+        return [alarm["status"] for alarm in page["data"]]
+
+    limit(tenant, 70)
+    ts = START
+    with Publisher(server, device) as publisher:
+
+        def reports(value, statuses):
+            nonlocal ts
+            ts += 1
+            publisher.temperature(value, ts)
+            return in_depot() == statuses
+
+        # A change of such an attribute counts from some row on.
+        wait.until(lambda: reports(80, ["ACTIVE_UNACK"]), "an alarm above the limit of the tenant")
+        wait.until(lambda: reports(40, ["CLEARED_UNACK"]), "its end")
+        limit(customer, 55)
+        api.post(f"/api/customer/{customer['id']}/device/{device_id['id']}", None)
+        wait.until(lambda: reports(60, ["ACTIVE_UNACK", "CLEARED_UNACK"]), "an alarm above the limit of the customer")

@@ -155,3 +155,23 @@ def test_an_open_server_takes_points_of_anybody_and_counts_series(own_server):
     assert requests.post(server.url + "/api/put", json=body, timeout=60).status_code == 204
     assert count() == before + 3
     assert rows(server, "SELECT count(*) FROM tsdb_open") == [[9]]
+
+
+def test_a_time_limit_of_a_write_is_read(server, put):
+    assert put(point("tsdb_limit", 1), "/api/put?sync&sync_timeout=60000").status_code == 204
+    assert put(point("tsdb_limit", 1), "/api/put?sync&sync_timeout=0&details").json()["success"] == 1
+    refused = put(point("tsdb_limit", 1), "/api/put?sync_timeout=soon")
+    assert refused.status_code == 400 and "sync_timeout" in refused.json()["error"]["message"]
+
+
+def test_a_long_answer_is_packed_for_a_client_that_accepts_it(server, put):
+    assert put([point("tsdb_packed", n, T0 + n) for n in range(1000)]).status_code == 204
+    login = {"Authorization": f"Token {server.api.token}"}
+    path = f"{server.url}/api/query?start={T0}&end={T0 + 1000}&m=sum:tsdb_packed"
+    packed = requests.get(path, headers=login | {"Accept-Encoding": "gzip"}, timeout=60)
+    plain = requests.get(path, headers=login | {"Accept-Encoding": "identity"}, timeout=60)
+    assert packed.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
+    assert packed.json() == plain.json() and len(plain.json()[0]["dps"]) == 1000
+    curl_login = f"Authorization: Token {server.api.token}"
+    done = subprocess.run(["curl", "-sS", "--compressed", "-g", "-H", curl_login, path], capture_output=True, timeout=60)
+    assert json.loads(done.stdout) == plain.json()

@@ -115,3 +115,26 @@ def test_tenants_survive_a_kill_and_are_listed_without_a_server(both):
     acme = Api(both.url).login(ADMIN, PASSWORD)
     assert acme.latest("truck 7", "speed") == 20
     acme.session.close()
+
+
+def test_commands_on_a_stopped_directory_take_the_tenant(both, tmp_path):
+    running = both.command("device", "list", "--tenant", "acme", check=False)
+    assert running.returncode == 1 and "the login decides" in running.stderr
+    both.stop()
+    both.command("device", "add", "van", "--tenant", "acme", "--token", "acme-van")
+    assert "van" not in both.command("device", "list").stdout
+    assert {"truck 7", "van"} <= {one["name"] for one in json.loads(both.command("device", "list", "--tenant", "acme", "--json").stdout)}
+    for tenant, speed in ((), "10"), (("--tenant", "acme"), "20"):
+        out = tmp_path / f"{speed}.csv"
+        both.command("export", "--table", "telemetry", *tenant, "--out", str(out))
+        assert out.read_text().splitlines()[1].endswith(f",{speed}")
+    rows = tmp_path / "van.csv"
+    rows.write_text("ts,speed\n2024-05-01T00:00:00Z,30\n")
+    both.command("import", "--device", "van", "--tenant", "acme", "--ts-column", "ts", str(rows))
+    unknown = both.command("device", "list", "--tenant", "nosuch", check=False)
+    assert unknown.returncode == 1 and "nosuch" in unknown.stderr
+    both.start()
+    both.acme.session.close()
+    both.acme = Api(both.url).login(ADMIN, PASSWORD)
+    assert both.acme.latest("van", "speed") == 30
+    assert both.api.get("/api/tacho/devices/" + both.api.device_id("truck 7"))["name"] == "truck 7"

@@ -221,7 +221,7 @@ def test_refused_parts_are_kept_and_the_others_stored(site):
         assert client.publish(CONNECT, json.dumps({"device": long})) == 0x97
         assert client.publish(RPC, '{"device": "nobody", "id": 1, "data": 1}') == 0x99
         assert client.publish(f"{ATTRIBUTES}/request", '{"id": 1, "device": "nobody", "client": true, "key": "a"}') == 0x99
-        assert client.publish("v1/gateway/claim", '{"a": {"secretKey": "s"}}') == 0x90
+        assert client.publish("v1/gateway/claim", '{"a": {"secretKey": 7}}') == 0x99
         assert client.publish(TELEMETRY, "{}") == 0
         assert client.publish(TELEMETRY, '{"a": []}') == 0
         assert client.subscribe("v1/gateway/nothing", 1) == [0x87]

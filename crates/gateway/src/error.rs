@@ -12,6 +12,7 @@ use hub::logins::LoginRefused;
 use hub::registry::RegistryError;
 use hub::session_token::TokenError;
 use hub::sql::SqlError;
+use hub::tenant_loads::TenantLimitExceeded;
 use hub::{AttributeError, Blame, IngestError, KvError};
 
 use crate::blocking::PoolError;
@@ -112,6 +113,14 @@ impl ApiError {
     }
 }
 
+impl From<TenantLimitExceeded> for ApiError {
+    fn from(above: TenantLimitExceeded) -> Self {
+        let seconds = above.wait.as_millis().div_ceil(1_000).max(1);
+        let retry_after_s = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
+        Self { label: "tenant_limit", retry_after_s, ..Self::busy(above.to_string()) }
+    }
+}
+
 impl From<PoolError> for ApiError {
     fn from(error: PoolError) -> Self {
         match error {
@@ -168,6 +177,7 @@ impl From<hub::Error> for ApiError {
             hub::Error::Kv(error) => error.into(),
             hub::Error::Attributes(error) => error.into(),
             hub::Error::Registry(error) => error.into(),
+            hub::Error::Ota(error) => error.into(),
             hub::Error::History(error) => error.into(),
             hub::Error::Bulk(error) => error.into(),
         }

@@ -6,7 +6,7 @@ use kv::{KeyValueStore, KvError};
 use store::{Blame, Durability, Sequence, Store, StoreError};
 
 /// Time between two looks at a store that is busy, or whose rows are not durable yet.
-const PAUSE: Duration = Duration::from_millis(2);
+pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 
 /// Attempts an operation until the store is not busy, until `busy_timeout` after `began`.
 pub(crate) fn retry<T>(

@@ -10,6 +10,7 @@ use crate::attributes::{
 };
 use crate::blocking_append::wait_durable_keys;
 use crate::caller::{Action, Caller};
+use crate::claims::{CLAIMS, claim_key};
 use crate::clock::system_now;
 use crate::device_messages::Attribute;
 use crate::device_state::{ACTIVE_DEVICES, active_key};
@@ -126,6 +127,7 @@ impl Hub {
         let wait = |sequence| wait_durable_keys(&*self.kv, sequence);
         let also = |batch: &mut WriteBatch| {
             batch.delete(ACTIVE_DEVICES, active_key(device.tenant, device.id));
+            batch.delete(CLAIMS, claim_key(device.tenant, device.id));
         };
         let deleted = self
             .attribute_writer
@@ -149,9 +151,9 @@ impl Hub {
         Ok(deleted)
     }
 
-    /// Deletes the attributes of all entities of a deleted tenant. Waits for the disk.
+    /// Deletes the attributes and the offers of all entities of a deleted tenant. Waits for the disk.
     pub(crate) fn delete_attributes_of_tenant(&self, tenant: Uuid) -> Result<(), KvError> {
-        for space in [ATTRIBUTES, ACTIVE_DEVICES] {
+        for space in [ATTRIBUTES, ACTIVE_DEVICES, CLAIMS] {
             while let Some(sequence) = self.delete_some(space, tenant)? {
                 wait_durable_keys(&*self.kv, sequence)?;
             }
@@ -179,9 +181,16 @@ impl Hub {
     ) -> Result<Sequence, AttributeError> {
         let Owner { tenant, entity, .. } = place.owner;
         let sequence = self.attribute_writer.change(place, || self.exists(tenant, entity), plan)?;
-        let device = self.registry.device_by_id(entity.id).filter(|_| entity.kind == EntityKind::Device);
-        if device.is_some_and(|device| self.rule_book.of(device.profile.id).is_some()) {
-            self.alarm_inbox.attributes_changed(entity.id, sequence);
+        let rules_read = match entity.kind {
+            EntityKind::Device => {
+                let device = self.registry.device_by_id(entity.id);
+                device.is_some_and(|device| self.rule_book.of(device.profile.id).is_some())
+            }
+            EntityKind::Customer | EntityKind::Tenant => self.rule_book.reads_owners(tenant),
+            _ => false,
+        };
+        if rules_read {
+            self.alarm_inbox.attributes_changed(entity, sequence);
             self.tap.wake_up();
         }
         Ok(sequence)

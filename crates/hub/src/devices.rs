@@ -48,21 +48,25 @@ impl Hub {
     }
 
     /// Adds a device. Waits for the disk.
-    pub fn add_device(&self, caller: &Caller, new: NewDevice<'_>) -> Result<Provisioned, RegistryError> {
+    pub fn add_device(&self, caller: &Caller, new: NewDevice<'_>) -> Result<Provisioned, Error> {
         caller.check(Action::ManageDevices)?;
-        let added = self.registry.add_device(caller.tenant(), new)?;
+        let tenant = caller.tenant();
+        let profile = new.profile.and_then(|name| self.registry.profile(tenant, name));
+        let profile =
+            profile.or_else(|| self.registry.default_profile(tenant).ok()).map(|profile| profile.id);
+        let add = || self.registry.add_device(tenant, new);
+        let added = self.with_new_packages(tenant, new.packages, profile, add)?;
+        self.announce_to_new(std::slice::from_ref(&added.device))?;
         self.audit_of(caller, "add device", new.name, EntityId::device(added.device.id));
         Ok(added)
     }
 
     /// Adds many devices: all or none. Waits for the disk.
-    pub fn add_devices(
-        &self,
-        caller: &Caller,
-        bulk: BulkDevices<'_>,
-    ) -> Result<Vec<Provisioned>, RegistryError> {
+    pub fn add_devices(&self, caller: &Caller, bulk: BulkDevices<'_>) -> Result<Vec<Provisioned>, Error> {
         caller.check(Action::ManageDevices)?;
         let devices = self.registry.add_devices(caller.tenant(), bulk)?;
+        let new = devices.iter().filter(|device| device.created).map(|new| Arc::clone(&new.device));
+        self.announce_to_new(&new.collect::<Vec<_>>())?;
         let created = devices.iter().filter(|device| device.created).count();
         self.audit(caller, "add devices", &format!("{created} named {}...", bulk.prefix));
         Ok(devices)
@@ -74,10 +78,10 @@ impl Hub {
         caller: &Caller,
         id: Uuid,
         change: DeviceChange<'_>,
-    ) -> Result<Arc<Device>, RegistryError> {
+    ) -> Result<Arc<Device>, Error> {
         caller.check(Action::ManageDevices)?;
         let old = self.own_device(caller, id)?;
-        let changed = self.registry.change_device(id, change)?;
+        let changed = self.change_device_and_packages(&old, change)?;
         self.audit_of(caller, "change device", &changes(&old, &changed), EntityId::device(id));
         Ok(changed)
     }
@@ -152,6 +156,9 @@ fn changes(old: &Device, new: &Device) -> String {
     }
     if old.customer != new.customer {
         parts.push(new.customer.map_or("no customer".to_owned(), |customer| format!("customer {customer}")));
+    }
+    if old.own_packages != new.own_packages {
+        parts.push("packages".to_owned());
     }
     if old.label != new.label {
         parts.push("label".to_owned());

@@ -7,6 +7,7 @@ use crate::attributes::AttributeError;
 use crate::bulk::BulkError;
 use crate::caller::Forbidden;
 use crate::history::HistoryError;
+use crate::ota::OtaError;
 use crate::registry::RegistryError;
 
 /// An operation that the hub refused, or that failed.
@@ -30,6 +31,9 @@ pub enum Error {
     /// The history cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// A package of firmware or software was refused, or cannot be read or written.
+    #[error(transparent)]
+    Ota(#[from] OtaError),
     /// An import, an export or a change of a table failed.
     #[error(transparent)]
     Bulk(#[from] BulkError),
@@ -46,6 +50,7 @@ impl Error {
             Self::Kv(error) => error.blame(),
             Self::Attributes(error) => error.blame(),
             Self::Registry(error) => error.blame(),
+            Self::Ota(error) => error.blame(),
             Self::History(HistoryError::OverLimit { .. } | HistoryError::NoCalendar) => Blame::Caller,
             Self::Bulk(
                 BulkError::NoTable { .. }

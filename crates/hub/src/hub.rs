@@ -26,12 +26,14 @@ use crate::live::Live;
 use crate::logins::Logins;
 use crate::metrics::Metrics;
 use crate::new_columns::NewColumns;
+use crate::ota::Packages;
 use crate::points::SeriesCache;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
 use crate::rpc::{Calls, StoredCalls};
 use crate::taps::Tap;
 use crate::taps::limits::TAP_PENDING_BYTES_MAX;
+use crate::tenant_loads::TenantLoads;
 use crate::ttls::Ttls;
 use crate::virtual_sensors::Sensors;
 
@@ -61,6 +63,8 @@ pub struct Hub {
     pub(crate) calls: Arc<Calls>,
     pub(crate) stored_calls: Arc<StoredCalls>,
     pub(crate) creations: Creations,
+    pub(crate) packages: Packages,
+    pub(crate) tenant_loads: TenantLoads,
     pub(crate) alarms: Arc<AlarmStore>,
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) alarm_inbox: Arc<Inbox>,
@@ -147,6 +151,7 @@ impl Hub {
             metrics: Arc::clone(&metrics),
             now: clock::system_now,
         });
+        let packages = Packages::open(Arc::clone(&kv))?;
         let creations = Creations::start(Arc::clone(&registry), Arc::clone(&metrics));
         Ok(Arc::new(Self {
             store,
@@ -165,6 +170,8 @@ impl Hub {
             )),
             stored_calls,
             creations,
+            packages,
+            tenant_loads: TenantLoads::default(),
             alarms,
             rule_book,
             alarm_inbox,
@@ -256,6 +263,7 @@ impl Hub {
     /// The metrics as text for Prometheus.
     pub fn metrics_text(&self) -> String {
         self.broker.measure();
+        self.metrics.set_tenants(&self.tenant_reports());
         self.metrics.render(&self.status(), &self.kv.status(), self.sql_status())
     }
 

@@ -17,6 +17,7 @@ pub mod bulk;
 pub mod caller;
 mod calls;
 pub mod certificate;
+pub mod claims;
 pub mod clock;
 pub mod csv;
 mod customers;
@@ -48,8 +49,10 @@ pub mod message;
 pub mod metrics;
 mod namespace;
 mod new_columns;
+pub mod ota;
 pub mod points;
 mod profiles;
+pub mod protobuf;
 pub mod provisioning;
 mod reads;
 pub mod refusals;
@@ -59,12 +62,14 @@ pub mod retention;
 pub mod rpc;
 mod series_owner;
 pub mod session_token;
+mod shown_series;
 pub mod sql;
 pub mod sql_deletion;
 mod stopped;
 pub mod stored_calls;
 mod tables;
 mod taps;
+pub mod tenant_loads;
 mod tenants;
 pub mod time_series;
 mod to_devices;
@@ -87,13 +92,14 @@ pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
 pub use registry::Entity;
 pub use series_owner::{ASSETS_TABLE, SeriesOwner};
+pub use shown_series::ShownSeries;
 pub use tables::ParquetImport;
 // The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
 pub use kv::KvError;
 pub use store::backup::BackupList;
 pub use store::{
-    Blame, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Sequence,
-    Severity, ValueColumn,
+    Blame, ByClass, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher,
+    Sequence, Severity, ValueColumn,
 };
 
 pub use kv::{Progress as KvProgress, ProgressWatcher as KvProgressWatcher};

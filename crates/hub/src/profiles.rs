@@ -10,7 +10,7 @@ use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Entity, Page, PageRequest, Profile, ProfileFields, RegistryError};
+use crate::registry::{Entity, PackageIds, Page, PageRequest, Profile, ProfileFields, RegistryError};
 
 impl Hub {
     /// The profiles of the caller's tenant, sorted by name.
@@ -36,8 +36,18 @@ impl Hub {
         caller: &Caller,
         request: PageRequest<'_>,
     ) -> Result<Page<Arc<Profile>>, RegistryError> {
+        self.profiles_page_of(caller, request, |_| true)
+    }
+
+    /// A page of the profiles of the caller's tenant, of those for which `wanted` holds.
+    pub fn profiles_page_of(
+        &self,
+        caller: &Caller,
+        request: PageRequest<'_>,
+        wanted: impl Fn(&Profile) -> bool,
+    ) -> Result<Page<Arc<Profile>>, RegistryError> {
         caller.check(Action::Read)?;
-        self.registry.profiles_page(caller.tenant(), request)
+        self.registry.profiles_page(caller.tenant(), request, wanted)
     }
 
     /// The profile with an id.
@@ -47,7 +57,7 @@ impl Hub {
     }
 
     /// The profile with a name; added if there is none. Waits for the disk.
-    pub fn profile_named(&self, caller: &Caller, name: &str) -> Result<Arc<Profile>, RegistryError> {
+    pub fn profile_named(&self, caller: &Caller, name: &str) -> Result<Arc<Profile>, Error> {
         match self.registry.profile(caller.tenant(), name) {
             Some(profile) => caller.check(Action::Read).map(|()| profile).map_err(Into::into),
             None => self.add_profile(caller, ProfileFields { name, ..ProfileFields::default() }),
@@ -61,19 +71,17 @@ impl Hub {
     }
 
     /// Adds a profile with a table that is named after it. Waits for the disk.
-    pub fn add_profile(
-        &self,
-        caller: &Caller,
-        fields: ProfileFields<'_>,
-    ) -> Result<Arc<Profile>, RegistryError> {
+    pub fn add_profile(&self, caller: &Caller, fields: ProfileFields<'_>) -> Result<Arc<Profile>, Error> {
         caller.check(Action::ManageEntities)?;
         let rules = rules_of(fields.data)?;
-        let profile = {
+        let packages = fields.packages.on(PackageIds::default());
+        // No package can be for a profile that is not there yet.
+        let profile = self.with_new_packages(caller.tenant(), packages, None, || {
             let _lock = self.rule_book.lock();
             let profile = self.registry.create_profile(caller.tenant(), fields)?;
             self.set_profile_rules(&profile, rules);
-            profile
-        };
+            Ok(profile)
+        })?;
         let subject = &format!("{} with the table {}", profile.name, profile.table);
         self.audit_of(
             caller,
@@ -91,15 +99,16 @@ impl Hub {
         id: Uuid,
         fields: ProfileFields<'_>,
         version: Option<i64>,
-    ) -> Result<Arc<Profile>, RegistryError> {
+    ) -> Result<Arc<Profile>, Error> {
         caller.check(Action::ManageEntities)?;
         let rules = rules_of(fields.data)?;
-        let profile = {
+        let old = self.registry.profile_by_id(caller.tenant(), id)?;
+        let profile = self.change_profile_and_packages(&old, &fields, || {
             let _lock = self.rule_book.lock();
             let profile = self.registry.change_profile(caller.tenant(), id, fields, version)?;
             self.set_profile_rules(&profile, rules);
-            profile
-        };
+            Ok(profile)
+        })?;
         self.audit_of(
             caller,
             "change device profile",

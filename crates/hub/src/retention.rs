@@ -81,7 +81,7 @@ pub fn set_ttl(
 mod tests {
     use model::{Batch, SeriesKey, ValueRef};
     use store::conformance::table;
-    use store::{Durability, MemoryStore};
+    use store::{Durability, MemoryStore, Writer};
 
     use super::*;
 

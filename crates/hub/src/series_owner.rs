@@ -93,12 +93,17 @@ impl Hub {
     /// # Errors
     /// Entities of this kind have no time series, or the caller does not see it.
     pub fn series_owner(&self, caller: &Caller, id: EntityId) -> Result<SeriesOwner<'static>, RegistryError> {
-        match self.visible_entity(caller, id)? {
-            Entity::Device(device) => Ok(SeriesOwner::from(&device).into_owned()),
+        self.owner_of(&self.visible_entity(caller, id)?)
+    }
+
+    /// The series of an entity.
+    pub(crate) fn owner_of(&self, entity: &Entity) -> Result<SeriesOwner<'static>, RegistryError> {
+        match entity {
+            Entity::Device(device) => Ok(SeriesOwner::from(device).into_owned()),
             Entity::Asset(asset) => Ok(SeriesOwner {
                 tenant: asset.tenant,
                 customer: asset.customer,
-                entity: id,
+                entity: entity.id(),
                 device_profile: None,
                 name: Cow::Owned(asset.name.clone()),
                 tag: ASSET_TAG,

@@ -21,7 +21,7 @@ impl Hub {
     /// The status of all tables of the caller's tenant.
     ///
     /// # Errors
-    /// The caller lacks the permission, or [`store::Store::tables`] fails.
+    /// The caller lacks the permission, or [`store::Reader::tables`] fails.
     pub fn tables(&self, caller: &Caller) -> Result<Vec<TableStatus>, Error> {
         caller.check(Action::ManageTables)?;
         let namespace = self.registry.namespace(caller.tenant());
@@ -33,7 +33,7 @@ impl Hub {
     /// The number of series in the tables of the caller's tenant.
     ///
     /// # Errors
-    /// The caller may not read, or sees only what is assigned to a customer, or [`store::Store::tables`] fails.
+    /// The caller may not read, or sees only what is assigned to a customer, or [`store::Reader::tables`] fails.
     pub fn series_count(&self, caller: &Caller) -> Result<u64, Error> {
         caller.check_on(Action::Read, caller.tenant(), None)?;
         let namespace = self.registry.namespace(caller.tenant());

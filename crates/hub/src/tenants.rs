@@ -10,7 +10,9 @@ use crate::caller::{Action, Caller};
 use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Page, PageRequest, RegistryError, Tenant, TenantFields, namespace_of_database};
+use crate::registry::{
+    Page, PageRequest, RegistryError, Tenant, TenantFields, TenantLimit, TenantLimits, namespace_of_database,
+};
 
 impl Hub {
     /// All tenants, sorted by name.
@@ -61,7 +63,27 @@ impl Hub {
     ) -> Result<Arc<Tenant>, RegistryError> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.change_tenant(id, fields, version)?;
+        self.tenant_loads.set(tenant.id, tenant.limits);
         self.audit_of(caller, "change tenant", &tenant.name, EntityId::of(EntityKind::Tenant, id));
+        Ok(tenant)
+    }
+
+    /// Changes the limits of a tenant; they hold at once. Waits for the disk.
+    pub fn set_tenant_limits(
+        &self,
+        caller: &Caller,
+        name: &str,
+        limits: TenantLimits,
+    ) -> Result<Arc<Tenant>, RegistryError> {
+        self.check_installation(caller, Action::ManageTenants)?;
+        let tenant = self.registry.set_tenant_limits(name, limits)?;
+        self.tenant_loads.set(tenant.id, limits);
+        let limits = TenantLimit::ALL.map(|limit| match limits.value(limit) {
+            Some(value) => format!("{} {value}", limit.name()),
+            None => format!("no {}", limit.name()),
+        });
+        let subject = format!("{name}: {}", limits.join(", "));
+        self.audit_of(caller, "limit tenant", &subject, EntityId::of(EntityKind::Tenant, tenant.id));
         Ok(tenant)
     }
 
@@ -85,22 +107,24 @@ impl Hub {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.delete_tenant(name)?;
         self.rule_book.forget_tenant(tenant.id);
+        self.tenant_loads.forget(tenant.id);
         self.audit(caller, "delete tenant", name);
         self.drop_deleted_tables()?;
         self.delete_alarms_without_originator()?;
         Ok(tenant)
     }
 
-    /// Drops the tables of deleted tenants and databases, and returns their number; deletes the attributes of their devices and their alarms too. Waits for the
+    /// Drops the tables of deleted tenants and databases, and returns their number; deletes the attributes of their devices, their packages and their alarms too. Waits for the
     /// disk. The server calls it when it starts. Tables and attributes of a tenant that the registry does not know at all stay:
     /// the registry may be one of an older backup.
     ///
     /// # Errors
-    /// Those of [`store::Store::drop_table`] and [`kv::KeyValueStore::commit`].
+    /// Those of [`store::Maintenance::drop_table`] and [`kv::KeyValueStore::commit`].
     pub fn drop_deleted_tables(&self) -> Result<usize, Error> {
         let deleted = self.registry.deleted_tenants();
         for tenant in &deleted {
             self.delete_attributes_of_tenant(*tenant)?;
+            self.delete_packages_of_tenant(*tenant)?;
         }
         self.delete_alarms_without_originator()?;
         let of_tenants = deleted.into_iter().map(|id| self.registry.namespace(id));

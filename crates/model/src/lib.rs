@@ -14,6 +14,7 @@ pub mod panics;
 pub mod series;
 pub mod table_name;
 pub mod time;
+pub mod token_bucket;
 pub mod value;
 
 pub use batch::{Batch, BatchBuilder, FieldRef, RowRef};
@@ -25,4 +26,5 @@ pub use panics::PanicEndsProcess;
 pub use series::{DEVICE_TAG, SeriesId, SeriesKey};
 pub use table_name::{Namespace, TableName};
 pub use time::{TimeRange, Timestamp};
+pub use token_bucket::TokenBucket;
 pub use value::{FieldType, Value, ValueRef};

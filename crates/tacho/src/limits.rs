@@ -29,8 +29,8 @@ pub(crate) const RETENTION_INTERVAL: Duration = Duration::from_secs(60);
 /// Longest silence after which a device is inactive: ten years.
 pub(crate) const INACTIVITY_TIMEOUT_S_MAX: usize = 10 * 366 * 86_400;
 
-/// Interval at which the server ends and deletes persistent calls whose time is over. Readers see the right status at once.
-pub(crate) const STORED_CALLS_INTERVAL: Duration = Duration::from_secs(60);
+/// Interval at which the server ends and deletes persistent calls and claims whose time is over, and what unfinished uploads have left. Readers see the right status at once.
+pub(crate) const CLEANING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Longest time of one HTTP request of a command.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);

@@ -25,6 +25,7 @@ mod row_args;
 mod self_signed;
 mod server;
 mod simulator;
+mod tenant_arg;
 mod time_format;
 
 /// Counts the memory that each SQL statement allocates, so that statements can be limited.

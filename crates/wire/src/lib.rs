@@ -4,6 +4,7 @@ pub mod http1;
 pub mod http2;
 pub mod line;
 pub mod mqtt;
+pub mod multipart;
 pub mod opentsdb;
 pub mod prometheus;
 pub mod proxy;

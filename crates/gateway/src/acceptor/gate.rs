@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hub::Hub;
+use model::TokenBucket;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::per_address::AddressLimiter;
 use super::permit::ConnectionPermit;
-use super::token_bucket::TokenBucket;
 use crate::door::{DoorLimit, DoorLimits, LimitExceeded};
 use crate::refusals;
 

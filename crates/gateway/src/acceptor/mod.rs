@@ -7,7 +7,6 @@ mod limits;
 mod per_address;
 mod permit;
 mod stop;
-mod token_bucket;
 
 pub(crate) use accept::{Accepted, Acceptor};
 pub(crate) use gate::Gate;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use hub::registry::Device;
@@ -29,14 +29,18 @@ pub(super) fn device_of(
     Ok(device)
 }
 
-/// The device of a request with a body. It discards the body of a request that it refuses, so that the connection can go on.
+/// The device of a request with a body, if its tenant may send another message. It discards the body of a request that it refuses, so that the connection can go on.
 pub(super) async fn sender_of(
     state: &HttpState,
     token: &str,
     peer: Option<SocketAddr>,
     request: Request,
 ) -> Result<(Arc<Device>, Request), ApiError> {
-    match device_of(state, token, peer) {
+    let admitted = device_of(state, token, peer).and_then(|device| {
+        state.hub.tenant_load(device.tenant).take_message(Instant::now())?;
+        Ok(device)
+    });
+    match admitted {
         Ok(device) => Ok((device, request)),
         Err(refused) => {
             discard_body(request).await;

@@ -14,6 +14,7 @@ use serde_json::{Value as JsonValue, json};
 
 use super::entities::{IdJson, Listing, info_text, page_answer, refuse, stored_json};
 use super::json::{Json, entity};
+use super::package_json::{package_change, package_id};
 use super::request::{JsonBody, Params, PathOf, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
@@ -58,14 +59,14 @@ fn profile_json(profile: &Profile, caller: &Caller) -> JsonValue {
         "description": profile.description,
         "image": null,
         "type": "DEFAULT",
-        "transportType": "DEFAULT",
+        "transportType": profile.payloads.transport_type(),
         "provisionType": strategy.name(),
         "defaultRuleChainId": null,
         "defaultDashboardId": null,
         "defaultQueueName": null,
         "provisionDeviceKey": shown(key),
-        "firmwareId": null,
-        "softwareId": null,
+        "firmwareId": package_id(profile.packages.firmware),
+        "softwareId": package_id(profile.packages.software),
         "defaultEdgeRuleChainId": null,
         "default": profile.is_default,
         "profileData": data,
@@ -80,7 +81,7 @@ fn info_json(profile: &Profile) -> JsonValue {
         "tenantId": entity("TENANT", profile.tenant),
         "name": profile.name,
         "type": "DEFAULT",
-        "transportType": "DEFAULT",
+        "transportType": profile.payloads.transport_type(),
         "image": null,
         "defaultDashboardId": null,
     })
@@ -93,14 +94,12 @@ async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Par
     Ok(page_answer(&found, |profile| profile_json(profile, session.caller())))
 }
 
-/// `GET /api/deviceProfileInfos`. All profiles have the transport type DEFAULT.
+/// `GET /api/deviceProfileInfos?transportType=`
 async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
-    if let Some(other) = params.text("transportType").filter(|kind| *kind != "DEFAULT") {
-        let message = format!("transportType is {other:?}; all profiles have the type DEFAULT");
-        return Err(ApiError::argument(message));
-    }
+    let transport = params.text("transportType");
     let listing = Listing::parse(&params, EntityKind::DeviceProfile)?;
-    let found = state.hub.profiles_page(session.caller(), listing.request())?;
+    let wanted = |profile: &Profile| transport.is_none_or(|kind| kind == profile.payloads.transport_type());
+    let found = state.hub.profiles_page_of(session.caller(), listing.request(), wanted)?;
     Ok(page_answer(&found, |profile| info_json(profile)))
 }
 
@@ -148,7 +147,7 @@ pub(crate) struct ProfileJson {
     version: Option<i64>,
     #[serde(rename = "type")]
     kind: Option<JsonValue>,
-    transport_type: Option<JsonValue>,
+    transport_type: Option<String>,
     provision_type: Option<String>,
     image: Option<JsonValue>,
     default_rule_chain_id: Option<JsonValue>,
@@ -156,22 +155,19 @@ pub(crate) struct ProfileJson {
     default_dashboard_id: Option<JsonValue>,
     default_queue_name: Option<JsonValue>,
     provision_device_key: Option<String>,
-    firmware_id: Option<JsonValue>,
-    software_id: Option<JsonValue>,
+    firmware_id: Option<IdJson>,
+    software_id: Option<IdJson>,
 }
 
 impl ProfileJson {
     fn check(&self) -> Result<(), ApiError> {
         refuse("type", self.kind.as_ref(), &[json!("DEFAULT")])?;
-        refuse("transportType", self.transport_type.as_ref(), &[json!("DEFAULT")])?;
         refuse("defaultQueueName", self.default_queue_name.as_ref(), &[json!("Main"), json!("")])?;
         for (member, value) in [
             ("image", &self.image),
             ("defaultRuleChainId", &self.default_rule_chain_id),
             ("defaultEdgeRuleChainId", &self.default_edge_rule_chain_id),
             ("defaultDashboardId", &self.default_dashboard_id),
-            ("firmwareId", &self.firmware_id),
-            ("softwareId", &self.software_id),
         ] {
             refuse(member, value.as_ref(), &[])?;
         }
@@ -185,6 +181,7 @@ impl ProfileJson {
             Some(text) => serde_json::from_str(text)
                 .map_err(|_| ApiError::argument("profileData must be a JSON object or null"))?,
         };
+        self.check_transport(members.get("transportConfiguration").map(|text| &**text))?;
         let configuration = members.remove("provisionConfiguration");
         let data = (!members.is_empty()).then(|| json_text(&members));
         let configuration = configuration.map(|text| serde_json::from_str(text.get())).transpose();
@@ -194,6 +191,24 @@ impl ProfileJson {
             ))
         })?;
         Ok((data, self.provision_terms(configuration.flatten())?))
+    }
+
+    /// `transportType` must be the type of `profileData.transportConfiguration`, which the hub checks.
+    fn check_transport(&self, configuration: Option<&RawValue>) -> Result<(), ApiError> {
+        #[derive(Deserialize)]
+        struct TypeJson {
+            #[serde(rename = "type")]
+            kind: Option<String>,
+        }
+        let named = configuration
+            .and_then(|text| serde_json::from_str::<Option<TypeJson>>(text.get()).ok().flatten());
+        let named = named.and_then(|named| named.kind).unwrap_or_else(|| "DEFAULT".to_owned());
+        match self.transport_type.as_deref() {
+            Some(kind) if kind != named => Err(ApiError::argument(format!(
+                "transportType is {kind:?} and profileData.transportConfiguration.type is {named:?}; they must be the same"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn provision_terms(
@@ -253,6 +268,7 @@ async fn save(
             description: new.description.as_deref(),
             data: data.as_deref(),
             provision: provision.as_ref(),
+            packages: package_change(new.firmware_id, new.software_id),
         };
         let stored = match new.id {
             Some(IdJson { id }) => hub.change_profile(session.caller(), id, fields, new.version),

@@ -7,7 +7,8 @@ use axum::response::{IntoResponse, Response};
 use hub::attributes::Scope;
 use hub::caller::{Action, Caller};
 use hub::registry::{
-    BulkDevices, Credentials, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
+    BulkDevices, Credentials, Device, DeviceChange, NewDevice, PackageIds, Page, PageRequest, Provisioned,
+    RegistryError,
 };
 use hub::{Entity, EntityKind, Hub};
 use model::Value;
@@ -19,6 +20,7 @@ use super::assigned::{self, Answer, Assigned, Wanted};
 use super::credentials::CredentialsJson;
 use super::entities::{IdJson, add_customer, customer_id, no_public_customer, present, refuse};
 use super::json::{Json, Sequence, entity};
+use super::package_json::{package_change, package_id};
 use super::request::{JsonBody, Params, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
@@ -56,11 +58,11 @@ pub(crate) fn device_json(device: &Device) -> JsonValue {
         "name": device.name,
         "type": device.profile.name,
         "label": device.label,
-        "firmwareId": null,
-        "softwareId": null,
+        "firmwareId": package_id(device.own_packages.firmware),
+        "softwareId": package_id(device.own_packages.software),
         "deviceData": {
             "configuration": { "type": "DEFAULT" },
-            "transportConfiguration": { "type": "DEFAULT" },
+            "transportConfiguration": { "type": device.profile.payloads.transport_type() },
         },
         "additionalInfo": device.info(),
         "version": device.version,
@@ -163,8 +165,8 @@ pub(crate) struct DeviceJson {
     #[serde(default, deserialize_with = "present")]
     additional_info: Option<Option<serde_json::Map<String, JsonValue>>>,
     version: Option<i64>,
-    firmware_id: Option<JsonValue>,
-    software_id: Option<JsonValue>,
+    firmware_id: Option<IdJson>,
+    software_id: Option<IdJson>,
     device_data: Option<DeviceDataJson>,
 }
 
@@ -184,14 +186,12 @@ struct TypeJson {
 
 impl DeviceJson {
     fn check(&self) -> Result<(), ApiError> {
-        refuse("firmwareId", self.firmware_id.as_ref(), &[])?;
-        refuse("softwareId", self.software_id.as_ref(), &[])?;
         let Some(data) = &self.device_data else { return Ok(()) };
         for (member, of) in [
             ("deviceData.configuration.type", &data.configuration),
             ("deviceData.transportConfiguration.type", &data.transport_configuration),
         ] {
-            refuse(member, of.as_ref().map(|of| &of.name), &[json!("DEFAULT")])?;
+            refuse(member, of.as_ref().map(|of| &of.name), &[json!("DEFAULT"), json!("MQTT")])?;
         }
         Ok(())
     }
@@ -232,6 +232,7 @@ impl DeviceJson {
         let profile = self.profile(hub, caller)?;
         let (gateway, info) = self.info();
         let customer = self.customer_id.map(IdJson::customer);
+        let packages = package_change(self.firmware_id, self.software_id);
         let Some(IdJson { id }) = self.id else {
             let new = NewDevice {
                 name: &self.name,
@@ -242,6 +243,7 @@ impl DeviceJson {
                 label: self.label.as_ref().and_then(|label| label.as_deref()),
                 additional_info: info.as_ref().and_then(|info| info.as_deref()),
                 customer: customer.flatten(),
+                packages: packages.on(PackageIds::default()),
             };
             return Ok(hub.add_device(caller, new)?.device);
         };
@@ -252,6 +254,7 @@ impl DeviceJson {
             label: self.label.as_ref().map(|label| label.as_deref()),
             additional_info: info.as_ref().map(|info| info.as_deref()),
             customer,
+            packages,
             version: self.version,
         };
         let changed = hub.change_device(caller, id, change)?;

@@ -97,12 +97,20 @@ pub(super) struct Listing {
 
 impl Listing {
     pub(super) fn parse(params: &Params, kind: EntityKind) -> Result<Self, ApiError> {
+        Self::parse_sorted(params, |name| SortProperty::parse(kind, name).map_err(|error| error.to_string()))
+    }
+
+    /// Like [`parse`](Self::parse) for entries whose properties `property` knows.
+    pub(super) fn parse_sorted(
+        params: &Params,
+        property: impl FnOnce(&str) -> Result<SortProperty, String>,
+    ) -> Result<Self, ApiError> {
         let page_size: u32 = params
             .number("pageSize")?
             .ok_or_else(|| ApiError::argument("name the page you want (pageSize and page)"))?;
         let page: u32 = params.number("page")?.unwrap_or(0);
-        let sort = params.text("sortProperty").map(|name| SortProperty::parse(kind, name)).transpose();
-        let sort = sort.map_err(|error| ApiError::argument(error.to_string()))?.unwrap_or_default();
+        let sort = params.text("sortProperty").map(property).transpose();
+        let sort = sort.map_err(ApiError::argument)?.unwrap_or_default();
         Ok(Self {
             page: page as usize,
             page_size: page_size as usize,

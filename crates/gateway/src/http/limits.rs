@@ -38,6 +38,10 @@ pub(crate) const USER_BODIES_BYTES_MAX: usize = IMPORT_BODY_BYTES_MAX;
 pub(crate) const ANONYMOUS_BODIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of a request of a device for credentials, which may have a certificate.
 pub(crate) const PROVISION_BODY_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a text in a form.
+pub(crate) const FORM_TEXT_BYTES_MAX: usize = 1024;
+/// Bytes of an offer or a claim of a device.
+pub(crate) const CLAIM_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of the body of a login, or of any other anonymous request.
 pub(crate) const LOGIN_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a refused body that the door reads and discards, so the client can read the answer.
@@ -125,9 +129,9 @@ pub(crate) const ANSWER_BUDGET: Limits = Limits {
 };
 /// Devices in a list of devices with refused messages.
 pub(crate) const REFUSALS_LISTED_MAX: usize = 1_000;
-/// Shortest answer that is compressed. Shorter ones fit into a packet.
+/// Shortest answer, or first piece of a stream, that is compressed. Shorter ones fit into a packet.
 pub(crate) const COMPRESSED_BYTES_MIN: u64 = 1_024;
-/// Longest answer that is compressed. Longer ones are streams.
+/// Longest answer in memory that is compressed.
 pub(crate) const COMPRESSED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Bytes of one message from a WebSocket client. A thousand subscriptions are about 150 KB.
@@ -223,5 +227,5 @@ const _: () = assert!(
 pub const PASSWORDS_REMEMBERED_MAX: usize = 10_000;
 /// Bytes of a body of rows that the event loop reads itself: it takes some tenths of a millisecond. A blocking thread reads a longer one.
 pub const INLINE_BODY_BYTES_MAX: usize = 256 * 1024;
-/// Attempts to store a request whose series are deleted meanwhile.
-pub const SERIES_GONE_MAX: usize = 3;
+/// How often a request with points is read if its series are deleted meanwhile, or the store is too busy to make them.
+pub const READINGS_MAX: usize = 3;

@@ -78,6 +78,9 @@ async fn store(
     if batch.is_empty() {
         return Ok(Ok(Stored::Nothing));
     }
+    let load = hub.tenant_load(sent.owner.tenant);
+    load.check_points(Instant::now())?;
+    load.add_points(batch.points(), Instant::now());
     let kept = hub.ingest_message_and_wait(sent, &batch, durability, BUSY_TIMEOUT).await;
     match kept.map_err(|error| not_kept(&error))?.refusal {
         None => Ok(Ok(Stored::Rows)),

@@ -180,7 +180,8 @@ fn waits_for_permission(request: &Request) -> bool {
     request.headers().contains_key(header::EXPECT)
 }
 
-async fn discard(body: &mut Body) {
+/// Reads and discards the rest of a body, as far as it is short.
+pub(super) async fn discard(body: &mut Body) {
     let mut left = DISCARDED_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {
         let bytes = frame.data_ref().map_or(0, Bytes::len);

@@ -38,6 +38,12 @@ impl Routes {
         self.add(Method::GET, path, get(handler).layer(from_fn(compression::gzip)))
     }
 
+    /// Compresses the answers of these routes for clients that accept it.
+    pub(super) fn compressed(mut self) -> Self {
+        self.router = self.router.route_layer(from_fn(compression::gzip));
+        self
+    }
+
     /// Adds a path for POST.
     pub(super) fn post<T: 'static>(
         self,

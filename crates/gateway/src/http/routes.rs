@@ -13,11 +13,11 @@ use super::route_list::Routes;
 use super::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
-    bulk, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,
-    device_attributes, device_details, device_profiles, device_rpc, devices, entity_query, entity_views, gsn,
-    influx, maintenance, mqtt_socket, openapi, opentsdb, prometheus, provision, relations, rpc, sql,
-    stored_calls, telemetry, telemetry_write, tenants, thingsboard_keys, thingsboard_tenants,
-    thingsboard_users, users, virtual_sensors, websocket,
+    bulk, claims, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,
+    device_attributes, device_details, device_packages, device_profiles, device_rpc, devices, entity_query,
+    entity_views, gsn, influx, maintenance, mqtt_socket, openapi, opentsdb, packages, prometheus, provision,
+    relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenant_limits, tenants, thingsboard_keys,
+    thingsboard_tenants, thingsboard_users, users, virtual_sensors, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -42,7 +42,10 @@ pub(super) fn routes() -> Routes {
         .merge(alarms::routes())
         .merge(credentials::routes())
         .merge(devices::routes())
+        .merge(claims::routes())
         .merge(device_profiles::routes())
+        .merge(packages::routes())
+        .merge(device_packages::routes())
         .merge(assets::routes())
         .merge(asset_profiles::routes())
         .merge(customers::routes())
@@ -119,6 +122,7 @@ fn own_routes() -> Routes {
         .get("/api/tacho/tenants", tenants::list)
         .post("/api/tacho/tenants", tenants::add)
         .delete("/api/tacho/tenants/{name}", tenants::delete)
+        .post("/api/tacho/tenants/{name}/limits", tenant_limits::set)
         .post("/api/tacho/session-key", users::rotate_key)
 }
 

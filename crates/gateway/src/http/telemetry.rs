@@ -22,7 +22,7 @@ use super::request::{JsonBody, Params, PathOf};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
-use super::telemetry_entity::series_owner;
+use super::telemetry_entity::shown_series;
 use crate::error::ApiError;
 
 /// The routes of this file.
@@ -34,15 +34,16 @@ pub(super) fn routes() -> Routes {
         .post("/api/tacho/values", values_of_many)
 }
 
-/// `GET /api/plugins/telemetry/{entityType}/{entityId}/keys/timeseries`: the keys of a device or an asset, sorted.
+/// `GET /api/plugins/telemetry/{entityType}/{entityId}/keys/timeseries`: the keys of a device, an asset or an entity view, sorted.
 async fn keys(
     State(state): State<Arc<HttpState>>,
     session: Session,
     PathOf((kind, id)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let owner = series_owner(&state, &session, &kind, &id)?;
+    let shown = shown_series(&state, &session, &kind, &id)?;
     let hub = Arc::clone(&state.hub);
-    let keys = state.reads.run(move || reported_keys(&hub, session.caller(), &owner)).await??;
+    let latest = state.reads.run(move || hub.shown_latest(session.caller(), &shown, None)).await??;
+    let keys: Vec<String> = latest.into_iter().map(|latest| latest.key).collect();
     Ok(Json(keys).into_response())
 }
 
@@ -81,20 +82,20 @@ async fn read(
     params: &Params,
     wanted: ValuesRequest,
 ) -> Result<Response, ApiError> {
-    let owner = series_owner(state, &session, kind, id)?;
+    let shown = shown_series(state, &session, kind, id)?;
     let strict = params.flag("useStrictDataTypes")?;
     let (hub, pool_of) = (Arc::clone(&state.hub), Arc::clone(state));
     let bytes_max = state.answer_bytes_max();
     let read = move || match wanted {
         ValuesRequest::Latest(keys) => {
-            let found = latest(&hub, session.caller(), &owner, keys.as_deref())?;
+            let found = hub.shown_latest(session.caller(), &shown, keys.as_deref())?;
             Ok(Json(latest_json(&found, keys.as_deref(), strict)).into_response())
         }
         ValuesRequest::History(request) => {
             let form = Form::Lists { strict };
-            let caller = session.caller();
+            let (caller, request) = (session.caller(), shown.shown(&request));
             let histories = Histories { hub: &hub, caller, request: &request, form, bytes_max };
-            let answer = histories.of(&owner, &pool_of.reads.worker_set())?;
+            let answer = histories.of(shown.owner(), &pool_of.reads.worker_set())?;
             Ok(json_response(Body::new(answer.into_body())))
         }
     };

@@ -1,7 +1,7 @@
 //! The entity in the paths of ThingsBoard's telemetry interface: `{entityType}/{entityId}`.
 
 use hub::registry::Entity;
-use hub::{EntityId, EntityKind, SeriesOwner};
+use hub::{EntityId, EntityKind, SeriesOwner, ShownSeries};
 use uuid::Uuid;
 
 use super::session::Session;
@@ -21,6 +21,16 @@ pub(super) fn series_owner(
     id: &str,
 ) -> Result<SeriesOwner<'static>, ApiError> {
     Ok(state.hub.series_owner(session.caller(), parse(kind, id)?)?)
+}
+
+/// The series that the session reads under a device, an asset or an entity view.
+pub(super) fn shown_series(
+    state: &HttpState,
+    session: &Session,
+    kind: &str,
+    id: &str,
+) -> Result<ShownSeries, ApiError> {
+    Ok(state.hub.shown_series(session.caller(), parse(kind, id)?)?)
 }
 
 fn parse(kind: &str, id: &str) -> Result<EntityId, ApiError> {

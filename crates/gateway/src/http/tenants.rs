@@ -13,6 +13,7 @@ use super::json::Json;
 use super::request::{JsonBody, PathOf};
 use super::session::Session;
 use super::state::HttpState;
+use super::tenant_limits::LimitsJson;
 use crate::error::ApiError;
 
 #[derive(Deserialize)]
@@ -62,5 +63,5 @@ pub(crate) async fn delete(
 }
 
 fn tenant_json(tenant: &Tenant) -> JsonValue {
-    json!({ "id": tenant.id, "name": tenant.name })
+    json!({ "id": tenant.id, "name": tenant.name, "limits": LimitsJson::from(tenant.limits) })
 }

@@ -11,12 +11,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 
-use super::entities::{IdJson, Listing, NULL_UUID, add_contact, info_text, page_answer, refuse, stored_json};
+use super::entities::{
+    IdJson, Listing, NULL_UUID, add_contact, info_text, page_answer, present, refuse, stored_json,
+};
 use super::json::{Json, entity};
 use super::request::{JsonBody, Params, PathOf, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
+use super::tenant_limits::LimitsJson;
 use crate::error::ApiError;
 
 /// The routes of tenants.
@@ -44,6 +47,7 @@ fn tenant_json(tenant: &Tenant) -> JsonValue {
         "region": REGION,
         "tenantProfileId": entity("TENANT_PROFILE", NULL_UUID),
         "additionalInfo": stored_json(tenant.additional_info.as_deref()),
+        "tachoLimits": LimitsJson::from(tenant.limits),
         "version": tenant.version,
     });
     add_contact(&mut json, &tenant.contact);
@@ -98,6 +102,9 @@ pub(crate) struct TenantJson {
     phone: Option<Box<str>>,
     email: Option<Box<str>>,
     additional_info: Option<Box<RawValue>>,
+    /// Absent, the tenant keeps its limits.
+    #[serde(default, deserialize_with = "present")]
+    tacho_limits: Option<Option<LimitsJson>>,
     version: Option<i64>,
 }
 
@@ -120,6 +127,7 @@ async fn save(
             name: &new.title,
             contact: Contact { country, state, city, address, address2, zip, phone, email },
             additional_info: info_text(new.additional_info.as_deref()),
+            limits: new.tacho_limits.map(|limits| limits.unwrap_or_default().into()),
         };
         match new.id {
             Some(IdJson { id }) => hub.change_tenant(session.caller(), id, &fields, new.version),

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use hub::{Durability, KvProgress, Progress, Sequence};
+use hub::{ByClass, Durability, KvProgress, Progress, Sequence};
 
 use super::qos2::SharedQos2;
 
@@ -93,7 +93,7 @@ impl AckGroup {
 /// The waiting acks of one worker: a queue for each durability class.
 #[derive(Debug, Default)]
 pub(crate) struct AckQueues {
-    by_class: [VecDeque<AckGroup>; 3],
+    by_class: ByClass<VecDeque<AckGroup>>,
     /// Empty vectors for reuse, so a busy worker does not allocate.
     spare: Vec<Vec<PendingAck>>,
 }
@@ -113,13 +113,13 @@ impl AckQueues {
     }
 
     pub(crate) fn push(&mut self, class: Durability, group: AckGroup) {
-        self.by_class[class as usize].push_back(group);
+        self.by_class[class].push_back(group);
     }
 
     /// Takes the next group whose sequence the store has reached.
     pub(crate) fn pop_reached(&mut self, progress: Progress, kv: KvProgress) -> Option<AckGroup> {
         Durability::ALL.into_iter().find_map(|class| {
-            let queue = &mut self.by_class[class as usize];
+            let queue = &mut self.by_class[class];
             queue.pop_front_if(|group| group.is_reached(progress, class, kv))
         })
     }
@@ -127,7 +127,7 @@ impl AckQueues {
     /// Whether the store has reached the sequence of a group.
     pub(crate) fn is_reached(&self, progress: Progress, kv: KvProgress) -> bool {
         Durability::ALL.into_iter().any(|class| {
-            let first = self.by_class[class as usize].front();
+            let first = self.by_class[class].front();
             first.is_some_and(|group| group.is_reached(progress, class, kv))
         })
     }

@@ -106,6 +106,8 @@ pub(crate) enum Handled {
     UpToAwaited,
     /// The packets before a message that the door takes after this time.
     UpToLaterMessage(Duration),
+    /// The packets before a message that the limits of the tenant allow after this time.
+    UpToHeldMessage(Duration),
 }
 
 impl Connection {
@@ -297,6 +299,7 @@ fn consume(
             Err(PacketError::StoreBusy) => return Ok((at, Handled::UpToMessage)),
             Err(PacketError::Awaited) => return Ok((at, Handled::UpToAwaited)),
             Err(PacketError::TooManyRequests(wait)) => return Ok((at, Handled::UpToLaterMessage(wait))),
+            Err(PacketError::TenantLimited(wait)) => return Ok((at, Handled::UpToHeldMessage(wait))),
             Err(PacketError::End(end)) => {
                 traffic.add_packet(is_publish, decoded.consumed);
                 return Err(end);

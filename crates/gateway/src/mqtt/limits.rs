@@ -36,6 +36,10 @@ pub(crate) const REFUSING_MAX: usize = 64;
 pub(crate) const REFUSING_TIMEOUT_S: u32 = 2;
 /// Shortest pause when messages come faster than the limit of the door: one pass then serves several messages.
 pub(crate) const THROTTLE_PAUSE: Duration = Duration::from_millis(5);
+/// Shortest time after which a connection above a limit of its tenant is tried again. The limits have a second in store.
+pub(crate) const HELD_PAUSE: Duration = Duration::from_millis(50);
+/// More time for each such connection of a worker.
+pub(crate) const HELD_PAUSE_PER_CONNECTION: Duration = Duration::from_micros(50);
 /// When connections are scarce, the worker closes connections without CONNECT after this time.
 pub(crate) const SILENT_GRACE_S: u32 = 2;
 /// Connections are scarce when fewer than the maximum divided by this are left.

@@ -1,5 +1,5 @@
 use model::{SeriesKey, Value};
-use store::Store;
+use store::Reader;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

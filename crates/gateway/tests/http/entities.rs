@@ -64,7 +64,7 @@ async fn a_device_keeps_what_a_client_sends() {
         (&"x".into(), &"thermostat".into())
     );
     for (body, status, code, part) in [
-        (json!({ "name": "x", "firmwareId": { "id": id } }), 400, 30, "firmwareId"),
+        (json!({ "name": "x", "firmwareId": { "id": id } }), 404, 32, "package"),
         (
             json!({ "name": "x", "additionalInfo": { "a": "y".repeat(70_000) } }),
             400,
@@ -354,6 +354,39 @@ async fn relations_lead_from_assets_to_devices() {
     server.stop().await;
 }
 
+/// The view shows `speed` from 5 ms on.
+async fn read_through_view(server: &Server, session: &str, view: &str) {
+    let get = async |path: String| {
+        let path = format!("/api/plugins/telemetry/ENTITY_VIEW/{view}/{path}");
+        server.request("GET", &path).session(session).send().await.ok()
+    };
+    let values = "values/timeseries?useStrictDataTypes=true&keys=speed,secret";
+    for (ts, key) in [(3, "speed"), (4, "secret"), (7, "secret")] {
+        server.put("d", ts, key, ValueRef::I64(ts));
+    }
+    assert_eq!(get("keys/timeseries".to_owned()).await, json!([]), "the value came before");
+    server.put("d", 6, "speed", ValueRef::I64(6));
+    assert_eq!(get("keys/timeseries".to_owned()).await, json!(["speed"]));
+    let latest = get(values.to_owned()).await;
+    assert_eq!(latest["speed"], json!([{ "ts": 6, "value": 6 }]));
+    assert_eq!(latest["secret"][0]["value"], Json::Null);
+    let history = get(format!("{values}&startTs=0&endTs=100&limit=10")).await;
+    assert_eq!(history, json!({ "speed": [{ "ts": 6, "value": 6 }] }));
+    assert_eq!(get(format!("{values}&startTs=0&endTs=5&limit=10")).await, json!({}));
+    let query = json!({
+        "entityFilter": { "type": "entityType", "entityType": "ENTITY_VIEW" },
+        "pageLink": { "page": 0, "pageSize": 10 },
+        "latestValues": [{ "type": "TIME_SERIES", "key": "speed" }, { "type": "TIME_SERIES", "key": "secret" }],
+    });
+    let request = server.request("POST", "/api/entitiesQuery/find").session(session);
+    let found = request.body(query.to_string()).send().await.ok();
+    assert_eq!(found["data"][0]["latest"]["TIME_SERIES"]["speed"], json!({ "ts": 6, "value": "6" }));
+    assert_eq!(found["data"][0]["latest"]["TIME_SERIES"]["secret"]["value"], "");
+    let path = format!("/api/plugins/telemetry/ENTITY_VIEW/{view}/timeseries/ANY");
+    let refused = server.post(&path, r#"{"speed":1}"#).await.refusal(400, 31);
+    assert!(refused.contains("no time series"), "{refused}");
+}
+
 #[tokio::test]
 async fn entity_views_show_a_device_to_a_customer() {
     let server = Server::start().await;
@@ -379,6 +412,7 @@ async fn entity_views_show_a_device_to_a_customer() {
     assert_eq!(names(&server.get("/api/tenant/entityViews?pageSize=9&type=public").await.ok()), ["view"]);
     assert_eq!(server.get("/api/tenant/entityViews?entityViewName=view").await.ok()["name"], "view");
     assert_eq!(server.get("/api/entityView/types").await.ok()[0]["entityType"], "ENTITY_VIEW");
+    read_through_view(&server, &of_acme, &id).await;
     for (member, value, part) in [
         ("entityId", json!({ "entityType": "CUSTOMER", "id": acme }), "devices and assets"),
         ("name", json!("view"), "exists already"),

@@ -15,6 +15,7 @@ mod gsn;
 mod influx_query;
 mod maintenance;
 mod mqtt_socket;
+mod points;
 mod provision;
 mod rpc;
 mod server;

@@ -13,7 +13,7 @@ use hub::{Hub, Metrics};
 use model::limits::IngestLimits;
 use model::{TimeRange, Value};
 use store::memory::MemoryStore;
-use store::{Scan, Store};
+use store::{Reader, Scan, Store};
 use wire::mqtt::client::Connection;
 use wire::mqtt::{
     Ack, ConnAck, Connect, Filter, Packet, PacketType, Properties, PropertyId, ProtocolVersion, Publish, QoS,

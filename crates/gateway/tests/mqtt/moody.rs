@@ -8,8 +8,8 @@ use std::time::Duration;
 use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp};
 use store::memory::MemoryStore;
 use store::{
-    Deletion, Durability, LatestValue, MissingColumn, Progress, ProgressWatcher, Scan, ScannedBlock,
-    Sequence, SeriesSet, Store, StoreError, StoreStatus, TableSnapshot, TableStatus,
+    Deletion, Durability, LatestValue, Maintenance, MissingColumn, Progress, ProgressWatcher, Reader, Scan,
+    ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableSnapshot, TableStatus, Writer,
 };
 
 /// A key that this store refuses, as if the table had the maximum number of columns.
@@ -37,7 +37,7 @@ pub(crate) struct MoodyStore {
     pub(crate) moods: Arc<Moods>,
 }
 
-impl Store for MoodyStore {
+impl Writer for MoodyStore {
     fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
         assert!(!self.moods.panics_at_series.load(Ordering::SeqCst), "a bug on purpose");
         match self.store.find_series(key) {
@@ -47,10 +47,6 @@ impl Store for MoodyStore {
             }
             None => self.store.series(key),
         }
-    }
-
-    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
-        self.store.find_series(key)
     }
 
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
@@ -87,6 +83,20 @@ impl Store for MoodyStore {
         self.store.watch(watcher);
     }
 
+    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
+        self.store.delete_rows(deletion, durability)
+    }
+
+    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
+        self.store.delete_series(series, durability)
+    }
+}
+
+impl Reader for MoodyStore {
+    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
+        self.store.find_series(key)
+    }
+
     fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
         self.store.latest(series, keys)
     }
@@ -106,21 +116,15 @@ impl Store for MoodyStore {
     fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
         self.store.snapshot(table)
     }
+}
 
+impl Maintenance for MoodyStore {
     fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
         self.store.set_ttl(table, ttl)
     }
 
     fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
         self.store.drop_key(table, key)
-    }
-
-    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
-        self.store.delete_rows(deletion, durability)
-    }
-
-    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
-        self.store.delete_series(series, durability)
     }
 
     fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {

@@ -52,7 +52,7 @@ pub fn count_values(
 mod tests {
     use model::{Batch, SeriesKey, Timestamp, ValueRef};
     use store::conformance::table;
-    use store::{Durability, MemoryStore};
+    use store::{Durability, MemoryStore, Writer};
 
     use super::*;
 

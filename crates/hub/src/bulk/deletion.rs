@@ -196,8 +196,8 @@ fn columns_of(columns: &TableColumns, table: &TableName, keys: &[String]) -> Res
 #[cfg(test)]
 mod tests {
     use model::{Batch, SeriesKey, Timestamp, ValueRef};
-    use store::MemoryStore;
     use store::conformance::table;
+    use store::{MemoryStore, Reader, Writer};
 
     use super::super::parse_matcher;
     use super::*;

@@ -244,8 +244,8 @@ mod tests {
         BooleanArray, Float64Array, Int64Array, StringArray, TimestampMillisecondArray, UInt64Array,
     };
     use model::limits::IngestLimits;
-    use store::MemoryStore;
     use store::conformance::{self, scan_all};
+    use store::{Maintenance, MemoryStore, Reader};
 
     use super::super::{Export, ExportFormat, ExportRequest};
     use super::*;

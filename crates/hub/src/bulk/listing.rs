@@ -85,7 +85,7 @@ mod tests {
 
     use model::{Batch, SeriesKey, Timestamp, ValueRef};
     use store::conformance::table;
-    use store::{Durability, MemoryStore};
+    use store::{Durability, Maintenance, MemoryStore, Writer};
 
     use super::*;
 

@@ -14,7 +14,7 @@ pub enum Role {
     Customer,
     /// Reads within the tenant.
     Viewer,
-    /// Reads, writes, commands and handles alarms within the tenant.
+    /// Reads, writes, commands and handles alarms within the tenant, and creates databases.
     Operator,
     /// Does everything within the tenant.
     Administrator,
@@ -94,6 +94,8 @@ pub enum Action {
     ManageEntities,
     /// See or replace the credentials of devices.
     SeeCredentials,
+    /// Create databases for the time-series interfaces. Their writers do it before they write.
+    CreateDatabases,
     /// Set how long tables keep rows.
     ManageTables,
     /// Delete values, rows, series and tables.
@@ -112,16 +114,21 @@ pub enum Action {
 pub const fn permits(role: Role, action: Action) -> bool {
     match role {
         Role::Public | Role::Viewer => matches!(action, Action::Read),
-        Role::Customer | Role::Operator => {
-            matches!(action, Action::Read | Action::Write | Action::Command | Action::ManageAlarms)
-        }
+        Role::Customer => is_of_operation(action),
+        // A user of a customer has no tables.
+        Role::Operator => is_of_operation(action) || matches!(action, Action::CreateDatabases),
         Role::Administrator => true,
     }
 }
 
+/// Whether an operation is one of who works with devices.
+const fn is_of_operation(action: Action) -> bool {
+    matches!(action, Action::Read | Action::Write | Action::Command | Action::ManageAlarms)
+}
+
 impl Action {
     /// All operations.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Read,
         Self::Write,
         Self::Command,
@@ -131,6 +138,7 @@ impl Action {
         Self::ManageDevices,
         Self::ManageEntities,
         Self::SeeCredentials,
+        Self::CreateDatabases,
         Self::ManageTables,
         Self::DeleteData,
         Self::MoveData,
@@ -157,6 +165,7 @@ impl Action {
             Self::ManageDevices => "change devices",
             Self::ManageEntities => "change customers, profiles, assets, entity views or relations",
             Self::SeeCredentials => "see or change credentials of devices",
+            Self::CreateDatabases => "create databases",
             Self::ManageTables => "look after tables",
             Self::DeleteData => "delete data",
             Self::MoveData => "import or export tables",
@@ -219,7 +228,8 @@ mod tests {
     fn each_role_permits_what_the_table_says() {
         let permitted = |role| Action::ALL.into_iter().filter(|action| permits(role, *action)).count();
         let counts = [Role::Public, Role::Viewer, Role::Customer, Role::Operator, Role::Administrator];
-        assert_eq!(counts.map(permitted), [1, 1, 4, 4, 15]);
+        assert_eq!(counts.map(permitted), [1, 1, 4, 5, 16]);
+        assert!(Role::Operator.includes(Role::Customer) && !Role::Customer.includes(Role::Operator));
         assert!(!permits(Role::Operator, Action::ManageDevices) && permits(Role::Customer, Action::Command));
         assert_eq!((Action::Read.needs(), Action::Write.needs()), (Role::Viewer, Role::Operator));
         assert_eq!(Action::DeleteData.needs(), Role::Administrator);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use model::{Timestamp, Value};
+use store::LatestValue;
 
 use super::error::{EntityQueryError, within};
 use super::field::{device_of, field};
@@ -58,11 +59,8 @@ impl<'a> KeyReader<'a> {
                 _ => None,
             })
             .collect();
-        if !self.series.is_empty()
-            && let Some(device) = device_of(entity)
-            && let Some(series) = self.hub.find_series_of(self.caller, device)?
-        {
-            for found in self.hub.latest(self.caller, series, Some(&self.series))? {
+        if !self.series.is_empty() {
+            for found in self.latest(entity)? {
                 self.put(&mut values, KeyKind::TimeSeries, &found.key, (found.ts, found.value));
             }
         }
@@ -76,6 +74,18 @@ impl<'a> KeyReader<'a> {
             }
         }
         Ok(values)
+    }
+
+    /// The newest values of a device, or those that an entity view shows.
+    fn latest(&self, entity: &Entity) -> Result<Vec<LatestValue>, EntityQueryError> {
+        if let Entity::EntityView(view) = entity {
+            // The entity of a view may be gone.
+            let Ok(shown) = self.hub.series_of_view(view) else { return Ok(Vec::new()) };
+            return Ok(self.hub.shown_latest(self.caller, &shown, Some(&self.series))?);
+        }
+        let Some(device) = device_of(entity) else { return Ok(Vec::new()) };
+        let Some(series) = self.hub.find_series_of(self.caller, device)? else { return Ok(Vec::new()) };
+        Ok(self.hub.latest(self.caller, series, Some(&self.series))?)
     }
 
     /// Puts a value in the places of its key, unless a newer one is there.

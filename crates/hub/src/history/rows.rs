@@ -76,7 +76,7 @@ fn rows_with_values(count: usize, columns: &[Vec<ValueColumn>]) -> Vec<Range<usi
 #[cfg(test)]
 mod tests {
     use model::{Batch, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
-    use store::{Durability, MemoryStore, Order};
+    use store::{Durability, MemoryStore, Order, Writer};
 
     use super::super::request::Interval;
     use super::super::values::read;

@@ -1,6 +1,6 @@
 use model::{Batch, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
-use store::{Durability, Order, Store};
+use store::{Durability, Order, Store, Writer};
 
 use super::values::Collected;
 use super::*;

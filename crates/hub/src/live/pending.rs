@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use store::{Durability, Progress, Sequence};
+use store::{ByClass, Durability, Progress, Sequence};
 
 use super::update::{PENDING_REDUCE_BYTES, PENDING_UPDATES_MAX, Update, coalesce};
 
 /// One queue for each durability class, in the order of the sequences.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    queues: [Queue; 3],
+    queues: ByClass<Queue>,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Pending {
         durability: Durability,
         updates: Vec<Arc<Update>>,
     ) -> usize {
-        let queue = &mut self.queues[durability as usize];
+        let queue = &mut self.queues[durability];
         queue.updates += updates.len();
         queue.bytes += weight(&updates);
         // Two threads may queue in another order than they appended, so the place is near the end.
@@ -58,7 +58,7 @@ impl Pending {
     pub(super) fn take_ready(&mut self, progress: Progress) -> Vec<Arc<Update>> {
         let mut ready = Vec::new();
         for durability in Durability::ALL {
-            let queue = &mut self.queues[durability as usize];
+            let queue = &mut self.queues[durability];
             let reached = progress.reached(durability);
             while let Some(entry) = queue.entries.pop_front_if(|entry| entry.sequence <= reached) {
                 queue.updates -= entry.updates.len();

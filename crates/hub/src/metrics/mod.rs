@@ -6,6 +6,7 @@ mod alarms;
 mod device_messages;
 mod histogram;
 mod rpc;
+mod tenants;
 mod virtual_sensors;
 
 use std::fmt;
@@ -22,7 +23,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use query::EngineStatus;
-use store::{Durability, StoreStatus};
+use store::{ByClass, Durability, StoreStatus};
 
 use crate::broker::BrokerMetrics;
 
@@ -30,6 +31,8 @@ pub use alarms::AlarmMetrics;
 pub use device_messages::DeviceMessageMetrics;
 pub use histogram::LatencyHistogram;
 pub use rpc::RpcMetrics;
+use tenants::TenantMetrics;
+pub(crate) use tenants::TenantReport;
 pub(crate) use virtual_sensors::SensorCounts;
 pub use virtual_sensors::VirtualSensorMetrics;
 
@@ -98,7 +101,7 @@ pub struct Metrics {
     /// Rows appended.
     pub rows: Counter,
     /// Rows appended by durability class.
-    rows_by_class: [Counter; 3],
+    rows_by_class: ByClass<Counter>,
     refusals: Family<ReasonLabel, Counter>,
     door_limits: Family<LimitLabel, Gauge>,
     sync_latency: LatencyHistogram,
@@ -124,6 +127,7 @@ pub struct Metrics {
     pub virtual_sensors: VirtualSensorMetrics,
     /// Devices that gateways have added.
     pub gateway_devices_added: Counter,
+    tenants: TenantMetrics,
     store: StoreGauges,
     keys: KeyGauges,
     sql: SqlGauges,
@@ -257,6 +261,7 @@ impl Metrics {
             alarms: AlarmMetrics::default(),
             virtual_sensors: VirtualSensorMetrics::default(),
             gateway_devices_added: Counter::default(),
+            tenants: TenantMetrics::default(),
             store: StoreGauges::default(),
             keys: KeyGauges::default(),
             sql: SqlGauges::default(),
@@ -269,11 +274,17 @@ impl Metrics {
         metrics.device_messages.register(&mut registry);
         metrics.rpc.register(&mut registry);
         metrics.alarms.register(&mut registry);
+        metrics.tenants.register(&mut registry);
         metrics.virtual_sensors.register(&mut registry);
         let help = "Devices that gateways have added to the registry";
         registry.register("gateway_devices_added", help, metrics.gateway_devices_added.clone());
         *metrics.registry.lock() = registry;
         metrics
+    }
+
+    /// Shows what the tenants do.
+    pub(crate) fn set_tenants(&self, reports: &[TenantReport]) {
+        self.tenants.set(reports);
     }
 
     /// The counters of one door.
@@ -303,7 +314,7 @@ impl Metrics {
     pub fn appended(&self, durability: Durability, rows: u64, points: u64) {
         self.rows.inc_by(rows);
         self.points.inc_by(points);
-        self.rows_by_class[durability as usize].inc_by(rows);
+        self.rows_by_class[durability].inc_by(rows);
     }
 
     /// Records one sync of the log.
@@ -500,10 +511,10 @@ fn register_doors(registry: &mut Registry) -> [DoorMetrics; Door::ALL.len()] {
     doors
 }
 
-fn register_classes(registry: &mut Registry) -> [Counter; 3] {
+fn register_classes(registry: &mut Registry) -> ByClass<Counter> {
     let rows = Family::<ClassLabel, Counter>::default();
     let counters =
-        Durability::ALL.map(|class| rows.get_or_create_owned(&ClassLabel { durability: class.name() }));
+        ByClass::from_fn(|class| rows.get_or_create_owned(&ClassLabel { durability: class.name() }));
     registry.register("rows_by_durability", "Rows appended, by what their ack promises", rows);
     counters
 }

@@ -35,6 +35,9 @@ pub enum AcceptError {
     /// A series of the request was deleted while the request was read. Collect the rows again: the series is created anew.
     #[error("a series of the request was deleted meanwhile")]
     SeriesGone,
+    /// The store was busy when the request needed a new series, and has made it now. Collect the rows again.
+    #[error("the store was busy when the request needed a new series")]
+    SeriesMade,
     /// The store takes no rows.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -52,11 +55,19 @@ impl Hub {
         topic: &str,
         busy_timeout: Duration,
     ) -> Result<Accepted, AcceptError> {
+        let load = self.tenant_load(points.caller.tenant());
+        load.check_points(Instant::now()).map_err(|over| StoreError::Busy { reason: over.to_string() })?;
+        if let Some((key, _)) = points.unmade.get() {
+            self.append_when_free(busy_timeout, || self.store.series(key)).await?;
+            self.live.series_created();
+            return Err(AcceptError::SeriesMade);
+        }
         let mut accepted = Accepted::default();
         let mut last: Option<Sequence> = None;
         for rows in points.filled.iter().chain([&points.rows]).filter(|rows| !rows.batch.is_empty()) {
             let appended = self.append_when_free(busy_timeout, || self.append_rows(rows)).await;
             let appended = appended.map_err(|error| self.if_gone(&points, error))?;
+            load.add_points(rows.batch.points(), Instant::now());
             accepted.rows += appended.rows;
             accepted.refused.extend(appended.refused);
             last = Some(appended.sequence);

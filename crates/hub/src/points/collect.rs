@@ -1,11 +1,11 @@
 //! Collects the rows of one request.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use model::limits::{BATCH_TEXT_BYTES_MAX, IngestLimits};
 use model::name::NameError;
 use model::{Batch, SeriesId, SeriesKey, TableName, TimeRange, Timestamp, ValueRef};
-use store::{Store, StoreError};
+use store::{Blame, Store, StoreError};
 
 use super::letters::Letters;
 use super::series_cache::KnownSeries;
@@ -56,9 +56,12 @@ pub enum PointRefusal {
         /// The limit.
         limit: usize,
     },
-    /// The store cannot make the series.
+    /// The store refuses the series for something in it, or for a limit.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+    /// The store makes no series now. The item is not at fault: the request fails as a whole, and its sender sends it again.
+    #[error("the store makes no series now")]
+    NoSeriesNow,
 }
 
 /// The rows of one request, and what was refused of it. Needs no lock while it grows, and can be filled on any thread.
@@ -68,6 +71,8 @@ pub struct Points {
     pub(super) filled: Vec<Rows>,
     pub(super) rows: Rows,
     pub(super) letters: Letters,
+    /// The first series that the store did not make, although nothing is wrong with it, and why.
+    pub(super) unmade: OnceLock<(SeriesKey, StoreError)>,
     store: Arc<dyn Store>,
     live: Arc<Live>,
     known: Arc<KnownSeries>,
@@ -103,6 +108,7 @@ impl Hub {
             filled: Vec::new(),
             rows: Rows::default(),
             letters: Letters::new(door),
+            unmade: OnceLock::new(),
             store: Arc::clone(&self.store),
             live: Arc::clone(&self.live),
             known: self.series_cache.of(database.namespace()),
@@ -119,7 +125,7 @@ impl Points {
     ///
     /// # Errors
     /// The key breaks the rules for names, the server itself writes the table, or the store cannot make the series. A series that
-    /// was refused is not remembered.
+    /// was refused is not remembered. After [`PointRefusal::NoSeriesNow`] the rest of the request need not be read.
     pub fn series<'a>(
         &self,
         bytes: &[u8],
@@ -128,6 +134,9 @@ impl Points {
         let name = self.known.name(bytes);
         if let Some(series) = self.known.get(name) {
             return Ok(series);
+        }
+        if self.unmade.get().is_some() {
+            return Err(PointRefusal::NoSeriesNow);
         }
         let (table, tags) = key();
         let series = self.resolve(table, &tags)?;
@@ -143,9 +152,18 @@ impl Points {
         if let Some(series) = self.store.find_series(&key) {
             return Ok(series);
         }
-        let series = self.store.series(&key)?;
-        self.live.series_created();
-        Ok(series)
+        match self.store.series(&key) {
+            Ok(series) => {
+                self.live.series_created();
+                Ok(series)
+            }
+            Err(error) if error.blame() == Blame::Caller => Err(PointRefusal::Store(error)),
+            Err(error) => {
+                // Only the first one counts.
+                let _ = self.unmade.set((key, error));
+                Err(PointRefusal::NoSeriesNow)
+            }
+        }
     }
 
     /// Adds the row of an item. The values of a row that exists already are replaced key by key.
@@ -181,7 +199,10 @@ impl Points {
 
     /// Keeps what was refused of the request as a dead letter. `payload` is the item as it was sent.
     pub fn refuse(&mut self, reason: &str, payload: &[u8]) {
-        self.letters.add(reason, payload);
+        // A request that fails as a whole leaves nothing.
+        if self.unmade.get().is_none() {
+            self.letters.add(reason, payload);
+        }
     }
 
     /// Whether the request gave no row and no refusal.

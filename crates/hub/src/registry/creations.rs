@@ -25,6 +25,7 @@ impl Registry {
             customer: new.customer,
             label: new.label.map(Into::into),
             additional_info: checked_info(new.additional_info)?,
+            packages: new.packages,
         };
         let wanted = Wanted { name: new.name.to_owned(), credentials: new.credentials()? };
         let outcome = Outcome::default();

@@ -14,6 +14,7 @@ use super::entity::{BulkDevices, Device, DeviceChange, Provisioned};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::new_devices::{Kind, NewCredentials, Request, Wanted};
+use super::package_ids::{PackageIds, PackageKind};
 use super::page::{Page, PageRequest, page_of};
 use super::save;
 use crate::entity::EntityId;
@@ -54,6 +55,15 @@ impl Registry {
     /// The devices of a tenant for which `wanted` holds, sorted by name.
     pub(crate) fn devices_where(&self, tenant: Uuid, wanted: impl Fn(&Device) -> bool) -> Vec<Arc<Device>> {
         self.index.read().devices_of(tenant).filter(|device| wanted(device)).cloned().collect()
+    }
+
+    /// Number of the devices and device profiles of a tenant that have a package.
+    pub(crate) fn users_of_package(&self, tenant: Uuid, package: Uuid) -> usize {
+        let has =
+            |packages: PackageIds| PackageKind::ALL.iter().any(|kind| packages.of(*kind) == Some(package));
+        let index = self.index.read();
+        let profiles = index.profiles.of(tenant).filter(|profile| has(profile.packages)).count();
+        profiles + index.devices_of(tenant).filter(|device| has(device.own_packages)).count()
     }
 
     /// Adds many devices in one transaction: all or none. Waits for the disk.
@@ -128,7 +138,7 @@ impl Registry {
 
     /// The device with the changes, but for its additional info. Refuses what must not be.
     fn changed(&self, device: &Device, change: DeviceChange<'_>) -> Result<Device, RegistryError> {
-        let DeviceChange { name, gateway, profile, label, customer, .. } = change;
+        let DeviceChange { name, gateway, profile, label, customer, packages, .. } = change;
         if device.name != name && self.device_by_name(device.tenant, name).is_some() {
             return Err(RegistryError::exists("device", name));
         }
@@ -144,6 +154,7 @@ impl Registry {
             profile,
             label: label.map_or_else(|| device.label.clone(), |label| label.map(Into::into)),
             customer,
+            own_packages: packages.on(device.own_packages),
             ..Device::clone(device)
         })
     }

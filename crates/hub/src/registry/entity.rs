@@ -9,9 +9,12 @@ use uuid::Uuid;
 
 use super::contact::Contact;
 use super::credentials::Credentials;
+use super::package_ids::{PackageChange, PackageIds};
 use super::page::{Listed, SortProperty};
 use super::provision_terms::ProvisionTerms;
+use super::tenant_limits::TenantLimits;
 use crate::broker::TopicRights;
+use crate::protobuf::PayloadSchemas;
 
 /// A tenant. Users see only the devices of their own tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct Tenant {
     pub contact: Contact,
     /// What clients keep with it: JSON text.
     pub additional_info: Option<Box<str>>,
+    /// What its devices and users may do in a second.
+    pub limits: TenantLimits,
     /// When it was added, or when the registry got version 5; whole milliseconds.
     pub created_at: Timestamp,
     /// Grows with each change.
@@ -72,8 +77,12 @@ pub struct Profile {
     pub data: Option<Box<str>>,
     /// The topics that its devices may use, as [`data`](Self::data) lists them.
     pub topics: TopicRights,
+    /// The form of the payloads of its devices, as [`data`](Self::data) says.
+    pub payloads: PayloadSchemas,
     /// On which terms it gives credentials to devices that ask for them.
     pub provision: ProvisionTerms,
+    /// The packages of its devices that have none of their own.
+    pub packages: PackageIds,
     /// Whether devices that are added without a profile get it. One profile of each tenant is it.
     pub is_default: bool,
     /// When it was added, or when the registry got version 5; whole milliseconds.
@@ -111,6 +120,8 @@ pub struct ProfileFields<'a> {
     pub data: Option<&'a str>,
     /// On which terms it gives credentials. A profile keeps its terms if it is `None`.
     pub provision: Option<&'a ProvisionTerms>,
+    /// The packages of its devices.
+    pub packages: PackageChange,
 }
 
 /// A device, which reports values.
@@ -137,11 +148,18 @@ pub struct Device {
     /// What clients keep with it: JSON text, without the members that [`gateway`](Self::gateway) and
     /// [`last_gateway`](Self::last_gateway) have. [`info`](Self::info) has all.
     pub additional_info: Option<Box<str>>,
+    /// The packages of this device; for a kind without one that of the profile counts ([`packages`](Self::packages)).
+    pub own_packages: PackageIds,
     /// Grows with each change.
     pub version: i64,
 }
 
 impl Device {
+    /// The packages of the device: its own, and those of its profile.
+    pub fn packages(&self) -> PackageIds {
+        self.own_packages.or(self.profile.packages)
+    }
+
     /// ThingsBoard's `additionalInfo`: what clients keep with the device, whether it is a gateway, and the gateway that last
     /// connected it. `null` without any.
     pub fn info(&self) -> serde_json::Value {
@@ -206,6 +224,8 @@ pub struct NewDevice<'a> {
     pub additional_info: Option<&'a str>,
     /// The customer that it is assigned to.
     pub customer: Option<Uuid>,
+    /// Packages of its own.
+    pub packages: PackageIds,
 }
 
 /// New properties of a device. Those that are `None` stay as they are.
@@ -223,6 +243,8 @@ pub struct DeviceChange<'a> {
     pub additional_info: Option<Option<&'a str>>,
     /// Its customer; `Some(None)` ends the assignment.
     pub customer: Option<Option<Uuid>>,
+    /// Its own packages.
+    pub packages: PackageChange,
     /// The version that the caller has seen. Another one is refused; `None` overwrites any.
     pub version: Option<i64>,
 }

@@ -1,5 +1,6 @@
 //! Loads the registry's file into memory.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,12 +18,15 @@ use super::entity::{Device, Profile, Tenant};
 use super::entity_view::EntityView;
 use super::error::RegistryError;
 use super::index::{Account, Index};
+use super::package_ids::PackageIds;
 use super::provision_terms::ProvisionTerms;
 use super::relation::{Relation, RelationKey};
+use super::tenant_limits::TenantLimits;
 use super::user::{Activation, ApiKey, User};
 use crate::broker::TopicRights;
 use crate::entity::EntityId;
 use crate::namespace::namespace_of;
+use crate::protobuf::PayloadSchemas;
 
 type Read<T> = rusqlite::Result<T>;
 
@@ -30,7 +34,8 @@ type Read<T> = rusqlite::Result<T>;
 pub(super) fn load(connection: &Connection, path: &Path) -> Result<Index, RegistryError> {
     let read = || {
         let mut index = Index::default();
-        let sql = "SELECT id, name, contact, additional_info, created_at, version FROM tenant";
+        let sql = "SELECT id, name, contact, additional_info, created_at, version, messages_per_second_max, \
+                   points_per_second_max, connections_max FROM tenant";
         index.tenants = rows(connection, sql, tenant)?;
         index.deleted_tenants = rows(connection, "SELECT id FROM deleted_tenant", |row| row.get(0))?;
         let sql = "SELECT id, tenant, title, contact, additional_info, created_at, version FROM customer";
@@ -60,12 +65,12 @@ fn databases(connection: &Connection, index: &mut Index) -> Read<()> {
 fn devices(connection: &Connection, index: &mut Index) -> Read<()> {
     let default_tenant = index.default_tenant().map(|tenant| tenant.id).unwrap_or_default();
     let sql = "SELECT id, tenant, name, data_table, durability, description, data, is_default, created_at, version, \
-               provision_strategy, provision_key, provision_secret FROM profile";
+               provision_strategy, provision_key, provision_secret, firmware, software FROM profile";
     for profile in rows(connection, sql, |row| profile(row, default_tenant))? {
         index.put_profile(profile);
     }
     let sql = "SELECT d.id, d.tenant, d.name, d.profile, d.created_at, c.id, d.gateway, d.last_gateway, \
-               d.customer, d.label, d.additional_info, d.version, c.kind, c.value \
+               d.customer, d.label, d.additional_info, d.version, c.kind, c.value, d.firmware, d.software \
                FROM device d JOIN credentials c ON c.device = d.id";
     for (device, credentials) in rows(connection, sql, |row| device(row, index))? {
         index.put_device(device, credentials);
@@ -111,9 +116,18 @@ fn tenant(row: &Row<'_>) -> Read<Arc<Tenant>> {
         name: row.get(1)?,
         contact: contact(row, 2)?,
         additional_info: row.get(3)?,
+        limits: TenantLimits {
+            messages_per_second_max: limit(row, 6)?,
+            points_per_second_max: limit(row, 7)?,
+            connections_max: limit(row, 8)?,
+        },
         created_at: time(row, 4)?,
         version: row.get(5)?,
     }))
+}
+
+fn limit(row: &Row<'_>, column: usize) -> Read<Option<NonZeroU32>> {
+    Ok(row.get::<_, Option<u32>>(column)?.and_then(NonZeroU32::new))
 }
 
 fn database(row: &Row<'_>) -> Read<Arc<Database>> {
@@ -144,6 +158,10 @@ fn profile(row: &Row<'_>, default_tenant: Uuid) -> Read<Arc<Profile>> {
         tracing::warn!(profile = name, %error, "a device profile is used without the topics that it lists");
         TopicRights::default()
     });
+    let payloads = PayloadSchemas::of_profile_data(data.as_deref()).unwrap_or_else(|error| {
+        tracing::warn!(profile = name, %error, "a device profile is used without the schemas of its payloads");
+        PayloadSchemas::default()
+    });
     Ok(Arc::new(Profile {
         id: row.get(0)?,
         tenant,
@@ -153,7 +171,9 @@ fn profile(row: &Row<'_>, default_tenant: Uuid) -> Read<Arc<Profile>> {
         description: row.get(5)?,
         data,
         topics,
+        payloads,
         provision: ProvisionTerms { strategy: parsed(row, 10)?, key: row.get(11)?, secret: row.get(12)? },
+        packages: PackageIds { firmware: row.get(13)?, software: row.get(14)? },
         is_default: row.get(7)?,
         created_at: time(row, 8)?,
         version: row.get(9)?,
@@ -173,6 +193,7 @@ fn device(row: &Row<'_>, index: &Index) -> Read<(Arc<Device>, Credentials)> {
         customer: row.get(8)?,
         label: row.get(9)?,
         additional_info: row.get(10)?,
+        own_packages: PackageIds { firmware: row.get(14)?, software: row.get(15)? },
         version: row.get(11)?,
     };
     let value: Option<String> = row.get(13)?;

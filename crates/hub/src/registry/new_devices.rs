@@ -11,6 +11,7 @@ use super::entity::{Device, Profile, Provisioned};
 use super::error::RegistryError;
 use super::file;
 use super::index::Index;
+use super::package_ids::PackageIds;
 
 /// The common properties of all devices of a request.
 pub(super) struct Request<'a> {
@@ -28,6 +29,7 @@ pub(super) struct Kind {
     pub(super) customer: Option<Uuid>,
     pub(super) label: Option<Box<str>>,
     pub(super) additional_info: Option<Box<str>>,
+    pub(super) packages: PackageIds,
 }
 
 /// A device to create.
@@ -81,7 +83,7 @@ impl Wanted {
             None => Credentials::random_token(),
         };
         check_is_free(index, &credentials, request.tenant, (&self.name, None))?;
-        let Kind { gateway, last_gateway, customer, label, additional_info } = &request.kind;
+        let Kind { gateway, last_gateway, customer, label, additional_info, packages } = &request.kind;
         let device = Device {
             id: file::new_id(),
             tenant: request.tenant,
@@ -93,6 +95,7 @@ impl Wanted {
             customer: *customer,
             label: label.clone(),
             additional_info: additional_info.clone(),
+            own_packages: *packages,
             version: 1,
         };
         Ok(Provisioned { device: Arc::new(device), credentials, created: true })

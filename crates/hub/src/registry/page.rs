@@ -178,6 +178,18 @@ pub(super) fn page_of<'a, T: Listed + 'a>(
     Page { data: data.into_iter().cloned().collect(), total_pages, total_elements, has_next }
 }
 
+/// Like [`page_of`] for entities that the registry does not have.
+///
+/// # Errors
+/// The request is for a page that cannot be.
+pub(crate) fn page_of_all<'a, T: Listed + 'a>(
+    by_name: impl Iterator<Item = &'a Arc<T>>,
+    request: &PageRequest<'_>,
+) -> Result<Page<Arc<T>>, RegistryError> {
+    request.check()?;
+    Ok(page_of(by_name, request))
+}
+
 /// Whether the name or the label of an entity contains a text in lower case.
 fn contains(entity: &impl Listed, text: &str) -> bool {
     entity.name().to_lowercase().contains(text)

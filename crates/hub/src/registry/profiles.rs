@@ -17,12 +17,14 @@ use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::{DESCRIPTION_BYTES_MAX, PROFILE_DATA_BYTES_MAX, PROFILES_PER_TENANT_MAX};
 use super::now::now_ms;
+use super::package_ids::PackageIds;
 use super::page::{Page, PageRequest, page_of};
 use super::provision_terms::ProvisionTerms;
 use super::{file, save};
 use crate::audit::AUDIT_TABLE;
 use crate::broker::TopicRights;
 use crate::dead_letter::DEAD_LETTER_TABLE;
+use crate::protobuf::PayloadSchemas;
 
 impl Registry {
     /// The profiles of a tenant, sorted by name.
@@ -35,14 +37,15 @@ impl Registry {
         self.index.read().profiles.all().cloned().collect()
     }
 
-    /// A page of the profiles of a tenant.
+    /// A page of the profiles of a tenant, of those for which `wanted` holds.
     pub fn profiles_page(
         &self,
         tenant: Uuid,
         request: PageRequest<'_>,
+        wanted: impl Fn(&Profile) -> bool,
     ) -> Result<Page<Arc<Profile>>, RegistryError> {
         request.check()?;
-        Ok(page_of(self.index.read().profiles.of(tenant), &request))
+        Ok(page_of(self.index.read().profiles.of(tenant).filter(|profile| wanted(profile)), &request))
     }
 
     /// The profile of that name.
@@ -109,7 +112,7 @@ impl Registry {
         fields: ProfileFields<'_>,
         version: Option<i64>,
     ) -> Result<Arc<Profile>, RegistryError> {
-        let Checked { description, data, topics } = self.checked(tenant, fields)?;
+        let Checked { description, data, topics, payloads } = self.checked(tenant, fields)?;
         let mut writer = self.writer.lock();
         let old = self.profile_by_id(tenant, id)?;
         check_version("device profile", &old.name, version, old.version)?;
@@ -118,7 +121,18 @@ impl Registry {
         }
         let provision = self.provision_terms(fields, Some(&old))?;
         let (name, version) = (fields.name.to_owned(), old.version + 1);
-        let changed = Profile { name, description, data, topics, provision, version, ..Profile::clone(&old) };
+        let packages = fields.packages.on(old.packages);
+        let changed = Profile {
+            name,
+            description,
+            data,
+            topics,
+            payloads,
+            provision,
+            packages,
+            version,
+            ..Profile::clone(&old)
+        };
         self.store_profile(&mut writer, "change a profile", Arc::new(changed))
     }
 
@@ -188,7 +202,7 @@ impl Registry {
         table: TableName,
         durability: Durability,
     ) -> Result<Profile, RegistryError> {
-        let Checked { description, data, topics } = self.checked(tenant, fields)?;
+        let Checked { description, data, topics, payloads } = self.checked(tenant, fields)?;
         if self.profile(tenant, fields.name).is_some() {
             return Err(RegistryError::exists("profile", fields.name));
         }
@@ -203,7 +217,9 @@ impl Registry {
             description,
             data,
             topics,
+            payloads,
             provision: self.provision_terms(fields, None)?,
+            packages: fields.packages.on(PackageIds::default()),
             is_default: false,
             created_at: now_ms(),
             version: 1,
@@ -252,7 +268,9 @@ impl Registry {
         let data = checked_json(what, fields.data, PROFILE_DATA_BYTES_MAX, "PROFILE_DATA_BYTES_MAX")?;
         let topics = TopicRights::of_profile_data(data.as_deref(), tenant == self.default_tenant)
             .map_err(|reason| RegistryError::Invalid { what, reason })?;
-        Ok(Checked { description: description.map(Into::into), data, topics })
+        let payloads = PayloadSchemas::of_profile_data(data.as_deref())
+            .map_err(|reason| RegistryError::Invalid { what, reason })?;
+        Ok(Checked { description: description.map(Into::into), data, topics, payloads })
     }
 }
 
@@ -261,6 +279,7 @@ struct Checked {
     description: Option<Box<str>>,
     data: Option<Box<str>>,
     topics: TopicRights,
+    payloads: PayloadSchemas,
 }
 
 /// A table for a profile: its name in lower case with `_` for what is no letter or digit, and with a number if that is taken.

@@ -1,5 +1,7 @@
 //! Writes entities into the registry's file. Each function adds a row, or replaces the one with the same id.
 
+use std::num::NonZeroU32;
+
 use model::Timestamp;
 use rusqlite::{Transaction, params};
 use uuid::Uuid;
@@ -11,8 +13,10 @@ use super::database::Database;
 use super::entity::{Device, Profile, Tenant};
 use super::entity_view::EntityView;
 use super::index::Account;
+use super::package_ids::PackageIds;
 use super::provision_terms::ProvisionTerms;
 use super::relation::{Relation, RelationKey};
+use super::tenant_limits::TenantLimit;
 use super::user::ApiKey;
 use crate::entity::EntityId;
 
@@ -26,11 +30,18 @@ pub(super) fn database(transaction: &Transaction<'_>, database: &Database) -> Wr
 }
 
 pub(super) fn tenant(transaction: &Transaction<'_>, tenant: &Tenant) -> Written {
-    let Tenant { id, name, contact, additional_info, created_at, version } = tenant;
-    let sql = "INSERT INTO tenant (id, name, contact, additional_info, created_at, version) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
-               contact = excluded.contact, additional_info = excluded.additional_info, version = excluded.version";
-    let values = params![id, name, contact.stored(), additional_info, created_at.millis(), version];
+    let Tenant { id, name, contact, additional_info, limits, created_at, version } = tenant;
+    let sql = "INSERT INTO tenant (id, name, contact, additional_info, created_at, version, \
+               messages_per_second_max, points_per_second_max, connections_max) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
+               contact = excluded.contact, additional_info = excluded.additional_info, version = excluded.version, \
+               messages_per_second_max = excluded.messages_per_second_max, \
+               points_per_second_max = excluded.points_per_second_max, connections_max = excluded.connections_max";
+    let [messages, points, connections] =
+        TenantLimit::ALL.map(|limit| limits.value(limit).map(NonZeroU32::get));
+    let (contact, created_at) = (contact.stored(), created_at.millis());
+    let values =
+        params![id, name, contact, additional_info, created_at, version, messages, points, connections];
     transaction.execute(sql, values).map(drop)
 }
 
@@ -44,18 +55,20 @@ pub(super) fn customer(transaction: &Transaction<'_>, customer: &Customer) -> Wr
 }
 
 pub(super) fn profile(transaction: &Transaction<'_>, profile: &Profile) -> Written {
-    // The topics are in the data.
+    // The topics and the schemas of payloads are in the data.
     let Profile { id, tenant, name, table, durability, description, data, is_default, created_at, .. } =
         profile;
     let ProvisionTerms { strategy, key, secret } = &profile.provision;
     let sql = "INSERT INTO profile (id, tenant, name, data_table, durability, description, data, is_default, \
-               created_at, version, provision_strategy, provision_key, provision_secret) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
+               created_at, version, provision_strategy, provision_key, provision_secret, firmware, software) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, data_table = excluded.data_table, \
                durability = excluded.durability, description = excluded.description, data = excluded.data, \
                is_default = excluded.is_default, version = excluded.version, \
                provision_strategy = excluded.provision_strategy, provision_key = excluded.provision_key, \
-               provision_secret = excluded.provision_secret";
+               provision_secret = excluded.provision_secret, \
+               firmware = excluded.firmware, software = excluded.software";
+    let PackageIds { firmware, software } = profile.packages;
     let (table, durability, created_at) = (table.name(), durability.name(), created_at.millis());
     let values = params![
         id,
@@ -70,17 +83,22 @@ pub(super) fn profile(transaction: &Transaction<'_>, profile: &Profile) -> Writt
         profile.version,
         strategy.name(),
         key,
-        secret
+        secret,
+        firmware,
+        software
     ];
     transaction.execute(sql, values).map(drop)
 }
 
 pub(super) fn device(transaction: &Transaction<'_>, device: &Device) -> Written {
     let sql = "INSERT INTO device (id, tenant, name, profile, created_at, gateway, last_gateway, customer, label, \
-               additional_info, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+               additional_info, version, firmware, software) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) \
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, profile = excluded.profile, \
                gateway = excluded.gateway, last_gateway = excluded.last_gateway, customer = excluded.customer, \
-               label = excluded.label, additional_info = excluded.additional_info, version = excluded.version";
+               label = excluded.label, additional_info = excluded.additional_info, version = excluded.version, \
+               firmware = excluded.firmware, software = excluded.software";
+    let PackageIds { firmware, software } = device.own_packages;
     let Device { id, tenant, name, profile, created_at, gateway, last_gateway, .. } = device;
     let Device { customer, label, additional_info, version, .. } = device;
     let (profile, created_at) = (profile.id, created_at.millis());
@@ -95,7 +113,9 @@ pub(super) fn device(transaction: &Transaction<'_>, device: &Device) -> Written 
         customer,
         label,
         additional_info,
-        version
+        version,
+        firmware,
+        software
     ];
     transaction.prepare_cached(sql)?.execute(values).map(drop)
 }

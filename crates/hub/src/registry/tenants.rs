@@ -16,14 +16,17 @@ use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Account;
 use super::now::now_ms;
+use super::package_ids::PackageIds;
 use super::page::{Page, PageRequest, page_of};
 use super::provision_terms::ProvisionTerms;
+use super::tenant_limits::TenantLimits;
 use super::user::User;
 use super::users::checked_login;
 use super::{file, save};
 use crate::broker::TopicRights;
 use crate::caller::Role;
 use crate::namespace::{namespace_of, own_table};
+use crate::protobuf::PayloadSchemas;
 
 impl Registry {
     /// All tenants, sorted by name.
@@ -89,6 +92,7 @@ impl Registry {
             name: fields.name.to_owned(),
             contact: fields.contact.clone(),
             additional_info,
+            limits: fields.limits.unwrap_or_default(),
             created_at: now_ms(),
             version: 1,
         });
@@ -145,10 +149,23 @@ impl Registry {
             name: fields.name.to_owned(),
             contact: fields.contact.clone(),
             additional_info,
+            limits: fields.limits.unwrap_or(old.limits),
             version: old.version + 1,
             ..Tenant::clone(&old)
         });
         self.commit(&mut writer, "change a tenant", |transaction| save::tenant(transaction, &tenant))?;
+        self.index.write().put_tenant(Arc::clone(&tenant));
+        Ok(tenant)
+    }
+
+    /// Changes the limits of a tenant. Waits for the disk.
+    pub fn set_tenant_limits(&self, name: &str, limits: TenantLimits) -> Result<Arc<Tenant>, RegistryError> {
+        let mut writer = self.writer.lock();
+        let old = self.tenant_by_name(name)?;
+        let tenant = Arc::new(Tenant { limits, version: old.version + 1, ..Tenant::clone(&old) });
+        self.commit(&mut writer, "change the limits of a tenant", |transaction| {
+            save::tenant(transaction, &tenant)
+        })?;
         self.index.write().put_tenant(Arc::clone(&tenant));
         Ok(tenant)
     }
@@ -221,7 +238,9 @@ impl Registry {
             description: None,
             data: None,
             topics: TopicRights::default(),
+            payloads: PayloadSchemas::default(),
             provision: ProvisionTerms::default(),
+            packages: PackageIds::default(),
             is_default: true,
             created_at: now_ms(),
             version: 1,
@@ -250,6 +269,8 @@ pub struct TenantFields<'a> {
     pub contact: Contact,
     /// What clients keep with it: JSON text.
     pub additional_info: Option<&'a str>,
+    /// Its limits. A tenant keeps its limits if it is `None`.
+    pub limits: Option<TenantLimits>,
 }
 
 impl TenantFields<'_> {

@@ -3,16 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 
 use model::SeriesId;
-use store::{Durability, Progress, Sequence};
+use store::{ByClass, Durability, Progress, Sequence};
 
 use super::rows::{Rows, TapRow};
 
 /// One queue for each durability class, in the order of the sequences.
 #[derive(Debug)]
 pub(super) struct Pending {
-    queues: [VecDeque<(Sequence, Rows)>; 3],
+    queues: ByClass<VecDeque<(Sequence, Rows)>>,
     /// Series whose rows found no room, with the sequences that make the rows durable.
-    lost: HashMap<SeriesId, [Option<Sequence>; 3]>,
+    lost: HashMap<SeriesId, ByClass<Option<Sequence>>>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -62,7 +62,7 @@ impl Pending {
                 }
                 // A marked series stays marked until it is read again, or rows would be taken out of their order.
                 let marks = self.lost.entry(series).or_default();
-                let mark = &mut marks[durability as usize];
+                let mark = &mut marks[durability];
                 *mark = Some(mark.map_or(sequence, |before| before.max(sequence)));
             }
             if !has_room {
@@ -75,7 +75,7 @@ impl Pending {
         }
         self.bytes += weight;
         rows.sequence = sequence;
-        let queue = &mut self.queues[durability as usize];
+        let queue = &mut self.queues[durability];
         // Two threads may queue in another order than they appended, so the place is near the end.
         let after = queue.iter().rev().take_while(|(other, _)| *other > sequence).count();
         queue.insert(queue.len() - after, (sequence, rows));
@@ -85,14 +85,14 @@ impl Pending {
     pub(super) fn take_ready(&mut self, progress: Progress) -> Taken {
         let mut taken = Taken::default();
         for durability in Durability::ALL {
-            let queue = &mut self.queues[durability as usize];
+            let queue = &mut self.queues[durability];
             let reached = progress.reached(durability);
             while let Some((_, rows)) = queue.pop_front_if(|(sequence, _)| *sequence <= reached) {
                 self.bytes -= rows.weight();
                 taken.rows.push(rows);
             }
         }
-        let is_reached = |marks: &[Option<Sequence>; 3]| {
+        let is_reached = |marks: &ByClass<Option<Sequence>>| {
             let mut classes = Durability::ALL.into_iter().zip(marks);
             classes.all(|(class, mark)| mark.is_none_or(|sequence| sequence <= progress.reached(class)))
         };

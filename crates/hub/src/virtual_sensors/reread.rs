@@ -153,7 +153,7 @@ fn absent_is_empty(read: Result<(), StoreError>) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use model::{Batch, SeriesKey, ValueRef};
-    use store::{Durability, MemoryStore};
+    use store::{Durability, MemoryStore, Writer};
 
     use super::*;
 

@@ -4,6 +4,7 @@ use hub::bulk::{BulkError, DeleteRequest, Deleted};
 use hub::{AUDIT_TABLE, Error, Kept};
 
 use super::*;
+use store::Reader as _;
 
 const MESSAGE: &[u8] = br#"{"speed": 51}"#;
 

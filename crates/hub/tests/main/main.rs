@@ -6,10 +6,12 @@ mod alarm_rules;
 mod alarms;
 mod annotations;
 mod attributes;
+mod claims;
 mod deletion;
 mod device_state;
 mod gateways;
 mod key_values;
+mod packages;
 mod permissions;
 mod points;
 mod provisioning;
@@ -29,7 +31,7 @@ use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
 use model::limits::{IngestLimits, QueryLimits};
 use model::{Batch, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
-use store::{Store, StoreError};
+use store::{Reader as _, Store, StoreError};
 
 struct Fixture {
     store: Arc<MemoryStore>,

@@ -10,7 +10,7 @@ use hub::entity_query::{EntityCountQuery, EntityDataQuery};
 use hub::history::TextHeld;
 use hub::registry::{
     AssetFields, BulkDevices, CustomerFields, Device, DeviceChange, EntityViewFields, NewApiKey, NewUser,
-    PageRequest, ProfileFields, RegistryError, RelationKey, TenantFields, User,
+    PageRequest, ProfileFields, RegistryError, RelationKey, TenantFields, TenantLimits, User,
 };
 use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
@@ -28,6 +28,8 @@ use super::*;
 enum Needs {
     Public,
     Operator,
+    /// Operators of the tenant, but no user of a customer.
+    TenantOperator,
     Administrator,
 }
 
@@ -81,7 +83,7 @@ fn history_of_all() -> HistoryRequest {
 /// All operations. Those that change something come last, and those that end a thing after all others.
 fn operations(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
-    use Needs::{Administrator, Operator};
+    use Needs::{Administrator, Operator, TenantOperator};
     let mut all = reads(device);
     all.extend(entities(device));
     let (id, of_values) = (device.id, Arc::clone(device));
@@ -138,6 +140,12 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
             let removal = Removal::of_series(Vec::new(), None, 0).unwrap();
             let empty = hub.create_database(caller, "empty")?;
             hub.remove(caller, &empty, &removal).map(|rows| rows == 0)
+        }),
+        operation("create_database", TenantOperator, Own, |hub, caller| {
+            Ok(hub.create_database(caller, "metrics").map(|_| true)?)
+        }),
+        operation("drop_database", Administrator, Own, |hub, caller| {
+            hub.drop_database(caller, "metrics").map(|()| true)
         }),
         operation("drop_measurement", Administrator, Own, |hub, caller| {
             hub.drop_measurement(caller, &hub.own_database(caller), "nosuch").map(|()| true)
@@ -318,6 +326,10 @@ fn entities(device: &Arc<Device>) -> Vec<Operation> {
         operation("entity_views_page", Public, Hidden, move |hub, caller| {
             Ok(!hub.entity_views_page(caller, ten, |_| true)?.data.is_empty())
         }),
+        operation("shown_series", Public, Unknown, move |hub, caller| {
+            let shown = hub.shown_series(caller, EntityId::of(EntityKind::EntityView, view(hub).id))?;
+            Ok(hub.shown_latest(caller, &shown, None)?.len() == 1)
+        }),
         operation("relations_of", Public, Unknown, move |hub, caller| {
             Ok(hub.relations_of(caller, of, RelationDirection::To)?.len() == 1)
         }),
@@ -341,6 +353,9 @@ fn entities(device: &Arc<Device>) -> Vec<Operation> {
         operation("change_tenant", Administrator, Refused, |hub, caller| {
             let fields = TenantFields { name: "default", ..TenantFields::default() };
             Ok(hub.change_tenant(caller, hub.registry().default_tenant(), &fields, None).map(|_| true)?)
+        }),
+        operation("set_tenant_limits", Administrator, Refused, |hub, caller| {
+            Ok(hub.set_tenant_limits(caller, "default", TenantLimits::default()).map(|_| true)?)
         }),
         operation("user_activation", Administrator, Unknown, |hub, caller| {
             let user = hub.registry().user_by_login("new@example.org").unwrap();
@@ -502,6 +517,7 @@ fn check_role(hub: &Hub, caller: &Caller, operation: &Operation) {
     let may = match operation.needs {
         Needs::Public => true,
         Needs::Operator => matches!(caller.role(), Role::Operator | Role::Customer),
+        Needs::TenantOperator => caller.role() == Role::Operator,
         Needs::Administrator => false,
     };
     let done = (operation.run)(hub, caller);
@@ -518,7 +534,7 @@ fn check_role(hub: &Hub, caller: &Caller, operation: &Operation) {
 fn check_stranger(hub: &Hub, stranger: &Caller, operation: &Operation) {
     let done = (operation.run)(hub, stranger);
     match (operation.needs, operation.foreign, done) {
-        (Needs::Administrator, _, Err(error)) if is_forbidden(&error).is_some() => {}
+        (Needs::TenantOperator | Needs::Administrator, _, Err(error)) if is_forbidden(&error).is_some() => {}
         (Needs::Public, Foreign::HiddenFromTenants, Ok(true)) => {}
         (Needs::Public, Foreign::Hidden, Ok(false)) => {}
         (Needs::Public | Needs::Operator, Foreign::Refused, Err(error)) if is_forbidden(&error).is_some() => {

@@ -8,6 +8,7 @@ use hub::{AUDIT_TABLE, DEAD_LETTER_TABLE, OpenDatabase};
 use model::{SeriesId, TableName};
 
 use super::*;
+use store::Reader as _;
 
 const BUSY: Duration = Duration::from_secs(1);
 const SECOND_US: i64 = 1_000_000;
@@ -112,6 +113,29 @@ async fn a_series_that_was_deleted_meanwhile_is_told_and_created_anew() {
 }
 
 #[tokio::test]
+async fn a_series_that_is_not_made_now_fails_the_request_and_is_no_fault_of_a_point() {
+    let fixture = fixture();
+    let own = fixture.hub.own_database(&fixture.administrator());
+    fixture.store.set_series_busy(Some("the log is full"));
+    let request = || {
+        let mut request = points(&fixture, &own);
+        assert!(matches!(cpu(&request), Err(PointRefusal::NoSeriesNow)));
+        request.refuse("the store makes no series now", b"cpu,host=a");
+        request
+    };
+    let soon = Duration::from_millis(10);
+    let refused = fixture.hub.accept_points(request(), "/write", soon).await;
+    assert!(matches!(refused, Err(AcceptError::Store(StoreError::Busy { .. }))), "{refused:?}");
+    let request = request();
+    fixture.store.set_series_busy(None);
+    assert!(matches!(accept(&fixture, request).await, Err(AcceptError::SeriesMade)));
+    let mut again = points(&fixture, &own);
+    add(&mut again, 0, 1, &["v"]);
+    assert_eq!(accept(&fixture, again).await.unwrap().rows, 1);
+    assert_eq!(fixture.hub.metrics().rows.get(), 1, "no dead letter");
+}
+
+#[tokio::test]
 async fn databases_have_tables_of_their_own_and_inherit_nothing() {
     let fixture = fixture();
     let (hub, caller) = (&fixture.hub, fixture.administrator());
@@ -193,7 +217,8 @@ fn who_may_not_write_or_sees_a_customer_only_collects_no_rows() {
     assert!(hub.drop_database(&public, "x").is_err());
     let open = Caller::open(tenant);
     assert!(hub.points(&open, &own, Door::Influx).is_ok());
-    assert!(hub.create_database(&open, "x").is_err(), "an operator does not manage tables");
+    assert!(hub.create_database(&open, "x").is_ok(), "Telegraf creates its database before it writes");
+    assert!(hub.drop_database(&open, "x").is_err(), "an operator deletes nothing");
     let other =
         hub.add_tenant(&fixture.administrator(), "acme", "root@acme.example", "a long password").unwrap();
     hub.create_database(&fixture.administrator(), "mine").unwrap();

@@ -9,6 +9,7 @@ use hub::rpc::{RpcCall, RpcError};
 use uuid::Uuid;
 
 use super::*;
+use store::Reader as _;
 
 const RPC: Interests = Interests { rpc: true, shared_attributes: false };
 

@@ -7,6 +7,7 @@ use model::{Namespace, TableName};
 use uuid::Uuid;
 
 use super::*;
+use store::{Maintenance, Reader as _};
 
 const PASSWORD: &str = "a long password";
 

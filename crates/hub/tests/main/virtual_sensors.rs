@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::alarm_rules::{copy_of, until};
 use super::*;
+use store::Reader as _;
 
 /// The space of the records of sensors (`docs/format/virtual-sensors.md`).
 const SENSORS: Space = Space::new("virtual_sensors");

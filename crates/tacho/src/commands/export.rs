@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use hub::bulk::{Export, ExportFormat, ExportRequest};
+use hub::registry::Registry;
 use indicatif::HumanCount;
 use model::TableName;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -15,10 +16,11 @@ use serde_json::json;
 use crate::client::{Api, ServerArgs};
 use crate::config::Config;
 use crate::data_args::DataArgs;
-use crate::data_directory::{Access, directory_or_server, open_store};
+use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, open_store};
 use crate::output::say;
 use crate::progress::Progress;
 use crate::row_args::RowArgs;
+use crate::tenant_arg::TenantArg;
 
 /// Writes a table as CSV or Parquet
 ///
@@ -47,6 +49,8 @@ pub(crate) struct ExportArgs {
     /// Prints a summary as JSON; needs --out
     #[arg(long, requires = "out")]
     json: bool,
+    #[command(flatten)]
+    tenant: TenantArg,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -136,7 +140,10 @@ fn write(
     let stopped = || stopped(args, format, config, &mut *out).map(Some);
     match directory_or_server(&args.server, config, stopped)? {
         Access::Directory(rows) => Ok(rows),
-        Access::Server(api) => running(args, format, &api, out),
+        Access::Server(api) => {
+            args.tenant.check_server()?;
+            running(args, format, &api, out)
+        }
     }
 }
 
@@ -148,7 +155,9 @@ fn stopped(
 ) -> anyhow::Result<u64> {
     let store = open_store(config)?;
     let request = ExportRequest { matchers: args.rows.matchers(), range: args.rows.range(), format };
-    let export = Export::begin(store.as_ref(), &TableName::try_from(args.table.as_str())?, &request)?;
+    let (registry, _) = Registry::open(&config.data.join(REGISTRY_FILE))?;
+    let table = TableName::new(&registry.namespace(args.tenant.of(&registry)?), &args.table)?;
+    let export = Export::begin(store.as_ref(), &table, &request)?;
     let total = export.rows_max();
     let mut progress = Progress::rows("exporting");
     let rows = export.write(out, &mut |rows| progress.at(rows, total))?;

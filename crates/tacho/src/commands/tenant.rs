@@ -1,7 +1,10 @@
 //! `tacho tenant`: tenants of a running server or of a data directory.
 
+use std::num::NonZeroU32;
+
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use hub::registry::{TenantLimit, TenantLimits};
 use serde_json::{Value, json};
 
 use crate::client::{ServerArgs, escaped};
@@ -15,6 +18,7 @@ use crate::output::{columns, say};
 pub(crate) enum TenantCommand {
     List(ListArgs),
     Add(AddArgs),
+    Limits(LimitsArgs),
     Delete(DeleteArgs),
 }
 
@@ -68,6 +72,45 @@ pub(crate) struct AddArgs {
     tenants: TenantsArgs,
 }
 
+/// Shows or changes what the devices and users of a tenant may do in a second
+///
+/// Messages above the limit wait (MQTT) or get status 429 (HTTP); nothing is dropped. A new connection above the limit is refused.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tacho tenant limits acme
+  tacho tenant limits acme --messages-per-second 500 --points-per-second 5000 --connections 1000
+  tacho tenant limits acme --connections none")]
+pub(crate) struct LimitsArgs {
+    /// Name of the tenant
+    name: String,
+    /// Messages of its devices in a second; none for no limit
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    messages_per_second: Option<Limit>,
+    /// Field values in a second; none for no limit
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    points_per_second: Option<Limit>,
+    /// MQTT connections of its devices; none for no limit
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    connections: Option<Limit>,
+    #[command(flatten)]
+    tenants: TenantsArgs,
+}
+
+/// A limit in the command line.
+#[derive(Debug, Clone, Copy)]
+struct Limit(Option<NonZeroU32>);
+
+fn limit(text: &str) -> Result<Limit, String> {
+    match text {
+        "none" => Ok(Limit(None)),
+        number => number
+            .parse()
+            .map(|number| Limit(Some(number)))
+            .map_err(|_| "it must be a number from 1 on, or none".to_owned()),
+    }
+}
+
 /// Deletes a tenant with its devices, users and tables, and ends its sessions
 ///
 /// On a stopped server the rows stay on the disk until the server starts: then it drops the tables of deleted tenants.
@@ -90,6 +133,7 @@ pub(crate) fn run(command: &TenantCommand) -> anyhow::Result<()> {
     match command {
         TenantCommand::List(args) => list(args),
         TenantCommand::Add(args) => add(args),
+        TenantCommand::Limits(args) => limits(args),
         TenantCommand::Delete(args) => delete(args),
     }
 }
@@ -142,6 +186,58 @@ fn add(args: &AddArgs) -> anyhow::Result<()> {
     };
     done.with_context(|| format!("cannot add the tenant {}", args.name))?;
     say(format_args!("added    {}, administrator {}", args.name, args.admin))
+}
+
+fn limits(args: &LimitsArgs) -> anyhow::Result<()> {
+    let tenants = args.tenants.open()?;
+    let old = limits_of(&tenants, &args.name)?;
+    let LimitsArgs { messages_per_second, points_per_second, connections, .. } = args;
+    let asked = [messages_per_second, points_per_second, connections];
+    let [messages_per_second_max, points_per_second_max, connections_max] =
+        [0, 1, 2].map(|n| asked[n].map_or(old.value(TenantLimit::ALL[n]), |Limit(value)| value));
+    let new = TenantLimits { messages_per_second_max, points_per_second_max, connections_max };
+    if new != old {
+        let done = match &tenants {
+            Access::Directory(locked) => {
+                locked.registry.set_tenant_limits(&args.name, new).map(drop).map_err(anyhow::Error::from)
+            }
+            Access::Server(api) => {
+                let path = format!("/api/tacho/tenants/{}/limits", escaped(&args.name));
+                let body = TenantLimit::ALL.map(|limit| (limit.name().to_owned(), json!(new.value(limit))));
+                api.post(&path, &Value::Object(body.into_iter().collect()))
+                    .map(drop)
+                    .map_err(anyhow::Error::from)
+            }
+        };
+        done.with_context(|| format!("cannot change the limits of the tenant {}", args.name))?;
+    }
+    let head = ["LIMIT", "VALUE"].map(str::to_owned);
+    let shown =
+        |value: Option<NonZeroU32>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
+    let rows = TenantLimit::ALL.map(|limit| [limit.name().to_owned(), shown(new.value(limit))]);
+    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+    columns(&rows, 1..2).iter().try_for_each(say)
+}
+
+fn limits_of(tenants: &Access<LockedRegistry>, name: &str) -> anyhow::Result<TenantLimits> {
+    match tenants {
+        Access::Directory(locked) => Ok(locked.registry.tenant_by_name(name)?.limits),
+        Access::Server(api) => {
+            let path = "/api/tacho/tenants";
+            let answer = api.get(path)?;
+            let all = answer["tenants"].as_array();
+            let found = all.and_then(|all| all.iter().find(|tenant| tenant["name"] == name));
+            let limits = &found
+                .with_context(|| format!("there is no tenant {name}; tacho tenant list lists them"))?["limits"];
+            let value = |limit: TenantLimit| {
+                let value = limits[limit.name()].as_u64().and_then(|value| u32::try_from(value).ok());
+                value.and_then(NonZeroU32::new)
+            };
+            let [messages_per_second_max, points_per_second_max, connections_max] =
+                TenantLimit::ALL.map(value);
+            Ok(TenantLimits { messages_per_second_max, points_per_second_max, connections_max })
+        }
+    }
 }
 
 fn delete(args: &DeleteArgs) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 //! reverse. `tacho serve` and `tacho demo` run one.
 
 mod allocator;
+mod cleaning;
 mod door_options;
 mod door_task;
 mod doors;
@@ -10,7 +11,6 @@ mod open_files;
 mod retention;
 mod runtime_file;
 mod signals;
-mod stored_calls;
 mod tls_reload;
 
 use std::net::SocketAddr;
@@ -76,11 +76,12 @@ impl Server {
         report_when_sealed(&hub);
         hub.start_device_states(config.inactivity_timeout);
         drop_deleted_tables(&hub);
+        resume_package_changes(&hub);
         match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
             Ok(doors) => {
                 hub.start_virtual_sensors(config.sensors.clone());
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
-                runtime.spawn(Essential::new(stored_calls::run(Arc::clone(&hub))));
+                runtime.spawn(Essential::new(cleaning::run(Arc::clone(&hub))));
                 if let Some(tls) = tls {
                     let _guard = runtime.enter();
                     runtime.spawn(Essential::new(tls_reload::run(tls, tls_reload::hangup()?)));
@@ -177,5 +178,16 @@ fn drop_deleted_tables(hub: &Hub) {
         Ok(0) => {}
         Ok(tables) => tracing::info!(tables, "dropped the tables of deleted tenants"),
         Err(error) => tracing::warn!(%error, "the tables of deleted tenants are still on the disk"),
+    }
+}
+
+/// Tells devices their packages if the server ended before it had done so.
+fn resume_package_changes(hub: &Hub) {
+    match hub.resume_package_changes() {
+        Ok(0) => {}
+        Ok(changes) => tracing::info!(changes, "told devices their packages after a crash"),
+        Err(error) => {
+            tracing::warn!(%error, "devices do not know their packages yet; the next start tells them")
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Topics and payloads of ThingsBoard's device API, beside telemetry of a single device.
 
 pub mod attributes;
+pub mod claim;
 pub mod gateway;
 mod object;
+pub mod packages;
 pub mod provision;
 pub mod rpc;

@@ -78,7 +78,7 @@ impl ProvisionRequest {
 }
 
 /// Where the JSON is wrong. The library's own text may quote a secret.
-fn without_texts(error: &serde_json::Error) -> String {
+pub(super) fn without_texts(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Data => "a member has the wrong type, or stands twice",
         _ => "it is no JSON object",

@@ -10,6 +10,7 @@ use wire::mqtt::{
 
 use super::super::{clients, limits};
 use super::behind::Behind;
+use super::chunk_lengths::ChunkLengths;
 use super::connected::{Connected, StoredWill};
 use super::context::Context;
 use super::login::authenticate;
@@ -47,6 +48,8 @@ impl Connected {
 pub(super) fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, Refused> {
     check_terms(connect)?;
     let (device, credentials) = authenticate(connect, context)?;
+    let load = context.hub.tenant_load(device.tenant);
+    let tenant_connection = load.connect().map_err(Refused::above_limit_of_tenant)?;
     let assigned = assigned_client_id(connect);
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
     let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
@@ -57,6 +60,8 @@ pub(super) fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<
     let mut connected = Connected {
         peer: Peer::of(connect),
         presence: None,
+        load,
+        tenant_connection: Some(tenant_connection),
         device,
         credentials,
         client,
@@ -73,6 +78,7 @@ pub(super) fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<
         topics: TopicAccess::new(),
         aliases: Vec::new(),
         will: connect.will.map(|will| Box::new(stored_will(&will))),
+        chunk_lengths: ChunkLengths::default(),
     };
     connected.behind = connected.device.gateway.then(|| Box::new(Behind::new((context.wake)())));
     let request = connected.attach_request(connected.expiry_s, connect.clean_start, context);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hub::broker::Attached;
 use hub::device_messages::DeviceOutbox;
 use hub::registry::{Credentials, Device};
+use hub::tenant_loads::{TenantConnection, TenantLoad};
 use hub::{DevicePresence, Durability, Hub};
 use model::SeriesId;
 use wire::mqtt::{QoS, ReasonCode};
@@ -15,6 +16,7 @@ use super::super::clients::{ClientKey, ConnectionRef};
 use super::super::options::MqttOptions;
 use super::super::qos2::SharedQos2;
 use super::behind::Behind;
+use super::chunk_lengths::ChunkLengths;
 use super::end::SessionEnd;
 use super::peer::Peer;
 use super::topic_access::TopicAccess;
@@ -25,6 +27,10 @@ pub(crate) struct Connected {
     pub(crate) device: Arc<Device>,
     /// Says that the device is connected and heard; `None` after the end of the connection.
     pub(super) presence: Option<DevicePresence>,
+    /// What the tenant of the device does, and its limits.
+    pub(super) load: Arc<TenantLoad>,
+    /// Counts the connection for the tenant; `None` after its end.
+    pub(super) tenant_connection: Option<TenantConnection>,
     /// The credentials of the CONNECT.
     pub(super) credentials: Credentials,
     pub(super) client: ClientKey,
@@ -53,6 +59,8 @@ pub(crate) struct Connected {
     /// Topics of the topic aliases, by alias.
     pub(super) aliases: Vec<Option<Arc<str>>>,
     pub(super) will: Option<Box<StoredWill>>,
+    /// The lengths of chunks of packages that the client has named.
+    pub(super) chunk_lengths: ChunkLengths,
 }
 
 impl fmt::Debug for Connected {

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hub::Hub;
 use hub::broker::{Acknowledged, Publication};
 use hub::wake::Wake;
+use hub::{ByClass, Hub};
 use model::Timestamp;
 use rustls::pki_types::CertificateDer;
 
@@ -45,7 +45,7 @@ pub(crate) struct Context<'a> {
     /// Output to send at once.
     pub(crate) out: &'a mut Vec<u8>,
     /// The batches of the worker, by durability class.
-    pub(crate) batches: &'a mut [IngestBatch; 3],
+    pub(crate) batches: &'a mut ByClass<IngestBatch>,
     /// Messages for subscribers, which the worker publishes at the end of the pass.
     pub(crate) publications: &'a mut Vec<Publication>,
     /// Deletions of acknowledged messages.

@@ -3,16 +3,21 @@
 use std::sync::Arc;
 
 use hub::AttributeError;
+use hub::claims::ClaimError;
+use hub::protobuf::{PayloadForm, PayloadKind};
 use hub::registry::Device;
 use hub::rpc::{SessionLimits, answer_to_device};
 use model::Value;
 use wire::mqtt::ReasonCode;
-use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
+use wire::thingsboard::attributes::{Names, Topic as AttributeTopic, read_publish, read_request, response};
+use wire::thingsboard::claim::{self, ClaimRequest};
+use wire::thingsboard::packages::ChunkRequest;
 use wire::thingsboard::rpc::{self, DeviceCall, Kind};
 
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
+use super::topics::PROTOBUF_ATTRIBUTES_TOPIC;
 use super::unfit::Unfit;
 use crate::attribute_pairs::pairs;
 
@@ -31,12 +36,27 @@ impl Connected {
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
+        if topic == PROTOBUF_ATTRIBUTES_TOPIC {
+            return self.set_attributes(PayloadForm::Protobuf, payload, context);
+        }
+        if topic == claim::TOPIC {
+            return self.offer_claim(payload, context);
+        }
+        if let Some(request) = ChunkRequest::parse(topic) {
+            return self.send_chunk(request, payload, context);
+        }
         let message = AttributeTopic::parse(topic).map(Message::Attributes);
         let Some(message) = message.or_else(|| rpc::Topic::parse(topic).map(Message::Rpc)) else {
             return Ok(Some(self.refused_topic(topic, context)));
         };
         match message {
-            Message::Attributes(AttributeTopic::Attributes(_)) => self.set_attributes(payload, context),
+            Message::Attributes(AttributeTopic::Attributes(names)) => {
+                let form = match names {
+                    Names::ShortJson => PayloadForm::Json,
+                    Names::Long | Names::Short => PayloadForm::OfProfile,
+                };
+                self.set_attributes(form, payload, context)
+            }
             Message::Attributes(AttributeTopic::Request { names, id }) => {
                 let topic = AttributeTopic::Response { names, id }.to_string();
                 self.answer_request(&topic, payload, context)
@@ -56,10 +76,15 @@ impl Connected {
 
     fn set_attributes(
         &mut self,
+        form: PayloadForm,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        let entries = match read_publish(payload, context.hub.limits().json_depth_max) {
+        let payload = match self.device.profile.payloads.json(PayloadKind::Attributes, form, payload) {
+            Ok(payload) => payload,
+            Err(reason) => return Ok(Some(Unfit::payload(&reason))),
+        };
+        let entries = match read_publish(&payload, context.hub.limits().json_depth_max) {
             Ok(entries) => entries,
             Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
@@ -124,6 +149,29 @@ impl Connected {
         }
     }
 
+    fn offer_claim(&self, payload: &[u8], context: &mut Context<'_>) -> Result<Option<Unfit>, PacketError> {
+        match ClaimRequest::parse(payload) {
+            Ok(request) => self.offer_claim_of(&self.device, &request, context),
+            Err(error) => Ok(Some(Unfit::payload(&error))),
+        }
+    }
+
+    /// Lets users of customers claim a device: this one, or one behind it.
+    pub(super) fn offer_claim_of(
+        &self,
+        device: &Device,
+        request: &ClaimRequest,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        match context.hub.offer_claim(device, request.secret_key(), request.duration_ms()) {
+            Ok(sequence) => {
+                *context.kv_sequence = sequence.max(*context.kv_sequence);
+                Ok(None)
+            }
+            Err(error) => claim_error(&error),
+        }
+    }
+
     fn call_server(
         &self,
         topic: &str,
@@ -150,6 +198,15 @@ pub(super) fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, P
         hub::Blame::Busy => Err(PacketError::StoreBusy),
         hub::Blame::Caller => Ok(Some(Unfit::limit(error.label(), error))),
         hub::Blame::Operator => Err(failed(&error.to_string())),
+    }
+}
+
+fn claim_error(error: &ClaimError) -> Result<Option<Unfit>, PacketError> {
+    match (error.blame(), error) {
+        (hub::Blame::Busy, _) => Err(PacketError::StoreBusy),
+        (hub::Blame::Caller, ClaimError::OverLimit { .. }) => Ok(Some(Unfit::limit("claim", error))),
+        (hub::Blame::Caller, _) => Ok(Some(Unfit::labelled("claim", error))),
+        (hub::Blame::Operator, _) => Err(failed(&error.to_string())),
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum PacketError {
     Awaited,
     /// The door takes no further message for this time. As above, the session has changed nothing.
     TooManyRequests(Duration),
+    /// The tenant may send no further message for this time. As above, the session has changed nothing.
+    TenantLimited(Duration),
 }
 
 impl From<SessionEnd> for PacketError {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use hub::gateways::CreationRefused;
 use hub::gateways::limits::GATEWAY_CREATED_AT_ONCE_MAX;
+use hub::registry::Device;
 use wire::mqtt::ReasonCode;
 use wire::thingsboard::attributes::{gateway_response, read_gateway_request, read_publish};
+use wire::thingsboard::claim::ClaimRequest;
 use wire::thingsboard::gateway::{Topic, read_device, read_parts};
 use wire::thingsboard::rpc::GatewayAnswer;
 
@@ -41,7 +43,7 @@ impl Connected {
             Topic::Attributes => self.set_attributes_behind(payload, context),
             Topic::AttributesRequest => self.answer_request_behind(payload, context),
             Topic::Rpc => self.answer_call_behind(payload, context),
-            Topic::Claim => Ok(Some(Unfit::topic(&"devices cannot be claimed; an administrator adds them"))),
+            Topic::Claim => self.offer_claims_behind(payload, context),
             // Telemetry takes another way (`add_parts`).
             Topic::AttributesResponse | Topic::Telemetry => {
                 Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
@@ -147,7 +149,36 @@ impl Connected {
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
         let json_depth_max = context.hub.limits().json_depth_max;
-        let parts = match read_parts(payload, json_depth_max) {
+        self.for_each_part(payload, context, |session, device, json, context| {
+            match read_publish(json, json_depth_max) {
+                Ok(entries) => session.set_attributes_of(device, &entries, context),
+                Err(error) => Ok(Some(Unfit::payload(&error))),
+            }
+        })
+    }
+
+    fn offer_claims_behind(
+        &mut self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        self.for_each_part(payload, context, |session, device, json, context| {
+            match ClaimRequest::parse(json) {
+                Ok(request) => session.offer_claim_of(device, &request, context),
+                Err(error) => Ok(Some(Unfit::payload(&error))),
+            }
+        })
+    }
+
+    /// Handles the parts of a message, each with its device. If the store is busy, the worker passes the message again, and all parts are
+    /// handled again: so `handle` must have the same result the second time.
+    fn for_each_part(
+        &mut self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+        handle: impl Fn(&Self, &Device, &[u8], &mut Context<'_>) -> Result<Option<Unfit>, PacketError>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        let parts = match read_parts(payload, context.hub.limits().json_depth_max) {
             Ok(parts) => parts,
             Err(error) => return Ok(Some(Unfit::payload(&error))),
         };
@@ -164,14 +195,8 @@ impl Connected {
                     continue;
                 }
             };
-            match read_publish(part.json.as_bytes(), json_depth_max) {
-                // All of them again if the store is busy: the result is the same.
-                Ok(entries) => {
-                    if let Some(unfit) = self.set_attributes_of(&device, &entries, context)? {
-                        faults.add(part, unfit);
-                    }
-                }
-                Err(error) => faults.add(part, Unfit::payload(&error)),
+            if let Some(unfit) = handle(&*self, &device, part.json.as_bytes(), context)? {
+                faults.add(part, unfit);
             }
         }
         Ok(faults.unfit())

@@ -94,6 +94,7 @@ impl Session {
         broker.client_left();
         clients.unregister(&connected.client, connected.connection, connected.expiry_s, now_s);
         connected.presence = None;
+        connected.tenant_connection = None;
         connected.outbox = None;
         // A will of a gateway attaches the devices that it names for itself.
         connected.behind.iter_mut().for_each(|behind| behind.detach_all());

@@ -5,6 +5,7 @@
 //! nothing about data (CONNACK, PINGRESP, SUBACK, PUBCOMP).
 
 mod behind;
+mod chunk_lengths;
 mod connect;
 mod connected;
 mod context;
@@ -14,6 +15,7 @@ mod gateway_api;
 mod login;
 mod machine;
 mod outgoing;
+mod packages;
 mod packets;
 mod parts;
 mod peer;

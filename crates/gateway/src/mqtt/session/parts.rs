@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hub::Blame;
 use hub::registry::Profile;
@@ -91,6 +92,7 @@ impl Connected {
             );
             return self.add_letter(topic, payload, Unfit::limit("gateway_rows", &text), context).map(Some);
         }
+        self.load.add_points(draft.rows.points(), Instant::now());
         let connection = context.connection.key;
         let mut refusal = None;
         if let Some(unfit) = faults.unfit() {

@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hub::broker::{Content, Publication, is_too_deep};
+use hub::protobuf::{PayloadForm, PayloadKind};
 use hub::{Blame, DeadLetter, Door};
 use model::SeriesId;
 use wire::mqtt::{PropertyId, ProtocolVersion, Publish, QoS, ReasonCode};
@@ -20,7 +22,7 @@ use super::end::{PacketError, SessionEnd, protocol_error};
 use super::outgoing::forwarded;
 use super::subscribing::quality;
 use super::topic_access::{is_of_device_api, lists};
-use super::topics::{TELEMETRY_TOPIC, is_telemetry};
+use super::topics::{TELEMETRY_TOPIC, telemetry_form};
 use super::unfit::Unfit;
 use crate::refusals;
 
@@ -46,10 +48,15 @@ impl Connected {
             return Err(PacketError::StoreBusy);
         }
         context.gate.take_request().map_err(PacketError::TooManyRequests)?;
+        if let Err(above) = self.load.take_message(Instant::now()) {
+            context.gate.give_back_request();
+            return Err(PacketError::TenantLimited(above.wait));
+        }
         let taken = self.take_message(publish, context);
         if let Err(PacketError::StoreBusy | PacketError::Awaited) = taken {
             // The worker passes the message again.
             context.gate.give_back_request();
+            self.load.give_back_message();
         }
         taken
     }
@@ -149,7 +156,7 @@ impl Connected {
 
     fn repeat(&mut self, packet_id: u16, context: &mut Context<'_>) {
         let ack = self.ack((packet_id, AckKind::PubRec), Answer::Accepted, context);
-        context.batches[self.durability() as usize].push(&self.device, ack, &[]);
+        context.batches[self.durability()].push(&self.device, ack, &[]);
     }
 
     /// Completes a message whose rows are in the batch. `exchange` is set for the first half of a QoS 2 exchange.
@@ -174,7 +181,7 @@ impl Connected {
             (None, None) => Answer::Accepted,
         };
         let ack = self.ack((packet_id, kind), answer, context);
-        let batch = &mut context.batches[self.durability() as usize];
+        let batch = &mut context.batches[self.durability()];
         batch.messages += 1;
         batch.bytes += payload.len() as u64;
         batch.push(&self.device, ack, if is_dead_letter { &[] } else { payload });
@@ -202,8 +209,8 @@ impl Connected {
         if of_gateway == Some(GatewayTopic::Telemetry) && self.behind.is_some() {
             return self.add_parts(incoming, context);
         }
-        let unfit = if is_telemetry(topic) {
-            self.decode_telemetry(payload, context)?
+        let unfit = if let Some(form) = telemetry_form(topic) {
+            self.decode_telemetry(form, payload, context)?
         } else if self.may_publish(topic, context) && !is_too_deep(topic) {
             self.add_publication(incoming, context);
             None
@@ -251,7 +258,7 @@ impl Connected {
 
     /// The batch that the messages of this session enter.
     pub(super) fn batch<'a>(&self, context: &'a mut Context<'_>) -> &'a mut IngestBatch {
-        &mut context.batches[self.durability() as usize]
+        &mut context.batches[self.durability()]
     }
 
     /// Adds a message for subscribers. The worker publishes it at the end of the pass.
@@ -270,6 +277,7 @@ impl Connected {
 
     fn decode_telemetry(
         &mut self,
+        form: PayloadForm,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
@@ -280,14 +288,20 @@ impl Connected {
             }
             Err(error) => return Err(store_error(&error)),
         };
+        let payload = match self.device.profile.payloads.json(PayloadKind::Telemetry, form, payload) {
+            Ok(payload) => payload,
+            Err(reason) => return Ok(Some(Unfit::payload(&reason))),
+        };
         // The first row gets the receipt time that was assigned earlier, if any. All other rows get later times.
         let assigned = Cell::new(context.received);
         let hub = context.hub;
         let next = || assigned.take().unwrap_or_else(|| hub.receipt_time());
         let receipt = Receipt { now: context.now, next: &next };
         let limits = hub.limits_of(&self.device);
-        let batch = &mut context.batches[self.durability() as usize].batch;
-        let decoded = wire::telemetry::decode(payload, series, receipt, &limits, batch);
+        let batch = &mut context.batches[self.durability()].batch;
+        let before = batch.points();
+        let decoded = wire::telemetry::decode(&payload, series, receipt, &limits, batch);
+        self.load.add_points(batch.points() - before, Instant::now());
         Ok(decoded.err().map(|error| Unfit { label: error.label(), ..Unfit::payload(&error) }))
     }
 

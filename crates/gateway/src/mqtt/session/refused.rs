@@ -1,5 +1,6 @@
 //! A refused CONNECT and its answer.
 
+use hub::tenant_loads::TenantLimitExceeded;
 use wire::mqtt::{ConnAck, Connect, ConnectReturnCode, Packet, Properties, ProtocolVersion, ReasonCode};
 
 use super::context::Context;
@@ -26,6 +27,16 @@ impl Refused {
             code,
             return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
             label: exceeded.limit.name(),
+            cause: exceeded.to_string(),
+        }
+    }
+
+    /// The refusal of a connection above a limit of its tenant.
+    pub(super) fn above_limit_of_tenant(exceeded: TenantLimitExceeded) -> Self {
+        Self {
+            code: ReasonCode::QUOTA_EXCEEDED,
+            return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
+            label: "tenant_connections",
             cause: exceeded.to_string(),
         }
     }

@@ -1,8 +1,10 @@
 //! Where a message goes by its topic, and which topics a device may use.
 
 use hub::Hub;
+use hub::protobuf::PayloadForm;
 use wire::thingsboard::attributes::Topic as AttributeTopic;
 use wire::thingsboard::gateway::Topic as GatewayTopic;
+use wire::thingsboard::packages;
 use wire::thingsboard::rpc;
 
 use super::super::options::MqttOptions;
@@ -13,10 +15,18 @@ use super::topic_access::{Access, Filters, filled, is_covered, is_of_device_api}
 /// The topic of telemetry (ThingsBoard's device API).
 pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 
-/// Whether devices publish telemetry under a topic: the long name, or one of the short ones.
-pub(super) fn is_telemetry(topic: &str) -> bool {
-    [TELEMETRY_TOPIC, "v2/t", "v2/t/j"].contains(&topic)
+/// The form of telemetry under a topic, which has the long name or one of the short ones; `None` for another topic.
+pub(super) fn telemetry_form(topic: &str) -> Option<PayloadForm> {
+    match topic {
+        TELEMETRY_TOPIC | "v2/t" => Some(PayloadForm::OfProfile),
+        "v2/t/j" => Some(PayloadForm::Json),
+        "v2/t/p" => Some(PayloadForm::Protobuf),
+        _ => None,
+    }
 }
+
+/// The topic of client attributes as Protobuf.
+pub(super) const PROTOBUF_ATTRIBUTES_TOPIC: &str = "v2/a/p";
 
 /// Whether the server sends messages under topics that a filter of the device API selects.
 pub(super) fn is_served_filter(filter: &str) -> bool {
@@ -26,7 +36,11 @@ pub(super) fn is_served_filter(filter: &str) -> bool {
         Some(GatewayTopic::Attributes | GatewayTopic::AttributesResponse | GatewayTopic::Rpc)
     );
     let responses = ["v1/devices/me/attributes/response/+", "v2/a/res/+", "v2/a/res/j/+"];
-    attributes || for_gateways || responses.contains(&filter) || rpc::filter(filter).is_some()
+    attributes
+        || for_gateways
+        || responses.contains(&filter)
+        || rpc::filter(filter).is_some()
+        || packages::Kind::serves(filter)
 }
 
 impl Connected {

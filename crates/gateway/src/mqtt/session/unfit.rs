@@ -31,6 +31,11 @@ impl Unfit {
         Self::new(ReasonCode::TOPIC_NAME_INVALID, "topic", why)
     }
 
+    /// The server cannot do what its topic promises; `label` is for metrics.
+    pub(super) fn labelled(label: &'static str, why: &dyn Display) -> Self {
+        Self::new(ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, label, why)
+    }
+
     /// A limit does not allow it.
     pub(super) fn limit(label: &'static str, why: &dyn Display) -> Self {
         Self::new(ReasonCode::QUOTA_EXCEEDED, label, why)

@@ -26,8 +26,13 @@ impl Connected {
         match self.on_unanswered(incoming, context) {
             Ok(()) => {}
             Err(PacketError::End(end)) => self.discard_will(context.hub, &end.cause),
-            // A will is not a request, so the limit of messages does not hold for it.
-            Err(PacketError::StoreBusy | PacketError::Awaited | PacketError::TooManyRequests(_)) => {
+            // A will is not a request, so the limits of messages do not hold for it.
+            Err(
+                PacketError::StoreBusy
+                | PacketError::Awaited
+                | PacketError::TooManyRequests(_)
+                | PacketError::TenantLimited(_),
+            ) => {
                 self.will = Some(will);
                 return false;
             }

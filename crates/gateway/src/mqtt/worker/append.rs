@@ -43,7 +43,7 @@ impl Worker {
             return;
         }
         for class in Durability::ALL {
-            let batch = &self.batches[class as usize];
+            let batch = &self.batches[class];
             if batch.is_empty() {
                 continue;
             }
@@ -66,7 +66,7 @@ impl Worker {
 
     fn await_durability(&mut self, class: Durability, sequence: Sequence) {
         let list = self.queues.new_list();
-        let batch = &mut self.batches[class as usize];
+        let batch = &mut self.batches[class];
         self.pass_messages += batch.messages;
         let metrics = self.state.hub.metrics().door(Door::Mqtt);
         metrics.messages.inc_by(batch.messages);
@@ -82,7 +82,7 @@ impl Worker {
     /// Appends every message by itself, because the store refused the batch for its content, such as one column too many. So
     /// only the message with the fault becomes a dead letter. The acks still leave together and in order.
     fn append_one_by_one(&mut self, class: Durability) {
-        let mut whole = std::mem::take(&mut self.batches[class as usize]);
+        let mut whole = std::mem::take(&mut self.batches[class]);
         let mut acks = std::mem::take(&mut whole.acks).into_iter();
         let mut group = AckGroup {
             sequence: 0,
@@ -134,7 +134,7 @@ impl Worker {
                     let mut tail = whole.tail(message, rest.into_iter());
                     tail.messages = whole.messages.saturating_sub(messages);
                     tail.bytes = whole.bytes.saturating_sub(bytes);
-                    self.batches[class as usize] = tail;
+                    self.batches[class] = tail;
                     break;
                 }
                 Outcome::Failed(error) => {
@@ -232,14 +232,14 @@ impl Worker {
 
     /// The store accepts no more rows. The worker closes the connections without acks, so the peers keep their messages.
     fn refuse_batch(&mut self, class: Durability, error: &IngestError) {
-        let messages = self.batches[class as usize].acks.len();
+        let messages = self.batches[class].acks.len();
         tracing::error!(%error, messages, "messages refused: the store cannot take them");
         self.refuse_acks(class, &error.to_string());
     }
 
     /// Discards a batch and closes the connections of its messages.
     pub(super) fn refuse_acks(&mut self, class: Durability, cause: &str) {
-        let batch = &mut self.batches[class as usize];
+        let batch = &mut self.batches[class];
         let acks = std::mem::take(&mut batch.acks);
         batch.clear();
         acks.iter().for_each(PendingAck::not_stored);

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hub::ByClass;
 use hub::broker::{Acknowledged, Dropped, Publication};
 use mio::{Events, Token};
 use model::Batch;
@@ -18,6 +19,7 @@ use super::super::ingest_batch::IngestBatch;
 use super::super::limits;
 use super::super::session::SessionEnd;
 use super::super::state::MqttState;
+use super::held::Held;
 use super::parts::WorkerParts;
 use super::slots::enqueue;
 use super::will_queue::WillQueue;
@@ -36,6 +38,8 @@ pub(in crate::mqtt) struct Worker {
     pub(super) dirty: Vec<ConnectionKey>,
     /// Connections whose next message waits for the store.
     pub(super) paused: Vec<ConnectionKey>,
+    /// Connections whose next message is above a limit of their tenant.
+    pub(super) held: Held,
     /// Connections in the order in which they were opened, candidates for eviction. Those with a session are removed lazily.
     pub(super) silent: VecDeque<ConnectionKey>,
     pub(super) wills: WillQueue,
@@ -44,7 +48,7 @@ pub(in crate::mqtt) struct Worker {
     /// Packets that were received in this pass.
     pub(super) received: Traffic,
     /// The batches of this pass, by durability class.
-    pub(super) batches: [IngestBatch; 3],
+    pub(super) batches: ByClass<IngestBatch>,
     pub(super) queues: AckQueues,
     /// Messages of this pass for subscribers.
     pub(super) publications: Vec<Publication>,
@@ -95,6 +99,7 @@ impl Worker {
             ready: VecDeque::new(),
             dirty: Vec::new(),
             paused: Vec::new(),
+            held: Held::default(),
             silent: VecDeque::new(),
             wills: WillQueue::default(),
             partial_bytes: 0,
@@ -132,6 +137,7 @@ impl Worker {
             self.last_pass_began = std::mem::replace(&mut self.pass_began, Instant::now());
             self.throttled_until.take_if(|until| *until <= self.pass_began);
             self.take_commands();
+            self.release_held();
             self.resume_paused();
             self.publish_wills();
             self.read_ready();
@@ -180,10 +186,13 @@ impl Worker {
             true => Duration::from_millis(limits::STALLED_RETRY_MS),
             false => Duration::from_secs(1),
         };
-        match self.throttled_until {
-            Some(until) => timeout.min(until.saturating_duration_since(Instant::now())),
-            None => timeout,
-        }
+        // The worker goes on at the first of these times.
+        let times = [self.throttled_until, self.held.next()];
+        let now = Instant::now();
+        times
+            .into_iter()
+            .flatten()
+            .fold(timeout, |timeout, at| timeout.min(at.saturating_duration_since(now)))
     }
 
     /// Whether messages have to wait, for the store or for the limit of messages in a second.

@@ -9,6 +9,7 @@ mod connections;
 mod deliver;
 mod event_loop;
 mod evict;
+mod held;
 mod overdue;
 mod parts;
 mod reading;

@@ -173,6 +173,13 @@ impl Worker {
                 }
                 Ok(())
             }
+            Handled::UpToHeldMessage(wait) => {
+                if let Some(connection) = find(&mut self.connections, key) {
+                    connection.paused = true;
+                    self.held.push(key, wait, Instant::now());
+                }
+                Ok(())
+            }
             Handled::UpToLaterMessage(wait) => {
                 self.pause(key);
                 self.throttled_until = Some(Instant::now() + wait.max(limits::THROTTLE_PAUSE));
@@ -182,6 +189,14 @@ impl Worker {
                 self.close_largest_partial(key)
             }
             Handled::All => Ok(()),
+        }
+    }
+
+    /// Lets connections go on that were held for a limit of their tenant.
+    pub(super) fn release_held(&mut self) {
+        let now = Instant::now();
+        while let Some(key) = self.held.pop_due(now) {
+            self.paused.push(key);
         }
     }
 

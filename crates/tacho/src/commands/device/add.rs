@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::data_args::DataArgs;
 use crate::output::say;
 use crate::program;
+use crate::tenant_arg::TenantArg;
 
 /// Adds one device, or many at once
 ///
@@ -57,6 +58,8 @@ pub(crate) struct AddArgs {
     #[arg(long, requires = "count")]
     existing_ok: bool,
     #[command(flatten)]
+    tenant: TenantArg,
+    #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
     data: DataArgs,
@@ -65,7 +68,7 @@ pub(crate) struct AddArgs {
 /// Runs the subcommand.
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
-    let mut registrar = open_registrar(&args.server, &config, true)?;
+    let mut registrar = open_registrar(&args.server, &config, &args.tenant, true)?;
     match (&args.name, args.count) {
         (Some(name), _) => add_one(args, name, &config, registrar.as_mut()),
         (None, Some(count)) => add_many(args, count, registrar.as_mut()),

@@ -7,6 +7,7 @@ use super::registrar::Listed;
 use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
 use crate::output::{columns, say};
+use crate::tenant_arg::TenantArg;
 
 /// Lists devices with their profiles and times of creation
 #[derive(Debug, Args)]
@@ -26,6 +27,8 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    tenant: TenantArg,
+    #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
     data: DataArgs,
@@ -34,7 +37,7 @@ pub(crate) struct ListArgs {
 /// Runs the subcommand.
 pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
-    let mut registrar = open_registrar(&args.server, &config, false)?;
+    let mut registrar = open_registrar(&args.server, &config, &args.tenant, false)?;
     let devices = registrar.list(args.filter.as_deref(), args.show_tokens)?;
     if args.json {
         let all = devices.iter().map(|Listed { name, profile, created, token }| {

@@ -8,6 +8,7 @@ use super::registrar::{Details, Refused, Registrar};
 use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
 use crate::output::say;
+use crate::tenant_arg::TenantArg;
 use crate::time_format::seconds_of_millis;
 
 /// The name of a device and the server or directory that has it.
@@ -15,6 +16,8 @@ use crate::time_format::seconds_of_millis;
 struct OneDevice {
     /// Name of the device
     name: String,
+    #[command(flatten)]
+    tenant: TenantArg,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -24,7 +27,7 @@ struct OneDevice {
 impl OneDevice {
     /// The registrar of this device.
     fn registrar(&self) -> anyhow::Result<Box<dyn Registrar>> {
-        open_registrar(&self.server, &self.data.load()?, false)
+        open_registrar(&self.server, &self.data.load()?, &self.tenant, false)
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use hub::registry::{BulkDevices, Credentials, Device, PageRequest};
+use uuid::Uuid;
 
 use super::registrar::{
     Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Registrar, no_device, no_token,
@@ -11,18 +12,19 @@ use super::registrar::{
 use crate::data_directory::LockedRegistry;
 use crate::time_format::seconds_of_millis;
 
-/// The devices of a locked registry.
+/// The devices of a tenant in a locked registry.
 pub(super) struct Stopped {
     locked: LockedRegistry,
+    tenant: Uuid,
 }
 
 impl Stopped {
-    pub(super) fn new(locked: LockedRegistry) -> Self {
-        Self { locked }
+    pub(super) fn new(locked: LockedRegistry, tenant: Uuid) -> Self {
+        Self { locked, tenant }
     }
 
     fn device(&self, name: &str) -> anyhow::Result<Arc<Device>> {
-        let found = self.locked.registry.device_by_name(self.locked.registry.default_tenant(), name);
+        let found = self.locked.registry.device_by_name(self.tenant, name);
         found.ok_or_else(|| no_device(name))
     }
 }
@@ -31,7 +33,7 @@ impl Registrar for Stopped {
     fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added> {
         let NewDevice { name, profile, token, gateway } = *new;
         let new = hub::registry::NewDevice { name, profile, token, gateway, ..Default::default() };
-        let added = self.locked.registry.add_device(self.locked.registry.default_tenant(), new)?;
+        let added = self.locked.registry.add_device(self.tenant, new)?;
         let token = added.credentials.token().context("BUG: a device was added without an access token")?;
         Ok(Added { token: token.to_string(), continues: false })
     }
@@ -45,7 +47,7 @@ impl Registrar for Stopped {
             profile: many.profile,
             existing_ok: many.existing_ok,
         };
-        let devices = self.locked.registry.add_devices(self.locked.registry.default_tenant(), bulk)?;
+        let devices = self.locked.registry.add_devices(self.tenant, bulk)?;
         let created = devices.iter().filter(|device| device.created).count() as u64;
         let token = |credentials: &Credentials| credentials.token().map(ToString::to_string);
         let tokens = devices.iter().filter(|_| many.list);
@@ -54,12 +56,11 @@ impl Registrar for Stopped {
     }
 
     fn list(&mut self, filter: Option<&str>, with_tokens: bool) -> anyhow::Result<Vec<Listed>> {
-        let tenant = self.locked.registry.default_tenant();
         let page_size = model::limits::PAGE_DEVICES_MAX;
         let mut all = Vec::new();
         for page in 0.. {
             let request = PageRequest { page, page_size, filter, ..PageRequest::default() };
-            let found = self.locked.registry.devices_page(tenant, request, |_| true)?;
+            let found = self.locked.registry.devices_page(self.tenant, request, |_| true)?;
             for device in found.data {
                 let found = self.locked.registry.credentials_of(device.id).filter(|_| with_tokens);
                 all.push(Listed {

@@ -14,6 +14,7 @@ use super::outcome::SkipPolicy;
 use super::time::{self, TimeFormat};
 use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
+use crate::tenant_arg::TenantArg;
 
 /// Imports CSV files as data of devices, or CSV, Parquet and line protocol files into tables
 ///
@@ -120,6 +121,8 @@ pub(crate) struct ImportArgs {
     /// Access token of the device. With it the import needs no login, and sends the rows to the device API
     #[arg(long)]
     pub(super) token: Option<String>,
+    #[command(flatten)]
+    pub(super) tenant: TenantArg,
     #[command(flatten)]
     pub(super) server: ServerArgs,
     #[command(flatten)]

@@ -68,5 +68,5 @@ fn into_tables(
         any_time: args.any_time,
         json: args.json,
     };
-    tables::run(&import, &args.server, config)
+    tables::run(&import, (&args.server, &args.tenant), config)
 }

@@ -9,17 +9,19 @@ use hub::registry::{NewDevice, Registry};
 use model::{TableName, TimeRange};
 use serde_json::{Value, json};
 use store::Store;
+use uuid::Uuid;
 
 use super::super::sink::{ServerSink, Sink, WRITE_TIMEOUT};
 use crate::client::{Api, ApiError, ServerArgs, escaped};
 use crate::config::Config;
 use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, initialise, open_store};
 use crate::program::word;
+use crate::tenant_arg::TenantArg;
 
 /// The destination of devices' rows.
 pub(super) enum Destination {
     Server(Api),
-    Directory { store: Arc<dyn Store>, registry: Box<Registry> },
+    Directory { store: Arc<dyn Store>, registry: Box<Registry>, tenant: Uuid },
 }
 
 /// A device as the destination knows it.
@@ -36,7 +38,11 @@ pub(super) struct KnownDevice {
 impl Destination {
     /// Opens the server of `--url`, the server that has the directory, or the directory itself. With `create` a missing
     /// directory is created.
-    pub(super) fn open(server: &ServerArgs, config: &Config, create: bool) -> anyhow::Result<Self> {
+    pub(super) fn open(
+        (server, tenant): (&ServerArgs, &TenantArg),
+        config: &Config,
+        create: bool,
+    ) -> anyhow::Result<Self> {
         if create && server.url.is_none() {
             initialise(&config.data)?;
         }
@@ -44,11 +50,15 @@ impl Destination {
             let store = open_store(config)?;
             // The first start of a server sets and prints the administrator's password, so it is not kept here.
             let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
-            Ok(Self::Directory { store, registry: Box::new(registry) })
+            let tenant = tenant.of(&registry)?;
+            Ok(Self::Directory { store, registry: Box::new(registry), tenant })
         };
         Ok(match directory_or_server(server, config, directory)? {
             Access::Directory(directory) => directory,
-            Access::Server(api) => Self::Server(api),
+            Access::Server(api) => {
+                tenant.check_server()?;
+                Self::Server(api)
+            }
         })
     }
 
@@ -68,9 +78,9 @@ impl Destination {
             Self::Server(api) => {
                 api.post("/api/device", &json!({ "name": name })).map(drop).with_context(adding)?;
             }
-            Self::Directory { registry, .. } => {
+            Self::Directory { registry, tenant, .. } => {
                 let new = NewDevice { name, ..NewDevice::default() };
-                registry.add_device(registry.default_tenant(), new).map(drop).with_context(adding)?;
+                registry.add_device(*tenant, new).map(drop).with_context(adding)?;
             }
         }
         let known =
@@ -94,8 +104,8 @@ impl Destination {
                 let id = answer["id"].as_str().map(str::to_owned);
                 Ok(Some(KnownDevice { table, id, is_new: false }))
             }
-            Self::Directory { registry, .. } => {
-                let device = registry.device_by_name(registry.default_tenant(), name);
+            Self::Directory { registry, tenant, .. } => {
+                let device = registry.device_by_name(*tenant, name);
                 Ok(device.map(|device| KnownDevice {
                     table: device.profile.table.name().to_owned(),
                     id: None,
@@ -115,9 +125,9 @@ impl Destination {
     ) -> anyhow::Result<Box<dyn Sink + '_>> {
         Ok(match self {
             Self::Server(api) => Box::new(ServerSink::new(api, table, columns, any_time)),
-            Self::Directory { store, .. } => Box::new(Importer::new(
+            Self::Directory { store, registry, tenant } => Box::new(Importer::new(
                 store.as_ref(),
-                &TableName::try_from(table)?,
+                &TableName::new(&registry.namespace(*tenant), table)?,
                 columns,
                 rules,
                 WRITE_TIMEOUT,
@@ -136,8 +146,9 @@ impl Destination {
         match (self, &known.id) {
             (Self::Server(api), Some(id)) => super::verify::counts_of(api, id, keys, range),
             (Self::Server(_), None) => bail!("the server did not say which device \"{device}\" is"),
-            (Self::Directory { store, .. }, _) => {
-                Ok(count_values(store.as_ref(), &TableName::try_from(known.table.as_str())?, device, range)?)
+            (Self::Directory { store, registry, tenant }, _) => {
+                let table = TableName::new(&registry.namespace(*tenant), &known.table)?;
+                Ok(count_values(store.as_ref(), &table, device, range)?)
             }
         }
     }

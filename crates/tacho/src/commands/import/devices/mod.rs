@@ -97,7 +97,7 @@ fn json_of(outcomes: &[FileOutcome], stored: bool, more: &[(&str, Value)]) -> Va
 }
 
 fn with_login(args: &ImportArgs, plan: &Plan, settings: &Settings, config: &Config) -> anyhow::Result<()> {
-    let destination = Destination::open(&args.server, config, args.create)?;
+    let destination = Destination::open((&args.server, &args.tenant), config, args.create)?;
     if !args.json {
         say(plan.describe())?;
     }

@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use hub::bulk::{Columns, ImportCounts, ImportRules, Importer, Zone};
+use hub::registry::Registry;
 use indicatif::HumanCount;
 use model::TableName;
 use serde_json::json;
@@ -26,10 +27,11 @@ use super::sink::{ServerSink, Sink, WRITE_TIMEOUT};
 use super::time::{TimeFormat, TimeReader};
 use crate::client::ServerArgs;
 use crate::config::Config;
-use crate::data_directory::{Access, directory_or_server, open_store};
+use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, open_store};
 use crate::limits::{IMPORT_PIECE_ROWS, IMPORT_PIECES_AHEAD};
 use crate::output::say;
 use crate::progress::Progress;
+use crate::tenant_arg::TenantArg;
 use csv::CsvBatches;
 use lines::LineFile;
 use parquet::ParquetFile;
@@ -65,7 +67,11 @@ pub(super) struct TableImport<'a> {
 }
 
 /// Runs the import, in the directory or through its server.
-pub(super) fn run(import: &TableImport<'_>, server: &ServerArgs, config: &Config) -> anyhow::Result<()> {
+pub(super) fn run(
+    import: &TableImport<'_>,
+    (server, tenant): (&ServerArgs, &TenantArg),
+    config: &Config,
+) -> anyhow::Result<()> {
     if import.skip_policy == SkipPolicy::Strict {
         let examined = import.examine()?;
         if !examined.iter().all(FileOutcome::is_exact) {
@@ -77,10 +83,12 @@ pub(super) fn run(import: &TableImport<'_>, server: &ServerArgs, config: &Config
     }
     let done = directory_or_server(server, config, || {
         let store = open_store(config)?;
+        let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
+        let namespace = registry.namespace(tenant.of(&registry)?);
         let outcomes = import.all(&mut |table, columns| {
             Ok(Box::new(Importer::new(
                 store.as_ref(),
-                &TableName::try_from(table)?,
+                &TableName::new(&namespace, table)?,
                 columns,
                 import.rules,
                 WRITE_TIMEOUT,
@@ -95,9 +103,12 @@ pub(super) fn run(import: &TableImport<'_>, server: &ServerArgs, config: &Config
     })?;
     let outcomes = match done {
         Access::Directory(outcomes) => outcomes,
-        Access::Server(api) => import.all(&mut |table, columns| {
-            Ok(Box::new(ServerSink::new(&api, table, columns, import.any_time)))
-        })?,
+        Access::Server(api) => {
+            tenant.check_server()?;
+            import.all(&mut |table, columns| {
+                Ok(Box::new(ServerSink::new(&api, table, columns, import.any_time)))
+            })?
+        }
     };
     import.report(&outcomes, true)?;
     verdict(&outcomes, import.skip_policy)

@@ -4,21 +4,25 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 /// One token in units of the bucket. In a nanosecond `per_second` units come in.
-const TOKEN: u64 = 1_000_000_000;
+const TOKEN: i64 = 1_000_000_000;
+/// The longest debt, in seconds of the rate.
+const DEBT_SECONDS_MAX: i64 = 60;
+/// The time after which every bucket is full.
+const LONGEST: Duration = Duration::from_secs(DEBT_SECONDS_MAX as u64 + 1);
 
-/// A bucket that holds the tokens of one second and is full at the beginning. Its arithmetic is exact.
+/// A bucket that holds the tokens of one second and is full at the beginning. Its arithmetic is exact, except for the bound of a debt.
 #[derive(Debug, Clone)]
-pub(crate) struct TokenBucket {
-    per_second: u64,
-    /// At most the tokens of one second, which fit: `u32::MAX * TOKEN` is less than `u64::MAX`.
-    units: u64,
+pub struct TokenBucket {
+    per_second: i64,
+    /// At most the tokens of one second, which fit: `u32::MAX * TOKEN` is less than `i64::MAX`. Less than 0 is a debt.
+    units: i64,
     filled_at: Instant,
 }
 
 impl TokenBucket {
     /// A full bucket.
-    pub(crate) fn new(per_second: NonZeroU32, now: Instant) -> Self {
-        let per_second = u64::from(per_second.get());
+    pub fn new(per_second: NonZeroU32, now: Instant) -> Self {
+        let per_second = i64::from(per_second.get());
         Self { per_second, units: per_second * TOKEN, filled_at: now }
     }
 
@@ -26,27 +30,47 @@ impl TokenBucket {
     ///
     /// # Errors
     /// The bucket is empty: the time until it has a token.
-    pub(crate) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+    pub fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        self.check(now)?;
+        self.units -= TOKEN;
+        Ok(())
+    }
+
+    /// Looks whether the bucket has a token, and takes none.
+    ///
+    /// # Errors
+    /// The bucket is empty: the time until it has a token.
+    pub fn check(&mut self, now: Instant) -> Result<(), Duration> {
         self.fill(now);
-        match self.units.checked_sub(TOKEN) {
-            Some(units) => {
-                self.units = units;
-                Ok(())
+        match u64::try_from(TOKEN.saturating_sub(self.units)) {
+            Ok(missing) if missing > 0 => {
+                Err(Duration::from_nanos(missing.div_ceil(self.per_second.unsigned_abs())))
             }
-            None => Err(Duration::from_nanos((TOKEN - self.units).div_ceil(self.per_second))),
+            _ => Ok(()),
         }
     }
 
+    /// Takes any number of tokens for what has happened already. The bucket may have a debt then: it has no token until the debt is paid,
+    /// at most a minute later.
+    pub fn charge(&mut self, tokens: u64, now: Instant) {
+        self.fill(now);
+        let units = i64::try_from(tokens).unwrap_or(i64::MAX).saturating_mul(TOKEN);
+        let least = self.per_second.saturating_mul(TOKEN).saturating_mul(-DEBT_SECONDS_MAX);
+        self.units = self.units.saturating_sub(units).max(least);
+    }
+
     /// Puts a token back that was taken for nothing.
-    pub(crate) fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         self.units = (self.units + TOKEN).min(self.per_second * TOKEN);
     }
 
     fn fill(&mut self, now: Instant) {
-        // After a second the bucket is full. A clock that stands still or steps back adds nothing.
-        let passed = now.saturating_duration_since(self.filled_at).min(Duration::from_secs(1));
-        let passed_ns = u64::from(passed.subsec_nanos()) + passed.as_secs() * TOKEN;
-        self.units = self.units.saturating_add(passed_ns * self.per_second).min(self.per_second * TOKEN);
+        // After a second the bucket is full, and after the longest debt and a second too. A clock that stands still or steps back adds
+        // nothing.
+        let passed = now.saturating_duration_since(self.filled_at).min(LONGEST);
+        let passed_ns = i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX);
+        self.units =
+            self.units.saturating_add(passed_ns.saturating_mul(self.per_second)).min(self.per_second * TOKEN);
         self.filled_at = self.filled_at.max(now);
     }
 }
@@ -83,6 +107,19 @@ mod tests {
         bucket.give_back();
         bucket.give_back();
         assert_eq!([(); 3].map(|()| bucket.take(later).is_ok()), [true, true, false]);
+    }
+
+    #[test]
+    fn a_debt_is_paid_at_the_rate_and_lasts_a_minute_at_most() {
+        let (mut bucket, start) = bucket(10);
+        bucket.check(start).unwrap();
+        bucket.charge(30, start);
+        assert_eq!(bucket.check(start), Err(Duration::from_millis(2_100)));
+        assert_eq!(bucket.check(start + Duration::from_secs(2)), Err(Duration::from_millis(100)));
+        bucket.check(start + Duration::from_millis(2_100)).unwrap();
+        bucket.charge(u64::MAX, start + Duration::from_secs(3));
+        assert_eq!(bucket.check(start + Duration::from_secs(3)), Err(Duration::from_millis(60_100)));
+        bucket.take(start + Duration::from_millis(63_100)).unwrap();
     }
 
     #[test]

@@ -1,0 +1,84 @@
+//! Metrics of tenants.
+
+use std::sync::atomic::Ordering;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::registry::{TenantLimit, TenantLimits};
+
+/// What a tenant does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TenantReport {
+    /// Its name; empty for the sum of tenants that are not named.
+    pub(crate) tenant: String,
+    /// Connections, messages, points, and how often something was held or refused.
+    pub(crate) counts: [u64; 4],
+    /// Its limits.
+    pub(crate) limits: TenantLimits,
+}
+
+/// Metrics of tenants. They are made anew for each text, so tenants that are gone or renamed leave nothing.
+#[derive(Debug, Default)]
+pub(super) struct TenantMetrics {
+    connections: Family<TenantLabel, Gauge>,
+    messages: Family<TenantLabel, Counter>,
+    points: Family<TenantLabel, Counter>,
+    limited: Family<TenantLabel, Counter>,
+    limits: Family<TenantLimitLabel, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TenantLabel {
+    tenant: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TenantLimitLabel {
+    tenant: String,
+    limit: &'static str,
+}
+
+impl TenantMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "tenant_connections",
+            "Open MQTT connections of a tenant",
+            self.connections.clone(),
+        );
+        for (name, help, counters) in [
+            ("tenant_messages", "Messages of the devices of a tenant", &self.messages),
+            ("tenant_points", "Field values of a tenant", &self.points),
+            ("tenant_limited", "How often a limit of a tenant held or refused something", &self.limited),
+        ] {
+            registry.register(name, help, counters.clone());
+        }
+        registry.register("tenant_limit", "The limits of a tenant", self.limits.clone());
+    }
+
+    pub(super) fn set(&self, reports: &[TenantReport]) {
+        self.connections.clear();
+        self.limits.clear();
+        for counters in [&self.messages, &self.points, &self.limited] {
+            counters.clear();
+        }
+        for TenantReport { tenant, counts, limits } in reports {
+            let label = TenantLabel { tenant: tenant.clone() };
+            let [connections, messages, points, limited] = *counts;
+            self.connections.get_or_create(&label).set(i64::try_from(connections).unwrap_or(i64::MAX));
+            for (counters, count) in
+                [(&self.messages, messages), (&self.points, points), (&self.limited, limited)]
+            {
+                counters.get_or_create(&label).inner().store(count, Ordering::Relaxed);
+            }
+            for limit in TenantLimit::ALL {
+                let Some(value) = limits.value(limit) else { continue };
+                let label = TenantLimitLabel { tenant: tenant.clone(), limit: limit.metric() };
+                self.limits.get_or_create(&label).set(value.get().into());
+            }
+        }
+    }
+}
