@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hub::virtual_sensors::{SensorInfo, SensorState};
 use serde_json::{Value as JsonValue, json};
@@ -16,7 +17,10 @@ use crate::error::ApiError;
 
 /// The routes of virtual sensors.
 pub(super) fn routes() -> Routes {
-    Routes::default().get("/api/tacho/sensors", list).get("/api/tacho/sensors/{name}", show)
+    Routes::default()
+        .get("/api/tacho/sensors", list)
+        .get("/api/tacho/sensors/{name}", show)
+        .get("/api/tacho/sensors/{name}/chart.svg", chart)
 }
 
 /// `GET /api/tacho/sensors`: the sensors that the caller may read, sorted by name.
@@ -36,6 +40,21 @@ async fn show(
         Some(sensor) => Ok(Json(details(&sensor)).into_response()),
         None => Err(ApiError::not_found(format!(
             "there is no virtual sensor {name:?}; GET /api/tacho/sensors lists them"
+        ))),
+    }
+}
+
+/// `GET /api/tacho/sensors/{name}/chart.svg`: the newest rows of a sensor of the class Chart, drawn.
+async fn chart(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf(name): PathOf<String>,
+) -> Result<Response, ApiError> {
+    let sensor = state.hub.virtual_sensor(session.caller(), &name)?;
+    match sensor.and_then(|sensor| sensor.chart.clone()) {
+        Some(chart) => Ok(([(header::CONTENT_TYPE, "image/svg+xml")], chart.svg()).into_response()),
+        None => Err(ApiError::not_found(format!(
+            "there is no virtual sensor {name:?} of the class Chart; GET /api/tacho/sensors lists the sensors"
         ))),
     }
 }
@@ -86,6 +105,8 @@ fn details(sensor: &SensorInfo) -> JsonValue {
         "rowsOverRate": counters.rows_over_rate,
         "rowsOfKnownTime": counters.rows_of_known_time,
         "rowsWithNulls": counters.rows_with_nulls,
+        "sentencesRefused": counters.sentences_refused,
+        "rowsWithoutPosition": counters.rows_without_position,
         "rowsRefused": sensor.rows_refused,
         "faults": counters.faults,
         "lastFault": counters.last_fault,

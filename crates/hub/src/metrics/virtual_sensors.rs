@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 /// What a sensor leaves out, by the names of the metrics.
-pub(crate) const LEFT_OUT: [&str; 10] = [
+pub(crate) const LEFT_OUT: [&str; 12] = [
     "out_of_order",
     "late",
     "released_early",
@@ -17,6 +17,8 @@ pub(crate) const LEFT_OUT: [&str; 10] = [
     "rows_over_rate",
     "rows_of_known_time",
     "rows_with_nulls",
+    "sentences_refused",
+    "rows_without_position",
     "rows_refused",
 ];
 

@@ -96,14 +96,16 @@ fn check(descriptor: &Descriptor, plan: &Plan) -> Result<(), Fault> {
             return invalid(&source.alias, reason.to_owned());
         }
     }
-    match plan.class {
-        Class::MovingAverage { size, .. } if size > CLASS_VALUES_MAX => {
-            let reason =
-                format!("size is {size}; in the server at most {CLASS_VALUES_MAX} (CLASS_VALUES_MAX)");
-            invalid(&descriptor.processing.class_name, reason)
-        }
-        _ => Ok(()),
+    let (word, size) = match &plan.class {
+        Class::MovingAverage { size, .. } => ("size", *size),
+        Class::DataClean(plan) => ("window_size", plan.window_size),
+        _ => return Ok(()),
+    };
+    if size > CLASS_VALUES_MAX {
+        let reason = format!("{word} is {size}; in the server at most {CLASS_VALUES_MAX} (CLASS_VALUES_MAX)");
+        return invalid(&descriptor.processing.class_name, reason);
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! What callers see of a virtual sensor.
 
-use sensors::virtual_sensors::Counters;
+use std::sync::Arc;
+
 pub use sensors::virtual_sensors::descriptor::DataType;
+use sensors::virtual_sensors::{Chart, Counters};
 
 /// A virtual sensor of the server's directory.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +44,8 @@ pub struct SensorInfo {
     pub elements_held: usize,
     /// Bytes that it holds for them.
     pub bytes_held: usize,
+    /// The chart of its newest rows, of a sensor of the class Chart that runs.
+    pub chart: Option<Arc<Chart>>,
 }
 
 /// A field of the output of a sensor.

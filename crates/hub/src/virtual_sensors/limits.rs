@@ -8,7 +8,7 @@ pub const SENSOR_FILES_MAX: usize = 1_000;
 pub const DEVICES_PER_SENSOR_MAX: usize = 10_000;
 /// Different fields that all sensors read. A sensor that needs more is refused.
 pub const FIELDS_READ_MAX: usize = 60_000;
-/// Values that the class SMACleaner remembers: they are stored with each checkpoint.
+/// Values that the classes SMACleaner and DataClean remember: they are stored with each checkpoint.
 pub const CLASS_VALUES_MAX: usize = 10_000;
 /// Rows of the output with one time in milliseconds. They are a microsecond apart.
 pub const ROWS_OF_ONE_TIME_MAX: i64 = 1_000;

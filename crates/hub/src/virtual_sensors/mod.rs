@@ -33,4 +33,4 @@ mod wishes;
 pub use info::{DataType, SensorField, SensorInfo, SensorState};
 pub(crate) use shared::{FoundSeries, Sensors};
 // Part of [`SensorInfo`].
-pub use sensors::virtual_sensors::Counters;
+pub use sensors::virtual_sensors::{Chart, Counters};

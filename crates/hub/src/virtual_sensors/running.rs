@@ -109,6 +109,7 @@ impl Running {
             devices_left_out: self.devices_left_out,
             elements_held: self.sensor.elements_held(),
             bytes_held: self.sensor.bytes_held(),
+            chart: self.sensor.chart().map(Arc::new),
             ..described(&self.file, &self.candidate, SensorState::Running)
         }
     }
@@ -141,6 +142,8 @@ impl Running {
                 counters.rows_over_rate,
                 counters.rows_of_known_time,
                 counters.rows_with_nulls,
+                counters.sentences_refused,
+                counters.rows_without_position,
                 self.output.refused,
             ],
         }
@@ -190,5 +193,6 @@ pub(super) fn absent(file: &str, state: SensorState) -> SensorInfo {
         devices_left_out: 0,
         elements_held: 0,
         bytes_held: 0,
+        chart: None,
     }
 }

@@ -20,5 +20,5 @@ pub use container::Container;
 pub use descriptor::Descriptor;
 pub use fault::{Fault, FaultKind, Faults, Note, Place};
 pub use plan::Plan;
-pub use run::{Checkpoint, Counters, OutputRow, Reach, Sensor};
+pub use run::{Chart, Checkpoint, Counters, OutputRow, Reach, Sensor};
 pub use sql::{Datum, Row};

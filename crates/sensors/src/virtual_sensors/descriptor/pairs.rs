@@ -1,6 +1,6 @@
 //! Keys with texts: `<param name="…">`, `<predicate key="…">`, or a table.
 
-use crate::virtual_sensors::fault::Fault;
+use crate::virtual_sensors::fault::{Fault, Place};
 use crate::virtual_sensors::limits::{NAME_BYTES_MAX, PAIRS_MAX};
 
 use super::form::Pair;
@@ -24,7 +24,9 @@ pub(super) fn read(node: &Node, item: &'static str, key: &'static str) -> Result
         if pairs.iter().any(|pair| pair.key.value == lower) {
             return Err(Fault::invalid(name.place, format!("{} has {lower:?} twice", node.label())));
         }
-        let value = Said::new(value.value.trim().to_owned(), value.place);
+        let blanks = value.value.len() - value.value.trim_start().len();
+        let place = value.value[..blanks].chars().fold(value.place, Place::after);
+        let value = Said::new(value.value.trim().to_owned(), place);
         pairs.push(Pair { key: Said::new(lower, name.place), value });
         Ok(())
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::classes::Class;
+use super::classes::{Class, DataCleanPlan, Model};
 use super::form::{Plan, SourcePlan, StreamPlan};
 use super::windows::Extent;
 use crate::virtual_sensors::sql::query::Query;
@@ -98,6 +98,22 @@ impl Class {
             Self::Counter => "Counter".into(),
             Self::MovingAverage { size, threshold } => {
                 format!("SMACleaner over {size} values, threshold {threshold}")
+            }
+            Self::Clocked { rate } => format!("ClockedBridge, every {rate} ms"),
+            Self::DataClean(plan) => {
+                let DataCleanPlan { model, error_bound, window_size } = plan;
+                let model = match model {
+                    Model::Polynomial(degree) => format!("least squares of degree {degree}"),
+                    Model::Chebyshev(degree) => format!("Chebyshev of degree {degree}"),
+                };
+                format!("DataClean over {window_size} values, {model}, error bound {error_bound}")
+            }
+            Self::Nmea => "GPSNMEA".into(),
+            Self::Chart(plan) => {
+                format!(
+                    "Chart of the newest {} rows, {} x {} pixels",
+                    plan.history_size, plan.width, plan.height
+                )
             }
         }
     }

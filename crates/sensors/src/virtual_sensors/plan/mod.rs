@@ -10,8 +10,9 @@ mod sources;
 mod windows;
 mod wrappers;
 
-pub use classes::Class;
+pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};
+pub(super) use output::NMEA_FIELDS;
 pub use windows::{Extent, Slide, Window};
 pub use wrappers::Wrapper;
 
@@ -35,6 +36,8 @@ impl Plan {
         descriptor: &Descriptor,
         fields: &dyn Fn(&Source) -> Option<Vec<String>>,
     ) -> Result<Self, Faults> {
+        let with_table = classes::with_table(descriptor);
+        let descriptor = with_table.as_ref().unwrap_or(descriptor);
         let mut findings = Findings::new(notes::of(descriptor));
         let class = classes::class(&descriptor.processing, &mut findings.notes);
         let class = findings.keep(class);

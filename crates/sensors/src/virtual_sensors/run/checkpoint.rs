@@ -62,6 +62,18 @@ pub(super) enum ClassPoint {
     MovingAverage {
         value_bits: Vec<u64>,
     },
+    Clocked {
+        next: Option<i64>,
+        rows: Vec<NamedPoint>,
+    },
+    /// Times with the bits of their values.
+    DataClean {
+        values: Vec<(i64, u64)>,
+    },
+    Nmea,
+    Chart {
+        rows: Vec<NamedPoint>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

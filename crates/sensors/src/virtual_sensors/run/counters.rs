@@ -25,6 +25,10 @@ pub struct Counters {
     pub rows_of_known_time: u64,
     /// Rows that the class has left out because a value was missing.
     pub rows_with_nulls: u64,
+    /// Sentences of NMEA 0183 that cannot be read, or whose checksum is wrong.
+    pub sentences_refused: u64,
+    /// Rows whose sentences say no position.
+    pub rows_without_position: u64,
     /// Elements, executions and rows that could not be computed.
     pub faults: u64,
     /// The newest fault.

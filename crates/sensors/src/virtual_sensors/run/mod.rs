@@ -11,6 +11,7 @@ mod stream;
 mod window;
 
 pub use checkpoint::{Checkpoint, Reach};
+pub use class::Chart;
 pub use counters::Counters;
 pub use output::OutputRow;
 
@@ -35,6 +36,8 @@ pub struct Sensor {
     plan: Arc<Plan>,
     streams: Vec<Stream>,
     class: State,
+    /// Rows of the class on their way to the output.
+    given: Vec<Named>,
     output: Output,
     reorder: Option<Reorder>,
     counters: Counters,
@@ -52,10 +55,10 @@ impl Sensor {
     /// A sensor that has seen nothing. `lateness` is in milliseconds.
     pub fn new(plan: Arc<Plan>, lateness: Option<i64>) -> Self {
         let streams = plan.streams.iter().map(Stream::new).collect();
-        let class = State::new(&plan.class);
+        let class = State::new(&plan);
         let reorder = lateness.map(|lateness| Reorder::new(lateness.max(0)));
         let (output, counters) = (Output::default(), Counters::default());
-        Self { plan, streams, class, output, reorder, counters, is_restored: false }
+        Self { plan, streams, class, given: Vec::new(), output, reorder, counters, is_restored: false }
     }
 
     /// The plan.
@@ -131,6 +134,11 @@ impl Sensor {
         Counters { overflowed, ..self.counters.clone() }
     }
 
+    /// The chart of the newest rows, of a sensor of the class Chart.
+    pub fn chart(&self) -> Option<Chart> {
+        self.class.chart()
+    }
+
     /// Elements that the sensor holds.
     pub fn elements_held(&self) -> usize {
         let waiting = self.reorder.as_ref().map_or(0, Reorder::len);
@@ -182,9 +190,8 @@ impl Sensor {
                 self.execute(stream, source, at, out);
             }
             Turn::Class => {
-                if let Some(row) = self.class.turn() {
-                    self.publish(&row, at, out);
-                }
+                self.class.turn(&mut self.given);
+                self.publish(at, out);
             }
         }
         true
@@ -221,7 +228,8 @@ impl Sensor {
     }
 
     fn class_row(&mut self, stream: usize, row: &Row, now: i64, out: &mut Vec<OutputRow>) {
-        let columns = &self.plan.streams[stream].query.output;
+        let stream = &self.plan.streams[stream];
+        let columns = &stream.query.output;
         let mut named = Named { timed: now, fields: Vec::with_capacity(columns.len()) };
         for (column, datum) in columns.iter().zip(row.iter()) {
             if column.name != "timed" {
@@ -233,18 +241,21 @@ impl Sensor {
                 return;
             }
         }
-        match self.class.row(named, now, &mut self.counters) {
-            Ok(Some(row)) => self.publish(&row, now, out),
-            Ok(None) => {}
-            Err(reason) => self.counters.fault(reason),
+        let given = self.class.row(&stream.name, named, now, &mut self.counters, &mut self.given);
+        if let Err(reason) = given {
+            self.counters.fault(reason);
         }
+        self.publish(now, out);
     }
 
-    fn publish(&mut self, row: &Named, now: i64, out: &mut Vec<OutputRow>) {
-        match self.output.row(&self.plan, row, now, &mut self.counters) {
-            Ok(Some(row)) => out.push(row),
-            Ok(None) => {}
-            Err(reason) => self.counters.fault(reason),
+    /// Lets what the class has given become rows of the output.
+    fn publish(&mut self, now: i64, out: &mut Vec<OutputRow>) {
+        for row in self.given.drain(..) {
+            match self.output.row(&self.plan, &row, now, &mut self.counters) {
+                Ok(Some(row)) => out.push(row),
+                Ok(None) => {}
+                Err(reason) => self.counters.fault(reason),
+            }
         }
     }
 }

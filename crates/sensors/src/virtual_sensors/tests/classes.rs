@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn with_class(class: &str, params: &str, rest: &str, output: &[(&str, &str)]) -> String {
+pub(super) fn with_class(class: &str, params: &str, rest: &str, output: &[(&str, &str)]) -> String {
     let xml = one_source("storage-size='1'", "select * from wrapper", "select x, timed from a", output);
     xml.replace(
         "<unique-timestamps>false</unique-timestamps>",

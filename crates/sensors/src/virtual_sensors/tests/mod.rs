@@ -2,8 +2,10 @@
 
 mod classes;
 mod container;
+mod data_clean;
 mod exact_sum;
 mod files;
+mod more_classes;
 mod mutations;
 mod naive;
 mod resume;

@@ -1,5 +1,7 @@
 //! A sensor that ends and goes on gives what one gives that does not end.
 
+use proptest::prelude::*;
+
 use super::super::{Checkpoint, Reach};
 use super::*;
 
@@ -94,6 +96,7 @@ fn every_class_goes_on() {
         ("Counter", "", "counter"),
         ("SMACleaner", "<param name='size'>3</param><param name='error-threshold'>0.2</param>", "raw_value"),
         ("ScheduledBridge", "<param name='rate'>5000</param>", "x"),
+        ("ClockedBridge", "<param name='rate'>5000</param><param name='table_name'>t</param>", "x"),
     ];
     for (class, params, field) in classes {
         let xml =
@@ -101,6 +104,53 @@ fn every_class_goes_on() {
         let with_class =
             format!("<processing-class><class-name>{class}</class-name><init-params>{params}</init-params>");
         check(&xml.replace("<processing-class>", &with_class), None);
+    }
+}
+
+fn cleaned(model: &str, size: usize) -> String {
+    let output = [("stream", "double"), ("processed", "double"), ("dirtiness", "double")];
+    let xml =
+        one_source("storage-size='1'", "select x, timed from wrapper", "select x, timed from a", &output);
+    let class = format!(
+        "<processing-class><class-name>DataClean</class-name><init-params><param name='model'>{model}</param>\
+         <param name='window_size'>{size}</param><param name='error_bound'>2.5</param></init-params>"
+    );
+    xml.replace("<processing-class>", &class)
+}
+
+#[test]
+fn models_go_on() {
+    for model in ["linear", "quadratic", "chebyschev_deg2"] {
+        check(&cleaned(model, 7), None);
+    }
+}
+
+#[test]
+fn a_chart_goes_on() {
+    let xml = one_source("storage-size='1'", "select x from wrapper", "select x from a", &[("x", "double")]);
+    let xml = xml.replace("<processing-class>", "<processing-class><class-name>Chart</class-name>");
+    check(&xml, None);
+    let plan = Arc::new(plan(&xml));
+    let mut first = Sensor::new(Arc::clone(&plan), None);
+    feed(&mut first, &elements(), &mut Vec::new());
+    let resumed = Sensor::resume(plan, None, Some(&first.checkpoint()));
+    assert_eq!(resumed.chart(), first.chart());
+    assert_eq!(first.chart().unwrap().lines[0].1.len(), 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whenever_a_model_ends_it_goes_on(
+        steps in prop::collection::vec((0_i64..20_000, -50_i64..50), 1..60),
+        at in any::<prop::sample::Index>(),
+        size in 3_usize..9,
+    ) {
+        let mut timed = 1_700_000_000_000;
+        let elements: Vec<Element> = steps.into_iter().map(|(step, x)| { timed += step; (timed, x) }).collect();
+        let at = at.index(elements.len() + 1);
+        let xml = cleaned("quadratic", size);
+        prop_assert_eq!(in_two(&xml, None, &elements, at), whole(&xml, None, &elements));
     }
 }
 

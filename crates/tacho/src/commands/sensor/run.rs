@@ -203,6 +203,8 @@ fn report(counters: &Counters) -> anyhow::Result<()> {
         (counters.rows_over_rate, "rows were over the rate of the output"),
         (counters.rows_of_known_time, "rows had a time that the output has already (unique-timestamps)"),
         (counters.rows_with_nulls, "rows lacked a value"),
+        (counters.sentences_refused, "sentences of NMEA 0183 could not be read"),
+        (counters.rows_without_position, "rows said no position"),
     ];
     let mut lines = String::new();
     for (count, text) in counts.into_iter().filter(|(count, _)| *count > 0) {

@@ -1,0 +1,39 @@
+//! Classes that are not here, and what replaces them.
+
+use crate::virtual_sensors::descriptor::Said;
+use crate::virtual_sensors::fault::Fault;
+
+const REPLACED: &[(&str, &str)] = &[
+    ("Scriptlet", "scripts in Groovy are not run; write the computation as SQL"),
+    ("ScriptletProcessor", "scripts in Groovy are not run; write the computation as SQL"),
+    ("StreamExporter", "the output is a table of this server; read it over SQL or PostgreSQL"),
+    ("ScheduledStreamExporter", "the output is a table of this server; read it over SQL or PostgreSQL"),
+    (
+        "StreamRRDExporter",
+        "the output is a table of this server; keep it with a retention and read it over SQL",
+    ),
+    ("GridRenderer", "draw the output in the dashboard"),
+    ("Email", "use alarm rules and notifications"),
+    ("SMS", "use alarm rules and notifications"),
+    ("Voip", "use alarm rules and notifications"),
+    ("MQTTExporter", "the output is a table of this server; subscribe to it over WebSocket"),
+    ("HBaseStorage", "the output goes to the store of this server"),
+    ("R", "programs in R are not run; write the computation as SQL"),
+    ("Matlab", "programs in Matlab are not run; write the computation as SQL"),
+    ("Modelling", "models in Java are not run; write the computation as SQL"),
+    ("GridModel", "models in Java are not run; write the computation as SQL"),
+    ("WebInteractive", "commands from the web cannot be given here; use calls of devices (RPC)"),
+];
+
+/// The classes that are here.
+const PRESENT: &str = "Bridge, StatsBridge, ScheduledBridge, ClockedBridge, Counter, SMACleaner, DataClean, GPSNMEA, \
+                       and Chart";
+
+/// The fault of a class that is not here.
+pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {
+    let reason = match REPLACED.iter().find(|(known, _)| *known == name) {
+        Some((_, instead)) => format!("class {name} is not here; {instead}"),
+        None => format!("{:?} is no class that is here; classes are {PRESENT}", said.value),
+    };
+    Fault::unsupported(said.place, reason)
+}

@@ -1,0 +1,176 @@
+//! Processing classes: from rows of streams to rows of the output.
+
+mod chart;
+mod clock;
+mod data_clean;
+mod fit;
+mod moving_average;
+mod nmea;
+
+pub use chart::Chart;
+
+use std::collections::VecDeque;
+
+use super::super::plan::{Class, Plan};
+use super::super::sql::Datum;
+use super::checkpoint::{ClassPoint, NamedPoint};
+use super::counters::Counters;
+use super::named::Named;
+use crate::virtual_sensors::limits::CLOCKED_ROWS_MAX;
+use clock::Clock;
+use data_clean::DataClean;
+use moving_average::MovingAverage;
+
+#[derive(Debug)]
+pub(super) enum State {
+    Bridge { allow_nulls: bool },
+    Scheduled { clock: Clock, newest: Option<Named> },
+    Clocked { clock: Clock, rows: VecDeque<Named> },
+    Counter { count: i64 },
+    MovingAverage(MovingAverage),
+    DataClean(DataClean),
+    Nmea,
+    Chart(chart::Points),
+}
+
+impl State {
+    pub(super) fn new(plan: &Plan) -> Self {
+        match &plan.class {
+            Class::Bridge { allow_nulls } => Self::Bridge { allow_nulls: *allow_nulls },
+            Class::Scheduled { rate, start } => {
+                Self::Scheduled { clock: Clock::new(*rate, *start), newest: None }
+            }
+            Class::Clocked { rate } => {
+                Self::Clocked { clock: Clock::new(*rate, None), rows: VecDeque::new() }
+            }
+            Class::Counter => Self::Counter { count: 0 },
+            Class::MovingAverage { size, threshold } => {
+                Self::MovingAverage(MovingAverage::new(*size, *threshold))
+            }
+            Class::DataClean(clean) => Self::DataClean(DataClean::new(*clean)),
+            Class::Nmea => Self::Nmea,
+            Class::Chart(chart) => Self::Chart(chart::Points::new(chart.clone(), plan)),
+        }
+    }
+
+    /// What the class remembers.
+    pub(super) fn point(&self) -> ClassPoint {
+        match self {
+            Self::Bridge { .. } => ClassPoint::Bridge,
+            Self::Scheduled { clock, newest } => {
+                ClassPoint::Scheduled { next: clock.next(), newest: newest.as_ref().map(NamedPoint::of) }
+            }
+            Self::Clocked { clock, rows } => {
+                ClassPoint::Clocked { next: clock.next(), rows: rows.iter().map(NamedPoint::of).collect() }
+            }
+            Self::Counter { count } => ClassPoint::Counter { count: *count },
+            Self::MovingAverage(average) => ClassPoint::MovingAverage { value_bits: average.bits() },
+            Self::DataClean(clean) => clean.point(),
+            Self::Nmea => ClassPoint::Nmea,
+            Self::Chart(points) => ClassPoint::Chart { rows: points.rows().map(NamedPoint::of).collect() },
+        }
+    }
+
+    /// Takes what a class of the same kind remembered. Says whether it was of the same kind.
+    pub(super) fn restore(&mut self, point: &ClassPoint) -> bool {
+        match (self, point) {
+            (Self::Bridge { .. }, ClassPoint::Bridge) | (Self::Nmea, ClassPoint::Nmea) => {}
+            (Self::Scheduled { clock, newest }, ClassPoint::Scheduled { next, newest: row }) => {
+                clock.restore(*next);
+                *newest = row.as_ref().map(NamedPoint::named);
+            }
+            (Self::Clocked { clock, rows }, ClassPoint::Clocked { next, rows: known }) => {
+                clock.restore(*next);
+                rows.extend(known.iter().take(CLOCKED_ROWS_MAX).map(NamedPoint::named));
+            }
+            (Self::Counter { count }, ClassPoint::Counter { count: known }) => *count = *known,
+            (Self::MovingAverage(average), ClassPoint::MovingAverage { value_bits }) => {
+                average.restore(value_bits);
+            }
+            (Self::DataClean(clean), ClassPoint::DataClean { values }) => clean.restore(values),
+            (Self::Chart(points), ClassPoint::Chart { rows }) => {
+                rows.iter().for_each(|row| points.add(row.named()));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A row of a stream comes. Rows of the output are added to `given`.
+    pub(super) fn row(
+        &mut self,
+        stream: &str,
+        row: Named,
+        now: i64,
+        counters: &mut Counters,
+        given: &mut Vec<Named>,
+    ) -> Result<(), String> {
+        match self {
+            Self::Bridge { allow_nulls: false } if row.fields.iter().any(|(_, datum)| datum.is_null()) => {
+                counters.rows_with_nulls += 1;
+            }
+            Self::Bridge { .. } => given.push(row),
+            Self::Scheduled { clock, newest } => {
+                clock.begin(now);
+                *newest = Some(row);
+            }
+            Self::Clocked { clock, rows } => {
+                clock.begin(now);
+                rows.push_back(row);
+                if rows.len() > CLOCKED_ROWS_MAX {
+                    counters.released_early += 1;
+                    given.extend(rows.pop_front());
+                }
+            }
+            Self::Counter { count } => {
+                *count += 1;
+                let fields = vec![("counter".into(), Datum::Int(*count))];
+                given.push(Named { timed: now, fields });
+            }
+            Self::MovingAverage(average) => given.extend(average.row(&row)?),
+            Self::DataClean(clean) => clean.row(&row, given)?,
+            Self::Nmea => given.extend(nmea::row(&row, counters)?),
+            Self::Chart(points) => given.extend(points.row(stream, row)),
+        }
+        Ok(())
+    }
+
+    /// When the class next gives a row by itself.
+    pub(super) fn deadline(&self) -> Option<i64> {
+        match self {
+            Self::Scheduled { clock, .. } | Self::Clocked { clock, .. } => clock.next(),
+            _ => None,
+        }
+    }
+
+    /// The clock of the class makes a turn.
+    pub(super) fn turn(&mut self, given: &mut Vec<Named>) {
+        match self {
+            Self::Scheduled { clock, newest } => {
+                if let (Some(at), Some(newest)) = (clock.turn(), newest) {
+                    given.push(Named { timed: at, fields: newest.fields.clone() });
+                }
+            }
+            Self::Clocked { clock, rows } => {
+                clock.turn();
+                given.extend(rows.drain(..));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn skip_to(&mut self, time: i64) -> u64 {
+        match self {
+            Self::Scheduled { clock, .. } | Self::Clocked { clock, .. } => clock.skip_to(time),
+            _ => 0,
+        }
+    }
+
+    /// The chart that the class draws.
+    pub(super) fn chart(&self) -> Option<Chart> {
+        match self {
+            Self::Chart(points) => Some(points.chart()),
+            _ => None,
+        }
+    }
+}
