@@ -201,3 +201,22 @@ pub(crate) const WATCH_PAUSE_SHARE: u64 = 20;
 pub(crate) const WATCH_ALARMS_READ: u32 = 8;
 /// The alarms of a page when all are read back.
 pub(crate) const READ_BACK_ALARMS: u32 = 1_000;
+
+/// The largest number of rows that a question of driver `gsn` asks for.
+pub(crate) const GSN_ROWS_MAX: u64 = 10_000_000;
+/// The largest number of questions of a phase.
+pub(crate) const GSN_QUERIES_MAX: u64 = 10_000_000;
+/// The answers of a phase whose figures are kept one by one, and the kinds of questions whose rows are compared with the server's.
+pub(crate) const GSN_QUERIES_KEPT: usize = 100_000;
+/// The longest answer: ten million rows of some 100 bytes. Each client holds one.
+pub(crate) const GSN_ANSWER_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// The longest time of a question. GSN 1.1 needs minutes for a million rows.
+pub(crate) const GSN_ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// The largest number of sensors that a run writes.
+pub(crate) const GSN_STREAMS_MAX: u64 = 10_000;
+/// The largest number of their fields.
+pub(crate) const GSN_FIELDS_MAX: u32 = 100;
+/// The largest number of rows of an upload.
+pub(crate) const GSN_UPLOAD_ROWS_MAX: u64 = 10_000;
+/// The longest wait until a server that the run has started lists all sensors.
+pub(crate) const GSN_SENSORS_TIMEOUT: Duration = Duration::from_secs(120);

@@ -4,6 +4,7 @@ mod ab;
 mod ab_slices;
 mod advice;
 mod capacity;
+mod eval_queries;
 mod generators;
 mod hitsdb;
 mod ledger;
@@ -62,7 +63,7 @@ pub enum BenchCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Options of a scenario: tacho bench run NAME --help, for any NAME of `tacho bench list`. --quick makes a first try of seconds.
-`thingsboard`, `ledger` and `hitsdb` have more.
+`thingsboard`, `ledger`, `hitsdb` and `eval-queries` have more.
 
 Examples:
   tacho bench run redis-get --target redis://127.0.0.1:6379 --quick
@@ -71,7 +72,8 @@ Examples:
   tacho bench run http-qps --target http://10.0.0.5/ --worker-command 'ssh gen2 tacho bench worker'
   tacho bench run my-scenario.toml --out results/first
   tacho bench run thingsboard --devices 1000 --rate 1000
-  tacho bench run hitsdb --protocol influx --timelines 10000 --clients 1,2")]
+  tacho bench run hitsdb --protocol influx --timelines 10000 --clients 1,2
+  tacho bench run eval-queries --target http://127.0.0.1:22001 --queries 20 --max-query-size 5000")]
 pub struct RunArgs {
     /// Name of a scenario or a file, then its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "NAME|FILE")]
@@ -101,6 +103,7 @@ enum FileCommand {
     Thingsboard(Box<thingsboard::Options>),
     Ledger(Box<ledger::Options>),
     Hitsdb(Box<hitsdb::Options>),
+    EvalQueries(Box<eval_queries::Options>),
 }
 
 /// Runs a subcommand and writes its output to `out`. An invalid run is [`Error::Verdict`].
@@ -116,9 +119,9 @@ pub fn run(command: &BenchCommand, context: &Context, out: &mut dyn Write) -> Re
     }
 }
 
-/// Runs `thingsboard`, `ledger` and `hitsdb` with their own options, and any other scenario with the common ones.
+/// Runs `thingsboard`, `ledger`, `hitsdb` and `eval-queries` with their own options, and any other scenario with the common ones.
 fn run_words(words: &[String], context: &Context, out: &mut dyn Write) -> Result<()> {
-    if matches!(words[0].as_str(), thingsboard::NAME | ledger::NAME | hitsdb::NAME) {
+    if matches!(words[0].as_str(), thingsboard::NAME | ledger::NAME | hitsdb::NAME | eval_queries::NAME) {
         return match parsed::<FileCommand>(words, out)? {
             Some(command) => run_command(&command, context, out),
             None => Ok(()),
@@ -151,6 +154,7 @@ impl FileCommand {
             Self::Thingsboard(options) => (thingsboard::NAME, options.sets()?, &options.common),
             Self::Ledger(options) => (ledger::NAME, options.sets(), &options.common),
             Self::Hitsdb(options) => (hitsdb::NAME, options.sets()?, &options.common),
+            Self::EvalQueries(options) => (eval_queries::NAME, options.sets(), &options.common),
         };
         Ok((common.scenario(name, &sets)?, common))
     }

@@ -19,6 +19,8 @@ const TABLES: i64 = 2;
 const DOCUMENTS: f64 = 100_000.0;
 /// The number of devices that a dashboard follows.
 const DEVICES_EACH: i64 = 10;
+/// The number of sensors that are written.
+const STREAMS: f64 = 20.0;
 /// The size of a file for fio.
 const FILE: &str = "64m";
 
@@ -86,6 +88,7 @@ fn scale(scenario: &Scenario) -> Option<String> {
         "sql" => integer(&scenario.dataset, "table_size")? as f64 / ROWS,
         "hbase" => integer(&scenario.dataset, "rows")? as f64 / ROWS,
         "es" => integer(&scenario.dataset, "documents")? as f64 / DOCUMENTS,
+        "gsn" => integer(&scenario.dataset, "streams")? as f64 / STREAMS,
         "opentsdb" | "influx" | "prometheus" => {
             let mixes = scenario.phases.iter().flat_map(|phase| &phase.mixes);
             mixes.filter_map(|mix| Some(integer(&mix.driver_keys, "timelines")? as f64)).reduce(f64::max)?

@@ -11,6 +11,7 @@ mod dashboards;
 pub(crate) mod driver;
 pub(crate) mod es;
 mod exchange;
+mod gsn;
 mod hbase;
 pub mod host;
 pub mod http;

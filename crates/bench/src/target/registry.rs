@@ -2,13 +2,13 @@
 
 use super::driver::{Driver, TargetKind};
 use super::{
-    broker, commands, dashboards, es, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp, timeseries,
-    tsbs,
+    broker, commands, dashboards, es, gsn, hbase, host, http, ledger, mqtt, reads, redis, sql, tcp,
+    timeseries, tsbs,
 };
 use crate::scenario::{Scenario, TARGET_KEYS, no_keys};
 
 /// All kinds of targets.
-const KINDS: [TargetKind; 17] = [
+const KINDS: [TargetKind; 18] = [
     mqtt::KIND,
     broker::KIND,
     commands::KIND,
@@ -22,6 +22,7 @@ const KINDS: [TargetKind; 17] = [
     timeseries::INFLUX,
     timeseries::PROMETHEUS,
     tsbs::KIND,
+    gsn::KIND,
     tcp::KIND,
     host::KIND,
     ledger::KIND,
@@ -69,7 +70,7 @@ mod tests {
         "htpt".clone_into(&mut scenario.head.driver);
         assert_eq!(
             driver_of(&scenario).err().unwrap(),
-            "there is no driver `htpt`; there are mqtt, broker, commands, dashboards, redis, sql, hbase, http, es, opentsdb, influx, prometheus, tsbs, tcp, host, ledger and reads"
+            "there is no driver `htpt`; there are mqtt, broker, commands, dashboards, redis, sql, hbase, http, es, opentsdb, influx, prometheus, tsbs, gsn, tcp, host, ledger and reads"
         );
     }
 }

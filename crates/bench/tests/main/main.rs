@@ -11,6 +11,7 @@ mod engine;
 mod faults;
 mod faulty_broker;
 mod generator;
+mod gsn;
 mod hbase;
 mod hbase_server;
 mod http;

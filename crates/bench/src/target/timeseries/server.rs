@@ -196,7 +196,8 @@ pub(crate) fn login(url: &TargetUrl, options: &TargetOptions, door: Door) -> Opt
     }
 }
 
-fn basic(user: &str, password: &str) -> String {
+/// The value of the header `Authorization` for a user.
+pub(crate) fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
