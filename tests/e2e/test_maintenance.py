@@ -1,5 +1,6 @@
 """Check, backup and restore with the real binary, on running and stopped servers."""
 
+import json
 import re
 import stat
 import tarfile
@@ -23,6 +24,10 @@ def fill(server, name="truck 7", rows=range(ROWS)):
     for start in range(rows.start, rows.stop, 100):
         chunk = range(start, min(start + 100, rows.stop))
         server.api.send(token, [{"ts": 1_714_550_400_000 + n * 1_000, "values": {"n": n, "text": f"row {n}"}} for n in chunk])
+
+
+def fill_more(server, rows, token="secret-truck-7"):
+    server.api.send(token, [{"ts": 1_714_550_400_000 + n * 1_000, "values": {"n": n}} for n in rows])
 
 
 def numbers(server, name="truck 7"):
@@ -263,10 +268,32 @@ def test_a_full_disk_is_told(own_server, tmp_path):
 
 def test_nobody_backs_up_without_a_login(own_server):
     server = own_server()
-    for path in ("/api/tacho/backup", "/api/tacho/check"):
+    for path in ("/api/tacho/backup", "/api/tacho/check", "/api/tacho/maintenance/flush", "/api/tacho/maintenance/compact"):
         assert requests.post(server.url + path, timeout=60).status_code == 401
     wrong = run("backup", server.directory.parent / "x", "--url", server.url, "--password", "wrong", check=False)
     assert wrong.returncode == 1, wrong.stdout
+    server.stop()
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_flush_writes_parts_and_compact_merges_them(own_server, running):
+    server = own_server()
+    fill(server, rows=range(100))
+    for start in range(100, 600, 100):
+        fill_more(server, range(start, start + 100))
+        done = json.loads(server.command("flush", "--json").stdout)
+        assert done["rows"] >= 100 and done["bytes"] > 0, done
+        assert done["partsAfter"] > 0 and done["bytesAfter"] > 0, done
+    if not running:
+        server.stop()
+    before = len(parts(server.directory))
+    done = json.loads(server.command("compact", "--json").stdout)
+    assert done["partsAfter"] <= done["partsBefore"] <= before + 2, done
+    again = server.command("compact").stdout
+    assert again.startswith("0 rows in 0 B of parts written:"), again
+    if not running:
+        server.start()
+    assert len(numbers(server)) == 600
     server.stop()
 
 

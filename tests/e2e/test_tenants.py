@@ -73,6 +73,8 @@ def test_an_administrator_of_a_tenant_does_not_administer_the_installation(both)
         ("DELETE", "/api/tacho/tenants/default", None),
         ("POST", "/api/tacho/check", None),
         ("POST", "/api/tacho/backup", {"parts": []}),
+        ("POST", "/api/tacho/maintenance/flush", None),
+        ("POST", "/api/tacho/maintenance/compact", None),
         ("POST", "/api/tacho/session-key", None),
     ):
         reply = requests.request(method, both.url + path, headers=headers, json=body, timeout=60)

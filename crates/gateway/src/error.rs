@@ -138,6 +138,8 @@ impl From<IngestError> for ApiError {
             Blame::Busy => Self::busy(message),
             Blame::Operator => match error {
                 IngestError::Sealed { .. } | IngestError::Closed => Self::unavailable("sealed", message),
+                // The sender may send the same request again.
+                IngestError::Lost { .. } => Self::busy(message),
                 _ => Self::internal(format!("{message}; the server's log has more, its operator has to act")),
             },
         }

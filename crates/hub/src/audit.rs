@@ -65,8 +65,8 @@ impl Hub {
     ) -> Result<(), StoreError> {
         let began = Instant::now();
         let batch = retry(began, BUSY_TIMEOUT, || self.audit_batch(caller, act, subject, entity))?;
-        let sequence = retry(began, BUSY_TIMEOUT, || self.ingest(&batch, Durability::Fsync))?;
-        wait_durable(&*self.store, sequence)
+        let ticket = retry(began, BUSY_TIMEOUT, || self.ingest(&batch, Durability::Fsync))?;
+        wait_durable(&*self.store, ticket)
     }
 
     /// The row about an act.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kv::{KeyValueStore, KvError};
-use store::{Blame, Durability, Sequence, Store, StoreError};
+use store::{Blame, Durability, Outcome, Store, StoreError, Ticket};
 
 /// Time between two looks at a store that is busy, or whose rows are not durable yet.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
@@ -24,21 +24,17 @@ pub(crate) fn retry<T>(
     }
 }
 
-/// Waits until the rows up to `sequence` are on the disk.
+/// Waits until the rows of a ticket are on the disk.
 ///
 /// # Errors
-/// The store was sealed before.
-pub(crate) fn wait_durable(store: &dyn Store, sequence: Sequence) -> Result<(), StoreError> {
+/// The store lost the rows, or it was sealed before.
+pub(crate) fn wait_durable(store: &dyn Store, ticket: Ticket) -> Result<(), StoreError> {
     loop {
-        let progress = store.progress();
-        if progress.reached(Durability::Fsync) >= sequence {
-            return Ok(());
+        match store.outcome(ticket, Durability::Fsync) {
+            Outcome::Kept => return Ok(()),
+            Outcome::Failed(error) => return Err(error),
+            Outcome::Pending => std::thread::sleep(PAUSE),
         }
-        if progress.sealed {
-            let cause = store.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
-            return Err(StoreError::Sealed { cause });
-        }
-        std::thread::sleep(PAUSE);
     }
 }
 

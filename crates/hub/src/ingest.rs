@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, Timestamp, ValueRef};
-use store::{Blame, Durability, Progress, ProgressWatcher, Sequence, StoreError};
+use store::{Blame, Durability, Outcome, Progress, ProgressWatcher, Sequence, StoreError, Ticket};
 
 use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
 use crate::hub::Hub;
@@ -40,19 +40,20 @@ impl Hub {
         Ok(series)
     }
 
-    /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the returned sequence.
+    /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the last sequence of the ticket, and
+    /// [`late_failure`](Self::late_failure) has no error of it.
     ///
     /// The hub refuses the whole batch if it needs more columns than its devices may add;
     /// [`ingest_message`](Self::ingest_message) stores the allowed keys of a message.
     ///
     /// On [`StoreError::Busy`] nothing is appended: keep the batch, stop reading, and try again at the next progress.
-    pub fn ingest(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
+    pub fn ingest(&self, batch: &Batch, durability: Durability) -> Result<Ticket, StoreError> {
         let sequence = match self.store.append_known(batch, durability)? {
             Some(sequence) => sequence,
             None => self.append_with_new_columns(batch, durability)?,
         };
         self.count_and_queue(batch, sequence, durability);
-        Ok(sequence)
+        Ok(Ticket::of_rows(sequence, batch.len()))
     }
 
     /// Appends a batch that needs new columns: all rows or none.
@@ -139,6 +140,11 @@ impl Hub {
         self.store.progress()
     }
 
+    /// The error of rows that the store took and then lost. The doors ask before they ack.
+    pub fn late_failure(&self, ticket: Ticket) -> Option<StoreError> {
+        self.store.late_failure(ticket)
+    }
+
     /// Calls `watcher` whenever the store makes progress or a busy store accepts rows again.
     pub fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
         self.store.watch(watcher);
@@ -152,26 +158,21 @@ impl Hub {
         batch: &Batch,
         durability: Durability,
         busy_timeout: std::time::Duration,
-    ) -> Result<Sequence, StoreError> {
-        self.append_and_wait(
-            durability,
-            busy_timeout,
-            || self.ingest(batch, durability),
-            |sequence| *sequence,
-        )
-        .await
+    ) -> Result<Ticket, StoreError> {
+        let take = || self.ingest(batch, durability);
+        self.append_and_wait(durability, busy_timeout, take, |ticket| *ticket).await
     }
 
-    /// Calls `append` until the store is not busy, and then waits until the sequence of the result is durable.
+    /// Calls `append` until the store is not busy, and then waits until the rows of the result's ticket are durable.
     pub(crate) async fn append_and_wait<T>(
         &self,
         durability: Durability,
         busy_timeout: std::time::Duration,
         append: impl Fn() -> Result<T, StoreError>,
-        sequence: impl Fn(&T) -> Sequence,
+        ticket: impl Fn(&T) -> Ticket,
     ) -> Result<T, StoreError> {
         let appended = self.append_when_free(busy_timeout, append).await?;
-        self.wait_until_durable(sequence(&appended), durability).await?;
+        self.wait_until_durable(ticket(&appended), durability).await?;
         Ok(appended)
     }
 
@@ -196,22 +197,19 @@ impl Hub {
         }
     }
 
-    /// Waits until the rows up to `sequence` are durable.
+    /// Waits until the rows of a ticket are durable.
     pub(crate) async fn wait_until_durable(
         &self,
-        sequence: Sequence,
+        ticket: Ticket,
         durability: Durability,
     ) -> Result<(), StoreError> {
         let mut progress = self.fan_out.progress.subscribe();
         loop {
             progress.mark_unchanged();
-            let now = self.store.progress();
-            if now.reached(durability) >= sequence {
-                return Ok(());
-            }
-            if now.sealed {
-                let cause = self.store.status().sealed.unwrap_or_else(|| "a write failed".into());
-                return Err(StoreError::Sealed { cause });
+            match self.store.outcome(ticket, durability) {
+                Outcome::Kept => return Ok(()),
+                Outcome::Failed(error) => return Err(error),
+                Outcome::Pending => {}
             }
             // The sender lives as long as the hub; an error means that the hub has closed.
             progress.changed().await.map_err(|_| StoreError::Closed)?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use store::backup::{BackupList, Extra, stream_bytes, write_stream};
-use store::{ByteProgress, CheckReport, Finding, StoreError, StoreFiles};
+use store::{ByteProgress, CheckReport, Finding, Rewritten, StoreError, StoreFiles};
 
 use crate::caller::{Action, Caller, Forbidden};
 use crate::clock::system_now;
@@ -119,6 +119,27 @@ impl Hub {
         let files = self.store().files()?;
         let keys = self.kv.snapshot()?;
         BackupStream::new(files, data, registry.path(), copy, Some(keys), have)
+    }
+
+    /// Writes all rows in memory into parts. Blocks until that is done.
+    ///
+    /// # Errors
+    /// The caller lacks the permission, the store accepts no writes, or it has no files.
+    pub fn flush(&self, caller: &Caller) -> Result<Rewritten, Error> {
+        self.check_installation(caller, Action::Maintain)?;
+        // Before the flush, so that the parts have the row.
+        self.audit(caller, "flush", "");
+        Ok(self.store().flush()?)
+    }
+
+    /// Merges parts until there is nothing to merge. Blocks until that is done, which may take as long as rewriting all parts.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush).
+    pub fn compact(&self, caller: &Caller) -> Result<Rewritten, Error> {
+        self.check_installation(caller, Action::Maintain)?;
+        self.audit(caller, "compact", "");
+        Ok(self.store().compact()?)
     }
 
     /// Checks a permission on the whole installation, which belongs to the default tenant. Every operation on the installation

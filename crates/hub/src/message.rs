@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use model::{Batch, FieldType, SeriesId, Timestamp, ValueRef};
-use store::{Blame, Durability, Sequence, StoreError};
+use store::{Blame, Durability, StoreError, Ticket};
 
 use crate::dead_letter::DeadLetter;
 use crate::hub::Hub;
@@ -28,8 +28,8 @@ pub struct Message<'a> {
 /// The result of storing a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The rows and the dead letter are durable when the store has reached this sequence.
-    pub sequence: Sequence,
+    /// The ticket of the rows and the dead letter.
+    pub ticket: Ticket,
     /// The refusal, if the message or some of its keys became a dead letter.
     pub refusal: Option<MessageRefusal>,
 }
@@ -77,7 +77,7 @@ impl Hub {
             error.blame() != Blame::Caller || matches!(error, StoreError::UnknownSeries(_))
         };
         let error = match self.ingest(batch, durability) {
-            Ok(sequence) => return Ok(Kept { sequence, refusal: None }),
+            Ok(ticket) => return Ok(Kept { ticket, refusal: None }),
             Err(error) if is_final(&error) => return Err(error),
             Err(error) => error,
         };
@@ -88,8 +88,8 @@ impl Hub {
             Ok(None) | Err(_) => {}
         }
         let reason = error.to_string();
-        let sequence = self.ingest_dead_letter(message, &reason, durability)?;
-        Ok(Kept { sequence, refusal: Some(MessageRefusal { reason, whole: true }) })
+        let ticket = self.ingest_dead_letter(message, &reason, durability)?;
+        Ok(Kept { ticket, refusal: Some(MessageRefusal { reason, whole: true }) })
     }
 
     /// Stores a message as a dead letter.
@@ -101,7 +101,7 @@ impl Hub {
         message: &Message<'_>,
         reason: &str,
         durability: Durability,
-    ) -> Result<Sequence, StoreError> {
+    ) -> Result<Ticket, StoreError> {
         let mut batch = Batch::new();
         self.add_dead_letter(&message.owner, message.letter(reason, message.payload), &mut batch)?;
         self.ingest_letters(&message.owner, &batch, durability)
@@ -117,7 +117,7 @@ impl Hub {
         owner: impl Into<SeriesOwner<'a>>,
         batch: &Batch,
         durability: Durability,
-    ) -> Result<Sequence, StoreError> {
+    ) -> Result<Ticket, StoreError> {
         match self.ingest(batch, durability) {
             Err(StoreError::UnknownSeries(_)) => {
                 self.ingest(&moved_to(batch, self.letters_of(&owner.into())?), durability)
@@ -136,7 +136,7 @@ impl Hub {
         busy_timeout: Duration,
     ) -> Result<Kept, StoreError> {
         let take = || self.ingest_message(message, batch, durability);
-        self.append_and_wait(durability, busy_timeout, take, |kept| kept.sequence).await
+        self.append_and_wait(durability, busy_timeout, take, |kept| kept.ticket).await
     }
 
     /// Like [`ingest_dead_letter`](Self::ingest_dead_letter), and waits for durability.
@@ -146,9 +146,9 @@ impl Hub {
         reason: &str,
         durability: Durability,
         busy_timeout: Duration,
-    ) -> Result<Sequence, StoreError> {
+    ) -> Result<Ticket, StoreError> {
         let take = || self.ingest_dead_letter(message, reason, durability);
-        self.append_and_wait(durability, busy_timeout, take, |sequence| *sequence).await
+        self.append_and_wait(durability, busy_timeout, take, |ticket| *ticket).await
     }
 
     /// Appends the keys of a message that the bounds on new columns allow; `None` if they allow all keys.
@@ -171,7 +171,8 @@ impl Hub {
         counts.add(&plan, &missing, now);
         drop(counts);
         self.count_and_queue(&allowed, sequence, durability);
-        Ok(Some(Kept { sequence, refusal: Some(MessageRefusal { reason, whole }) }))
+        let ticket = Ticket::of_rows(sequence, allowed.len());
+        Ok(Some(Kept { ticket, refusal: Some(MessageRefusal { reason, whole }) }))
     }
 }
 

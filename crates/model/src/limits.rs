@@ -26,6 +26,9 @@ pub const DROPPED_TABLES_MAX: usize = 100_000;
 /// Most deletions of one table that hide rows in memory or files. A read of a table compares its rows with each of them. When
 /// half of them are there, the store rewrites the files.
 pub const DELETIONS_PER_TABLE_MAX: usize = 1024;
+/// Most ranges of failed writes that a store remembers exactly. Each takes about a hundred bytes. Senders ask about a write as soon
+/// as the store has passed it, so older ranges may become inexact.
+pub const LATE_FAILURES_MAX: usize = 1024;
 /// Devices whose new columns are counted in memory. Beyond it the server drops at least half of the counts, those with the
 /// oldest windows ([`NEW_COLUMNS_WINDOW`]). A count takes about a hundred bytes, and most devices of a fleet add no columns.
 pub const NEW_COLUMN_DEVICES_MAX: usize = 65_536;

@@ -1,5 +1,6 @@
 //! The embedded store as its callers see it. Starts and ends its threads.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use std::time::Duration;
 use model::{Batch, PanicEndsProcess, SeriesId, SeriesKey, TableName, Timestamp};
 use parking_lot::Mutex;
 use store::{
-    ByteProgress, CheckReport, Deletion, Durability, LatestValue, Maintenance, MissingColumn, Progress,
-    ProgressWatcher, Reader, Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreFiles, StoreStatus,
-    TableSnapshot, TableStatus, Writer,
+    ByteProgress, CheckReport, Deletion, Durability, LatestValue, Maintenance, MissingColumn, PartsSize,
+    Progress, ProgressWatcher, Reader, Rewritten, Scan, ScannedBlock, Sequence, SeriesSet, StoreError,
+    StoreFiles, StoreStatus, TableSnapshot, TableStatus, Writer,
 };
 
 use crate::append::NewColumns;
@@ -25,6 +26,7 @@ use crate::entry::Entry;
 use crate::flusher;
 use crate::open::{Opened, open};
 use crate::options::Options;
+use crate::part::Part;
 use crate::report::RecoveryReport;
 use crate::series_state::Origin;
 use crate::stall::stall_reason;
@@ -111,6 +113,31 @@ impl LocalStore {
             self.core.flush_work.wait(&mut state);
         }
         Ok(())
+    }
+
+    /// Runs a flush or a compaction, and compares the parts before and after it.
+    fn rewrite(&self, act: fn(&Self) -> Result<(), StoreError>) -> Result<Rewritten, StoreError> {
+        let (ids, before) = self.parts(|part| part.info.id)?;
+        act(self)?;
+        let (parts, after) = self.parts(|part| (part.info.id, part.info.rows, part.info.bytes))?;
+        let ids: HashSet<u64> = ids.into_iter().collect();
+        let mut rewritten = Rewritten { before, after, ..Rewritten::default() };
+        for (_, rows, bytes) in parts.into_iter().filter(|(id, ..)| !ids.contains(id)) {
+            rewritten.rows += rows;
+            rewritten.bytes += bytes;
+        }
+        Ok(rewritten)
+    }
+
+    /// Something of each part of the store, and the size of all of them.
+    fn parts<T>(&self, of: impl Fn(&Part) -> T) -> Result<(Vec<T>, PartsSize), StoreError> {
+        let state = self.core.state.lock();
+        state.check_open()?;
+        if let Some(error) = state.stalled.iter().flatten().next() {
+            return Err(StoreError::Busy { reason: stall_reason(error) });
+        }
+        let (parts, bytes) = state.version.size();
+        Ok((state.version.all().map(|part| of(part)).collect(), PartsSize { parts, bytes }))
     }
 
     fn stop(&self, how: Stop) {
@@ -270,6 +297,14 @@ impl Maintenance for LocalStore {
 
     fn files(&self) -> Result<Box<dyn StoreFiles>, StoreError> {
         live_files(&self.core)
+    }
+
+    fn flush(&self) -> Result<Rewritten, StoreError> {
+        self.rewrite(Self::flush)
+    }
+
+    fn compact(&self) -> Result<Rewritten, StoreError> {
+        self.rewrite(Self::compact)
     }
 
     fn close(&self) -> Result<(), StoreError> {

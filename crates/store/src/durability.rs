@@ -51,7 +51,8 @@ impl FromStr for Durability {
     }
 }
 
-/// The progress of a store. Each sequence stands for itself and all earlier ones.
+/// The progress of a store. Each sequence stands for itself and all earlier ones, except for writes that failed late
+/// ([`Writer::late_failure`](crate::Writer::late_failure)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     /// The store has the rows in memory.

@@ -65,6 +65,12 @@ pub enum StoreError {
         /// The first failure.
         cause: String,
     },
+    /// The store took the write and could not keep it. Readers may find all of its rows, some or none.
+    #[error("the store took the write and could not keep it ({cause}); send it again")]
+    Lost {
+        /// The reason of the store.
+        cause: String,
+    },
     /// This kind of store does not support the request.
     #[error("this store has no files to {what}")]
     Unsupported {
@@ -106,6 +112,7 @@ impl StoreError {
             | Self::Corrupt { .. }
             | Self::InUse { .. }
             | Self::Sealed { .. }
+            | Self::Lost { .. }
             | Self::Closed => Blame::Operator,
         }
     }

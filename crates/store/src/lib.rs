@@ -16,8 +16,10 @@ pub mod files;
 pub mod memory;
 mod numbers;
 pub mod read;
+mod rewritten;
 mod status;
 pub mod table;
+mod ticket;
 
 pub use by_class::ByClass;
 pub use check::{ByteProgress, CheckReport, Finding, Severity};
@@ -29,11 +31,13 @@ pub use files::{StoreFile, StoreFiles};
 pub use memory::MemoryStore;
 pub use model::Blame;
 pub use read::{LatestValue, Order, Scan, ScannedBlock, ScannedRow, ValueColumn};
+pub use rewritten::{PartsSize, Rewritten};
 pub use status::StoreStatus;
 pub use table::{
     BatchReader, Column, FieldColumn, MissingColumn, ReadOrder, SeriesSet, SeriesVisitor, TableColumns,
     TableRead, TableSnapshot, TableStatus, TagColumn, TagMatcher, TagPredicate,
 };
+pub use ticket::{LateFailures, Outcome, Ticket};
 
 use model::{Batch, limits};
 

@@ -63,6 +63,8 @@ enum Command {
     Check(maintenance::CheckArgs),
     Backup(maintenance::BackupArgs),
     Restore(maintenance::RestoreArgs),
+    Flush(maintenance::FlushArgs),
+    Compact(maintenance::CompactArgs),
     /// Runs load tests, among them one that kills the server and looks for lost points
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -98,6 +100,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(args) => maintenance::check(&args),
         Command::Backup(args) => maintenance::back_up(&args),
         Command::Restore(args) => maintenance::restore(&args),
+        Command::Flush(args) => maintenance::flush(&args),
+        Command::Compact(args) => maintenance::compact(&args),
         Command::Bench(command) => bench::run(&command),
         Command::Tune(args) => return tune::run(&args),
         Command::Sensor(command) => sensor::run(&command),

@@ -1,4 +1,4 @@
-//! Checks and backups of a running server, one at a time.
+//! Checks, backups, flushes and compactions of a running server, one at a time.
 //!
 //! The server writes no file for them: the answer to a backup request is a tar stream, which the tool (or curl) stores.
 
@@ -7,11 +7,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hub::caller::Action;
-use hub::{BackupList, CheckReport, Finding, Severity};
+use hub::caller::{Action, Caller};
+use hub::{BackupList, CheckReport, Error, Finding, Hub, Rewritten, Severity};
 use serde_json::{Value as JsonValue, json};
 
 use super::limits::MAINTENANCE_BODY_BYTES_MAX;
@@ -130,6 +131,51 @@ pub(crate) async fn backup(
     });
     let headers = [(header::CONTENT_TYPE, "application/x-tar".to_owned()), (BYTES, bytes.to_string())];
     Ok((headers, body).into_response())
+}
+
+/// `POST /api/tacho/maintenance/flush`: writes the rows in memory into parts.
+pub(crate) async fn flush(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<Json<JsonValue>, ApiError> {
+    rewrite(&state, &session, Hub::flush).await
+}
+
+/// `POST /api/tacho/maintenance/compact`: merges parts until there is nothing to merge.
+pub(crate) async fn compact(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+) -> Result<Json<JsonValue>, ApiError> {
+    rewrite(&state, &session, Hub::compact).await
+}
+
+async fn rewrite(
+    state: &Arc<HttpState>,
+    session: &Session,
+    act: fn(&Hub, &Caller) -> Result<Rewritten, Error>,
+) -> Result<Json<JsonValue>, ApiError> {
+    state.hub.check_installation(session.caller(), Action::Maintain)?;
+    let permit = state.maintenance_permit()?;
+    let (hub, caller) = (Arc::clone(&state.hub), session.caller().clone());
+    let done = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        act(&hub, &caller)
+    });
+    let done =
+        done.await.map_err(|_| ApiError::internal("the server failed at this request; its log says why"))??;
+    Ok(Json(rewritten_json(&done)))
+}
+
+/// The result of a flush or a compaction as JSON, for this door and for `tacho flush --json`.
+pub fn rewritten_json(done: &Rewritten) -> JsonValue {
+    json!({
+        "rows": done.rows,
+        "bytes": done.bytes,
+        "partsBefore": done.before.parts,
+        "partsAfter": done.after.parts,
+        "bytesBefore": done.before.bytes,
+        "bytesAfter": done.after.bytes,
+    })
 }
 
 const BYTES: header::HeaderName = header::HeaderName::from_static(BYTES_HEADER);

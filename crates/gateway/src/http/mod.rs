@@ -90,6 +90,6 @@ mod users;
 mod virtual_sensors;
 mod websocket;
 
-pub use maintenance::report_json;
+pub use maintenance::{report_json, rewritten_json};
 pub use options::HttpOptions;
 pub use server::serve;

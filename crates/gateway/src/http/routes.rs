@@ -111,6 +111,8 @@ fn own_routes() -> Routes {
         .get("/api/tacho/import/device", bulk::table_of_device)
         .post("/api/tacho/check", maintenance::check)
         .post("/api/tacho/backup", maintenance::backup)
+        .post("/api/tacho/maintenance/flush", maintenance::flush)
+        .post("/api/tacho/maintenance/compact", maintenance::compact)
         .get("/api/tacho/users", users::list)
         .post("/api/tacho/users", users::add)
         .delete("/api/tacho/users/{login}", users::delete)

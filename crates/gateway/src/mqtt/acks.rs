@@ -2,12 +2,12 @@
 //!
 //! Invariant 1: within a session acks leave in the order in which the messages arrived [MQTT-4.6.0-2]. A session
 //! belongs to one durability class, and each class has one queue, so the queue's order is the session's order.
-//! Invariant 2: an ack leaves only when the store has reached the sequence at which its batch ended.
+//! Invariant 2: an ack leaves only when the store has reached the sequence at which its batch ended, and keeps the rows of the message.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use hub::{ByClass, Durability, KvProgress, Progress, Sequence};
+use hub::{ByClass, Durability, KvProgress, Progress, Ticket};
 
 use super::qos2::SharedQos2;
 
@@ -38,6 +38,8 @@ pub(crate) struct PendingAck {
     pub(crate) packet_id: u16,
     pub(crate) kind: AckKind,
     pub(crate) answer: Answer,
+    /// The rows of the message, once they are appended.
+    pub(crate) ticket: Ticket,
 }
 
 /// The content of an ack.
@@ -52,6 +54,11 @@ pub(crate) enum Answer {
 }
 
 impl PendingAck {
+    /// An ack of a message that is not appended yet.
+    pub(crate) fn new(connection: ConnectionKey, packet_id: u16, kind: AckKind, answer: Answer) -> Self {
+        Self { connection, packet_id, kind, answer, ticket: Ticket::after(0) }
+    }
+
     /// Records that the store has the message.
     pub(crate) fn stored(&self) {
         if let Answer::AcceptedQos2(qos2) = &self.answer {
@@ -77,7 +84,8 @@ pub(crate) struct Refusal {
 /// The acks of one appended batch.
 #[derive(Debug)]
 pub(crate) struct AckGroup {
-    pub(crate) sequence: Sequence,
+    /// The rows of all messages of the group.
+    pub(crate) ticket: Ticket,
     /// What the key-value engine has to make durable too; 0 for nothing.
     pub(crate) kv_sequence: u64,
     pub(crate) received: Instant,
@@ -85,8 +93,18 @@ pub(crate) struct AckGroup {
 }
 
 impl AckGroup {
+    /// Adds the ack of a message that was appended by itself, after those before it.
+    pub(crate) fn push(&mut self, mut ack: PendingAck, ticket: Ticket) {
+        self.ticket = match self.acks.is_empty() {
+            true => ticket,
+            false => self.ticket.up_to(ticket),
+        };
+        ack.ticket = ticket;
+        self.acks.push(ack);
+    }
+
     fn is_reached(&self, progress: Progress, class: Durability, kv: KvProgress) -> bool {
-        self.sequence <= progress.reached(class) && self.kv_sequence <= kv.durable
+        self.ticket.last <= progress.reached(class) && self.kv_sequence <= kv.durable
     }
 }
 
@@ -150,8 +168,8 @@ impl AckQueues {
 mod tests {
     use super::*;
 
-    fn group(sequence: Sequence) -> AckGroup {
-        AckGroup { sequence, kv_sequence: 0, received: Instant::now(), acks: Vec::new() }
+    fn group(sequence: u64) -> AckGroup {
+        AckGroup { ticket: Ticket::after(sequence), kv_sequence: 0, received: Instant::now(), acks: Vec::new() }
     }
 
     #[test]
@@ -165,10 +183,10 @@ mod tests {
         let kv = KvProgress::default();
         assert!(queues.is_reached(progress, kv));
         let left: Vec<_> =
-            std::iter::from_fn(|| queues.pop_reached(progress, kv)).map(|group| group.sequence).collect();
+            std::iter::from_fn(|| queues.pop_reached(progress, kv)).map(|group| group.ticket.last).collect();
         assert_eq!(left, [7, 5]);
         assert!(!queues.is_reached(progress, kv) && !queues.is_empty());
-        assert_eq!(queues.pop_any().map(|group| group.sequence), Some(9));
+        assert_eq!(queues.pop_any().map(|group| group.ticket.last), Some(9));
         assert!(queues.is_empty());
     }
 

@@ -100,7 +100,7 @@ impl IngestBatch {
     /// Completes the rows of one device in a message that has several. The message itself comes after its parts, with the ack.
     pub(crate) fn push_part(&mut self, device: &Arc<Device>, connection: ConnectionKey, payload: &[u8]) {
         let (kind, answer) = (AckKind::Part, Answer::Accepted);
-        self.push(device, PendingAck { connection, packet_id: 0, kind, answer }, payload);
+        self.push(device, PendingAck::new(connection, 0, kind, answer), payload);
     }
 
     /// The messages from `first` on, whose acks are `acks`.

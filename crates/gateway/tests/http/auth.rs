@@ -161,6 +161,8 @@ async fn a_viewer_reads_and_other_requests_name_the_missing_role() {
         ("POST", "/api/tacho/import".to_owned(), ""),
         ("POST", "/api/tacho/check".to_owned(), ""),
         ("POST", "/api/tacho/backup".to_owned(), ""),
+        ("POST", "/api/tacho/maintenance/flush".to_owned(), ""),
+        ("POST", "/api/tacho/maintenance/compact".to_owned(), ""),
         ("GET", "/api/tacho/users".to_owned(), ""),
         ("POST", "/api/tacho/users".to_owned(), r#"{"login":"x","password":"long enough","role":"viewer"}"#),
         ("POST", "/api/tacho/users/bi@example.org/password".to_owned(), r#"{"password":"long enough"}"#),

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use gateway::mqtt::MqttOptions;
 use model::Value;
+use store::{Ticket, Writer};
 use testkit::own_process::{in_own_process, told_before_abort};
 use wire::mqtt::{Ack, Packet, ProtocolVersion, QoS, ReasonCode, encode_publish};
 
@@ -106,6 +107,37 @@ fn a_repeated_message_is_not_acked_while_another_worker_has_the_first() {
     fixture.store.set_busy(None);
     assert_eq!(second.next(), taken(9));
     assert_eq!(fixture.values("telemetry", "car", "a").len(), 1);
+}
+
+#[test]
+fn a_message_that_the_store_loses_gets_no_ack_and_affects_no_other_client() {
+    for version in EVERY {
+        let fixture = Fixture::with(one_worker());
+        let mut other = fixture.connect(version, "other", "t-van");
+        let mut client = fixture.connect(version, "c", "t-car");
+        // The series exist afterwards, so that the next rows are the only ones.
+        for client in [&mut client, &mut other] {
+            client.publish(QoS::AtLeastOnce, 1, b"{\"a\":1}");
+            assert_eq!(client.next(), yes(1));
+        }
+        fixture.store.hold();
+        let next = fixture.store.progress().appended + 1;
+        publish_together(&mut client, &[(QoS::AtLeastOnce, 2, "{\"a\":2}"), (QoS::AtLeastOnce, 3, "{\"a\":3}")]);
+        fixture.wait_for("both rows", || fixture.store.progress().appended > next);
+        other.publish(QoS::AtLeastOnce, 2, b"{\"a\":2}");
+        fixture.wait_for("the third row", || fixture.store.progress().appended > next + 1);
+        fixture.store.lose(Ticket::of_rows(next + 1, 1), "the shard is gone");
+        fixture.store.release();
+        assert_eq!(other.next(), yes(2));
+        assert_eq!(client.next(), yes(2), "the first message of the batch is kept");
+        if version == ProtocolVersion::V5 {
+            assert!(matches!(client.next(), Reply::Disconnect(_, Some(cause)) if cause.contains("the shard is gone")));
+        }
+        assert_eq!(client.next(), Reply::Closed, "the second gets no ack");
+        let mut again = fixture.connect(version, "c", "t-car");
+        again.publish(QoS::AtLeastOnce, 3, b"{\"a\":3}");
+        assert_eq!(again.next(), yes(3), "the repeated message is kept");
+    }
 }
 
 #[test]

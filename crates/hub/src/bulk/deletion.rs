@@ -9,6 +9,7 @@ use arrow_array::{Array, RecordBatch};
 use model::{TableName, TimeRange};
 use store::{
     Column, Deletion, Durability, SeriesSet, Store, TableColumns, TableSnapshot, TagMatcher, TagPredicate,
+    Ticket,
 };
 
 use super::BulkError;
@@ -96,7 +97,7 @@ pub(crate) fn delete_of_series(
         }
         Deleted::Series => store.delete_series(&series, Durability::Fsync),
     })?;
-    wait_durable(store, sequence)?;
+    wait_durable(store, Ticket::of_deletion(sequence))?;
     Ok(rows)
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp, ValueRef};
 use store::table::oldest_kept;
-use store::{Durability, Sequence, Store};
+use store::{Durability, Store, Ticket};
 
 use super::BulkError;
 use super::cells::{self, Cell};
@@ -31,7 +31,8 @@ pub struct Importer<'a> {
     /// Cache of series by their tag values. It is emptied when it is full.
     series: HashMap<Vec<Option<String>>, Result<SeriesId, String>>,
     batch: Batch,
-    last: Sequence,
+    /// The rows that may not be durable yet.
+    tickets: Vec<Ticket>,
     counts: ImportCounts,
     /// Buffer for texts of values of other types.
     text: String,
@@ -66,7 +67,7 @@ impl<'a> Importer<'a> {
             busy_timeout: Duration::ZERO,
             series: HashMap::new(),
             batch: Batch::new(),
-            last: 0,
+            tickets: Vec::new(),
             counts: ImportCounts::default(),
             text: String::new(),
         }
@@ -94,14 +95,17 @@ impl<'a> Importer<'a> {
     pub fn sync(&mut self) -> Result<ImportCounts, BulkError> {
         self.send()?;
         let Some(store) = self.store else { return Ok(std::mem::take(&mut self.counts)) };
-        wait_durable(store, self.last)?;
+        for ticket in self.tickets.drain(..) {
+            wait_durable(store, ticket)?;
+        }
         Ok(std::mem::take(&mut self.counts))
     }
 
     fn send(&mut self) -> Result<(), BulkError> {
         if let (Some(store), false) = (self.store, self.batch.is_empty()) {
             let began = Instant::now();
-            self.last = retry(began, self.busy_timeout, || store.append(&self.batch, Durability::Fsync))?;
+            let last = retry(began, self.busy_timeout, || store.append(&self.batch, Durability::Fsync))?;
+            self.tickets.push(Ticket::of_rows(last, self.batch.len()));
         }
         self.batch.clear();
         Ok(())

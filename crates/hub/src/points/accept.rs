@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use store::{Blame, Durability, Sequence, StoreError};
+use store::{Blame, Durability, StoreError, Ticket};
 
 use super::allowed::without;
 use super::collect::{Points, Rows};
@@ -63,21 +63,21 @@ impl Hub {
             return Err(AcceptError::SeriesMade);
         }
         let mut accepted = Accepted::default();
-        let mut last: Option<Sequence> = None;
+        let mut tickets = Vec::new();
         for rows in points.filled.iter().chain([&points.rows]).filter(|rows| !rows.batch.is_empty()) {
             let appended = self.append_when_free(busy_timeout, || self.append_rows(rows)).await;
             let appended = appended.map_err(|error| self.if_gone(&points, error))?;
             load.add_points(rows.batch.points(), Instant::now());
             accepted.rows += appended.rows;
             accepted.refused.extend(appended.refused);
-            last = Some(appended.sequence);
+            tickets.extend(appended.ticket);
         }
         if !points.letters.is_empty() {
             let letters = points.letters.batch(self, &points.caller, topic)?;
-            last = Some(self.append_when_free(busy_timeout, || self.ingest(&letters, DURABILITY)).await?);
+            tickets.push(self.append_when_free(busy_timeout, || self.ingest(&letters, DURABILITY)).await?);
         }
-        if let Some(last) = last {
-            self.wait_until_durable(last, DURABILITY).await?;
+        for ticket in tickets {
+            self.wait_until_durable(ticket, DURABILITY).await?;
         }
         Ok(accepted)
     }
@@ -93,7 +93,7 @@ impl Hub {
     /// Appends rows; without the values that the bounds on new columns refuse.
     fn append_rows(&self, rows: &Rows) -> Result<Appended, StoreError> {
         match self.ingest(&rows.batch, DURABILITY) {
-            Ok(sequence) => Ok(Appended { sequence, rows: rows.batch.len(), refused: Vec::new() }),
+            Ok(ticket) => Ok(Appended { ticket: Some(ticket), rows: rows.batch.len(), refused: Vec::new() }),
             Err(StoreError::UnknownSeries(series)) => Err(StoreError::UnknownSeries(series)),
             Err(error) if error.blame() != Blame::Caller => Err(error),
             Err(error) => self.append_allowed(rows, error),
@@ -109,22 +109,23 @@ impl Hub {
         let Some(reason) = plan.reason("a series of the request", &missing) else { return Err(error) };
         let (allowed, losing) = without(rows, &plan.refused(&missing));
         let sequence = match allowed.batch.is_empty() {
-            true => self.store.progress().reached(DURABILITY),
-            false => self.store.append(&allowed.batch, DURABILITY)?,
+            true => None,
+            false => Some(self.store.append(&allowed.batch, DURABILITY)?),
         };
         counts.add(&plan, &missing, now);
         drop(counts);
-        if !allowed.batch.is_empty() {
+        let ticket = sequence.map(|sequence| {
             self.count_and_queue(&allowed.batch, sequence, DURABILITY);
-        }
+            Ticket::of_rows(sequence, allowed.batch.len())
+        });
         let refused = losing.into_iter().map(|item| RefusedItem { item, reason: reason.clone() }).collect();
-        Ok(Appended { sequence, rows: allowed.batch.len(), refused })
+        Ok(Appended { ticket, rows: allowed.batch.len(), refused })
     }
 }
 
 /// Appended rows.
 struct Appended {
-    sequence: Sequence,
+    ticket: Option<Ticket>,
     rows: usize,
     refused: Vec<RefusedItem>,
 }

@@ -19,7 +19,7 @@ pub(super) fn append(hub: &Hub, batch: &Batch) -> Result<Result<Sequence, StoreE
         match hub.ingest(batch, Durability::Fsync) {
             Err(busy) if busy.blame() == Blame::Busy => pause(hub, BUSY_PAUSE)?,
             Err(error) if error.blame() == Blame::Caller => return Ok(Err(error)),
-            done => return done.map(Ok).map_err(Stopped::failed),
+            done => return done.map(|ticket| Ok(ticket.last)).map_err(Stopped::failed),
         }
     }
 }

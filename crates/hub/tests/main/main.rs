@@ -31,7 +31,7 @@ use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
 use model::limits::{IngestLimits, QueryLimits};
 use model::{Batch, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
-use store::{Reader as _, Store, StoreError};
+use store::{Reader, Store, StoreError, Ticket, Writer};
 
 struct Fixture {
     store: Arc<MemoryStore>,
@@ -85,7 +85,7 @@ async fn an_ack_waits_until_its_durability_is_reached() {
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     fixture.store.release();
-    assert!(waiting.await.unwrap().unwrap() > memory);
+    assert!(waiting.await.unwrap().unwrap().last > memory.last);
 }
 
 #[tokio::test]
@@ -121,6 +121,25 @@ async fn a_store_that_seals_during_a_wait_is_an_error() {
         matches!(refused, Err(StoreError::Sealed { ref cause }) if cause.contains("cannot sync")),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn a_write_that_the_store_loses_is_an_error_of_its_sender_and_of_no_other() {
+    let fixture = fixture();
+    fixture.store.hold();
+    let wait = |ts| {
+        let (hub, batch) = (Arc::clone(&fixture.hub), one_row(&fixture, ts, 50));
+        tokio::spawn(async move { hub.ingest_and_wait(&batch, Durability::Fsync, Duration::ZERO).await })
+    };
+    let (lost, kept) = (wait(1), wait(2));
+    // Both tasks append before they wait.
+    tokio::task::yield_now().await;
+    fixture.store.lose(Ticket::of_rows(1, 1), "the shard is gone");
+    fixture.store.release();
+    let error = lost.await.unwrap().unwrap_err();
+    assert!(matches!(&error, StoreError::Lost { cause } if cause == "the shard is gone"), "{error:?}");
+    kept.await.unwrap().unwrap();
+    assert!(fixture.hub.status().sealed.is_none());
 }
 
 #[tokio::test]

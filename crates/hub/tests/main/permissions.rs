@@ -113,6 +113,8 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
         operation("backup", Administrator, Refused, |hub, caller| {
             hub.backup(caller, BackupList::default()).map(|_| true)
         }),
+        operation("flush", Administrator, Refused, |hub, caller| hub.flush(caller).map(|_| true)),
+        operation("compact", Administrator, Refused, |hub, caller| hub.compact(caller).map(|_| true)),
         operation("credentials", Administrator, Unknown, move |hub, caller| {
             Ok(!hub.credentials(caller, id)?.1.id().is_empty())
         }),

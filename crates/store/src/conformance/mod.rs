@@ -6,6 +6,7 @@
 mod deletion;
 mod deletion_of_rows;
 mod deletion_of_series;
+mod late_failures;
 mod namespaces;
 mod numbers;
 mod patient;
@@ -13,12 +14,15 @@ mod retention;
 mod rows;
 mod series_lists;
 mod tables;
+mod wrapper;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+pub use late_failures::run_late_failures;
 pub use rows::{RowFound, RowSpec, batch_of, collect, scan_all, table, wait};
 pub use tables::{TableRow, collect_table, read_all};
+pub use wrapper::Wrapper;
 
 use model::{FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 

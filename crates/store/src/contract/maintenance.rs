@@ -7,6 +7,7 @@ use model::{TableName, Timestamp};
 use crate::check::{ByteProgress, CheckReport};
 use crate::error::StoreError;
 use crate::files::StoreFiles;
+use crate::rewritten::Rewritten;
 use crate::status::StoreStatus;
 
 /// Settings of tables, the state of the store, its files and its end.
@@ -79,6 +80,23 @@ pub trait Maintenance: Send + Sync + 'static {
     /// [`StoreError::Unsupported`] when this kind of store has no files.
     fn files(&self) -> Result<Box<dyn StoreFiles>, StoreError> {
         Err(StoreError::Unsupported { what: "back up" })
+    }
+
+    /// Writes all rows in memory into files, and waits until that is done. The store does this by itself when memory or log have grown.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`], [`StoreError::Sealed`], [`StoreError::Busy`] while the disk has no room, and
+    /// [`StoreError::Unsupported`] when this kind of store has no files.
+    fn flush(&self) -> Result<Rewritten, StoreError> {
+        Err(StoreError::Unsupported { what: "flush" })
+    }
+
+    /// Merges files until there is nothing to merge, and waits until that is done. The store does this by itself.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush).
+    fn compact(&self) -> Result<Rewritten, StoreError> {
+        Err(StoreError::Unsupported { what: "compact" })
     }
 
     /// Makes all appended rows durable and stops the threads of the store. The store refuses later appends.

@@ -8,6 +8,7 @@ use crate::deletion::Deletion;
 use crate::durability::{Durability, Progress, ProgressWatcher, Sequence};
 use crate::error::StoreError;
 use crate::table::{MissingColumn, SeriesSet};
+use crate::ticket::Ticket;
 
 /// Takes rows and deletions, and says when they are durable.
 ///
@@ -23,7 +24,8 @@ pub trait Writer: Send + Sync + 'static {
     /// Takes a batch and returns the sequence at which it ends. Never waits for a disk.
     ///
     /// The rows can be read at once. `durability` holds for them when [`Progress::reached`] for that class is at or past
-    /// the returned sequence; the caller must not acknowledge them earlier. After an `Err` the store has taken no row of
+    /// the returned sequence, and [`late_failure`](Self::late_failure) has no error of them; the caller must not acknowledge them
+    /// earlier. After an `Err` the store has taken no row of
     /// the batch. [`StoreError::Busy`] is backpressure: the store takes the same batch later, and calls the watchers
     /// when it has room.
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError>;
@@ -37,6 +39,18 @@ pub trait Writer: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::UnknownSeries`], and [`StoreError::Name`] when a key breaks the rules for names.
     fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError>;
+
+    /// The error of a write that the store took and then lost, as a whole or in part.
+    ///
+    /// A failure of a single write neither seals the store nor holds up its progress: [`Progress`] passes the sequences of the
+    /// write, and the store has the error before it passes them. Readers may find all rows of such a write, some or none; the
+    /// sender repeats it. A class that the store had reached before keeps its promise for the write and no other.
+    ///
+    /// A backend that writes everything to one log knows no such failure: whatever it cannot write seals it.
+    fn late_failure(&self, ticket: Ticket) -> Option<StoreError> {
+        let _ = ticket;
+        None
+    }
 
     /// The progress of the store.
     fn progress(&self) -> Progress;

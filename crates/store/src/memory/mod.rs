@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use crate::deletion::several_tables;
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
-    Deletion, Durability, LatestValue, Maintenance, MissingColumn, Order, Progress, ProgressWatcher, Reader,
-    Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableColumns, TableSnapshot,
-    TableStatus, ValueColumn, Writer,
+    Deletion, Durability, LateFailures, LatestValue, Maintenance, MissingColumn, Order, Progress,
+    ProgressWatcher, Reader, Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableColumns,
+    TableSnapshot, TableStatus, Ticket, ValueColumn, Writer,
 };
 
 /// A [`Store`](crate::Store) in memory. A later append overwrites an earlier one, so the store has nothing to merge.
@@ -38,6 +38,7 @@ struct State {
     /// The table of each series.
     table_of: Vec<TableName>,
     progress: Progress,
+    lost: LateFailures,
     rows_appended: u64,
     dropped: SeriesSet,
     held: bool,
@@ -98,6 +99,11 @@ impl MemoryStore {
         state.progress.sealed = true;
         drop(state);
         self.notify_watchers();
+    }
+
+    /// Makes a write fail late. Readers still find its rows, which the contract allows.
+    pub fn lose(&self, ticket: Ticket, cause: &str) {
+        self.state.lock().lost.add(ticket, cause);
     }
 
     fn notify_watchers(&self) {
@@ -266,6 +272,10 @@ impl Writer for MemoryStore {
             }
         }
         Ok(missing)
+    }
+
+    fn late_failure(&self, ticket: Ticket) -> Option<StoreError> {
+        self.state.lock().lost.of(ticket)
     }
 
     fn progress(&self) -> Progress {
@@ -484,6 +494,7 @@ mod tests {
     use model::ValueRef;
 
     use super::*;
+    use crate::{Outcome, Store};
 
     #[test]
     fn held_rows_are_readable_but_not_durable() {
@@ -506,5 +517,20 @@ mod tests {
     #[test]
     fn conforms() {
         crate::conformance::run(&|| Arc::new(MemoryStore::new()));
+    }
+
+    #[test]
+    fn a_lost_write_fails_alone_and_not_before_it_is_reached() {
+        let store = Arc::new(MemoryStore::new());
+        let lose = |ticket| store.lose(ticket, "a test");
+        crate::conformance::run_late_failures(&store, &lose);
+        store.hold();
+        let series = store.find_series(&SeriesKey::device("telemetry", "kept").unwrap()).unwrap();
+        let batch = crate::conformance::batch_of(series, &[(1, &[("n", Value::I64(1))])]);
+        let ticket = Ticket::of_rows(store.append(&batch, Durability::Fsync).unwrap(), 1);
+        lose(ticket);
+        assert!(matches!(store.outcome(ticket, Durability::Fsync), Outcome::Pending));
+        store.release();
+        assert!(matches!(store.outcome(ticket, Durability::Fsync), Outcome::Failed(_)));
     }
 }

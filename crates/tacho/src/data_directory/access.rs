@@ -1,5 +1,7 @@
 //! How a command gets at a data directory: by itself while no server runs on it, through the server otherwise.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use store::StoreError;
 
@@ -7,6 +9,7 @@ use super::contents;
 use super::permission::{self, Permission};
 use crate::client::{Api, RuntimeFile, ServerArgs};
 use crate::config::Config;
+use crate::limits::REQUEST_TIMEOUT;
 
 /// The two ways to the data of a directory.
 pub(crate) enum Access<T> {
@@ -24,6 +27,16 @@ pub(crate) fn directory_or_server<T>(
     config: &Config,
     open: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<Access<T>> {
+    directory_or_server_within(server, config, REQUEST_TIMEOUT, open)
+}
+
+/// The same with another limit of the time for a request to the server.
+pub(crate) fn directory_or_server_within<T>(
+    server: &ServerArgs,
+    config: &Config,
+    timeout: Duration,
+    open: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<Access<T>> {
     if server.url.is_none() {
         permission::check(&config.data, Permission::Read)?;
         contents::check(&config.data)?;
@@ -32,7 +45,7 @@ pub(crate) fn directory_or_server<T>(
             opened => return opened.map(Access::Directory),
         }
     }
-    let api = server.find(config)?;
+    let api = server.find_within(config, timeout)?;
     let logged_in = server.log_in(&api, config);
     match server.url {
         Some(_) => logged_in?,

@@ -10,7 +10,7 @@ mod permission;
 mod registry;
 mod store;
 
-pub(crate) use access::{Access, directory_or_server};
+pub(crate) use access::{Access, directory_or_server, directory_or_server_within};
 pub(crate) use initialise::initialise;
 pub(crate) use keys::{open_copy_of_keys, open_keys};
 pub(crate) use layout::{REGISTRY_FILE, create_directory, keys_directory, store_directory};

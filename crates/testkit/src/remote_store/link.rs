@@ -25,9 +25,13 @@ struct Shared {
     watchers: Mutex<Vec<Arc<dyn ProgressWatcher>>>,
 }
 
+#[derive(Default)]
 struct State {
     seed: u64,
     writes: u64,
+    /// One taken write in this many is lost; none if 0.
+    lose_one_in: u64,
+    taken: u64,
     /// Writes without an answer, with the time of the answer.
     open: BTreeMap<Sequence, Instant>,
     /// All writes up to this one have their answers.
@@ -42,7 +46,7 @@ struct State {
 impl Link {
     pub(super) fn new(seed: u64) -> Self {
         let state =
-            State { seed, writes: 0, open: BTreeMap::new(), answered: 0, sent: 0, room: false, ended: false };
+            State { seed, ..State::default() };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), woken: Condvar::new(), watchers: Mutex::default() });
         let thread = std::thread::spawn({
@@ -62,6 +66,24 @@ impl Link {
         state.room = true;
         self.shared.woken.notify_all();
         Err(StoreError::Busy { reason: format!("one write in {BUSY_EVERY} is refused") })
+    }
+
+    /// Sets how many of the writes are lost.
+    pub(super) fn lose_one_in(&self, every: u64) {
+        self.shared.state.lock().lose_one_in = every;
+    }
+
+    /// Whether the write that was just taken is lost.
+    pub(super) fn loses(&self) -> bool {
+        let mut state = self.shared.state.lock();
+        state.taken += 1;
+        state.lose_one_in > 0 && state.taken.is_multiple_of(state.lose_one_in)
+    }
+
+    /// Calls the watchers.
+    pub(super) fn wake(&self) {
+        self.shared.state.lock().room = true;
+        self.shared.woken.notify_all();
     }
 
     /// Notes a write, whose answer will come.

@@ -1,21 +1,16 @@
-//! A store that behaves like one on another machine: answers about durability come late and out of order, and it is busy at times.
+//! A store that behaves like one on another machine: answers about durability come late and out of order, it is busy at times, and it
+//! can lose single writes.
 //!
 //! It keeps its rows in a [`MemoryStore`]. Callers that rely on more than the contract says fail with it: on rows that are durable when
-//! `append` returns, or on a store that always has room.
+//! `append` returns, on a store that always has room, or on a write that is kept because later ones are.
 
 mod link;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
-use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp};
-
-use store::{
-    Deletion, Durability, LatestValue, Maintenance, MemoryStore, MissingColumn, Progress, ProgressWatcher,
-    Reader, Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableSnapshot, TableStatus,
-    Writer,
-};
+use model::{SeriesId, SeriesKey};
+use store::conformance::Wrapper;
+use store::{MemoryStore, Progress, ProgressWatcher, Reader, Store, StoreError, Ticket, Writer};
 
 use link::Link;
 
@@ -31,118 +26,99 @@ impl RemoteStore {
         Self { inner: MemoryStore::new(), link: Link::new(seed) }
     }
 
-    fn sent(&self, sequence: Sequence) -> Result<Sequence, StoreError> {
-        self.link.sent(sequence);
-        Ok(sequence)
+    /// Loses one write in `every` from now on, after it was taken. 0 ends that.
+    pub fn lose_one_in(&self, every: u64) {
+        self.link.lose_one_in(every);
+    }
+
+    /// Holds back the answers to all writes until [`release`](Self::release).
+    pub fn hold(&self) {
+        self.inner.hold();
+    }
+
+    /// Ends [`hold`](Self::hold).
+    pub fn release(&self) {
+        self.inner.release();
+        self.link.wake();
+    }
+
+    /// Loses a write that the store has taken.
+    pub fn lose(&self, ticket: Ticket, cause: &str) {
+        self.inner.lose(ticket, cause);
     }
 }
 
-impl Writer for RemoteStore {
-    fn series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
+impl Wrapper for RemoteStore {
+    fn inner(&self) -> &dyn Store {
+        &self.inner
+    }
+
+    fn write<T>(&self, write: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.link.admit()?;
+        write()
+    }
+
+    fn make_series(&self, key: &SeriesKey) -> Result<SeriesId, StoreError> {
         if self.inner.find_series(key).is_none() {
             self.link.admit()?;
         }
         self.inner.series(key)
     }
 
-    fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError> {
-        self.link.admit()?;
-        self.sent(self.inner.append(batch, durability)?)
+    fn taken(&self, ticket: Ticket) {
+        if self.link.loses() {
+            self.inner.lose(ticket, "the shard of these rows is gone");
+        }
+        self.link.sent(ticket.last);
     }
 
-    fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError> {
-        self.link.admit()?;
-        self.inner.append_known(batch, durability)?.map(|sequence| self.sent(sequence)).transpose()
-    }
-
-    fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError> {
-        self.inner.missing_columns(batch)
-    }
-
-    fn progress(&self) -> Progress {
+    fn shown_progress(&self) -> Progress {
         self.link.progress(self.inner.progress())
     }
 
-    fn watch(&self, watcher: Arc<dyn ProgressWatcher>) {
+    fn add_watcher(&self, watcher: Arc<dyn ProgressWatcher>) {
         self.link.watch(watcher);
     }
 
-    fn delete_rows(&self, deletion: &Deletion, durability: Durability) -> Result<Sequence, StoreError> {
-        self.link.admit()?;
-        self.sent(self.inner.delete_rows(deletion, durability)?)
-    }
-
-    fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError> {
-        self.link.admit()?;
-        self.sent(self.inner.delete_series(series, durability)?)
-    }
-}
-
-impl Reader for RemoteStore {
-    fn find_series(&self, key: &SeriesKey) -> Option<SeriesId> {
-        self.inner.find_series(key)
-    }
-
-    fn latest(&self, series: SeriesId, keys: Option<&[String]>) -> Result<Vec<LatestValue>, StoreError> {
-        self.inner.latest(series, keys)
-    }
-
-    fn scan_blocks(
-        &self,
-        scan: &Scan,
-        visit: &mut dyn FnMut(ScannedBlock<'_>) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        self.inner.scan_blocks(scan, visit)
-    }
-
-    fn tables(&self) -> Result<Vec<TableStatus>, StoreError> {
-        self.inner.tables()
-    }
-
-    fn snapshot(&self, table: &TableName) -> Result<Option<Arc<dyn TableSnapshot>>, StoreError> {
-        self.inner.snapshot(table)
-    }
-}
-
-impl Maintenance for RemoteStore {
-    fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError> {
-        self.inner.set_ttl(table, ttl)
-    }
-
-    fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError> {
-        self.inner.drop_key(table, key)
-    }
-
-    fn drop_table(&self, table: &TableName) -> Result<bool, StoreError> {
-        self.inner.drop_table(table)
-    }
-
-    fn ttl(&self, table: &TableName) -> Option<Duration> {
-        self.inner.ttl(table)
-    }
-
-    fn drop_expired(&self, now: Timestamp) -> Result<u64, StoreError> {
-        self.inner.drop_expired(now)
-    }
-
-    fn status(&self) -> StoreStatus {
-        self.inner.status()
-    }
-
-    fn close(&self) -> Result<(), StoreError> {
-        let closed = self.inner.close();
+    fn end(&self) {
         self.link.finish();
-        closed
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use store::{Durability, Outcome};
+
     use super::*;
 
     #[test]
     fn it_keeps_the_contract() {
         store::conformance::run(&|| Arc::new(RemoteStore::new(7)));
+    }
+
+    #[test]
+    fn a_lost_write_fails_alone() {
+        let store = Arc::new(RemoteStore::new(3));
+        store::conformance::run_late_failures(&store, &|ticket| store.lose(ticket, "a test"));
+    }
+
+    #[test]
+    fn one_write_in_three_is_lost_and_no_other() {
+        let store = RemoteStore::new(5);
+        let series = store.series(&SeriesKey::device("t", "d").unwrap()).unwrap();
+        store.lose_one_in(3);
+        let (mut kept, mut lost) = (0, 0);
+        while kept + lost < 30 {
+            let batch = store::conformance::batch_of(series, &[(kept, &[("x", model::Value::I64(kept))])]);
+            let Ok(sequence) = store.append(&batch, Durability::Fsync) else { continue };
+            store::conformance::wait(&store, Durability::Fsync, sequence);
+            match store.outcome(Ticket::of_rows(sequence, 1), Durability::Fsync) {
+                Outcome::Kept => kept += 1,
+                Outcome::Failed(StoreError::Lost { .. }) => lost += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((kept, lost), (20, 10));
     }
 
     #[test]

@@ -132,7 +132,7 @@ mod tests {
         let connection = ConnectionKey { slot: 0, generation: 0 };
         let answer = Answer::Refused(Box::new(refusal));
         let mut out = vec![0; already_unsent];
-        peer.write_ack(&PendingAck { connection, packet_id: 7, kind: AckKind::PubAck, answer }, &mut out);
+        peer.write_ack(&PendingAck::new(connection, 7, AckKind::PubAck, answer), &mut out);
         match decode(&out[already_unsent..], Some(ProtocolVersion::V5), 1_000).unwrap().unwrap().packet {
             Packet::PubAck(ack) => {
                 assert_eq!((ack.packet_id, ack.reason), (7, ReasonCode::PAYLOAD_FORMAT_INVALID));

@@ -194,7 +194,7 @@ impl Connected {
         context: &Context<'_>,
     ) -> PendingAck {
         self.in_flight += u32::from(kind != AckKind::None);
-        PendingAck { connection: context.connection.key, packet_id, kind, answer }
+        PendingAck::new(context.connection.key, packet_id, kind, answer)
     }
 
     /// Adds a message to the batch: as rows, or as a dead letter; then it returns the refusal. If neither is possible, the

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use hub::{Blame, Door, Durability, IngestError, Kept, Message, MessageRefusal, Sequence};
+use hub::{Blame, Door, Durability, IngestError, Kept, Message, MessageRefusal, Ticket};
 use model::Batch;
 use wire::mqtt::{ProtocolVersion, ReasonCode};
 
@@ -17,9 +17,9 @@ use crate::refusals;
 /// The result of appending one message of a refused batch.
 enum Outcome {
     /// Stored as rows.
-    Stored(Sequence),
+    Stored(Ticket),
     /// Stored as a dead letter.
-    DeadLetter(Sequence, Refusal),
+    DeadLetter(Ticket, Refusal),
     /// The store has no room now.
     Busy,
     /// The store accepts it in no form.
@@ -49,12 +49,12 @@ impl Worker {
             }
             let appended = if batch.batch.is_empty() {
                 // Empty messages, or repeated QoS 2 messages, whose first ones were appended before.
-                Ok(self.state.hub.progress().appended)
+                Ok(Ticket::after(self.state.hub.progress().appended))
             } else {
                 self.state.hub.ingest(&batch.batch, class)
             };
             match appended {
-                Ok(sequence) => self.await_durability(class, sequence),
+                Ok(ticket) => self.await_durability(class, ticket),
                 Err(error) => match error.blame() {
                     Blame::Busy => self.stalled = true,
                     Blame::Caller => self.append_one_by_one(class),
@@ -64,7 +64,7 @@ impl Worker {
         }
     }
 
-    fn await_durability(&mut self, class: Durability, sequence: Sequence) {
+    fn await_durability(&mut self, class: Durability, ticket: Ticket) {
         let list = self.queues.new_list();
         let batch = &mut self.batches[class];
         self.pass_messages += batch.messages;
@@ -72,11 +72,14 @@ impl Worker {
         metrics.messages.inc_by(batch.messages);
         metrics.requests.inc_by(batch.messages);
         metrics.bytes.inc_by(batch.bytes);
-        let acks = std::mem::replace(&mut batch.acks, list);
+        let mut acks = std::mem::replace(&mut batch.acks, list);
+        for (message, ack) in acks.iter_mut().enumerate() {
+            ack.ticket = ticket.part(batch.rows(message));
+            ack.stored();
+        }
         batch.clear();
-        acks.iter().for_each(PendingAck::stored);
         let kv_sequence = self.kv_sequence;
-        self.queues.push(class, AckGroup { sequence, kv_sequence, received: Instant::now(), acks });
+        self.queues.push(class, AckGroup { ticket, kv_sequence, received: Instant::now(), acks });
     }
 
     /// Appends every message by itself, because the store refused the batch for its content, such as one column too many. So
@@ -85,7 +88,7 @@ impl Worker {
         let mut whole = std::mem::take(&mut self.batches[class]);
         let mut acks = std::mem::take(&mut whole.acks).into_iter();
         let mut group = AckGroup {
-            sequence: 0,
+            ticket: Ticket::after(0),
             kv_sequence: self.kv_sequence,
             received: Instant::now(),
             acks: self.queues.new_list(),
@@ -99,7 +102,7 @@ impl Worker {
             let is_message = ack.kind != AckKind::Part;
             let peer = find(&mut self.connections, ack.connection).map(|connection| connection.peer);
             match self.append_one(&whole, message, peer, class, &mut batch) {
-                Outcome::Stored(sequence) => {
+                Outcome::Stored(ticket) => {
                     match part_fault.take_if(|_| is_message) {
                         Some(PartFault::Refused(refusal)) => self.refuse(&mut ack, refusal),
                         Some(PartFault::Failed) => {
@@ -108,20 +111,17 @@ impl Worker {
                         }
                         None => ack.stored(),
                     }
-                    group.sequence = sequence;
-                    group.acks.push(ack);
+                    group.push(ack, ticket);
                 }
-                Outcome::DeadLetter(sequence, refusal) if !is_message => {
+                Outcome::DeadLetter(ticket, refusal) if !is_message => {
                     let (device, text) = (&whole.device(message).name, refusal.text);
                     let text = format!("refused for {device:?}, stored for the others: {text}");
                     part_fault.get_or_insert(PartFault::Refused(Refusal { text, ..refusal }));
-                    group.sequence = sequence;
-                    group.acks.push(ack);
+                    group.push(ack, ticket);
                 }
-                Outcome::DeadLetter(sequence, refusal) => {
+                Outcome::DeadLetter(ticket, refusal) => {
                     self.refuse(&mut ack, refusal);
-                    group.sequence = sequence;
-                    group.acks.push(ack);
+                    group.push(ack, ticket);
                 }
                 Outcome::Busy => {
                     self.stalled = true;
@@ -171,14 +171,14 @@ impl Worker {
     ) -> Outcome {
         let hub = &self.state.hub;
         if whole.rows(message).is_empty() {
-            return Outcome::Stored(hub.progress().appended);
+            return Outcome::Stored(Ticket::after(hub.progress().appended));
         }
         batch.clear();
         whole.copy_rows(message, batch);
         let (device, payload) = (whole.device(message), whole.payload(message));
         let kept = match payload.is_empty() {
             // A dead letter has no other form.
-            true => hub.ingest_letters(device, batch, class).map(|sequence| Kept { sequence, refusal: None }),
+            true => hub.ingest_letters(device, batch, class).map(|ticket| Kept { ticket, refusal: None }),
             false => {
                 let message =
                     Message { owner: device.into(), door: Door::Mqtt, topic: TELEMETRY_TOPIC, payload };
@@ -186,16 +186,16 @@ impl Worker {
             }
         };
         match kept {
-            Ok(Kept { sequence, refusal: None }) => Outcome::Stored(sequence),
-            Ok(Kept { sequence, refusal: Some(MessageRefusal { reason, whole }) }) => {
+            Ok(Kept { ticket, refusal: None }) => Outcome::Stored(ticket),
+            Ok(Kept { ticket, refusal: Some(MessageRefusal { reason, whole }) }) => {
                 refusals::message(hub, Door::Mqtt, peer, device, "store_limit", &reason);
                 match whole {
                     true => {
                         let refusal = Refusal { reason: ReasonCode::QUOTA_EXCEEDED, text: reason };
-                        Outcome::DeadLetter(sequence, refusal)
+                        Outcome::DeadLetter(ticket, refusal)
                     }
                     // The store has its other keys, so the message counts as accepted.
-                    false => Outcome::Stored(sequence),
+                    false => Outcome::Stored(ticket),
                 }
             }
             Err(error) if error.blame() == Blame::Busy => Outcome::Busy,

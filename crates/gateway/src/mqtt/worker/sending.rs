@@ -1,6 +1,8 @@
 //! Sends acks when their batch is durable, and the output of connections.
 
-use super::super::acks::{AckGroup, AckKind};
+use hub::IngestError;
+
+use super::super::acks::{AckGroup, AckKind, PendingAck};
 use super::super::connection::Traffic;
 use super::super::session::{Session, SessionEnd};
 use super::event_loop::Worker;
@@ -29,9 +31,17 @@ impl Worker {
         let messages = group.acks.iter().filter(|ack| ack.kind != AckKind::Part).count();
         metrics.ack_latency.observe_many(latency_s, messages as u64);
         let in_flight_max = u32::from(self.state.options.receive_maximum);
+        let any_lost = self.state.hub.late_failure(group.ticket).is_some();
+        let mut lost_part = None;
         for ack in group.acks.drain(..) {
             let key = ack.connection;
+            let lost = || self.state.hub.late_failure(ack.ticket).filter(|_| any_lost);
             if ack.kind == AckKind::Part {
+                lost_part = lost_part.or_else(lost);
+                continue;
+            }
+            if let Some(error) = lost_part.take().or_else(lost) {
+                self.refuse_lost(&ack, &error);
                 continue;
             }
             let Some(connection) = find(&mut self.connections, key) else { continue };
@@ -49,6 +59,16 @@ impl Worker {
             }
         }
         self.queues.recycle(group.acks);
+    }
+
+    /// The store took a message and could not keep it. The worker closes the connection without an ack, so the peer still has the
+    /// message; a message of QoS 0 has no ack.
+    fn refuse_lost(&mut self, ack: &PendingAck, error: &IngestError) {
+        ack.not_stored();
+        match ack.kind {
+            AckKind::None | AckKind::Part => tracing::warn!(%error, "a message of QoS 0 or a will was lost"),
+            AckKind::PubAck | AckKind::PubRec => self.close_for_store(ack.connection, &error.to_string()),
+        }
     }
 
     /// Sends the output of all connections that have some.
