@@ -11,7 +11,14 @@ from pathlib import Path
 
 import paho.mqtt.client as mqtt
 import pytest
-from tb_rest_client.models.models_ce import Device, DeviceCredentials, SaveDeviceWithCredentialsRequest
+from tb_rest_client.models.models_ce import (
+    Device,
+    DeviceCredentials,
+    DeviceProfile,
+    DeviceProfileData,
+    SaveDeviceWithCredentialsRequest,
+    X509CertificateChainProvisionConfiguration,
+)
 from tb_rest_client.rest import ApiException
 from tb_rest_client.rest_client_ce import RestClientCE
 
@@ -227,6 +234,65 @@ def test_certificates_of_an_authority_and_none_are_taken_if_they_are_optional(ow
     token = server.device().token
     assert mosquitto_pub(server, "-u", token, tls=ca).returncode == 0
     assert mosquitto_pub(server, "--cert", others, "--key", others_key, "-u", token, tls=ca).returncode != 0
+
+
+def of_authority(directory, name, authority, authority_key, *options):
+    """A certificate that an authority has signed, with the certificates behind it in one file, and its key."""
+    issuer = ["-CA", authority, "-CAkey", authority_key]
+    return client_certificate(directory, name, *issuer, *(options or ("-addext", "basicConstraints=critical,CA:FALSE")))
+
+
+def profile_of_authority(site, name, authority, **configuration):
+    terms = X509CertificateChainProvisionConfiguration(type="X509_CERTIFICATE_CHAIN", provision_device_secret=authority.read_text(), **configuration)
+    body = DeviceProfile(name=name, type="DEFAULT", transport_type="DEFAULT", provision_type="X509_CERTIFICATE_CHAIN",
+                         profile_data=DeviceProfileData(provision_configuration=terms))
+    return site.client.save_device_profile(body=body)
+
+
+def test_devices_with_certificates_of_a_profiles_authority_are_added_and_renewed(site, files, tmp_path):
+    authority, authority_key = client_certificate(tmp_path, "authority")
+    made = profile_of_authority(site, "pump", authority, certificate_reg_ex_pattern="(.*)[.]pumps[.]example",
+                                allow_create_new_devices_by_x509_certificate=True)
+    shown = made.profile_data.provision_configuration
+    assert (shown.certificate_reg_ex_pattern, shown.allow_create_new_devices_by_x509_certificate) == ("(.*)[.]pumps[.]example", True)
+    ca, common_name = files / "ca.pem", "seven.pumps.example"
+    own, key = of_authority(tmp_path, common_name, authority, authority_key)
+    assert mosquitto_pub(site, "--cert", own, "--key", key, value=1, tls=ca).returncode == 0
+    assert site.api.latest("seven", "speed") == 1
+    device = site.client.get_tenant_device(device_name="seven")
+    assert device.type == "pump"
+    assert site.client.get_device_credentials_by_device_id(device.id).credentials_type == "X509_CERTIFICATE"
+    (tmp_path / "renewed").mkdir()
+    renewed, renewed_key = of_authority(tmp_path / "renewed", common_name, authority, authority_key)
+    assert mosquitto_pub(site, "--cert", renewed, "--key", renewed_key, value=2, tls=ca).returncode == 0
+    assert site.api.latest("seven", "speed") == 2
+    assert site.client.get_tenant_device(device_name="seven").id.id == device.id.id
+    # Through an authority between, whose certificate the client sends.
+    (tmp_path / "between").mkdir()
+    between, between_key = of_authority(tmp_path / "between", "between", authority, authority_key, "-addext", "basicConstraints=critical,CA:TRUE")
+    deep, deep_key = of_authority(tmp_path / "between", "eight.pumps.example", between, between_key)
+    assert mosquitto_pub(site, "--cert", deep, "--key", deep_key, value=3, tls=ca).returncode != 0
+    deep.write_text(deep.read_text() + between.read_text())
+    assert mosquitto_pub(site, "--cert", deep, "--key", deep_key, value=3, tls=ca).returncode == 0
+    assert site.api.latest("eight", "speed") == 3
+
+
+def test_certificates_that_a_profiles_authority_did_not_sign_or_that_name_no_device_are_refused(site, files, tmp_path):
+    authority, authority_key = client_certificate(tmp_path, "authority")
+    profile_of_authority(site, "pump", authority)
+    ca = files / "ca.pem"
+    strange, strange_key = of_authority(tmp_path, "nine", authority, authority_key)
+    refused = mosquitto_pub(site, "--cert", strange, "--key", strange_key, "-V", "5", tls=ca)
+    assert refused.returncode != 0, "the profile allows no new devices"
+    assert 'reason="certificate_chain"} 1' in site.api.metrics()
+    add(site, "nine", **basic(userName="u", password="p"))
+    # It has the default profile, so the authority does not speak for it.
+    assert mosquitto_pub(site, "--cert", strange, "--key", strange_key, tls=ca).returncode != 0
+    (tmp_path / "forged").mkdir()
+    forger, forger_key = client_certificate(tmp_path / "forged", "authority")
+    forged, forged_key = of_authority(tmp_path / "forged", "nine", forger, forger_key)
+    assert mosquitto_pub(site, "--cert", forged, "--key", forged_key, tls=ca).returncode != 0
+    assert 'reason="certificate_unknown"} 1' in site.api.metrics()
 
 
 def test_credentials_of_another_device_are_refused(site, tmp_path):

@@ -9,6 +9,8 @@ use yasna::tags::{TAG_GENERALIZEDTIME, TAG_UTCTIME};
 use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, BERReaderSeq, Tag};
 
 const PEM_BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+/// The kind of the common name in a distinguished name: id-at-commonName.
+const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
 const PEM_END: &str = "-----END CERTIFICATE-----";
 
 /// What the server reads of a certificate. It checks no signature.
@@ -18,6 +20,10 @@ pub struct Certificate {
     pub der: Box<[u8]>,
     /// The times at which it is valid, in seconds since the epoch.
     pub validity_s: RangeInclusive<i64>,
+    /// The distinguished name of the authority that signed it: DER.
+    pub issuer: Box<[u8]>,
+    /// The distinguished name of its owner: DER.
+    pub subject: Box<[u8]>,
 }
 
 impl Certificate {
@@ -28,13 +34,32 @@ impl Certificate {
     pub fn from_der(der: &[u8]) -> Result<Self, &'static str> {
         let read = yasna::parse_der(der, |reader| {
             reader.read_sequence(|reader| {
-                let validity_s = reader.next().read_sequence(validity_s)?;
+                let read = reader.next().read_sequence(|reader| to_be_signed(der, reader))?;
                 skip_rest(reader)?;
-                Ok(validity_s)
+                Ok(read)
             })
         });
-        let validity_s = read.map_err(|_| "is no X.509 certificate")?;
-        Ok(Self { der: der.into(), validity_s })
+        read.map_err(|_| "is no X.509 certificate")
+    }
+
+    /// The common name of its owner, the last one if there are several; `None` if it has none that is text.
+    pub fn common_name(&self) -> Option<String> {
+        let mut found = None;
+        let read = yasna::parse_der(&self.subject, |reader| {
+            reader.read_sequence_of(|reader| {
+                reader.read_set_of(|reader| {
+                    reader.read_sequence(|reader| {
+                        let kind = reader.next().read_oid()?;
+                        let value = reader.next().read_tagged_der()?;
+                        if kind.components().as_slice() == COMMON_NAME {
+                            found = String::from_utf8(value.value().to_vec()).ok();
+                        }
+                        Ok(())
+                    })
+                })
+            })
+        });
+        read.ok().and(found)
     }
 
     /// Reads one certificate as text: PEM, or only its Base64, with line breaks or without.
@@ -78,16 +103,18 @@ pub(crate) fn sha3_hex(text: &str) -> String {
     Sha3_256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads version, serial number, signature algorithm and issuer, then the validity.
-fn validity_s(reader: &mut BERReaderSeq<'_, '_>) -> ASN1Result<RangeInclusive<i64>> {
+/// Reads version, serial number, signature algorithm, issuer, validity and subject, and skips the rest.
+fn to_be_signed(der: &[u8], reader: &mut BERReaderSeq<'_, '_>) -> ASN1Result<Certificate> {
     reader.read_optional(|reader| reader.read_tagged(Tag::context(0), |reader| reader.read_i64()))?;
-    for _ in 0..3 {
+    for _ in 0..2 {
         reader.next().read_der()?;
     }
+    let issuer = reader.next().read_der()?.into();
     let validity_s =
         reader.next().read_sequence(|reader| Ok(time_s(reader.next())?..=time_s(reader.next())?))?;
+    let subject = reader.next().read_der()?.into();
     skip_rest(reader)?;
-    Ok(validity_s)
+    Ok(Certificate { der: der.into(), validity_s, issuer, subject })
 }
 
 fn time_s(reader: BERReader<'_, '_>) -> ASN1Result<i64> {
@@ -128,6 +155,21 @@ mod tests {
                 assert!(Certificate::from_der(&made.der()[..cut]).is_err(), "{cut}");
             }
         }
+    }
+
+    #[test]
+    fn the_names_of_owner_and_issuer_are_read() {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "Acme");
+        params.distinguished_name.push(rcgen::DnType::CommonName, "Pumpe Nº 7");
+        let own = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let read = Certificate::from_der(own.der()).unwrap();
+        assert_eq!(read.common_name().as_deref(), Some("Pumpe Nº 7"));
+        assert_eq!(read.issuer, read.subject);
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        let nameless = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        assert_eq!(Certificate::from_der(nameless.der()).unwrap().common_name(), None);
     }
 
     #[test]

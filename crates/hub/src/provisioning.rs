@@ -8,6 +8,7 @@ use model::Value;
 
 use crate::attributes::Scope;
 use crate::caller::Caller;
+use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::logins::LoginRefused;
@@ -71,14 +72,67 @@ impl Hub {
         let profile = self.provisioning_profile(peer, request)?;
         let caller = Caller::provisioning(profile.tenant);
         let device = match profile.provision.strategy {
-            ProvisionStrategy::Disabled => return Err(ProvisionRefused::NotFound),
+            ProvisionStrategy::Disabled | ProvisionStrategy::X509CertificateChain => {
+                return Err(ProvisionRefused::NotFound);
+            }
             ProvisionStrategy::AllowCreateNewDevices => self.provision_new(&caller, &profile, request)?,
             ProvisionStrategy::CheckPreProvisionedDevices => {
                 self.provision_known(&caller, &profile, request)?
             }
         };
+        self.provisioned(&caller, device)
+    }
+
+    /// The device that a certificate of an authority names, with the credentials that it has from now on. The profile says whether a
+    /// device that is not there is added, with the certificate. A device with an earlier certificate gets this one. Waits for the disk.
+    ///
+    /// The door has checked that the client owns the certificate and that the authority of the profile has signed it.
+    ///
+    /// # Errors
+    /// See [`ProvisionRefused`].
+    pub fn provision_by_chain(
+        &self,
+        profile: &Profile,
+        certificate: &Certificate,
+    ) -> Result<(Arc<Device>, Credentials), ProvisionRefused> {
+        let terms = profile.provision.chain.as_ref().ok_or(ProvisionRefused::NotFound)?;
+        let refused = |text: String| Err(ProvisionRefused::Device(text));
+        let Some(name) = terms.device_name(certificate) else {
+            return refused("certificateRegExPattern finds no name of a device in the common name".to_owned());
+        };
+        let caller = Caller::provisioning(profile.tenant);
+        let credentials = Credentials::certificate(&certificate.to_text())?;
+        let Some(device) = self.registry.device_by_name(profile.tenant, &name) else {
+            if !terms.allows_new() {
+                return refused(format!("no device {name:?} is there, and the profile allows no new ones"));
+            }
+            let (profile, credentials) = (Some(&*profile.name), Some(&credentials));
+            let new = NewDevice { name: &name, profile, credentials, ..NewDevice::default() };
+            let device = self.add_device(&caller, new)?.device;
+            return self.provisioned(&caller, device);
+        };
+        if device.profile.id != profile.id {
+            return refused(format!("the device {name:?} has another profile"));
+        }
+        let known = self.registry.credentials_of(device.id);
+        if known.as_ref().is_some_and(|known| *known != credentials && known.kind() == credentials.kind()) {
+            self.registry.set_credentials(device.id, credentials)?;
+            let id = crate::entity::EntityId::device(device.id);
+            self.audit_of(&caller, "replace credentials of device", &name, id);
+        }
+        let known = self.registry.credentials_of(device.id);
+        let known = known.ok_or_else(|| RegistryError::unknown("device", &name))?;
+        Ok((device, known))
+    }
+
+    /// Notes that a device has its credentials, and returns them.
+    fn provisioned(
+        &self,
+        caller: &Caller,
+        device: Arc<Device>,
+    ) -> Result<(Arc<Device>, Credentials), ProvisionRefused> {
         let state = [(STATE.to_owned(), Value::String(PROVISIONED.into()))];
-        self.set_attributes(&caller, &*device, Scope::Server, &state).map_err(Error::from)?;
+        self.set_attributes(caller, &*device, Scope::Server, &state).map_err(Error::from)?;
         // Somebody can delete the device at this moment.
         let credentials = self.registry.credentials_of(device.id);
         let credentials = credentials.ok_or_else(|| RegistryError::unknown("device", &device.name))?;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hub::EntityKind;
 use hub::caller::{Action, Caller};
-use hub::registry::{Profile, ProfileFields, ProvisionStrategy, ProvisionTerms};
+use hub::registry::{CertificateChain, Profile, ProfileFields, ProvisionStrategy, ProvisionTerms};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
@@ -47,10 +47,14 @@ fn profile_json(profile: &Profile, caller: &Caller) -> JsonValue {
             "alarms": null,
         }),
     };
-    let ProvisionTerms { strategy, key, secret } = &profile.provision;
+    let ProvisionTerms { strategy, key, secret, chain } = &profile.provision;
     let shown = |text: &Option<Box<str>>| text.clone().filter(|_| caller.may(Action::SeeCredentials));
     data["provisionConfiguration"] =
         json!({ "type": strategy.name(), "provisionDeviceSecret": shown(secret) });
+    if let Some(chain) = chain {
+        data["provisionConfiguration"]["certificateRegExPattern"] = chain.pattern().into();
+        data["provisionConfiguration"]["allowCreateNewDevicesByX509Certificate"] = chain.allows_new().into();
+    }
     json!({
         "id": entity("DEVICE_PROFILE", profile.id),
         "createdTime": profile.created_at.millis(),
@@ -215,9 +219,9 @@ impl ProfileJson {
         &self,
         configuration: Option<ProvisionConfigurationJson>,
     ) -> Result<Option<ProvisionTerms>, ApiError> {
-        let (kind, secret) = configuration.map(|known| (known.kind, known.provision_device_secret)).unzip();
-        let (kind, secret) = (kind.flatten(), secret.flatten());
-        let strategy = match (&self.provision_type, &kind) {
+        let configuration = configuration.unwrap_or_default();
+        let (kind, secret) = (&configuration.kind, &configuration.provision_device_secret);
+        let strategy = match (&self.provision_type, kind) {
             (Some(one), Some(other)) if one != other => {
                 let message = format!(
                     "provisionType is {one:?} and profileData.provisionConfiguration.type is {other:?}; they must be the same"
@@ -234,18 +238,26 @@ impl ProfileJson {
         };
         let wrong = |error| ApiError::argument(format!("provisionType is {error}"));
         let strategy: ProvisionStrategy = strategy.parse().map_err(wrong)?;
-        let terms = ProvisionTerms::new(strategy, self.provision_device_key.as_deref(), secret.as_deref())?;
-        Ok(Some(terms))
+        let secret = secret.as_deref();
+        if strategy == ProvisionStrategy::X509CertificateChain {
+            let pattern = configuration.certificate_reg_ex_pattern.as_deref();
+            let allow_new = configuration.allow_create_new_devices_by_x509_certificate.unwrap_or(false);
+            let chain = CertificateChain::new(secret.unwrap_or_default(), pattern, allow_new)?;
+            return Ok(Some(ProvisionTerms::of_chain(chain)));
+        }
+        Ok(Some(ProvisionTerms::new(strategy, self.provision_device_key.as_deref(), secret)?))
     }
 }
 
 /// ThingsBoard's `DeviceProfileProvisionConfiguration`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ProvisionConfigurationJson {
     #[serde(rename = "type")]
     kind: Option<String>,
     provision_device_secret: Option<String>,
+    certificate_reg_ex_pattern: Option<String>,
+    allow_create_new_devices_by_x509_certificate: Option<bool>,
 }
 
 fn json_text(members: &BTreeMap<String, Box<RawValue>>) -> String {

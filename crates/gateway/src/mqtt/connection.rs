@@ -147,7 +147,7 @@ impl Connection {
     /// Whether the worker may read from the peer: the peer takes its acks, and not too many acks wait for durability.
     pub(crate) fn may_read(&self, in_flight_max: u32) -> bool {
         let in_flight = match &self.session {
-            Session::New | Session::Provisioning(_) => 0,
+            Session::New | Session::Joining(_) | Session::Provisioning(_) => 0,
             Session::Connected(connected) => connected.in_flight,
         };
         in_flight < in_flight_max && self.out.len() < limits::UNSENT_BYTES_MAX
@@ -157,7 +157,7 @@ impl Connection {
     pub(crate) fn certificates(&self) -> Vec<CertificateDer<'static>> {
         match self.session {
             Session::New => self.transport.peer_certificates(),
-            Session::Connected(_) | Session::Provisioning(_) => Vec::new(),
+            Session::Joining(_) | Session::Connected(_) | Session::Provisioning(_) => Vec::new(),
         }
     }
 

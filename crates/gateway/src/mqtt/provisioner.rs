@@ -1,10 +1,12 @@
-//! Threads that give devices their credentials, because that waits for the disk. There are as many as have work, within a limit.
+//! Threads that give devices their credentials, or add them, because that waits for the disk. There are as many as have work, within a limit.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
+use hub::certificate::Certificate;
+use hub::registry::{Credentials, Device, Profile};
 use hub::wake::Wake;
 use hub::{Door, Hub};
 use model::panics::contain_panic;
@@ -27,10 +29,22 @@ struct Work {
 }
 
 struct Job {
-    request: ProvisionRequest,
-    peer: SocketAddr,
-    answer: Arc<OnceLock<String>>,
+    run: Box<dyn FnOnce(&Hub) + Send>,
     wake: Arc<dyn Wake>,
+}
+
+/// The device of a certificate with its credentials, or the reason why it has none.
+pub(crate) type Joined = Result<(Arc<Device>, Credentials), String>;
+
+/// The search for the device of a certificate, under way.
+#[derive(Debug)]
+pub(crate) struct Join(Arc<OnceLock<Joined>>);
+
+impl Join {
+    /// The result; `None` while the search is under way.
+    pub(crate) fn result(&self) -> Option<&Joined> {
+        self.0.get()
+    }
 }
 
 /// A request under way.
@@ -64,9 +78,45 @@ impl Provisioner {
         wake: Arc<dyn Wake>,
     ) -> Option<Provision> {
         let answer = Arc::new(OnceLock::new());
+        let given = Arc::clone(&answer);
+        let run = move |hub: &Hub| {
+            let text = contain_panic(|| provisioning::answer(hub, Door::Mqtt, Some(peer), &request));
+            let text = match text {
+                Ok(Ok(text)) => text,
+                Ok(Err(refused)) => provision::failed(&refused.to_string()),
+                Err(_) => provision::failed(FAILED),
+            };
+            // Nobody else sets it.
+            drop(given.set(text));
+        };
+        self.add(Job { run: Box::new(run), wake }).then(|| Provision(answer))
+    }
+
+    /// Begins to find or to add the device that a certificate names, which an authority of the profile has signed. Otherwise like
+    /// [`begin`](Self::begin).
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        profile: Arc<Profile>,
+        certificate: Certificate,
+        wake: Arc<dyn Wake>,
+    ) -> Option<Join> {
+        let joined = Arc::new(OnceLock::new());
+        let given = Arc::clone(&joined);
+        let run = move |hub: &Hub| {
+            let result = match contain_panic(|| hub.provision_by_chain(&profile, &certificate)) {
+                Ok(found) => found.map_err(|refused| refused.to_string()),
+                Err(_) => Err(FAILED.to_owned()),
+            };
+            drop(given.set(result));
+        };
+        self.add(Job { run: Box::new(run), wake }).then(|| Join(joined))
+    }
+
+    /// Adds a job. Returns `false` if too many wait, or the system has no thread left.
+    fn add(self: &Arc<Self>, job: Job) -> bool {
         let mut work = self.work.lock();
         if work.waiting.len() >= PROVISIONS_WAITING_MAX {
-            return None;
+            return false;
         }
         if work.threads < PROVISIONS_AT_ONCE {
             let provisioner = Arc::clone(self);
@@ -75,14 +125,14 @@ impl Provisioner {
                 Ok(_) => work.threads += 1,
                 Err(error) if work.threads == 0 => {
                     tracing::warn!(%error, "no thread for a device that asks for credentials");
-                    return None;
+                    return false;
                 }
                 // The others will take it.
                 Err(_) => {}
             }
         }
-        work.waiting.push_back(Job { request, peer, answer: Arc::clone(&answer), wake });
-        Some(Provision(answer))
+        work.waiting.push_back(job);
+        true
     }
 
     /// Does the work that waits.
@@ -94,16 +144,11 @@ impl Provisioner {
                 return;
             };
             drop(work);
-            let Job { request, peer, answer, wake } = job;
-            let given = contain_panic(|| provisioning::answer(&self.hub, Door::Mqtt, Some(peer), &request));
-            let text = match given {
-                Ok(Ok(text)) => text,
-                Ok(Err(refused)) => provision::failed(&refused.to_string()),
-                Err(_) => provision::failed("the server failed at this request; its log says why"),
-            };
-            // Nobody else sets it.
-            drop(answer.set(text));
-            wake.wake();
+            (job.run)(&self.hub);
+            job.wake.wake();
         }
     }
 }
+
+/// The answer after a bug.
+const FAILED: &str = "the server failed at this request; its log says why";

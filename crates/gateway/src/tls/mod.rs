@@ -3,6 +3,7 @@
 //! [`Tls`] holds the configuration for new handshakes. [`Tls::reload`] replaces it; open connections keep the one that they
 //! began with. MQTT's event loops drive `rustls` by themselves (`mqtt/transport.rs`).
 
+mod chain;
 mod client_certificates;
 mod error;
 mod files;
@@ -13,6 +14,7 @@ mod listeners;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use chain::is_issued_by;
 pub use error::TlsError;
 pub use files::{ClientCertificates, TlsFiles};
 pub(crate) use handshake::{HandshakeError, handshake};

@@ -137,7 +137,6 @@ async fn a_device_with_another_profile_reports_to_another_table() {
     assert_eq!(server.get("/api/device/types").await.ok()[0]["type"], "Pump (v2)");
     for (body, part) in [
         (json!({ "name": "p", "transportType": "MQTT" }), "transportType"),
-        (json!({ "name": "p", "provisionType": "X509_CERTIFICATE_CHAIN" }), "provisionType"),
         (json!({ "name": "p", "defaultRuleChainId": { "id": id } }), "defaultRuleChainId"),
     ] {
         let refused = server.post("/api/deviceProfile", &body.to_string()).await.refusal(400, 30);

@@ -85,9 +85,14 @@ async fn terms_that_contradict_each_other_are_refused() {
     let new = "ALLOW_CREATE_NEW_DEVICES";
     for (body, code, part) in [
         (
-            json!({ "name": "p", "provisionType": "X509_CERTIFICATE_CHAIN" }),
+            json!({ "name": "p", "provisionType": "X509" }),
             30,
             "the strategies are DISABLED, ALLOW",
+        ),
+        (
+            json!({ "name": "p", "provisionType": "X509_CERTIFICATE_CHAIN" }),
+            31,
+            "provisionDeviceSecret is no X.509 certificate",
         ),
         (
             json!({ "name": "p", "provisionType": new }),

@@ -19,6 +19,7 @@ use super::entity_view::EntityView;
 use super::error::RegistryError;
 use super::index::{Account, Index};
 use super::package_ids::PackageIds;
+use super::certificate_chain::CertificateChain;
 use super::provision_terms::ProvisionTerms;
 use super::relation::{Relation, RelationKey};
 use super::tenant_limits::TenantLimits;
@@ -65,7 +66,7 @@ fn databases(connection: &Connection, index: &mut Index) -> Read<()> {
 fn devices(connection: &Connection, index: &mut Index) -> Read<()> {
     let default_tenant = index.default_tenant().map(|tenant| tenant.id).unwrap_or_default();
     let sql = "SELECT id, tenant, name, data_table, durability, description, data, is_default, created_at, version, \
-               provision_strategy, provision_key, provision_secret, firmware, software FROM profile";
+               provision_strategy, provision_key, provision_secret, firmware, software, certificate_chain FROM profile";
     for profile in rows(connection, sql, |row| profile(row, default_tenant))? {
         index.put_profile(profile);
     }
@@ -172,12 +173,22 @@ fn profile(row: &Row<'_>, default_tenant: Uuid) -> Read<Arc<Profile>> {
         data,
         topics,
         payloads,
-        provision: ProvisionTerms { strategy: parsed(row, 10)?, key: row.get(11)?, secret: row.get(12)? },
+        provision: provision_terms(row)?,
         packages: PackageIds { firmware: row.get(13)?, software: row.get(14)? },
         is_default: row.get(7)?,
         created_at: time(row, 8)?,
         version: row.get(9)?,
     }))
+}
+
+fn provision_terms(row: &Row<'_>) -> Read<ProvisionTerms> {
+    let (secret, settings): (Option<Box<str>>, Option<String>) = (row.get(12)?, row.get(15)?);
+    match settings {
+        None => Ok(ProvisionTerms { strategy: parsed(row, 10)?, key: row.get(11)?, secret, chain: None }),
+        Some(settings) => CertificateChain::stored(secret.as_deref().unwrap_or_default(), &settings)
+            .map(ProvisionTerms::of_chain)
+            .map_err(|error| unreadable(15, error.into())),
+    }
 }
 
 fn device(row: &Row<'_>, index: &Index) -> Read<(Arc<Device>, Credentials)> {

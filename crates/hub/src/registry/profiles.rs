@@ -23,6 +23,7 @@ use super::provision_terms::ProvisionTerms;
 use super::{file, save};
 use crate::audit::AUDIT_TABLE;
 use crate::broker::TopicRights;
+use crate::certificate::Certificate;
 use crate::dead_letter::DEAD_LETTER_TABLE;
 use crate::protobuf::PayloadSchemas;
 
@@ -35,6 +36,15 @@ impl Registry {
     /// The profiles of all tenants.
     pub(crate) fn all_profiles(&self) -> Vec<Arc<Profile>> {
         self.index.read().profiles.all().cloned().collect()
+    }
+
+    /// The profiles of all tenants that may know clients with these certificates by an authority.
+    pub fn profiles_of_chain(&self, chain: &[Certificate]) -> Vec<Arc<Profile>> {
+        let index = self.index.read();
+        let may_know = |profile: &&Arc<Profile>| {
+            profile.provision.chain.as_ref().is_some_and(|terms| terms.may_have_issued(chain))
+        };
+        index.profiles.all().filter(may_know).cloned().collect()
     }
 
     /// A page of the profiles of a tenant, of those for which `wanted` holds.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use super::certificate_chain::CertificateChain;
 use super::checks::check_short;
 use super::error::RegistryError;
 
@@ -16,10 +18,17 @@ pub enum ProvisionStrategy {
     AllowCreateNewDevices,
     /// Those that are there already.
     CheckPreProvisionedDevices,
+    /// Those with a certificate of an authority. They ask for nothing; they log in.
+    X509CertificateChain,
 }
 
 impl ProvisionStrategy {
-    const ALL: [Self; 3] = [Self::Disabled, Self::AllowCreateNewDevices, Self::CheckPreProvisionedDevices];
+    const ALL: [Self; 4] = [
+        Self::Disabled,
+        Self::AllowCreateNewDevices,
+        Self::CheckPreProvisionedDevices,
+        Self::X509CertificateChain,
+    ];
 
     /// ThingsBoard's name.
     pub const fn name(self) -> &'static str {
@@ -27,6 +36,7 @@ impl ProvisionStrategy {
             Self::Disabled => "DISABLED",
             Self::AllowCreateNewDevices => "ALLOW_CREATE_NEW_DEVICES",
             Self::CheckPreProvisionedDevices => "CHECK_PRE_PROVISIONED_DEVICES",
+            Self::X509CertificateChain => "X509_CERTIFICATE_CHAIN",
         }
     }
 }
@@ -49,6 +59,8 @@ pub struct ProvisionTerms {
     pub key: Option<Box<str>>,
     /// What devices prove with that they may.
     pub secret: Option<Box<str>>,
+    /// The authority of the strategy [`X509CertificateChain`](ProvisionStrategy::X509CertificateChain).
+    pub chain: Option<Arc<CertificateChain>>,
 }
 
 impl fmt::Debug for ProvisionTerms {
@@ -74,7 +86,19 @@ impl ProvisionTerms {
             let reason = format!("{} needs provisionDeviceKey and provisionDeviceSecret", strategy.name());
             return Err(RegistryError::Invalid { what: "provisionType", reason });
         }
-        Ok(Self { strategy, key: key.map(Into::into), secret: secret.map(Into::into) })
+        Ok(Self { strategy, key: key.map(Into::into), secret: secret.map(Into::into), chain: None })
+    }
+
+    /// The terms of a profile whose devices have certificates of an authority. Key and secret are the authority's fingerprint and
+    /// certificate, as in ThingsBoard.
+    pub fn of_chain(chain: CertificateChain) -> Self {
+        let (key, secret) = (chain.authority().fingerprint(), chain.authority().to_text());
+        Self {
+            strategy: ProvisionStrategy::X509CertificateChain,
+            key: Some(key.into()),
+            secret: Some(secret.into()),
+            chain: Some(Arc::new(chain)),
+        }
     }
 }
 
@@ -98,7 +122,7 @@ mod tests {
             assert_eq!(strategy.name().parse(), Ok(strategy));
         }
         assert!(
-            "X509_CERTIFICATE_CHAIN".parse::<ProvisionStrategy>().unwrap_err().contains("DISABLED, ALLOW")
+            "X509".parse::<ProvisionStrategy>().unwrap_err().contains("DISABLED, ALLOW")
         );
     }
 }

@@ -14,7 +14,7 @@ use super::entity::{Device, Profile, Tenant};
 use super::entity_view::EntityView;
 use super::index::Account;
 use super::package_ids::PackageIds;
-use super::provision_terms::ProvisionTerms;
+use super::provision_terms::{ProvisionStrategy, ProvisionTerms};
 use super::relation::{Relation, RelationKey};
 use super::tenant_limits::TenantLimit;
 use super::user::ApiKey;
@@ -58,16 +58,19 @@ pub(super) fn profile(transaction: &Transaction<'_>, profile: &Profile) -> Writt
     // The topics and the schemas of payloads are in the data.
     let Profile { id, tenant, name, table, durability, description, data, is_default, created_at, .. } =
         profile;
-    let ProvisionTerms { strategy, key, secret } = &profile.provision;
+    let ProvisionTerms { strategy, key, secret, chain } = &profile.provision;
+    // The column has no other word for the strategy of a chain.
+    let strategy = if chain.is_some() { ProvisionStrategy::Disabled } else { *strategy };
+    let chain = chain.as_ref().map(|chain| chain.settings());
     let sql = "INSERT INTO profile (id, tenant, name, data_table, durability, description, data, is_default, \
-               created_at, version, provision_strategy, provision_key, provision_secret, firmware, software) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
+               created_at, version, provision_strategy, provision_key, provision_secret, firmware, software, certificate_chain) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, data_table = excluded.data_table, \
                durability = excluded.durability, description = excluded.description, data = excluded.data, \
                is_default = excluded.is_default, version = excluded.version, \
                provision_strategy = excluded.provision_strategy, provision_key = excluded.provision_key, \
                provision_secret = excluded.provision_secret, \
-               firmware = excluded.firmware, software = excluded.software";
+               firmware = excluded.firmware, software = excluded.software, certificate_chain = excluded.certificate_chain";
     let PackageIds { firmware, software } = profile.packages;
     let (table, durability, created_at) = (table.name(), durability.name(), created_at.millis());
     let values = params![
@@ -85,7 +88,8 @@ pub(super) fn profile(transaction: &Transaction<'_>, profile: &Profile) -> Writt
         key,
         secret,
         firmware,
-        software
+        software,
+        chain
     ];
     transaction.execute(sql, values).map(drop)
 }

@@ -8,11 +8,13 @@ use wire::mqtt::{
     ReasonCode,
 };
 
+use super::super::provisioner::Joined;
 use super::super::{clients, limits};
 use super::behind::Behind;
 use super::chunk_lengths::ChunkLengths;
 use super::connected::{Connected, StoredWill};
 use super::context::Context;
+use super::joining;
 use super::login::authenticate;
 use super::outgoing::forwarded;
 use super::peer::Peer;
@@ -41,13 +43,20 @@ impl Connected {
     }
 }
 
-/// Admits a client, and writes the CONNACK.
+/// Admits a client, and writes the CONNACK. `joined` is the device that its certificate names, if the hub had to find or add it.
 ///
 /// # Errors
 /// The client is refused. Nothing is written yet.
-pub(super) fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Connected, Refused> {
+pub(super) fn admit(
+    connect: &Connect<'_>,
+    joined: Option<Joined>,
+    context: &mut Context<'_>,
+) -> Result<Connected, Refused> {
     check_terms(connect)?;
-    let (device, credentials) = authenticate(connect, context)?;
+    let (device, credentials) = match joined {
+        Some(joined) => joined.map_err(joining::refused)?,
+        None => authenticate(connect, context)?,
+    };
     let load = context.hub.tenant_load(device.tenant);
     let tenant_connection = load.connect().map_err(Refused::above_limit_of_tenant)?;
     let assigned = assigned_client_id(connect);

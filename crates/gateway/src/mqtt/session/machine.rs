@@ -7,11 +7,13 @@ use wire::mqtt::{Connect, Packet, Properties, ProtocolVersion, ReasonCode, encod
 use super::super::clients::Clients;
 use super::super::limits;
 use super::super::options::MqttOptions;
+use super::super::provisioner::{Join, Joined};
 use super::super::qos2::SharedQos2;
 use super::connect::admit;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
+use super::joining;
 use super::peer::Peer;
 use super::provisioning::{Provisioning, asks_for_credentials};
 use super::refused::Refused;
@@ -23,6 +25,8 @@ pub(crate) enum Session {
     /// Before CONNECT.
     #[default]
     New,
+    /// With a CONNECT that waits for the device of its certificate.
+    Joining(Box<Join>),
     /// After an accepted CONNECT.
     Connected(Box<Connected>),
     /// After the CONNECT of a client that asks for credentials.
@@ -33,7 +37,7 @@ impl Session {
     /// The terms of the peer; `None` before CONNECT.
     pub(crate) fn peer(&self) -> Option<&Peer> {
         match self {
-            Self::New => None,
+            Self::New | Self::Joining(_) => None,
             Self::Connected(connected) => Some(&connected.peer),
             Self::Provisioning(asking) => Some(&asking.peer),
         }
@@ -47,7 +51,7 @@ impl Session {
     /// Bytes of the largest packet that the peer may send.
     pub(crate) fn packet_bytes_max(&self, options: &MqttOptions) -> usize {
         match self {
-            Self::New => limits::CONNECT_BYTES_MAX.min(options.packet_bytes_max),
+            Self::New | Self::Joining(_) => limits::CONNECT_BYTES_MAX.min(options.packet_bytes_max),
             Self::Provisioning(_) => limits::PROVISION_PACKET_BYTES_MAX.min(options.packet_bytes_max),
             Self::Connected(_) => options.packet_bytes_max,
         }
@@ -61,14 +65,27 @@ impl Session {
     ) -> Result<(), PacketError> {
         match (&mut *self, packet) {
             (Self::New, Packet::Connect(connect)) => {
-                *self = accept(&connect, context)?;
-                if let Self::Connected(connected) = self {
-                    connected.end_forbidden_subscriptions(context.hub, context.options);
-                    context.hub.broker().client_connected();
+                match joining::begin(&connect, context) {
+                    Ok(None) => *self = accept(&connect, None, context)?,
+                    Ok(Some(join)) => {
+                        *self = Self::Joining(Box::new(join));
+                        return Err(PacketError::Awaited);
+                    }
+                    Err(refused) => return Err(refuse(refused, &connect, context).into()),
                 }
+                self.begin_connected(context);
                 Ok(())
             }
-            (Self::New, _) => Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into()),
+            (Self::Joining(join), Packet::Connect(connect)) => {
+                let Some(result) = join.result() else { return Err(PacketError::Awaited) };
+                let joined = result.clone();
+                *self = accept(&connect, Some(joined), context)?;
+                self.begin_connected(context);
+                Ok(())
+            }
+            (Self::New | Self::Joining(_), _) => {
+                Err(protocol_error("the first packet is not CONNECT [MQTT-3.1.0-1]").into())
+            }
             (Self::Provisioning(asking), packet) => asking.on_packet(packet, context),
             (Self::Connected(connected), packet) => {
                 if let Some(presence) = &connected.presence {
@@ -79,6 +96,13 @@ impl Session {
                     packet => connected.on_packet(packet, context),
                 }
             }
+        }
+    }
+
+    fn begin_connected(&mut self, context: &mut Context<'_>) {
+        if let Self::Connected(connected) = self {
+            connected.end_forbidden_subscriptions(context.hub, context.options);
+            context.hub.broker().client_connected();
         }
     }
 
@@ -108,8 +132,12 @@ impl Session {
     }
 }
 
-/// Accepts or refuses a client. Writes the CONNACK in both cases.
-fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Session, SessionEnd> {
+/// Accepts or refuses a client. Writes the CONNACK in both cases. `joined` is the device that its certificate names.
+fn accept(
+    connect: &Connect<'_>,
+    joined: Option<Joined>,
+    context: &mut Context<'_>,
+) -> Result<Session, SessionEnd> {
     if let Some(exceeded) = context.exceeded {
         // The refusal was counted when the connection came.
         let refused = Refused::above_limit(exceeded);
@@ -118,17 +146,22 @@ fn accept(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Session, S
     }
     let accepted = match asks_for_credentials(connect) {
         true => Provisioning::admit(connect, context).map(|asking| Session::Provisioning(Box::new(asking))),
-        false => admit(connect, context).map(|connected| Session::Connected(Box::new(connected))),
-    };
-    accepted.map_err(|refused| {
-        refused.write(connect, context);
-        context.hub.metrics().refused(Door::Mqtt, refused.label);
-        if refused.is_about_credentials() {
-            // The log omits the client identifier: a device may have sent its token there.
-            refusals::credentials(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
+        false => {
+            admit(connect, joined, context).map(|connected| Session::Connected(Box::new(connected)))
         }
-        SessionEnd::normal(refused.cause)
-    })
+    };
+    accepted.map_err(|refused| refuse(refused, connect, context))
+}
+
+/// Writes the CONNACK of a refusal.
+fn refuse(refused: Refused, connect: &Connect<'_>, context: &mut Context<'_>) -> SessionEnd {
+    refused.write(connect, context);
+    context.hub.metrics().refused(Door::Mqtt, refused.label);
+    if refused.is_about_credentials() {
+        // The log omits the client identifier: a device may have sent its token there.
+        refusals::credentials(context.hub, Door::Mqtt, Some(context.peer), &refused.cause);
+    }
+    SessionEnd::normal(refused.cause)
 }
 
 /// Answers a CONNECT of an unsupported version with a CONNACK as both versions specify it [MQTT-3.1.2-2]. Other malformed

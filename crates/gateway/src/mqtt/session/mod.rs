@@ -12,6 +12,7 @@ mod context;
 mod device_api;
 mod end;
 mod gateway_api;
+mod joining;
 mod login;
 mod machine;
 mod outgoing;

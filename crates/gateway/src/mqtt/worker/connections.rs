@@ -90,7 +90,7 @@ impl Worker {
             self.state.hub.metrics().refused(hub::Door::Mqtt, label);
             let device = match &connection.session {
                 Session::Connected(connected) => Some(&*connected.device),
-                Session::New | Session::Provisioning(_) => None,
+                Session::New | Session::Joining(_) | Session::Provisioning(_) => None,
             };
             let (hub, counts) = (&self.state.hub, end.is_peer_fault());
             refusals::connection(hub, hub::Door::Mqtt, peer, device, counts, &end.cause);

@@ -89,18 +89,20 @@ fn overdue_end(connection: &Connection, now_s: u32, options: &MqttOptions) -> Op
     let silent_s = now_s.saturating_sub(connection.heard_at_s);
     let unsent_s = connection.unsent_since_s.map_or(0, |since_s| now_s.saturating_sub(since_s));
     match &connection.session {
-        Session::New
+        Session::New | Session::Joining(_)
             if connection.entry.exceeded.is_some()
                 && now_s.saturating_sub(connection.opened_at_s) > limits::REFUSING_TIMEOUT_S =>
         {
             Some(SessionEnd::normal("a refused connection sent no CONNECT"))
         }
         // Counted from the opening: otherwise a byte now and then would keep the connection open for ever.
-        Session::New if now_s.saturating_sub(connection.opened_at_s) > options.connect_timeout_s => {
+        Session::New | Session::Joining(_)
+            if now_s.saturating_sub(connection.opened_at_s) > options.connect_timeout_s =>
+        {
             let cause = format!("no CONNECT within {} s", options.connect_timeout_s);
             Some(SessionEnd::refused(ReasonCode::MAXIMUM_CONNECT_TIME, "connect_timeout", cause))
         }
-        Session::New => None,
+        Session::New | Session::Joining(_) => None,
         Session::Provisioning(_)
             if now_s.saturating_sub(connection.opened_at_s) > limits::PROVISION_SESSION_S =>
         {
