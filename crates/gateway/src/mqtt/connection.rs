@@ -238,7 +238,8 @@ impl Connection {
         self.unsent_since_s = None;
         self.out.clear();
         self.counted = 0;
-        if self.out.capacity() > 4_096 {
+        // Most connections are idle most of the time.
+        if self.out.capacity() > limits::IDLE_OUTPUT_BYTES_MAX {
             self.out = Vec::new();
         }
         Ok(true)

@@ -92,6 +92,9 @@ pub(crate) const ABSENT_IDS_MAX: usize = 1_000_000;
 pub(crate) const ABSENT_SESSION_S: u32 = 3_600;
 /// How long a stopping door waits for the durability of received messages.
 pub(crate) const DRAIN_TIMEOUT_MS: u64 = 5_000;
+/// Bytes of the buffer for output that a connection keeps when all is sent. It holds some acks, so a device that sends one message
+/// after the other needs no new buffer for each.
+pub(crate) const IDLE_OUTPUT_BYTES_MAX: usize = 128;
 /// File descriptors reserved for the log, for parts that are written and merged, for the registry and so on. Connections of
 /// other doors and parts that are read count separately.
 pub const FILES_RESERVED: u64 = 256;

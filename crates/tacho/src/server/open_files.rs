@@ -50,6 +50,7 @@ mod tests {
         let files = OpenFiles { cap: 20_000 };
         assert_eq!(files.http_connections_max(), 1_024);
         assert_eq!(files.mqtt_connections_max(1_024 + 100), 20_000 - 1_124 - 128 - 256);
+        assert_eq!(files.mqtt_connections_max(1_024), 18_592, "docs/ops/limits.md has this example");
         let few = OpenFiles { cap: 40 };
         assert_eq!((few.mqtt_connections_max(10), few.http_connections_max()), (1, 10));
     }

@@ -3,16 +3,17 @@
 use wire::thingsboard::packages::ChunkRequest;
 
 /// The lengths of chunks that a client has named, for the last request of each kind: later chunks of the request may leave it out.
+/// Most clients name none, so it takes memory only when it is needed.
 #[derive(Debug, Default)]
-pub(super) struct ChunkLengths([Option<(u32, usize)>; 2]);
+pub(super) struct ChunkLengths(Option<Box<[Option<(u32, usize)>; 2]>>);
 
 impl ChunkLengths {
     /// The length for a request: that of this payload, or the one of an earlier payload of the request.
     pub(super) fn of(&mut self, topic: ChunkRequest, named: usize) -> usize {
-        let known = &mut self.0[topic.kind as usize];
         if named > 0 {
-            *known = Some((topic.request, named));
+            self.0.get_or_insert_default()[topic.kind as usize] = Some((topic.request, named));
         }
+        let known = self.0.as_ref().and_then(|known| known[topic.kind as usize]);
         known.filter(|(request, _)| *request == topic.request).map_or(0, |(_, bytes)| bytes)
     }
 }
