@@ -98,8 +98,8 @@ pub use tables::ParquetImport;
 pub use kv::KvError;
 pub use store::backup::BackupList;
 pub use store::{
-    Blame, ByClass, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher, Rewritten,
-    Sequence, Severity, Ticket, ValueColumn,
+    Blame, ByClass, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher,
+    Rewritten, Sequence, Severity, Ticket, ValueColumn,
 };
 
 pub use kv::{Progress as KvProgress, ProgressWatcher as KvProgressWatcher};

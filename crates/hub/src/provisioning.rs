@@ -98,7 +98,9 @@ impl Hub {
         let terms = profile.provision.chain.as_ref().ok_or(ProvisionRefused::NotFound)?;
         let refused = |text: String| Err(ProvisionRefused::Device(text));
         let Some(name) = terms.device_name(certificate) else {
-            return refused("certificateRegExPattern finds no name of a device in the common name".to_owned());
+            return refused(
+                "certificateRegExPattern finds no name of a device in the common name".to_owned(),
+            );
         };
         let caller = Caller::provisioning(profile.tenant);
         let credentials = Credentials::certificate(&certificate.to_text())?;

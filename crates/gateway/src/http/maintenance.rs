@@ -7,7 +7,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -15,6 +14,7 @@ use hub::caller::{Action, Caller};
 use hub::{BackupList, CheckReport, Error, Finding, Hub, Rewritten, Severity};
 use serde_json::{Value as JsonValue, json};
 
+use super::json::Json;
 use super::limits::MAINTENANCE_BODY_BYTES_MAX;
 use super::request::read_body;
 use super::session::Session;
@@ -161,8 +161,9 @@ async fn rewrite(
         let _permit = permit;
         act(&hub, &caller)
     });
-    let done =
-        done.await.map_err(|_| ApiError::internal("the server failed at this request; its log says why"))??;
+    let done = done
+        .await
+        .map_err(|_| ApiError::internal("the server failed at this request; its log says why"))??;
     Ok(Json(rewritten_json(&done)))
 }
 

@@ -169,7 +169,12 @@ mod tests {
     use super::*;
 
     fn group(sequence: u64) -> AckGroup {
-        AckGroup { ticket: Ticket::after(sequence), kv_sequence: 0, received: Instant::now(), acks: Vec::new() }
+        AckGroup {
+            ticket: Ticket::after(sequence),
+            kv_sequence: 0,
+            received: Instant::now(),
+            acks: Vec::new(),
+        }
     }
 
     #[test]

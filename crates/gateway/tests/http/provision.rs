@@ -84,11 +84,7 @@ async fn terms_that_contradict_each_other_are_refused() {
     let configuration = |kind: &str, secret: &str| json!({ "provisionConfiguration": { "type": kind, "provisionDeviceSecret": secret } });
     let new = "ALLOW_CREATE_NEW_DEVICES";
     for (body, code, part) in [
-        (
-            json!({ "name": "p", "provisionType": "X509" }),
-            30,
-            "the strategies are DISABLED, ALLOW",
-        ),
+        (json!({ "name": "p", "provisionType": "X509" }), 30, "the strategies are DISABLED, ALLOW"),
         (
             json!({ "name": "p", "provisionType": "X509_CERTIFICATE_CHAIN" }),
             31,

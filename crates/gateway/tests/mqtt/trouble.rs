@@ -122,7 +122,10 @@ fn a_message_that_the_store_loses_gets_no_ack_and_affects_no_other_client() {
         }
         fixture.store.hold();
         let next = fixture.store.progress().appended + 1;
-        publish_together(&mut client, &[(QoS::AtLeastOnce, 2, "{\"a\":2}"), (QoS::AtLeastOnce, 3, "{\"a\":3}")]);
+        publish_together(
+            &mut client,
+            &[(QoS::AtLeastOnce, 2, "{\"a\":2}"), (QoS::AtLeastOnce, 3, "{\"a\":3}")],
+        );
         fixture.wait_for("both rows", || fixture.store.progress().appended > next);
         other.publish(QoS::AtLeastOnce, 2, b"{\"a\":2}");
         fixture.wait_for("the third row", || fixture.store.progress().appended > next + 1);
@@ -131,7 +134,9 @@ fn a_message_that_the_store_loses_gets_no_ack_and_affects_no_other_client() {
         assert_eq!(other.next(), yes(2));
         assert_eq!(client.next(), yes(2), "the first message of the batch is kept");
         if version == ProtocolVersion::V5 {
-            assert!(matches!(client.next(), Reply::Disconnect(_, Some(cause)) if cause.contains("the shard is gone")));
+            assert!(
+                matches!(client.next(), Reply::Disconnect(_, Some(cause)) if cause.contains("the shard is gone"))
+            );
         }
         assert_eq!(client.next(), Reply::Closed, "the second gets no ack");
         let mut again = fixture.connect(version, "c", "t-car");

@@ -11,7 +11,7 @@ use super::limits::CERTIFICATE_BYTES_MAX;
 use crate::certificate::Certificate;
 
 /// The pattern of a profile that names none: the whole common name is the device's name.
-pub const DEFAULT_PATTERN: &str = "(.*)";
+const DEFAULT_PATTERN: &str = "(.*)";
 
 /// An authority whose certificates name devices of a profile.
 #[derive(Clone)]

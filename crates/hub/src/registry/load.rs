@@ -10,6 +10,7 @@ use rusqlite::{Connection, Row};
 use uuid::Uuid;
 
 use super::asset::{Asset, AssetProfile};
+use super::certificate_chain::CertificateChain;
 use super::contact::Contact;
 use super::credentials::Credentials;
 use super::customer::Customer;
@@ -19,7 +20,6 @@ use super::entity_view::EntityView;
 use super::error::RegistryError;
 use super::index::{Account, Index};
 use super::package_ids::PackageIds;
-use super::certificate_chain::CertificateChain;
 use super::provision_terms::ProvisionTerms;
 use super::relation::{Relation, RelationKey};
 use super::tenant_limits::TenantLimits;

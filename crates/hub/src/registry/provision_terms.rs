@@ -121,8 +121,6 @@ mod tests {
         for strategy in ProvisionStrategy::ALL {
             assert_eq!(strategy.name().parse(), Ok(strategy));
         }
-        assert!(
-            "X509".parse::<ProvisionStrategy>().unwrap_err().contains("DISABLED, ALLOW")
-        );
+        assert!("X509".parse::<ProvisionStrategy>().unwrap_err().contains("DISABLED, ALLOW"));
     }
 }

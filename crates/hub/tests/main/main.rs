@@ -31,7 +31,7 @@ use hub::{DeadLetter, Door, Durability, Hub, Message, Metrics, Order};
 use model::limits::{IngestLimits, QueryLimits};
 use model::{Batch, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 use store::memory::MemoryStore;
-use store::{Reader, Store, StoreError, Ticket, Writer};
+use store::{Reader as _, Store, StoreError, Ticket};
 
 struct Fixture {
     store: Arc<MemoryStore>,

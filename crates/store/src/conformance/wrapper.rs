@@ -8,8 +8,8 @@ use model::{Batch, SeriesId, SeriesKey, TableName, Timestamp};
 
 use crate::{
     ByteProgress, CheckReport, Deletion, Durability, LatestValue, Maintenance, MissingColumn, Progress,
-    ProgressWatcher, Reader, Rewritten, Scan, ScannedBlock, Sequence, SeriesSet, Store, StoreError, StoreFiles,
-    StoreStatus, TableSnapshot, TableStatus, Ticket, Writer,
+    ProgressWatcher, Reader, Rewritten, Scan, ScannedBlock, Sequence, SeriesSet, Store, StoreError,
+    StoreFiles, StoreStatus, TableSnapshot, TableStatus, Ticket, Writer,
 };
 
 /// What a store around another one changes. Everything has a default that changes nothing.

@@ -45,8 +45,7 @@ struct State {
 
 impl Link {
     pub(super) fn new(seed: u64) -> Self {
-        let state =
-            State { seed, ..State::default() };
+        let state = State { seed, ..State::default() };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), woken: Condvar::new(), watchers: Mutex::default() });
         let thread = std::thread::spawn({

@@ -34,7 +34,8 @@ pub(super) fn begin(connect: &Connect<'_>, context: &Context<'_>) -> Result<Opti
 /// The profile whose authority has signed the client's certificate.
 fn profile_of(context: &Context<'_>) -> Option<(Arc<Profile>, Certificate)> {
     let registry = context.hub.registry();
-    let read = context.certificates.iter().map(|der| Certificate::from_der(der)).collect::<Result<Vec<_>, _>>();
+    let read =
+        context.certificates.iter().map(|der| Certificate::from_der(der)).collect::<Result<Vec<_>, _>>();
     let chain = read.ok()?;
     if registry.device_by_certificate(&chain[0].fingerprint()).is_some() {
         return None;

@@ -146,9 +146,7 @@ fn accept(
     }
     let accepted = match asks_for_credentials(connect) {
         true => Provisioning::admit(connect, context).map(|asking| Session::Provisioning(Box::new(asking))),
-        false => {
-            admit(connect, joined, context).map(|connected| Session::Connected(Box::new(connected)))
-        }
+        false => admit(connect, joined, context).map(|connected| Session::Connected(Box::new(connected))),
     };
     accepted.map_err(|refused| refuse(refused, connect, context))
 }
