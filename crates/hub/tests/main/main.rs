@@ -189,7 +189,7 @@ fn a_message_with_too_many_new_keys_is_stored_up_to_the_limit() {
     let kept = send(&keys);
     let refusal = kept.refusal.unwrap();
     assert!(!refusal.whole && refusal.reason.ends_with(&format!("refused keys: k{most}")), "{refusal:?}");
-    assert_eq!(kept.sequence, 2, "a row and a dead letter");
+    assert_eq!(kept.ticket.last, 2, "a row and a dead letter");
     assert_eq!(fixture.hub.latest(&fixture.administrator(), series, None).unwrap().len(), most);
     assert_eq!(letter(), Value::String(format!(r#"[{{"ts":1,"values":{{"k{most}":1}}}}]"#)));
     // The store refuses all its keys, so the dead letter has the whole payload.
