@@ -15,10 +15,13 @@ use crate::registry::{Registry, RelationKey};
 /// The group of the relations that clients make.
 const COMMON: &str = "COMMON";
 
+/// An originator, and the types of the relations that lead to it.
+type Search = (EntityId, Vec<Box<str>>);
+
 /// The entities above originators. One search asks for those of many alarms, so they are remembered.
 pub(super) struct Ancestors<'a> {
     registry: &'a Registry,
-    known: RefCell<HashMap<(EntityId, Vec<Box<str>>), Arc<[EntityId]>>>,
+    known: RefCell<HashMap<Search, Arc<[EntityId]>>>,
 }
 
 impl<'a> Ancestors<'a> {

@@ -150,7 +150,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), String> {
             return Err(format!("{}: use {ROWS} or {UPLOAD}", operation.place()));
         }
     }
-    scenario.check_phases(|phase| Work::of(phase))?;
+    scenario.check_phases(Work::of)?;
     let asks = |phase: &Phase| matches!(Work::of(phase), Ok(Work::Ask { .. }));
     if scenario.target.url.is_empty() && scenario.phases.iter().any(asks) {
         return Err("the questions need a server with sensors: give its address with --target".to_owned());

@@ -2,10 +2,13 @@
 
 use wire::thingsboard::packages::ChunkRequest;
 
+/// The number of a request and the length of its chunks.
+type RequestLength = (u32, usize);
+
 /// The lengths of chunks that a client has named, for the last request of each kind: later chunks of the request may leave it out.
 /// Most clients name none, so it takes memory only when it is needed.
 #[derive(Debug, Default)]
-pub(super) struct ChunkLengths(Option<Box<[Option<(u32, usize)>; 2]>>);
+pub(super) struct ChunkLengths(Option<Box<[Option<RequestLength>; 2]>>);
 
 impl ChunkLengths {
     /// The length for a request: that of this payload, or the one of an earlier payload of the request.
