@@ -65,7 +65,7 @@ fn commits_are_synced_and_foreign_keys_hold() {
     let registry = fixture.open();
     let writer = registry.writer.lock();
     let number = |pragma| writer.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 9));
+    assert_eq!((number("synchronous"), number("foreign_keys"), number("user_version")), (2, 1, 10));
     let journal: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(journal, "wal");
 }
