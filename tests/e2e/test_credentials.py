@@ -254,7 +254,7 @@ def test_devices_with_certificates_of_a_profiles_authority_are_added_and_renewed
     made = profile_of_authority(site, "pump", authority, certificate_reg_ex_pattern="(.*)[.]pumps[.]example",
                                 allow_create_new_devices_by_x509_certificate=True)
     shown = made.profile_data.provision_configuration
-    assert (shown.certificate_reg_ex_pattern, shown.allow_create_new_devices_by_x509_certificate) == ("(.*)[.]pumps[.]example", True)
+    assert (shown["certificateRegExPattern"], shown["allowCreateNewDevicesByX509Certificate"]) == ("(.*)[.]pumps[.]example", True)
     ca, common_name = files / "ca.pem", "seven.pumps.example"
     own, key = of_authority(tmp_path, common_name, authority, authority_key)
     assert mosquitto_pub(site, "--cert", own, "--key", key, value=1, tls=ca).returncode == 0
