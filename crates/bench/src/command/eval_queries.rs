@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::login_options::LoginOptions;
 use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
 
@@ -35,21 +36,8 @@ pub(super) struct Options {
     /// Prints the block of GSN's tool too, to the letter
     #[arg(long)]
     gsn_compat: bool,
-    /// User of the server
-    #[arg(long, requires = "target")]
-    user: Option<String>,
-    /// Their password
-    #[arg(long, requires = "user", env = "TACHO_TARGET_PASSWORD", hide_env_values = true)]
-    password: Option<String>,
-    /// Token, in place of user and password
-    #[arg(
-        long,
-        requires = "target",
-        conflicts_with = "user",
-        env = "TACHO_TARGET_TOKEN",
-        hide_env_values = true
-    )]
-    token: Option<String>,
+    #[command(flatten)]
+    login: LoginOptions,
 }
 
 impl Options {
@@ -64,10 +52,7 @@ impl Options {
         sets.number("dataset.sensors", (!self.sensors.is_empty()).then_some(toml::Value::Array(names)));
         sets.number("dataset.growing", self.growing.then_some(true));
         sets.number("dataset.gsn_compat", self.gsn_compat.then_some(true));
-        sets.text("target.user", self.user.as_deref());
-        // The variable is also that of an address with a user.
-        sets.text("target.password", self.user.as_ref().and(self.password.as_deref()));
-        sets.text("target.token", self.token.as_deref());
+        self.login.add_to(&mut sets);
         sets.0.extend(self.common.sets());
         sets.0
     }

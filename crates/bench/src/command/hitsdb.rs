@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use toml::{Table, Value};
 
+use super::login_options::LoginOptions;
 use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
 use crate::error::{Error, Result};
@@ -86,21 +87,8 @@ pub(super) struct Options {
     /// Directory of a running server on this machine, whose size is measured
     #[arg(long, value_name = "DIR", requires = "target", conflicts_with = "server_command")]
     server_data: Option<PathBuf>,
-    /// User of the server
-    #[arg(long, requires = "target")]
-    user: Option<String>,
-    /// Their password
-    #[arg(long, requires = "user", env = "TACHO_TARGET_PASSWORD", hide_env_values = true)]
-    password: Option<String>,
-    /// Token, in place of user and password
-    #[arg(
-        long,
-        requires = "target",
-        conflicts_with = "user",
-        env = "TACHO_TARGET_TOKEN",
-        hide_env_values = true
-    )]
-    token: Option<String>,
+    #[command(flatten)]
+    login: LoginOptions,
 }
 
 fn written_duration(text: &str) -> std::result::Result<String, String> {
@@ -121,10 +109,7 @@ impl Options {
         sets.text("target.command", self.server_command.as_deref());
         let data = self.server_data.as_ref().map(|data| data.to_string_lossy());
         sets.text("target.data", data.as_deref());
-        sets.text("target.user", self.user.as_deref());
-        // The variable is also that of an address with a user.
-        sets.text("target.password", self.user.as_ref().and(self.password.as_deref()));
-        sets.text("target.token", self.token.as_deref());
+        self.login.add_to(&mut sets);
         sets.number("phase", Some(Value::Array(self.phases()?)));
         sets.0.extend(self.common.sets());
         Ok(sets.0)

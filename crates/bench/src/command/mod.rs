@@ -9,6 +9,7 @@ mod generators;
 mod hitsdb;
 mod ledger;
 mod list;
+mod login_options;
 mod options_file;
 mod output;
 mod run;

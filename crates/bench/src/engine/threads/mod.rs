@@ -7,6 +7,7 @@
 
 mod connections;
 mod coordinator;
+mod in_turn;
 mod messages;
 mod open_limiter;
 mod state;
@@ -30,6 +31,8 @@ use coordinator::{SegmentCoordinator, TICK};
 use messages::WorkerMessage;
 use open_limiter::OpenLimiter;
 use worker::Worker;
+
+pub use in_turn::run_in_turn;
 
 /// Opens the connections, runs the segments with a drain after each, and closes the connections.
 pub fn run<B: Blocking>(

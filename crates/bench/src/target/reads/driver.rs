@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::blocking::{Dashboard, Reads};
 use super::fill::{DataSize, ROWS, WRITE};
 use super::queries::NAMES;
-use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, threads};
+use crate::engine::{Segment, SegmentOutcome, threads};
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::options::Context;
@@ -170,23 +170,11 @@ impl Driver for ReadsDriver {
         let PhaseRun { phase, part, shared, on_event } = run;
         let started = self.started.as_ref().expect(NOT_OPEN);
         let whole = plan(phase, &self.scenario, started.instance.http, part);
-        let mut outcomes: Vec<SegmentOutcome> = Vec::new();
-        for (index, segment) in self.phase_capabilities(phase).segments.into_iter().enumerate() {
+        let reads = |index: usize| {
             let choice = self.classes_of(phase, &questions(phase)[index]).map_err(Error::Options)?;
-            let reads = Reads { dashboard: &started.dashboard, classes: &whole.classes, choice };
-            let plan = Plan { segments: vec![segment], ..whole.clone() };
-            let outcome = threads::run(&reads, &plan, shared, |event| {
-                on_event(match event {
-                    Event::Started { at, .. } => Event::Started { segment: index, at },
-                    other => other,
-                });
-            })?;
-            outcomes.extend(outcome.segments);
-            if outcomes.last().is_none_or(|outcome| outcome.ended >= Ended::Stopped) {
-                break;
-            }
-        }
-        Ok(outcomes)
+            Ok(Reads { dashboard: &started.dashboard, classes: &whole.classes, choice })
+        };
+        threads::run_in_turn(self.phase_capabilities(phase).segments, &whole, shared, reads, on_event)
     }
 
     fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {

@@ -244,13 +244,7 @@ impl Driver for TimeseriesDriver {
     }
 
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
-        let server = match &self.url {
-            None => {
-                progress.step(format!("starting {} serve", context.server_binary.display()));
-                Server::ours(context)?
-            }
-            Some(url) => Server::of(url, &self.target)?,
-        };
+        let server = Server::open(self.url.as_ref(), &self.target, context, progress)?;
         let mut open = Open::new(server);
         let name = open.connect(self.door, &self.options, self.url.as_ref(), &self.target)?;
         let server = &open.server;

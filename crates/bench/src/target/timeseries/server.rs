@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::options::{Door, TargetOptions};
 use crate::error::{Error, Result};
 use crate::options::Context;
+use crate::progress::Progress;
 use crate::sampling::server_pid;
 use crate::server::{ADMIN, DataDirectory, Server as Process, ServerInstance};
 use crate::server_process::ServerProcess;
@@ -53,8 +54,22 @@ enum Launch {
 }
 
 impl Server {
+    /// Starts a server of ours without an address, else starts or uses the one of the address.
+    pub(crate) fn open(
+        url: Option<&TargetUrl>,
+        options: &TargetOptions,
+        context: &Context,
+        progress: &Progress,
+    ) -> Result<Self> {
+        let Some(url) = url else {
+            progress.step(format!("starting {} serve", context.server_binary.display()));
+            return Self::ours(context);
+        };
+        Self::of(url, options)
+    }
+
     /// Starts a server of ours.
-    pub(crate) fn ours(context: &Context) -> Result<Self> {
+    fn ours(context: &Context) -> Result<Self> {
         let data = DataDirectory::new(None)?;
         let instance = ServerInstance::new(&context.server_binary, data.path())?;
         let read = TargetUrl::parse(&instance.http_url(), &HTTP).map_err(Error::Options)?;
@@ -65,7 +80,7 @@ impl Server {
     }
 
     /// Starts the server of a command, or uses the one that runs.
-    pub(crate) fn of(url: &TargetUrl, options: &TargetOptions) -> Result<Self> {
+    fn of(url: &TargetUrl, options: &TargetOptions) -> Result<Self> {
         let address = url.resolve()?;
         let read = match &options.http {
             Some(other) => TargetUrl::parse(other, &ASKED).map_err(Error::Options)?,

@@ -13,7 +13,7 @@ use super::options::{DatasetOptions, LOAD, check, is_load, mix};
 use super::queries::{Subject, fuel};
 use super::trucks::{Table, Trucks};
 use crate::command_line::left_behind;
-use crate::engine::{Ended, Event, Plan, Segment, SegmentOutcome, threads};
+use crate::engine::{Segment, SegmentOutcome, threads};
 use crate::error::Result;
 use crate::http::{HttpClient, HttpLimits};
 use crate::limits::{HTTP_BODY_BYTES_MAX, TIMESERIES_READ_TIMEOUT};
@@ -156,13 +156,7 @@ impl Driver for TsbsDriver {
     }
 
     fn open(&mut self, context: &Context, progress: &Progress) -> Result<Opened> {
-        let server = match &self.url {
-            None => {
-                progress.step(format!("starting {} serve", context.server_binary.display()));
-                Server::ours(context)?
-            }
-            Some(url) => Server::of(url, &self.target)?,
-        };
+        let server = Server::open(self.url.as_ref(), &self.target, context, progress)?;
         let login = match &self.url {
             None => server.own_login()?,
             Some(url) => login(url, &self.target, Door::Influx),
@@ -203,28 +197,16 @@ impl Driver for TsbsDriver {
         let open = self.open.as_ref().expect(NOT_OPEN);
         let whole = plan(phase, &self.scenario, open.server.address, part);
         let subject = self.subject();
-        let mut outcomes: Vec<SegmentOutcome> = Vec::new();
-        for (index, segment) in self.phase_capabilities(phase).segments.into_iter().enumerate() {
+        let clients = |index: usize| {
             let name = &mix(phase).operations[index];
             let work = match (&self.feed, name.as_str()) {
                 (Some(feed), LOAD) => Work::Load(feed),
                 _ => Work::Ask { name, subject: &subject, rows: &self.rows[index] },
             };
             let (class, seed) = (self.scenario.class_of(name), self.scenario.head.seed);
-            let clients = Clients { http: &open.http, database: &self.options.database, work, class, seed };
-            let plan = Plan { segments: vec![segment], ..whole.clone() };
-            let outcome = threads::run(&clients, &plan, shared, |event| {
-                on_event(match event {
-                    Event::Started { at, .. } => Event::Started { segment: index, at },
-                    other => other,
-                });
-            })?;
-            outcomes.extend(outcome.segments);
-            if outcomes.last().is_none_or(|outcome| outcome.ended >= Ended::Stopped) {
-                break;
-            }
-        }
-        Ok(outcomes)
+            Ok(Clients { http: &open.http, database: &self.options.database, work, class, seed })
+        };
+        threads::run_in_turn(self.phase_capabilities(phase).segments, &whole, shared, clients, on_event)
     }
 
     fn verify(&mut self, end: &PhaseEnd<'_>) -> Result<Verdict> {
