@@ -8,6 +8,7 @@ use hub::registry::Device;
 use hub::{Door, Hub};
 
 use crate::door::LimitExceeded;
+use crate::error::ApiError;
 
 /// Counts and logs a refused message of a device. `label` is for the metrics. `peer` is `None` if the connection is gone.
 pub(crate) fn message(
@@ -28,6 +29,14 @@ pub(crate) fn note(hub: &Hub, door: Door, peer: Option<SocketAddr>, device: &Dev
     let (door, peer, device) = (door.name(), text(peer), &device.name);
     let (messages, lines_left_out) = (line.refusals, line.left_out);
     tracing::warn!(door, %peer, %device, messages, lines_left_out, reason, "refused what a device sent");
+}
+
+/// Like [`note`], for a request over HTTP that ended with an error. After a busy answer the device sends the request again, so that
+/// is no refusal.
+pub(crate) fn request(hub: &Hub, peer: Option<SocketAddr>, device: &Device, error: &ApiError) {
+    if error.retry_after_s.is_none() {
+        note(hub, Door::Http, peer, device, &error.message);
+    }
 }
 
 /// Logs that the server closed a connection for an error of the peer. With `counts` it is a refusal of the device.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use store::{Progress, ProgressWatcher};
+use store::{Progress, ProgressWatcher, Store};
 use tokio::sync::watch;
 
 use crate::live::Live;
@@ -35,7 +35,7 @@ impl FanOut {
 
     /// Delivers to live subscribers until [`stop`](Self::stop). It runs on its own thread, so subscribers cost the
     /// committer no time.
-    pub(crate) fn run(&self, progress: impl Fn() -> Progress) {
+    pub(crate) fn run(&self, store: &dyn Store) {
         loop {
             {
                 let mut wake = self.wake.lock();
@@ -45,7 +45,7 @@ impl FanOut {
                 }
                 wake.pending = false;
             }
-            self.live.deliver(progress());
+            self.live.deliver(store.progress(), &|ticket| store.late_failure(ticket).is_some());
         }
     }
 

@@ -119,7 +119,7 @@ impl Hub {
                 .name("live".into())
                 .spawn(move || {
                     let _guard = PanicEndsProcess::begin();
-                    fan_out.run(|| store.progress());
+                    fan_out.run(&*store);
                 })
                 .expect("BUG: a thread name without zero bytes and enough memory at start-up")
         };

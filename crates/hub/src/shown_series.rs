@@ -37,7 +37,8 @@ struct ShownKeys {
 }
 
 impl ShownSeries {
-    /// Whose series it is. Who sees the entity view sees the series through it, whoever the device is assigned to.
+    /// The device or asset that owns the series. A caller who may read the entity view may read the series through it, even if the
+    /// device is assigned to another customer.
     pub fn owner(&self) -> &SeriesOwner<'static> {
         &self.owner
     }

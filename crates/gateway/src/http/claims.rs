@@ -41,12 +41,7 @@ async fn offer(
 ) -> Result<(), ApiError> {
     let (device, request) = sender_of(&state, &token, peer, request).await?;
     let stored = store_offer(&state, &device, request).await;
-    stored.inspect_err(|error| {
-        // After a busy answer the device sends the request again, so it is not a refusal.
-        if error.retry_after_s.is_none() {
-            refusals::note(&state.hub, hub::Door::Http, peer, &device, &error.message);
-        }
-    })
+    stored.inspect_err(|error| refusals::request(&state.hub, peer, &device, error))
 }
 
 async fn store_offer(state: &HttpState, device: &Arc<Device>, request: Request) -> Result<(), ApiError> {

@@ -32,12 +32,7 @@ pub(crate) async fn telemetry(
     let hub = &state.hub;
     let account = state.bodies.begin(Sender::Device(device.id));
     let read = read_body(request, limit, BODY_SETTING, account).await;
-    let body = read.inspect_err(|error| {
-        // After a busy answer the device sends the message again, so it is not a refusal.
-        if error.retry_after_s.is_none() {
-            refusals::note(hub, hub::Door::Http, peer, &device, &error.message);
-        }
-    })?;
+    let body = read.inspect_err(|error| refusals::request(hub, peer, &device, error))?;
     let sent = Message { owner: (&device).into(), door: hub::Door::Http, topic: TOPIC, payload: &body.bytes };
     // A device may send a payload without values.
     store_message(hub, &sent, peer).await.map(|_| ())

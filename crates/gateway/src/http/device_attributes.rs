@@ -29,12 +29,7 @@ pub(crate) async fn set(
 ) -> Result<(), ApiError> {
     let (device, request) = sender_of(&state, &token, peer, request).await?;
     let stored = store(&state, &device, request).await;
-    stored.inspect_err(|error| {
-        // After a busy answer the device sends the message again, so it is not a refusal.
-        if error.retry_after_s.is_none() {
-            refusals::note(&state.hub, hub::Door::Http, peer, &device, &error.message);
-        }
-    })
+    stored.inspect_err(|error| refusals::request(&state.hub, peer, &device, error))
 }
 
 async fn store(state: &HttpState, device: &Arc<Device>, request: Request) -> Result<(), ApiError> {

@@ -146,6 +146,24 @@ fn a_message_that_the_store_loses_gets_no_ack_and_affects_no_other_client() {
 }
 
 #[test]
+fn a_message_of_qos_0_that_the_store_loses_is_counted() {
+    let fixture = Fixture::with(one_worker());
+    let mut client = fixture.connect(ProtocolVersion::V311, "c", "t-car");
+    client.publish(QoS::AtLeastOnce, 1, b"{\"a\":0}");
+    assert_eq!(client.next(), yes(1));
+    fixture.store.hold();
+    let next = fixture.store.progress().appended + 1;
+    client.publish(QoS::AtMostOnce, 0, b"{\"a\":1}");
+    fixture.wait_for("the row", || fixture.store.progress().appended >= next);
+    fixture.store.lose(Ticket::of_rows(next, 1), "the shard is gone");
+    fixture.store.release();
+    let counted = r#"tacho_refusals_total{door="mqtt",reason="lost_by_store"} 1"#;
+    fixture.wait_for("the count", || fixture.metrics().contains(counted));
+    client.publish(QoS::AtLeastOnce, 2, b"{\"a\":2}");
+    assert_eq!(client.next(), yes(2), "the connection goes on");
+}
+
+#[test]
 fn a_busy_store_delays_messages_only() {
     let fixture = Fixture::with(one_worker());
     let mut writer = fixture.connect(ProtocolVersion::V311, "1", "t-car");

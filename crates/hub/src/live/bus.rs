@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use model::limits::Portion;
 use model::{Batch, SeriesId};
 use parking_lot::{Mutex, RwLock};
-use store::{Durability, Progress, Sequence};
+use store::{Durability, Progress, Sequence, Ticket};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -108,7 +108,7 @@ impl Live {
             return false;
         }
         let mut pending = self.pending.lock();
-        let lost = pending.push(sequence, durability, updates);
+        let lost = pending.push(Ticket::of_rows(sequence, batch.len()), durability, updates);
         self.metrics.live_coalesced.inc_by(lost as u64);
         self.pending_updates.store(pending.len(), Ordering::Release);
         // The caller reads the store's progress next. The store's thread sets the progress and then reads this counter.
@@ -124,11 +124,12 @@ impl Live {
         self.pending_updates.load(Ordering::Acquire) > 0
     }
 
-    /// Moves the updates that `progress` has made durable to the mailboxes of their subscribers.
-    pub fn deliver(&self, progress: Progress) {
+    /// Moves the updates that `progress` has made durable to the mailboxes of their subscribers, but not those of writes that the
+    /// store lost.
+    pub fn deliver(&self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) {
         let ready = {
             let mut pending = self.pending.lock();
-            let ready = pending.take_ready(progress);
+            let ready = pending.take_ready(progress, is_lost);
             self.pending_updates.store(pending.len(), Ordering::Release);
             ready
         };
@@ -263,11 +264,11 @@ mod tests {
         live.queue(&batch(1, 10, "a", 1), 1, Durability::Fsync);
         live.queue(&batch(1, 20, "a", 2), 2, Durability::Memory);
         live.queue(&batch(1, 30, "a", 3), 3, Durability::Fsync);
-        live.deliver(durable(0));
+        live.deliver(durable(0), &|_| false);
         assert_eq!(waiting(&subscriber), [20]);
-        live.deliver(durable(1));
+        live.deliver(durable(1), &|_| false);
         assert_eq!(waiting(&subscriber), [20, 10]);
-        live.deliver(durable(3));
+        live.deliver(durable(3), &|_| false);
         assert_eq!(waiting(&subscriber), [20, 10, 30]);
         assert!(!live.has_pending());
     }
@@ -279,9 +280,20 @@ mod tests {
         subscriber.watch(SeriesId(1));
         live.queue(&batch(1, 10, "a", 1), 5, Durability::Fsync);
         live.queue(&batch(1, 20, "a", 1), 4, Durability::Fsync);
-        live.deliver(Progress { sealed: true, ..durable(4) });
+        live.deliver(Progress { sealed: true, ..durable(4) }, &|_| false);
         assert_eq!(waiting(&subscriber), [20]);
         assert!(!live.has_pending());
+    }
+
+    #[test]
+    fn updates_of_a_write_that_the_store_lost_are_not_delivered() {
+        let live = live();
+        let mut subscriber = subscriber(&live);
+        subscriber.watch(SeriesId(1));
+        live.queue(&batch(1, 10, "a", 1), 1, Durability::Fsync);
+        live.queue(&batch(1, 20, "a", 2), 2, Durability::Fsync);
+        live.deliver(durable(2), &|ticket| ticket == Ticket::of_rows(1, 1));
+        assert_eq!(waiting(&subscriber), [20]);
     }
 
     #[test]
@@ -292,9 +304,9 @@ mod tests {
         for sequence in [1, 4, 2, 3] {
             live.queue(&batch(1, sequence * 10, "a", 1), sequence as u64, Durability::Fsync);
         }
-        live.deliver(durable(2));
+        live.deliver(durable(2), &|_| false);
         assert_eq!(waiting(&subscriber), [10, 20]);
-        live.deliver(durable(4));
+        live.deliver(durable(4), &|_| false);
         assert_eq!(waiting(&subscriber), [10, 20, 30, 40]);
     }
 
@@ -308,9 +320,9 @@ mod tests {
         }
         assert_eq!(live.pending_updates.load(Ordering::Acquire), 2);
         let newest = PENDING_UPDATES_MAX as i64 + 1;
-        live.deliver(durable(newest as u64 - 1));
+        live.deliver(durable(newest as u64 - 1), &|_| false);
         assert!(waiting(&subscriber).is_empty(), "nothing is seen before it is durable");
-        live.deliver(durable(newest as u64));
+        live.deliver(durable(newest as u64), &|_| false);
         assert_eq!(waiting(&subscriber), [newest - 1, newest]);
     }
 
@@ -323,7 +335,7 @@ mod tests {
             let key = if n % 2 == 0 { "even" } else { "odd" };
             live.queue(&batch(1, n, key, n), 1, Durability::Memory);
         }
-        live.deliver(durable(1));
+        live.deliver(durable(1), &|_| false);
         let newest = MAILBOX_UPDATES_MAX as i64;
         assert_eq!(waiting(&subscriber), [newest - 1, newest]);
         assert_eq!(live.metrics.live_coalesced.get(), newest as u64 - 1);
@@ -337,7 +349,7 @@ mod tests {
         other.watch(SeriesId(1));
         one.unwatch(SeriesId(1));
         live.queue(&batch(1, 10, "a", 1), 1, Durability::Memory);
-        live.deliver(durable(1));
+        live.deliver(durable(1), &|_| false);
         assert!(waiting(&one).is_empty());
         assert_eq!(waiting(&other), [10]);
         drop(other);

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 
 use model::SeriesId;
-use store::{ByClass, Durability, Progress, Sequence};
+use store::{ByClass, Durability, Progress, Sequence, Ticket};
 
 use super::rows::{Rows, TapRow};
 
 /// One queue for each durability class, in the order of the sequences.
 #[derive(Debug)]
 pub(super) struct Pending {
-    queues: ByClass<VecDeque<(Sequence, Rows)>>,
+    queues: ByClass<VecDeque<(Ticket, Rows)>>,
     /// Series whose rows found no room, with the sequences that make the rows durable.
     lost: HashMap<SeriesId, ByClass<Option<Sequence>>>,
     bytes: usize,
@@ -52,7 +52,8 @@ impl Pending {
     }
 
     /// Adds the rows of a batch, or marks their series if there is no room.
-    pub(super) fn push(&mut self, sequence: Sequence, durability: Durability, mut rows: Rows) {
+    pub(super) fn push(&mut self, ticket: Ticket, durability: Durability, mut rows: Rows) {
+        let sequence = ticket.last;
         let weight = rows.weight();
         let has_room = self.bytes + weight <= self.bytes_max;
         if !has_room || !self.lost.is_empty() {
@@ -77,26 +78,37 @@ impl Pending {
         rows.sequence = sequence;
         let queue = &mut self.queues[durability];
         // Two threads may queue in another order than they appended, so the place is near the end.
-        let after = queue.iter().rev().take_while(|(other, _)| *other > sequence).count();
-        queue.insert(queue.len() - after, (sequence, rows));
+        let after = queue.iter().rev().take_while(|(other, _)| other.last > sequence).count();
+        queue.insert(queue.len() - after, (ticket, rows));
     }
 
-    /// Takes what `progress` has reached. Drops all else if the store is sealed.
-    pub(super) fn take_ready(&mut self, progress: Progress) -> Taken {
+    /// Takes what `progress` has reached. Drops all else if the store is sealed. If the store lost a write, or a part of it, the reader
+    /// gets its series instead, and reads what the store kept.
+    pub(super) fn take_ready(&mut self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) -> Taken {
         let mut taken = Taken::default();
         for durability in Durability::ALL {
             let queue = &mut self.queues[durability];
             let reached = progress.reached(durability);
-            while let Some((_, rows)) = queue.pop_front_if(|(sequence, _)| *sequence <= reached) {
+            while let Some((ticket, rows)) = queue.pop_front_if(|(ticket, _)| ticket.last <= reached) {
                 self.bytes -= rows.weight();
-                taken.rows.push(rows);
+                if is_lost(ticket) {
+                    taken.lost.extend(rows.series());
+                } else {
+                    taken.rows.push(rows);
+                }
             }
+        }
+        if !taken.lost.is_empty() {
+            // Later rows of such a series would be taken before what the reader finds in the store.
+            taken.rows.iter_mut().for_each(|rows| rows.leave_out(|series| taken.lost.contains(&series)));
         }
         let is_reached = |marks: &ByClass<Option<Sequence>>| {
             let mut classes = Durability::ALL.into_iter().zip(marks);
             classes.all(|(class, mark)| mark.is_none_or(|sequence| sequence <= progress.reached(class)))
         };
         taken.lost.extend(self.lost.extract_if(|_, marks| is_reached(marks)).map(|(series, _)| series));
+        taken.lost.sort_unstable();
+        taken.lost.dedup();
         if progress.sealed {
             *self = Self::new(self.bytes_max);
         }

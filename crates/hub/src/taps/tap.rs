@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Batch, SeriesId};
 use parking_lot::{Condvar, Mutex, RwLock};
 use prometheus_client::metrics::gauge::Gauge;
-use store::{Durability, Progress, ProgressWatcher, Sequence};
+use store::{Durability, Progress, ProgressWatcher, Sequence, Store, Ticket};
 use uuid::Uuid;
 
 use super::keys::WantedKeys;
@@ -94,7 +94,7 @@ impl Tap {
             return false;
         }
         let mut pending = self.pending.lock();
-        pending.push(sequence, durability, rows);
+        pending.push(Ticket::of_rows(sequence, batch.len()), durability, rows);
         self.count(&pending);
         // The caller reads the store's progress next. The store's thread sets the progress and then reads this counter.
         // The fence makes sure that one of the two sees the change of the other.
@@ -102,10 +102,15 @@ impl Tap {
         true
     }
 
-    /// Takes what is durable.
-    pub(crate) fn take(&self, progress: Progress) -> Taken {
+    /// Takes what is durable in a store.
+    pub(crate) fn take_durable(&self, store: &dyn Store) -> Taken {
+        self.take(store.progress(), &|ticket| store.late_failure(ticket).is_some())
+    }
+
+    /// Takes what is durable. `is_lost` says whether the store lost a write.
+    fn take(&self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) -> Taken {
         let mut pending = self.pending.lock();
-        let taken = pending.take_ready(progress);
+        let taken = pending.take_ready(progress, is_lost);
         self.count(&pending);
         taken
     }
@@ -199,8 +204,8 @@ mod tests {
         assert!(!tap.queue(&batch(2, 10, "a", ValueRef::I64(1)), 2, Durability::Fsync));
         assert!(tap.queue(&batch(1, 30, "text", ValueRef::String("on")), 4, Durability::Fsync));
         assert!(tap.queue(&batch(1, 20, "a", ValueRef::F64(0.5)), 3, Durability::Fsync));
-        assert!(times(&tap.take(durable(2))).is_empty());
-        let taken = tap.take(durable(4));
+        assert!(times(&tap.take(durable(2), &|_| false)).is_empty());
+        let taken = tap.take(durable(4), &|_| false);
         let seen: Vec<_> =
             taken.rows().map(|row| (row.ts().micros(), row.values().next().unwrap())).collect();
         assert_eq!(seen, [(20, (0, ValueRef::F64(0.5))), (30, (1, ValueRef::String("on")))]);
@@ -216,7 +221,7 @@ mod tests {
         tap.want(SeriesId(1), Uuid::nil(), &keys);
         assert!(tap.queue(&batch(1, 10, "Speed", ValueRef::I64(1)), 1, Durability::Fsync));
         assert!(tap.queue(&batch(1, 20, "other", ValueRef::I64(2)), 2, Durability::Fsync));
-        let taken = tap.take(durable(2));
+        let taken = tap.take(durable(2), &|_| false);
         let seen: Vec<_> =
             taken.rows().map(|row| (row.ts().micros(), row.sequence(), row.values().next())).collect();
         assert_eq!(seen, [(10, 1, Some((300, ValueRef::I64(1)))), (20, 2, None)]);
@@ -232,13 +237,30 @@ mod tests {
         tap.queue(&batch(1, 10, "a", ValueRef::I64(1)), 1, Durability::Fsync);
         tap.queue(&batch(1, 20, "text", ValueRef::String(&text)), 2, Durability::Fsync);
         tap.queue(&batch(1, 30, "a", ValueRef::I64(1)), 3, Durability::Fsync);
-        let taken = tap.take(durable(2));
+        let taken = tap.take(durable(2), &|_| false);
         assert_eq!((times(&taken), taken.lost.len()), (vec![10], 0), "row 3 belongs to the mark");
         tap.queue(&batch(2, 40, "a", ValueRef::I64(1)), 4, Durability::Fsync);
-        let taken = tap.take(durable(4));
+        let taken = tap.take(durable(4), &|_| false);
         assert_eq!((times(&taken), &*taken.lost), (vec![40], &[SeriesId(1)][..]));
         tap.queue(&batch(1, 50, "a", ValueRef::I64(1)), 5, Durability::Fsync);
-        assert_eq!(times(&tap.take(durable(5))), [50], "the mark is gone");
+        assert_eq!(times(&tap.take(durable(5), &|_| false)), [50], "the mark is gone");
+    }
+
+    #[test]
+    fn the_reader_reads_a_series_again_if_the_store_lost_a_write_of_it() {
+        let tap = tap(1 << 20);
+        for series in [1, 2] {
+            tap.want(SeriesId(series), Uuid::nil(), &keys());
+        }
+        tap.queue(&batch(1, 10, "a", ValueRef::I64(1)), 1, Durability::Fsync);
+        tap.queue(&batch(2, 20, "a", ValueRef::I64(1)), 2, Durability::Fsync);
+        tap.queue(&batch(2, 30, "a", ValueRef::I64(1)), 3, Durability::Fsync);
+        let taken = tap.take(durable(3), &|ticket| ticket == Ticket::of_rows(2, 1));
+        assert_eq!(
+            (times(&taken), &*taken.lost),
+            (vec![10], &[SeriesId(2)][..]),
+            "row 3 is read with the series"
+        );
     }
 
     #[test]
@@ -247,7 +269,7 @@ mod tests {
         tap.want(SeriesId(1), Uuid::nil(), &keys());
         tap.queue(&batch(1, 10, "a", ValueRef::I64(1)), 1, Durability::Fsync);
         tap.queue(&batch(1, 20, "a", ValueRef::I64(1)), 2, Durability::Fsync);
-        assert_eq!(times(&tap.take(Progress { sealed: true, ..durable(1) })), [10]);
-        assert!(times(&tap.take(durable(2))).is_empty());
+        assert_eq!(times(&tap.take(Progress { sealed: true, ..durable(1) }, &|_| false)), [10]);
+        assert!(times(&tap.take(durable(2), &|_| false)).is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kv::WriteBatch;
 use model::Batch;
-use store::{Blame, Durability, Sequence, StoreError};
+use store::{Blame, Durability, Outcome, StoreError, Ticket};
 
 use super::limits::{BUSY_PAUSE, DURABLE_PAUSE};
 use crate::hub::Hub;
@@ -14,28 +14,27 @@ use crate::stopped::Stopped;
 ///
 /// # Errors
 /// The inner error is one of these rows.
-pub(super) fn append(hub: &Hub, batch: &Batch) -> Result<Result<Sequence, StoreError>, Stopped> {
+pub(super) fn append(hub: &Hub, batch: &Batch) -> Result<Result<Ticket, StoreError>, Stopped> {
     loop {
         match hub.ingest(batch, Durability::Fsync) {
             Err(busy) if busy.blame() == Blame::Busy => pause(hub, BUSY_PAUSE)?,
             Err(error) if error.blame() == Blame::Caller => return Ok(Err(error)),
-            done => return done.map(|ticket| Ok(ticket.last)).map_err(Stopped::failed),
+            done => return done.map(Ok).map_err(Stopped::failed),
         }
     }
 }
 
-/// Waits until the rows up to a sequence are durable.
-pub(super) fn wait_for(hub: &Hub, sequence: Sequence) -> Result<(), Stopped> {
+/// Waits until the rows of a ticket are durable.
+///
+/// # Errors
+/// The store does not keep them.
+pub(super) fn wait_for(hub: &Hub, ticket: Ticket) -> Result<(), Stopped> {
     loop {
-        let progress = hub.store.progress();
-        if progress.reached(Durability::Fsync) >= sequence {
-            return Ok(());
+        match hub.store.outcome(ticket, Durability::Fsync) {
+            Outcome::Kept => return Ok(()),
+            Outcome::Failed(error) => return Err(Stopped::failed(error)),
+            Outcome::Pending => pause(hub, DURABLE_PAUSE)?,
         }
-        if progress.sealed {
-            let cause = hub.store.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
-            return Err(Stopped::failed(StoreError::Sealed { cause }));
-        }
-        pause(hub, DURABLE_PAUSE)?;
     }
 }
 

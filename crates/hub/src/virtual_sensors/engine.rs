@@ -101,7 +101,7 @@ impl Engine {
             self.look(hub)?;
             self.looked_at = Some(Instant::now());
         }
-        let taken = self.shared.tap.take(hub.store.progress());
+        let taken = self.shared.tap.take_durable(&*hub.store);
         self.take_rows(hub, &taken)?;
         for series in &taken.lost {
             self.read_again(hub, *series)?;
@@ -253,7 +253,7 @@ pub(super) fn checkpoint(hub: &Hub, running: &mut Running) -> Result<(), Stopped
     if !std::mem::replace(&mut running.is_changed, false) {
         return Ok(());
     }
-    durable::wait_for(hub, running.output.sequence)?;
+    running.output.wait_until_durable(hub)?;
     let mut batch = WriteBatch::new();
     batch.put(SENSORS, running.name().as_bytes().to_vec(), running.record().encode());
     durable::commit(hub, &batch)

@@ -1,9 +1,11 @@
 //! Rows of the output on their way into the store.
 
+use std::collections::VecDeque;
+
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, TimeRange, Timestamp, ValueRef};
 use sensors::virtual_sensors::{Datum, OutputRow, Plan};
-use store::{Sequence, StoreError};
+use store::{Durability, Outcome, StoreError, Ticket};
 
 use super::destination::Destination;
 use super::durable;
@@ -21,8 +23,8 @@ pub(super) struct Output {
     pub(super) last: Option<LastRow>,
     /// Whether the rows are made of rows that the store gives, and not of durable ones of the tap.
     pub(super) is_rereading: bool,
-    /// The sequence of the last append.
-    pub(super) sequence: Sequence,
+    /// Appends that were not durable when they were looked at. The store is busy before they are many.
+    undurable: VecDeque<Ticket>,
     /// Rows that were not stored.
     pub(super) refused: u64,
     /// Why the last one was not stored.
@@ -120,7 +122,7 @@ impl Output {
         }
         if self.is_rereading {
             // A read also finds rows that are not durable yet.
-            durable::wait_for(hub, hub.store.progress().appended)?;
+            durable::wait_for(hub, Ticket::after(hub.store.progress().appended))?;
         }
         let mut appended = durable::append(hub, &self.batch)?;
         if let Err(StoreError::UnknownSeries(_)) = appended {
@@ -130,13 +132,36 @@ impl Output {
             appended = durable::append(hub, &self.batch)?;
         }
         match appended {
-            Ok(sequence) => {
-                self.sequence = sequence;
+            Ok(ticket) => {
+                self.undurable.push_back(ticket);
                 hub.device_heard(&destination.device);
             }
             Err(error) => self.refuse(self.batch.len() as u64, error.to_string()),
         }
         self.batch.clear();
+        self.forget_durable(hub)
+    }
+
+    /// Waits until all appended rows are durable.
+    ///
+    /// # Errors
+    /// The store lost rows. The sensors stop without a checkpoint, so the next start computes the rows again.
+    pub(super) fn wait_until_durable(&mut self, hub: &Hub) -> Result<(), Stopped> {
+        while let Some(ticket) = self.undurable.front() {
+            durable::wait_for(hub, *ticket)?;
+            self.undurable.pop_front();
+        }
+        Ok(())
+    }
+
+    fn forget_durable(&mut self, hub: &Hub) -> Result<(), Stopped> {
+        while let Some(ticket) = self.undurable.front() {
+            match hub.store.outcome(*ticket, Durability::Fsync) {
+                Outcome::Pending => break,
+                Outcome::Failed(error) => return Err(Stopped::failed(error)),
+                Outcome::Kept => self.undurable.pop_front(),
+            };
+        }
         Ok(())
     }
 }

@@ -296,7 +296,9 @@ async fn rows_without_room_are_read_again_and_evaluated_once() {
     fixture.drive(2_000, &[1; 10]);
     until(|| fixture.output("mean").len() == 2_010).await;
     assert_eq!(fixture.output("mean").last(), Some(&(2_009.0, 1.0, 2_010)), "each row is in the window once");
-    assert!(fixture.hub.metrics().virtual_sensors.rereads.get() > 0);
+    // The output of the rows with room may already be there when the others are read.
+    until(|| fixture.hub.metrics().virtual_sensors.rereads.get() > 0).await;
+    assert_eq!(fixture.output("mean").len(), 2_010);
 }
 
 /// Runs a sensor over rows with a crash after some of them. Returns its output.

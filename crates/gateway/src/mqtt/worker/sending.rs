@@ -66,7 +66,10 @@ impl Worker {
     fn refuse_lost(&mut self, ack: &PendingAck, error: &IngestError) {
         ack.not_stored();
         match ack.kind {
-            AckKind::None | AckKind::Part => tracing::warn!(%error, "a message of QoS 0 or a will was lost"),
+            AckKind::None | AckKind::Part => {
+                self.state.hub.metrics().refused(hub::Door::Mqtt, "lost_by_store");
+                tracing::warn!(%error, "a message of QoS 0 or a will was lost");
+            }
             AckKind::PubAck | AckKind::PubRec => self.close_for_store(ack.connection, &error.to_string()),
         }
     }

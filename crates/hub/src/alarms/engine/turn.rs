@@ -85,7 +85,7 @@ impl Engine {
         let notices = self.shared.inbox.take(self.shared.kv.progress().durable);
         is_due |= !notices.profiles.is_empty();
         self.take_notices(notices, now)?;
-        let taken = self.shared.tap.take(self.shared.store.progress());
+        let taken = self.shared.tap.take_durable(&*self.shared.store);
         self.take_rows(&taken, now)?;
         for series in &taken.lost {
             self.shared.metrics.alarms.rereads.inc();
