@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hub::virtual_sensors::{SensorInfo, SensorState};
+use hub::virtual_sensors::{SensorInfo, SensorState, SourceInfo};
 use serde_json::{Value as JsonValue, json};
 
 use super::json::Json;
@@ -75,6 +75,24 @@ fn summary(sensor: &SensorInfo) -> JsonValue {
         "elements": sensor.counters.elements,
         "rows": sensor.counters.rows,
         "faults": sensor.counters.faults,
+        "sources": sensor.sources.iter().map(source).collect::<Vec<_>>(),
+    })
+}
+
+/// A source whose elements come from outside of the store.
+fn source(source: &SourceInfo) -> JsonValue {
+    let state = &source.state;
+    json!({
+        "source": source.source,
+        "wrapper": source.wrapper,
+        "address": source.address,
+        "device": source.device,
+        "connected": state.is_connected,
+        "elements": state.elements,
+        "refused": state.refused,
+        "dropped": state.dropped,
+        "failures": state.failures,
+        "lastError": state.last_error,
     })
 }
 

@@ -33,8 +33,8 @@ pub use histogram::LatencyHistogram;
 pub use rpc::RpcMetrics;
 use tenants::TenantMetrics;
 pub(crate) use tenants::TenantReport;
-pub(crate) use virtual_sensors::SensorCounts;
 pub use virtual_sensors::VirtualSensorMetrics;
+pub(crate) use virtual_sensors::{SensorCounts, SourceCounts};
 
 /// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,12 +53,22 @@ pub enum Door {
     Influx,
     /// GSN's port.
     Gsn,
+    /// Connectors of virtual sensors, which fetch what comes from outside.
+    Connector,
 }
 
 impl Door {
     /// All doors, in the order of their numbers.
-    pub const ALL: [Self; 7] =
-        [Self::Mqtt, Self::Http, Self::Postgres, Self::OpenTsdb, Self::HiTsdb, Self::Influx, Self::Gsn];
+    pub const ALL: [Self; 8] = [
+        Self::Mqtt,
+        Self::Http,
+        Self::Postgres,
+        Self::OpenTsdb,
+        Self::HiTsdb,
+        Self::Influx,
+        Self::Gsn,
+        Self::Connector,
+    ];
 
     /// The text of the label.
     pub const fn name(self) -> &'static str {
@@ -70,6 +80,7 @@ impl Door {
             Self::HiTsdb => "hitsdb",
             Self::Influx => "influx",
             Self::Gsn => "gsn",
+            Self::Connector => "connector",
         }
     }
 }

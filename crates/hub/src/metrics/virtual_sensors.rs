@@ -32,6 +32,26 @@ pub(crate) struct SensorCounts {
     pub(crate) left_out: [u64; LEFT_OUT.len()],
 }
 
+/// What the connector of a source has counted since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SourceCounts {
+    pub(crate) is_connected: bool,
+    pub(crate) elements: u64,
+    pub(crate) refused: u64,
+    pub(crate) dropped: u64,
+    pub(crate) failures: u64,
+}
+
+/// The sources of virtual sensors whose elements come from outside.
+#[derive(Debug, Default)]
+struct SourceMetrics {
+    connected: Family<SourceLabel, Gauge>,
+    elements: Family<SourceLabel, Counter>,
+    refused: Family<SourceLabel, Counter>,
+    dropped: Family<SourceLabel, Counter>,
+    failures: Family<SourceLabel, Counter>,
+}
+
 /// Counters of virtual sensors.
 #[derive(Debug, Default)]
 pub struct VirtualSensorMetrics {
@@ -40,6 +60,7 @@ pub struct VirtualSensorMetrics {
     rows: Family<SensorLabel, Counter>,
     faults: Family<SensorLabel, Counter>,
     left_out: Family<LeftOutLabel, Counter>,
+    sources: SourceMetrics,
     /// Series that were read again from the store because the queue was full.
     pub rereads: Counter,
     /// Bytes of rows that wait for the evaluation.
@@ -54,6 +75,12 @@ struct StateLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SensorLabel {
     sensor: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceLabel {
+    sensor: String,
+    source: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -85,6 +112,36 @@ impl VirtualSensorMetrics {
         }
     }
 
+    /// Counts what the connector of a source has reported since it reported before.
+    pub(crate) fn count_source(
+        &self,
+        (sensor, source): (&str, &str),
+        before: &SourceCounts,
+        now: &SourceCounts,
+    ) {
+        let label = SourceLabel { sensor: sensor.to_owned(), source: source.to_owned() };
+        self.sources.connected.get_or_create(&label).set(i64::from(now.is_connected));
+        for (family, before, now) in [
+            (&self.sources.elements, before.elements, now.elements),
+            (&self.sources.refused, before.refused, now.refused),
+            (&self.sources.dropped, before.dropped, now.dropped),
+            (&self.sources.failures, before.failures, now.failures),
+        ] {
+            // A connector that was started again counts from zero.
+            family.get_or_create(&label).inc_by(now.checked_sub(before).unwrap_or(now));
+        }
+    }
+
+    /// Forgets a source that is gone.
+    pub(crate) fn forget_source(&self, sensor: &str, source: &str) {
+        let label = SourceLabel { sensor: sensor.to_owned(), source: source.to_owned() };
+        self.sources.connected.remove(&label);
+        let SourceMetrics { elements, refused, dropped, failures, .. } = &self.sources;
+        for family in [elements, refused, dropped, failures] {
+            family.remove(&label);
+        }
+    }
+
     /// Forgets a sensor that is gone.
     pub(crate) fn forget(&self, sensor: &str) {
         let label = SensorLabel { sensor: sensor.to_owned() };
@@ -111,6 +168,32 @@ impl VirtualSensorMetrics {
         }
         let help = "What a virtual sensor has left out, by reason";
         registry.register("virtual_sensor_left_out", help, self.left_out.clone());
+        let help = "Whether the connector of a source of a virtual sensor reads";
+        registry.register("virtual_sensor_source_connected", help, self.sources.connected.clone());
+        for (name, help, family) in [
+            (
+                "virtual_sensor_source_elements",
+                "Elements from outside that were stored",
+                &self.sources.elements,
+            ),
+            (
+                "virtual_sensor_source_refused",
+                "Elements from outside that were refused",
+                &self.sources.refused,
+            ),
+            (
+                "virtual_sensor_source_dropped",
+                "Elements that came while the server was busy, from a source that cannot wait",
+                &self.sources.dropped,
+            ),
+            (
+                "virtual_sensor_source_failures",
+                "Lost or refused connections of a source",
+                &self.sources.failures,
+            ),
+        ] {
+            registry.register(name, help, family.clone());
+        }
         let help = "Series read again because the queue of the virtual sensors was full";
         registry.register("virtual_sensor_rereads", help, self.rereads.clone());
         let help = "Bytes of rows that wait for virtual sensors";
@@ -135,6 +218,13 @@ mod tests {
         assert_eq!(metrics.elements.get_or_create(&label).get(), 8);
         let late = LeftOutLabel { sensor: "v".to_owned(), reason: "late" };
         assert_eq!(metrics.left_out.get_or_create(&late).get(), 1);
+        let read = SourceCounts { is_connected: true, elements: 7, ..SourceCounts::default() };
+        metrics.count_source(("v", "s/a"), &SourceCounts::default(), &read);
+        metrics.count_source(("v", "s/a"), &read, &SourceCounts { elements: 2, ..read });
+        let source = SourceLabel { sensor: "v".to_owned(), source: "s/a".to_owned() };
+        assert_eq!(metrics.sources.elements.get_or_create(&source).get(), 9);
+        metrics.forget_source("v", "s/a");
+        assert_eq!(metrics.sources.elements.get_or_create(&source).get(), 0);
         metrics.forget("v");
         assert_eq!(metrics.elements.get_or_create(&label).get(), 0);
     }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use model::name::{check_key, check_tag_value};
 use sensors::virtual_sensors::descriptor::{Descriptor, Said};
-use sensors::virtual_sensors::plan::{Class, Extent, Plan, Wrapper};
+use sensors::virtual_sensors::plan::{Class, Extent, External, Plan, Wrapper};
 use sensors::virtual_sensors::{Fault, FaultKind, Faults};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::input_names::input_device;
 use super::limits::CLASS_VALUES_MAX;
 
 /// A sensor as a file says it.
@@ -62,7 +63,7 @@ impl Candidate {
     pub(super) fn locals(&self) -> impl Iterator<Item = &str> {
         self.plan.sources().filter_map(|(_, source)| match &source.wrapper {
             Wrapper::Local { sensor } => Some(sensor.as_str()),
-            Wrapper::Tacho { .. } | Wrapper::Csv { .. } => None,
+            Wrapper::Tacho { .. } | Wrapper::External(_) => None,
         })
     }
 
@@ -70,7 +71,7 @@ impl Candidate {
     pub(super) fn devices(&self) -> impl Iterator<Item = &str> {
         self.plan.sources().filter_map(|(_, source)| match &source.wrapper {
             Wrapper::Tacho { device, .. } => Some(device.as_str()),
-            Wrapper::Local { .. } | Wrapper::Csv { .. } => None,
+            Wrapper::Local { .. } | Wrapper::External(_) => None,
         })
     }
 }
@@ -89,11 +90,14 @@ fn check(descriptor: &Descriptor, plan: &Plan) -> Result<(), Fault> {
         }
     }
     let streams = descriptor.streams.iter().flat_map(|stream| &stream.sources);
-    for (source, (_, planned)) in streams.zip(plan.sources()) {
-        if let Wrapper::Csv { .. } = planned.wrapper {
-            let reason = "wrapper csv reads no file in the server; import the file with tacho import and read it with wrapper tacho, \
-                          or run the sensor over it with tacho sensor run --csv";
+    for (source, (id, planned)) in streams.zip(plan.sources()) {
+        let Some(external) = planned.wrapper.external() else { continue };
+        if matches!(external, External::Csv(file) if file.columns.is_empty()) {
+            let reason = "wrapper csv needs the predicate \"fields\" in the server: the names of the columns";
             return invalid(&source.alias, reason.to_owned());
+        }
+        if let Err(error) = check_tag_value(&input_device(plan, id)) {
+            return invalid(&source.alias, format!("the names cannot be those of a device: {error}"));
         }
     }
     let (word, size) = match &plan.class {
@@ -126,7 +130,8 @@ mod tests {
         let text = sensor("v", "wrapper = \"csv\"\n[stream.source.address.predicate]\nfile = \"a.csv\"");
         let reason = Candidate::read(&text).unwrap_err();
         assert!(
-            reason.starts_with("line 10, column 10: wrapper csv reads no file in the server"),
+            reason
+                .starts_with("line 10, column 10: wrapper csv needs the predicate \"fields\" in the server"),
             "{reason}"
         );
         let reason = Candidate::read("name = 1\n").unwrap_err();

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::SeriesId;
-use sensors::virtual_sensors::plan::Extent;
+use sensors::virtual_sensors::plan::{Extent, External, SourceId};
 use store::StoreError;
 
 use super::candidate::Candidate;
+use super::external::ExternalSource;
+use super::input_names::{input_device, input_profile};
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::hub::Hub;
@@ -49,6 +51,39 @@ impl Destination {
         self.series = hub.series_of(&self.device)?;
         Ok(())
     }
+}
+
+/// The sources of a sensor whose elements come from outside, with their devices. A device that is not there is added. Waits for the disk.
+///
+/// # Errors
+/// The name of a device belongs to something else, or the registry refuses.
+pub(super) fn external_sources(hub: &Hub, candidate: &Candidate) -> Result<Vec<Arc<ExternalSource>>, String> {
+    let profile = input_profile(&candidate.plan.name);
+    let caller = Caller::local(hub.registry.default_tenant());
+    let of = |(id, external): (SourceId, &External)| {
+        let name = input_device(&candidate.plan, id);
+        let device = match hub.registry.device_by_name(caller.tenant(), &name) {
+            Some(device) if device.profile.name == profile => device,
+            Some(device) => {
+                let other = &device.profile.name;
+                return Err(format!(
+                    "a device {name:?} of the profile {other:?} exists; the sensor needs the name"
+                ));
+            }
+            None => add_input(hub, &caller, &name, &profile).map_err(|error| error.to_string())?,
+        };
+        Ok(Arc::new(candidate.external_source((id, external), device)))
+    };
+    candidate.external().map(of).collect()
+}
+
+fn add_input(hub: &Hub, caller: &Caller, name: &str, profile: &str) -> Result<Arc<Device>, Error> {
+    if hub.registry.profile(caller.tenant(), profile).is_none() {
+        let description = Some("Elements of a virtual sensor from outside");
+        hub.add_profile(caller, ProfileFields { name: profile, description, ..ProfileFields::default() })?;
+    }
+    let new = NewDevice { name, profile: Some(profile), ..NewDevice::default() };
+    Ok(hub.add_device(caller, new)?.device)
 }
 
 fn add_device(hub: &Hub, caller: &Caller, candidate: &Candidate) -> Result<Arc<Device>, Error> {

@@ -223,6 +223,7 @@ impl Engine {
     /// Shows that no sensor runs any more.
     fn publish_end(&self, error: &str) {
         self.shared.publish(self.infos(Some(error)));
+        self.shared.connectors.publish(Vec::new());
     }
 
     fn infos(&self, end: Option<&str>) -> Infos {

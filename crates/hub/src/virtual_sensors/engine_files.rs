@@ -6,9 +6,10 @@ use std::sync::Arc;
 use kv::WriteBatch;
 
 use super::candidate::{Candidate, SensorFile};
-use super::destination::Destination;
+use super::destination::{Destination, external_sources};
 use super::durable;
 use super::engine::{Engine, checkpoint};
+use super::external::ExternalSource;
 use super::graph::{Node, refusals};
 use super::record::SENSORS;
 use super::reread::newest;
@@ -47,10 +48,13 @@ impl Engine {
     /// Loads the files that can run together, and do not run as they are.
     fn load_all(&mut self, hub: &Hub) -> Result<(), Stopped> {
         let mut problems = self.problems();
-        let names = self.files.values().filter_map(|file| file.latest.as_ref().ok());
-        let names = names.map(|candidate| candidate.plan.name.clone());
-        self.outputs =
-            Arc::new(names.chain(self.running.iter().map(|running| running.name().to_owned())).collect());
+        let running = self.running.iter().map(|running| &running.candidate);
+        let candidates = self.files.values().filter_map(|file| file.latest.as_ref().ok()).chain(running);
+        let names = |candidate: &Arc<Candidate>| {
+            let inputs: Vec<_> = candidate.input_devices().collect();
+            std::iter::once(candidate.plan.name.clone()).chain(inputs)
+        };
+        self.outputs = Arc::new(candidates.flat_map(names).collect());
         for running in &mut self.running {
             running.outputs = Arc::clone(&self.outputs);
         }
@@ -81,6 +85,7 @@ impl Engine {
             state.problem = problem;
         }
         self.index_readers();
+        self.publish_external();
         self.published = None;
         Ok(())
     }
@@ -131,18 +136,22 @@ impl Engine {
             Ok(destination) => destination,
             Err(reason) => return Ok(Err(reason)),
         };
+        let external = match external_sources(hub, &candidate) {
+            Ok(external) => external,
+            Err(reason) => return Ok(Err(reason)),
+        };
         if let Some(at) = self.running.iter().position(|running| running.file == file) {
             // The new one goes on from where the old one is.
             checkpoint(hub, &mut self.running[at])?;
             match self.running[at].name() == candidate.plan.name {
-                true => drop(self.running.remove(at)),
+                true => forget_sources(hub, &self.running.remove(at)),
                 false => self.stop(hub, at)?,
             }
         }
         self.wish(&candidate);
         let name = candidate.plan.name.clone();
         let from = (file, candidate);
-        let mut running = Running::start(hub, &self.fields, &self.outputs, from, destination)?;
+        let mut running = Running::start(hub, &self.fields, &self.outputs, from, destination, external)?;
         // A crash before the first checkpoint must not make the sensor begin anew.
         checkpoint(hub, &mut running)?;
         for (series, cursor) in &running.cursors {
@@ -159,6 +168,7 @@ impl Engine {
     fn stop(&mut self, hub: &Hub, at: usize) -> Result<(), Stopped> {
         let stopped = self.running.remove(at);
         hub.metrics.virtual_sensors.forget(stopped.name());
+        forget_sources(hub, &stopped);
         let mut batch = WriteBatch::new();
         batch.delete(SENSORS, stopped.name().as_bytes().to_vec());
         durable::commit(hub, &batch)?;
@@ -171,7 +181,7 @@ impl Engine {
 
     /// Wants the devices of all sensors, and of one more.
     fn wish(&self, candidate: &Candidate) {
-        let new = candidate.plan.sources().filter_map(|(_, source)| Wish::of(&source.wrapper));
+        let new = candidate.plan.sources().map(|(id, _)| Wish::of(&candidate.plan, id));
         let wishes = self.running.iter().flat_map(wishes_of).chain(new).collect();
         self.shared.wish(wishes, &self.outputs, self.fields.wanted());
     }
@@ -192,6 +202,12 @@ impl Engine {
             })
         };
         self.shared.tap.unwant(|_, wanted| !reads(wanted.device));
+    }
+
+    /// Shows connectors the sources whose elements come from outside.
+    fn publish_external(&self) {
+        let sources = self.running.iter().flat_map(|running| running.external.iter().cloned());
+        self.shared.connectors.publish(sources.collect());
     }
 
     fn index_readers(&mut self) {
@@ -231,7 +247,7 @@ impl Engine {
         self.load_all(hub)
     }
 
-    /// Drops sensors whose device was deleted, renamed or moved; they are loaded again, and get another one.
+    /// Drops sensors with a device that was deleted, renamed or moved; they are loaded again, and get another one.
     fn drop_without_device(&mut self, hub: &Hub) -> Result<(), Stopped> {
         for at in (0..self.running.len()).rev() {
             let running = &mut self.running[at];
@@ -239,12 +255,24 @@ impl Engine {
             let is_its_own = |device: &Device| {
                 device.name == running.plan.name && device.profile.name == running.plan.name
             };
-            if !device.is_some_and(|device| is_its_own(&device)) {
+            let has_input = |source: &Arc<ExternalSource>| {
+                let found = hub.registry.device_by_id(source.device.id);
+                let own = &source.device;
+                found.is_some_and(|found| found.name == own.name && found.profile.table == own.profile.table)
+            };
+            let has_inputs = running.external.iter().all(has_input);
+            if !has_inputs || !device.is_some_and(|device| is_its_own(&device)) {
                 checkpoint(hub, running)?;
                 self.running.remove(at);
             }
         }
         Ok(())
+    }
+}
+
+fn forget_sources(hub: &Hub, running: &Running) {
+    for source in &running.external {
+        hub.metrics.virtual_sensors.forget_source(&source.sensor, &source.source());
     }
 }
 

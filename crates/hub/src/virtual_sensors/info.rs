@@ -5,6 +5,8 @@ use std::sync::Arc;
 pub use sensors::virtual_sensors::descriptor::DataType;
 use sensors::virtual_sensors::{Chart, Counters};
 
+use super::external::SourceInfo;
+
 /// A virtual sensor of the server's directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SensorInfo {
@@ -30,6 +32,8 @@ pub struct SensorInfo {
     pub notes: Vec<String>,
     /// Sources that no device feeds yet.
     pub waits_for: Vec<String>,
+    /// Sources whose elements come from outside.
+    pub sources: Vec<SourceInfo>,
     /// How the sensor is computed, in lines for people.
     pub explanation: String,
     /// What it has done since it was loaded.

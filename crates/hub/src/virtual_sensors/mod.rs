@@ -10,6 +10,7 @@
 //! `docs/sensors.md` describes the files.
 
 mod candidate;
+mod connectors;
 mod cursor;
 mod destination;
 mod directory;
@@ -17,9 +18,11 @@ mod durable;
 mod engine;
 mod engine_files;
 mod evaluate;
+mod external;
 mod fields_read;
 mod graph;
 mod info;
+mod input_names;
 pub mod limits;
 mod operations;
 mod output;
@@ -27,10 +30,17 @@ mod record;
 mod reread;
 mod running;
 mod shared;
+mod source_operations;
 mod start;
 mod wishes;
 
+pub use connectors::ExternalSources;
+pub use external::{ExternalSource, SourceInfo, SourceState};
 pub use info::{DataType, SensorField, SensorInfo, SensorState};
 pub(crate) use shared::{FoundSeries, Sensors};
 // Part of [`SensorInfo`].
 pub use sensors::virtual_sensors::{Chart, Counters};
+// Parts of [`ExternalSource`]: connectors must not use the crate `sensors`.
+pub use sensors::virtual_sensors::plan::{
+    CsvColumn, CsvFile, CsvFormat, External, MqttTopic, Remote, RemoteInterface, TimePattern, TimeZone,
+};

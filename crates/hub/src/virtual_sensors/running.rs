@@ -12,6 +12,7 @@ use sensors::virtual_sensors::{Counters, Sensor};
 use super::candidate::Candidate;
 use super::cursor::Cursor;
 use super::destination::Destination;
+use super::external::ExternalSource;
 use super::info::{SensorField, SensorInfo, SensorState};
 use super::limits::FAULT_CHARACTERS_MAX;
 use super::output::Output;
@@ -28,6 +29,8 @@ pub(super) struct Running {
     pub(super) sensor: Sensor,
     pub(super) destination: Destination,
     pub(super) sources: Vec<Source>,
+    /// The sources whose elements come from outside.
+    pub(super) external: Vec<Arc<ExternalSource>>,
     /// The names of all sensors.
     pub(super) outputs: Arc<Outputs>,
     /// The devices that it reads, by their series.
@@ -103,6 +106,7 @@ impl Running {
             state: SensorState::Running,
             problem: problem.map(str::to_owned),
             waits_for: waits_for.collect(),
+            sources: self.external.iter().map(|source| source.info()).collect(),
             counters: self.counters(),
             rows_out_of_order: self.rows_out_of_order,
             rows_refused: self.output.refused,
@@ -186,6 +190,7 @@ pub(super) fn absent(file: &str, state: SensorState) -> SensorInfo {
         file: file.to_owned(),
         notes: Vec::new(),
         waits_for: Vec::new(),
+        sources: Vec::new(),
         explanation: String::new(),
         counters: Counters::default(),
         rows_out_of_order: 0,

@@ -9,6 +9,7 @@ use model::{SeriesId, TableName};
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
+use super::connectors::Connectors;
 use super::info::SensorInfo;
 use super::wishes::{Outputs, Wish};
 use crate::metrics::Metrics;
@@ -23,6 +24,7 @@ pub(crate) struct Sensors {
     has_wishes: AtomicBool,
     wishes: RwLock<Wishes>,
     infos: RwLock<Infos>,
+    pub(super) connectors: Connectors,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -54,6 +56,7 @@ impl Sensors {
             has_wishes: AtomicBool::new(false),
             wishes: RwLock::default(),
             infos: RwLock::default(),
+            connectors: Connectors::default(),
             thread: Mutex::default(),
         }
     }
@@ -98,6 +101,8 @@ impl Sensors {
 
     /// All sensors, sorted by name.
     pub(super) fn infos(&self) -> Vec<Arc<SensorInfo>> {
-        self.infos.read().values().cloned().collect()
+        let mut infos: Vec<_> = self.infos.read().values().cloned().collect();
+        infos.iter_mut().for_each(|info| self.connectors.show(info));
+        infos
     }
 }

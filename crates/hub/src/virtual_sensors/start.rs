@@ -6,12 +6,14 @@ use std::time::Instant;
 
 use model::{SeriesId, SeriesKey, TimeRange, Timestamp, ValueRef};
 use sensors::virtual_sensors::limits::UNIQUE_TIMES_MAX;
+use sensors::virtual_sensors::plan::{SourceId, SourcePlan};
 use sensors::virtual_sensors::{Reach, Sensor};
 
 use super::candidate::Candidate;
 use super::cursor::Cursor;
 use super::destination::Destination;
 use super::evaluate::InputRow;
+use super::external::ExternalSource;
 use super::fields_read::FieldsRead;
 use super::limits::DEVICES_PER_SENSOR_MAX;
 use super::output::Output;
@@ -32,6 +34,7 @@ impl Running {
         outputs: &Arc<Outputs>,
         (file, candidate): (&str, Arc<Candidate>),
         destination: Destination,
+        external: Vec<Arc<ExternalSource>>,
     ) -> Result<Self, Stopped> {
         let record = SensorRecord::read(&*hub.kv, &candidate.plan.name).map_err(Stopped::failed)?;
         let plan = Arc::clone(&candidate.plan);
@@ -42,6 +45,7 @@ impl Running {
             file: file.to_owned(),
             sources: sources(&candidate, fields),
             candidate,
+            external,
             plan,
             sensor,
             destination,
@@ -226,16 +230,16 @@ pub(super) fn series_of(hub: &Hub, device: &Device) -> Option<SeriesId> {
     hub.store.find_series(&SeriesKey::device(&device.profile.table, &device.name).ok()?)
 }
 
-/// The sources that read devices.
+/// The sources, with the devices that they read.
 fn sources(candidate: &Candidate, fields: &FieldsRead) -> Vec<Source> {
-    let of = |(id, source): (_, &sensors::virtual_sensors::plan::SourcePlan)| {
+    let of = |(id, source): (SourceId, &SourcePlan)| {
         let numbers =
             source.columns[1..].iter().filter_map(|name| Some((name.clone(), fields.number(name)?)));
         let numbers = numbers.collect();
         let words = format!("source {}: {}", source.alias, source.wrapper.describe());
-        Some(Source { id, wish: Wish::of(&source.wrapper)?, numbers, words })
+        Source { id, wish: Wish::of(&candidate.plan, id), numbers, words }
     };
-    candidate.plan.sources().filter_map(of).collect()
+    candidate.plan.sources().map(of).collect()
 }
 
 fn after(us: i64) -> Timestamp {

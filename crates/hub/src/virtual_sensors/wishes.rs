@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use model::TableName;
-use sensors::virtual_sensors::plan::Wrapper;
+use sensors::virtual_sensors::plan::{Plan, SourceId, Wrapper};
 
+use super::input_names::{input_device, input_profile};
 use crate::registry::Device;
 
-/// The names of all sensors, which are those of the devices of their output.
+/// The names of all sensors, which are those of the devices of their output, and of the devices of elements from outside.
 pub(super) type Outputs = HashSet<String>;
 
 /// The devices that a source reads.
@@ -20,17 +21,20 @@ pub(super) struct Wish {
 }
 
 impl Wish {
-    /// The devices of a wrapper; `None` if it reads none.
-    pub(super) fn of(wrapper: &Wrapper) -> Option<Self> {
-        match wrapper {
+    /// The devices of a source.
+    pub(super) fn of(plan: &Plan, id: SourceId) -> Self {
+        match &plan.source(id).wrapper {
             Wrapper::Tacho { device, table, profile } => {
-                Some(Self { device: device.clone(), table: table.clone(), profile: profile.clone() })
+                Self { device: device.clone(), table: table.clone(), profile: profile.clone() }
             }
             // The output of a sensor is that of the device of its name.
             Wrapper::Local { sensor } => {
-                Some(Self { device: sensor.clone(), table: None, profile: Some(sensor.clone()) })
+                Self { device: sensor.clone(), table: None, profile: Some(sensor.clone()) }
             }
-            Wrapper::Csv { .. } => None,
+            // A connector writes what comes from outside.
+            Wrapper::External(_) => {
+                Self { device: input_device(plan, id), table: None, profile: Some(input_profile(&plan.name)) }
+            }
         }
     }
 
@@ -44,7 +48,7 @@ impl Wish {
         self.fits(&device.name, &device.profile.table, || device.profile.name.clone(), outputs)
     }
 
-    /// The same for a device whose profile is looked up only if a wish names one. A pattern does not stand for the output of a sensor:
+    /// The same for a device whose profile is looked up only if a wish names one. A pattern stands for no device of a sensor:
     /// a sensor would read itself.
     pub(super) fn fits(
         &self,
@@ -106,16 +110,15 @@ mod tests {
         let table = TableName::new(&model::Namespace::DEFAULT, "trucks").unwrap();
         let fits = |table_wanted: Option<&str>, profile: Option<&str>| {
             let (table_wanted, profile) = (table_wanted.map(str::to_owned), profile.map(str::to_owned));
-            let wish =
-                Wish::of(&Wrapper::Tacho { device: "t*".into(), table: table_wanted, profile }).unwrap();
+            let wish = Wish { device: "t*".into(), table: table_wanted, profile };
             wish.fits("t1", &table, || "truck".to_owned(), &Outputs::new())
         };
         assert!(fits(None, None) && fits(Some("trucks"), None) && fits(None, Some("truck")));
         assert!(!fits(Some("telemetry"), None) && !fits(None, Some("car")));
         let outputs = Outputs::from(["t1".to_owned()]);
         let reads = |device: &str| {
-            let wrapper = Wrapper::Tacho { device: device.to_owned(), table: None, profile: None };
-            Wish::of(&wrapper).unwrap().fits("t1", &table, String::new, &outputs)
+            let wish = Wish { device: device.to_owned(), table: None, profile: None };
+            wish.fits("t1", &table, String::new, &outputs)
         };
         assert!(reads("t1") && !reads("t*"));
     }

@@ -9,6 +9,7 @@ mod attributes;
 mod claims;
 mod deletion;
 mod device_state;
+mod external_sources;
 mod gateways;
 mod key_values;
 mod packages;

@@ -15,6 +15,7 @@ use hub::registry::{
 use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
 use hub::time_series::influxql::Removal;
+use hub::virtual_sensors::{External, ExternalSource, SourceState};
 use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use serde_json::json;
@@ -83,11 +84,20 @@ fn history_of_all() -> HistoryRequest {
 /// All operations. Those that change something come last, and those that end a thing after all others.
 fn operations(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
-    use Needs::{Administrator, Operator, TenantOperator};
+    use Needs::{Administrator, Operator, Public, TenantOperator};
     let mut all = reads(device);
     all.extend(entities(device));
     let (id, of_values) = (device.id, Arc::clone(device));
     let (set, deleted) = (Arc::clone(device), Arc::clone(device));
+    let (place, placed) = (Arc::clone(device), Arc::clone(device));
+    let source = ExternalSource {
+        sensor: "mean".to_owned(),
+        stream: "s".to_owned(),
+        alias: "a".to_owned(),
+        external: External::Udp { port: 1 },
+        fields: Vec::new(),
+        device: Arc::clone(device),
+    };
     all.extend([
         operation("users", Administrator, Hidden, |hub, caller| {
             Ok(hub.users(caller)?.iter().any(|user| user.login == "eve@example.org"))
@@ -185,6 +195,18 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
         operation("delete_attributes", Operator, Refused, move |hub, caller| {
             let keys = ["other".to_owned()];
             Ok(hub.delete_attributes(caller, &deleted, Scope::Server, &keys).map(|()| true)?)
+        }),
+        operation("external_sources", Administrator, Refused, |hub, caller| {
+            Ok(hub.external_sources(caller).map(|_| true)?)
+        }),
+        operation("source_place", Public, Refused, move |hub, caller| {
+            Ok(hub.source_place(caller, &place)?.is_none_or(|place| place == b"7"))
+        }),
+        operation("set_source_place", Operator, Refused, move |hub, caller| {
+            Ok(hub.set_source_place(caller, &placed, b"7").map(|()| true)?)
+        }),
+        operation("report_source", Administrator, Refused, move |hub, caller| {
+            Ok(hub.report_source(caller, &source, SourceState::default()).map(|()| true)?)
         }),
         operation("delete_device", Administrator, Unknown, move |hub, caller| {
             hub.delete_device(caller, id).map(|_| true)

@@ -21,7 +21,7 @@ const START: i64 = 1_700_000_000_000_000;
 const SECOND: i64 = 1_000_000;
 
 /// A sensor with one source, in TOML.
-fn sensor(name: &str, wrapper: &str, window: &str, query: &str) -> String {
+pub(super) fn sensor(name: &str, wrapper: &str, window: &str, query: &str) -> String {
     format!(
         "name = \"{name}\"\n[processing-class]\n[[processing-class.output-structure.field]]\nname = \"mean\"\ntype = \"double\"\n\
          [[processing-class.output-structure.field]]\nname = \"count\"\ntype = \"bigint\"\n[[stream]]\nname = \"s\"\n\
@@ -30,7 +30,7 @@ fn sensor(name: &str, wrapper: &str, window: &str, query: &str) -> String {
 }
 
 const OF_CAR: &str = "wrapper = \"tacho\"\n[stream.source.address.predicate]\ndevice = \"car\"";
-const MEAN: &str = "select avg(speed) as mean, count(*) as count from a";
+pub(super) const MEAN: &str = "select avg(speed) as mean, count(*) as count from a";
 
 fn of_sensor(name: &str) -> String {
     format!("wrapper = \"local\"\n[stream.source.address.predicate]\nname = \"{name}\"")
@@ -42,24 +42,24 @@ fn mean_of_three() -> String {
 }
 
 impl Fixture {
-    fn directory(&self) -> PathBuf {
+    pub(super) fn directory(&self) -> PathBuf {
         self._directory.path().join("sensors")
     }
 
-    fn write(&self, file: &str, text: &str) {
+    pub(super) fn write(&self, file: &str, text: &str) {
         std::fs::create_dir_all(self.directory()).unwrap();
         std::fs::write(self.directory().join(file), text).unwrap();
     }
 
-    fn start_sensors(&self) {
+    pub(super) fn start_sensors(&self) {
         self.hub.start_virtual_sensors(self.directory());
     }
 
-    fn sensor(&self, name: &str) -> Option<Arc<SensorInfo>> {
+    pub(super) fn sensor(&self, name: &str) -> Option<Arc<SensorInfo>> {
         self.hub.virtual_sensor(&self.administrator(), name).unwrap()
     }
 
-    async fn runs(&self, name: &str) {
+    pub(super) async fn runs(&self, name: &str) {
         until(|| self.sensor(name).is_some_and(|sensor| sensor.state == SensorState::Running)).await;
     }
 
@@ -95,7 +95,7 @@ impl Fixture {
     }
 
     /// The output of a sensor: seconds after the start, mean and count.
-    fn output(&self, name: &str) -> Vec<(f64, f64, i64)> {
+    pub(super) fn output(&self, name: &str) -> Vec<(f64, f64, i64)> {
         let device = self.hub.registry().device_by_name(self.device.tenant, name).unwrap();
         let series = self.hub.find_series_of(&self.administrator(), &device).unwrap().unwrap();
         let scan = store::Scan {

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use connectors::Connectors;
 use gateway::door::ListenAddress;
 use gateway::tls::Tls;
 use hub::registry::{ADMIN_LOGIN, ADMIN_PASSWORD_FILE, Registry};
@@ -44,6 +45,7 @@ pub(crate) struct Server {
     hub: Arc<Hub>,
     runtime: Runtime,
     doors: Doors,
+    connectors: Connectors,
     signals: Signals,
     runtime_file: RuntimeFileGuard,
     data: PathBuf,
@@ -80,6 +82,7 @@ impl Server {
         match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
             Ok(doors) => {
                 hub.start_virtual_sensors(config.sensors.clone());
+                let connectors = Connectors::start(&hub).context("cannot start the threads of connectors")?;
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
                 runtime.spawn(Essential::new(cleaning::run(Arc::clone(&hub))));
                 if let Some(tls) = tls {
@@ -89,7 +92,7 @@ impl Server {
                 let runtime_file =
                     RuntimeFileGuard::write(&config.data, &RuntimeFile::of(doors.addresses()))?;
                 let data = config.data.clone();
-                Ok(Self { hub, runtime, doors, signals, runtime_file, data, audience })
+                Ok(Self { hub, runtime, doors, connectors, signals, runtime_file, data, audience })
             }
             Err(error) => {
                 hub.close().context("while giving up the start")?;
@@ -150,8 +153,9 @@ impl Server {
 
     /// Stops the server: the doors accept no more connections and send the last acks, then the store makes all data durable.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { hub, runtime, doors, signals: _signals, runtime_file, .. } = self;
+        let Self { hub, runtime, doors, connectors, signals: _signals, runtime_file, .. } = self;
         let served = doors.stop(&runtime);
+        connectors.stop();
         let closed = hub.close().context("cannot close the store cleanly; the next start recovers it");
         drop(runtime_file);
         served?;

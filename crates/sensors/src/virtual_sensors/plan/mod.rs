@@ -14,7 +14,10 @@ pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};
 pub(super) use output::NMEA_FIELDS;
 pub use windows::{Extent, Slide, Window};
-pub use wrappers::Wrapper;
+pub use wrappers::{
+    CsvColumn, CsvFile, CsvFormat, External, MqttTopic, Remote, RemoteInterface, TimePattern, TimeZone,
+    Wrapper,
+};
 
 use super::descriptor::{Descriptor, Source};
 use super::fault::{Faults, Findings};

@@ -52,7 +52,32 @@ fn list(api: &Api, json: bool) -> anyhow::Result<()> {
     let head = ["SENSOR", "STATE", "ELEMENTS", "ROWS", "FAULTS", "TABLE", "FILE"].map(str::to_owned);
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(sensors.iter().map(cells)).collect();
     columns(&rows, 2..5).iter().try_for_each(say)?;
-    sensors.iter().filter_map(problem).try_for_each(say)
+    sensors.iter().filter_map(problem).try_for_each(say)?;
+    sensors.iter().flat_map(failing_sources).try_for_each(say)
+}
+
+/// The sources from outside that have had a fault, a line for each.
+fn failing_sources(sensor: &Value) -> Vec<String> {
+    let name = sensor["name"].as_str().unwrap_or_default();
+    let sources = sensor["sources"].as_array().into_iter().flatten();
+    let failing = sources.filter(|source| source["lastError"].is_string());
+    failing.map(|source| format!("{name}: {}", source_line(source))).collect()
+}
+
+/// A source whose elements come from outside of the server.
+fn source_line(source: &Value) -> String {
+    let text = |key: &str| source[key].as_str().unwrap_or("-").to_owned();
+    let state = if source["connected"] == true { "connected" } else { "NOT CONNECTED" };
+    let mut line = format!("{} ({}, {}): {state}", text("source"), text("wrapper"), text("address"));
+    for key in ["elements", "refused", "dropped", "failures"] {
+        if let Some(count) = source[key].as_u64().filter(|count| *count > 0) {
+            line.push_str(&format!(", {} {key}", HumanCount(count)));
+        }
+    }
+    if let Some(error) = source["lastError"].as_str() {
+        line.push_str(&format!("; last error: {error}"));
+    }
+    line
 }
 
 fn cells(sensor: &Value) -> [String; 7] {
@@ -83,6 +108,8 @@ fn show(api: &Api, name: &str, json: bool) -> anyhow::Result<()> {
         let lead = if key == "notes" { "note" } else { "waits for a device" };
         lines.map(|line| format!("{lead}: {line}")).try_for_each(say)?;
     }
+    let sources = sensor["sources"].as_array().into_iter().flatten();
+    sources.map(|source| format!("source {}", source_line(source))).try_for_each(say)?;
     let counters = sensor["counters"].as_object().into_iter().flatten();
     let shown = counters.filter(|(_, value)| !value.is_null() && **value != 0);
     let rows: Vec<[String; 2]> = shown.map(|(key, value)| [key.clone(), value.to_string()]).collect();
@@ -107,5 +134,17 @@ mod tests {
         assert_eq!(cells(&failed)[5], "-");
         assert_eq!(problem(&failed).unwrap(), "x.xml: line 1, column 1: no");
         assert_eq!(problem(&json!({ "name": "y", "state": "running" })), None);
+    }
+
+    #[test]
+    fn a_source_from_outside_is_a_line_if_it_has_had_a_fault() {
+        let source = |error: Option<&str>| json!({
+            "source": "s/road", "wrapper": "udp", "address": "datagrams to port 7", "connected": error.is_none(),
+            "elements": 1_000, "dropped": 2, "lastError": error,
+        });
+        let sensor = json!({ "name": "street", "sources": [source(None), source(Some("port 7 is taken"))] });
+        let line = "street: s/road (udp, datagrams to port 7): NOT CONNECTED, 1,000 elements, 2 dropped; last error: port 7 is taken";
+        assert_eq!(failing_sources(&sensor), [line]);
+        assert!(source_line(&source(None)).contains(": connected, 1,000 elements"));
     }
 }

@@ -1,0 +1,60 @@
+//! Bounds of connectors.
+
+use std::time::Duration;
+
+/// Threads of all connectors that do not wait for files or answers.
+pub const WORKERS: usize = 2;
+/// Threads that wait for files and answers of HTTP, for all connectors together.
+pub const BLOCKING_THREADS_MAX: usize = 64;
+/// How long the end of the server waits for these threads.
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The first pause after a source has failed. It doubles with each failure that follows.
+pub const RETRY_PAUSE_MIN: Duration = Duration::from_millis(500);
+/// The longest pause.
+pub const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long one attempt to append waits for a busy store before the state of the source says so. Then it tries again.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The pause while the tenant is over its limit of points.
+pub const OVER_LIMIT_PAUSE: Duration = Duration::from_millis(50);
+/// Elements that one append takes.
+pub const ELEMENTS_PER_APPEND_MAX: usize = 5_000;
+/// Refused elements of one append that are kept as dead letters. Further ones are counted.
+pub const LETTERS_PER_APPEND_MAX: usize = 100;
+/// Bytes of a refused element that are kept.
+pub const LETTER_BYTES_MAX: usize = 64 * 1024;
+/// Characters of an error that is shown.
+pub const ERROR_CHARACTERS_MAX: usize = 500;
+
+/// Bytes of a CSV file that are read at once.
+pub const CSV_CHUNK_BYTES: usize = 512 * 1024;
+/// Bytes of one line of a CSV file. A longer line is refused.
+pub const CSV_LINE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes at the beginning of a CSV file by which it is known again.
+pub const CSV_HEAD_BYTES_MAX: usize = 1_024;
+/// Elements of one source with one time in milliseconds. They are a microsecond apart.
+pub const ELEMENTS_OF_ONE_TIME_MAX: i64 = 1_000;
+/// Time between two stored places of a file that is read without a pause.
+pub const PLACE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time from the connection to the end of an answer of HTTP.
+pub const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of an answer that is one element.
+pub const HTTP_ELEMENT_BYTES_MAX: u64 = 1024 * 1024;
+/// Bytes of an answer with rows of another server.
+pub const HTTP_ROWS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes of one message of a broker. The connection ends at a longer one.
+pub const MQTT_PACKET_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a connection that are read at once.
+pub const MQTT_READ_BYTES: usize = 64 * 1024;
+/// The longest silence that a broker is asked to allow. The client pings after half of it.
+pub const MQTT_KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Datagrams that wait for their append. Further ones are dropped and counted.
+pub const UDP_WAITING_MAX: usize = 1_000;
+/// Bytes of a datagram.
+pub const UDP_BYTES_MAX: usize = 65_535;
+
+/// Rows that a replay reads at once.
+pub const REPLAY_ROWS_AT_ONCE: usize = 1_000;

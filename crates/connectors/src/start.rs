@@ -1,0 +1,38 @@
+//! The threads of all connectors, and their end.
+
+use std::io;
+use std::sync::Arc;
+
+use hub::Hub;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::limits::{BLOCKING_THREADS_MAX, STOP_TIMEOUT, WORKERS};
+use crate::wrappers;
+
+/// The connectors of a running server.
+#[derive(Debug)]
+pub struct Connectors {
+    runtime: Runtime,
+}
+
+impl Connectors {
+    /// Starts the connectors of the virtual sensors that run, now and whenever these change.
+    ///
+    /// # Errors
+    /// The machine gives no threads.
+    pub fn start(hub: &Arc<Hub>) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_name("connectors")
+            .enable_all()
+            .build()?;
+        runtime.spawn(wrappers::manage(Arc::clone(hub)));
+        Ok(Self { runtime })
+    }
+
+    /// Ends the connectors. What is not stored is read again after the next start, from sources that can be read again.
+    pub fn stop(self) {
+        self.runtime.shutdown_timeout(STOP_TIMEOUT);
+    }
+}

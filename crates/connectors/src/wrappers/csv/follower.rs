@@ -1,0 +1,238 @@
+//! A file that grows, is cut off, or is replaced.
+
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+
+use super::place::{Head, Place};
+use crate::limits::{CSV_CHUNK_BYTES, CSV_HEAD_BYTES_MAX, CSV_LINE_BYTES_MAX};
+use crate::wrappers::sink::Failure;
+
+/// Reads complete lines of a file.
+pub(super) struct Follower {
+    path: String,
+    file: File,
+    /// Where the next line begins.
+    offset: u64,
+    /// The first bytes of the file, as far as they were read.
+    head: Vec<u8>,
+    /// The length of a last line without an end, when it was seen. It is a line if the file has the same length at the next look.
+    unended: Option<u64>,
+}
+
+/// What was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Complete lines; none at the end of the file. A line that is too long, or the last one, may lack its end.
+    pub(super) lines: Vec<u8>,
+    /// Whether they are the first ones of another file.
+    pub(super) is_new_file: bool,
+}
+
+impl Follower {
+    /// Opens a file at a place; at its beginning if it is another file than that of the place.
+    pub(super) fn open(path: &str, place: &Place) -> Result<Self, Failure> {
+        let fail = |error| Failure::while_(format_args!("cannot read {path}"), error);
+        let file = File::open(path).map_err(fail)?;
+        let metadata = file.metadata().map_err(fail)?;
+        if !metadata.is_file() {
+            return Err(Failure::new(format!("{path} is no file")));
+        }
+        let mut follower = Self { path: path.to_owned(), file, offset: 0, head: Vec::new(), unended: None };
+        follower.read_head(place.head.bytes).map_err(fail)?;
+        if metadata.len() >= place.offset && Head::of(&follower.head) == place.head {
+            follower.offset = place.offset;
+        } else {
+            follower.head.clear();
+        }
+        Ok(follower)
+    }
+
+    /// Where the next line begins.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The first bytes of the file, of those before a place.
+    pub(super) fn head_until(&self, offset: u64) -> Head {
+        let bytes = usize::try_from(offset).unwrap_or(usize::MAX);
+        Head::of(&self.head[..self.head.len().min(bytes)])
+    }
+
+    /// The next lines. At the end of the file, those of the file that has the name now.
+    pub(super) fn next_lines(&mut self) -> Result<Chunk, Failure> {
+        let is_new_file = self.is_cut_off()?;
+        if is_new_file {
+            self.begin_anew();
+        }
+        let lines = self.lines()?;
+        if !lines.is_empty() || is_new_file {
+            return Ok(Chunk { lines, is_new_file });
+        }
+        let Some(file) = self.replacement()? else { return Ok(Chunk::default()) };
+        self.file = file;
+        self.begin_anew();
+        Ok(Chunk { lines: self.lines()?, is_new_file: true })
+    }
+
+    fn begin_anew(&mut self) {
+        (self.offset, self.unended) = (0, None);
+        self.head.clear();
+    }
+
+    /// Whether the file is shorter than what was read of it.
+    fn is_cut_off(&self) -> Result<bool, Failure> {
+        Ok(self.metadata()?.len() < self.offset)
+    }
+
+    fn metadata(&self) -> Result<Metadata, Failure> {
+        self.file.metadata().map_err(|error| self.fail(error))
+    }
+
+    /// The file that has the name now, if it is another one.
+    fn replacement(&self) -> Result<Option<File>, Failure> {
+        let file = match File::open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|error| self.fail(error))?,
+        };
+        let found = file.metadata().map_err(|error| self.fail(error))?;
+        let own = self.metadata()?;
+        Ok(((found.dev(), found.ino()) != (own.dev(), own.ino())).then_some(file))
+    }
+
+    fn lines(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut bytes = vec![0; CSV_CHUNK_BYTES];
+        let read = self.read_at(self.offset, &mut bytes).map_err(|error| self.fail(error))?;
+        bytes.truncate(read);
+        let is_end = read < CSV_CHUNK_BYTES;
+        let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let length = match complete {
+            0 if read > CSV_LINE_BYTES_MAX => read,
+            0 if read > 0 && is_end => self.unended_line(read as u64),
+            complete => complete,
+        };
+        bytes.truncate(length);
+        if length > 0 {
+            self.unended = None;
+            let missing = CSV_HEAD_BYTES_MAX.saturating_sub(self.head.len());
+            if self.head.len() as u64 == self.offset {
+                self.head.extend(bytes.iter().take(missing));
+            }
+            self.offset += length as u64;
+        }
+        Ok(bytes)
+    }
+
+    /// A last line without an end is a line if nothing follows it until the next look.
+    fn unended_line(&mut self, length: u64) -> usize {
+        match self.unended.replace(length) {
+            Some(before) if before == length => usize::try_from(length).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    fn read_head(&mut self, bytes: usize) -> std::io::Result<()> {
+        let mut head = vec![0; bytes.min(CSV_HEAD_BYTES_MAX)];
+        let read = self.read_at(0, &mut head)?;
+        head.truncate(read);
+        self.head = head;
+        Ok(())
+    }
+
+    fn read_at(&mut self, offset: u64, bytes: &mut [u8]) -> std::io::Result<usize> {
+        self.file.seek(SeekFrom::Start(offset))?;
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.file.read(&mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn fail(&self, error: std::io::Error) -> Failure {
+        Failure::while_(format_args!("cannot read {}", self.path), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    struct Place_ {
+        _folder: tempfile::TempDir,
+        path: String,
+    }
+
+    fn file(text: &str) -> Place_ {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        fs::write(&path, text).unwrap();
+        Place_ { path: path.to_str().unwrap().to_owned(), _folder: folder }
+    }
+
+    fn append(path: &str, text: &str) {
+        fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn next(follower: &mut Follower) -> (String, bool) {
+        let chunk = follower.next_lines().unwrap();
+        (String::from_utf8(chunk.lines).unwrap(), chunk.is_new_file)
+    }
+
+    #[test]
+    fn complete_lines_are_read_as_they_come() {
+        let place = file("1\n2\n3");
+        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        assert_eq!(next(&mut follower), ("1\n2\n".into(), false));
+        assert_eq!(next(&mut follower), (String::new(), false), "the line may go on");
+        append(&place.path, "4\n5");
+        assert_eq!(next(&mut follower), ("34\n".into(), false));
+        assert_eq!(next(&mut follower).0, "");
+        assert_eq!(next(&mut follower), ("5".into(), false), "nothing followed");
+        assert_eq!(follower.offset(), 8);
+    }
+
+    #[test]
+    fn another_file_of_the_name_is_read_after_the_rest_of_the_first() {
+        let place = file("1\n");
+        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        next(&mut follower);
+        append(&place.path, "2\n");
+        fs::rename(&place.path, format!("{}.1", place.path)).unwrap();
+        assert_eq!(next(&mut follower), ("2\n".into(), false));
+        assert_eq!(next(&mut follower), (String::new(), false), "there is none yet");
+        fs::write(&place.path, "3\n").unwrap();
+        assert_eq!(next(&mut follower), ("3\n".into(), true));
+        fs::write(&place.path, "").unwrap();
+        assert_eq!(next(&mut follower), (String::new(), true), "cut off");
+    }
+
+    #[test]
+    fn a_file_is_known_again_by_its_beginning() {
+        let place = file("1\n2\n3\n");
+        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        next(&mut follower);
+        let mut read = Place::beginning(&place.path);
+        (read.offset, read.head) = (4, follower.head_until(4));
+        let mut again = Follower::open(&place.path, &read).unwrap();
+        assert_eq!(next(&mut again), ("3\n".into(), false));
+        fs::write(&place.path, "4\n5\n6\n").unwrap();
+        assert_eq!(Follower::open(&place.path, &read).unwrap().offset(), 0);
+        fs::write(&place.path, "1\n").unwrap();
+        assert_eq!(Follower::open(&place.path, &read).unwrap().offset(), 0);
+        assert!(
+            Follower::open("/nonexistent/a.csv", &read)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("/nonexistent/a.csv")
+        );
+    }
+}

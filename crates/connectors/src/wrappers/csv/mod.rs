@@ -1,0 +1,232 @@
+//! The wrapper `csv`: a file is followed, and each of its lines is an element.
+//!
+//! Invariants:
+//! 1. The stored place moves only after the rows of the lines before it are durable.
+//! 2. A line that is read again gives the row that it gave before: it has the same time, or its number says that it is stored already.
+//! 3. A line that cannot be read changes nothing about the lines after it.
+
+mod follower;
+mod line;
+mod place;
+mod values;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hub::virtual_sensors::CsvFile;
+use model::{Timestamp, ValueRef};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::places::Places;
+use super::sink::{Failure, Sink};
+use crate::limits::{CSV_LINE_BYTES_MAX, PLACE_INTERVAL};
+use follower::{Chunk, Follower};
+use place::Place;
+use values::{Columns, Decoded};
+
+pub(super) use line::split;
+
+/// The field with the number of a line in a file without times.
+const LINE_FIELD: &str = "csv_line";
+
+/// Follows a file until it cannot be read.
+pub(super) async fn read(file: &CsvFile, sink: &mut Sink) -> Result<(), Failure> {
+    let mut reader = Reader::open(file, sink).await?;
+    sink.connected();
+    loop {
+        let chunk = reader.chunk().await?;
+        if chunk.is_new_file {
+            reader.begin_anew(sink).await?;
+        }
+        if chunk.lines.is_empty() {
+            reader.keep_place(sink, true).await?;
+            sink.report();
+            sleep(Duration::from_millis(file.sampling_ms)).await;
+            continue;
+        }
+        reader.take(&chunk.lines, sink).await?;
+        reader.keep_place(sink, false).await?;
+    }
+}
+
+/// A file that is read.
+struct Reader {
+    columns: Columns,
+    skip_first_lines: u64,
+    has_times: bool,
+    /// `None` while a thread reads.
+    follower: Option<Follower>,
+    place: Place,
+    places: Places,
+    /// Lines up to this number are stored already, although the place does not say so.
+    stored_line: u64,
+    /// Whether the next bytes belong to a line that was refused for its length.
+    is_in_long_line: bool,
+    kept: Place,
+    kept_at: Instant,
+}
+
+impl Reader {
+    async fn open(file: &CsvFile, sink: &mut Sink) -> Result<Self, Failure> {
+        let columns = Columns::of(file).map_err(Failure::new)?;
+        let has_times = file.has_times();
+        let stored = sink.hub().source_place(sink.caller(), &sink.source().device);
+        let stored = stored.map_err(|error| Failure::while_("cannot read the place in the file", error))?;
+        let known = stored.and_then(|bytes| Place::decode(&bytes)).filter(|place| place.file == file.file);
+        let place = known.clone().unwrap_or_else(|| Place::beginning(&file.file));
+        let path = file.file.clone();
+        let begin = place.clone();
+        let follower = blocking(move || Follower::open(&path, &begin)).await?;
+        // Another file may have the name.
+        let place = if follower.offset() == place.offset { place } else { place.of_new_file(0) };
+        let places = place.last.map_or_else(Places::default, |(ms, at)| Places::after(ms, at));
+        let kept = known.unwrap_or_else(|| Place { offset: u64::MAX, ..place.clone() });
+        let mut reader = Self {
+            columns,
+            skip_first_lines: file.skip_first_lines,
+            has_times,
+            follower: Some(follower),
+            place,
+            places,
+            stored_line: 0,
+            is_in_long_line: false,
+            kept,
+            kept_at: Instant::now(),
+        };
+        if !reader.has_times {
+            if reader.place.since_us == 0 {
+                reader.begin_anew(sink).await?;
+            }
+            reader.find_stored_line(sink)?;
+        }
+        Ok(reader)
+    }
+
+    /// A file without times tells by the newest row which of its lines are stored.
+    fn find_stored_line(&mut self, sink: &mut Sink) -> Result<(), Failure> {
+        if let Some((ts, model::Value::I64(line))) = sink.newest(LINE_FIELD)?
+            && ts.micros() >= self.place.since_us
+        {
+            self.stored_line = u64::try_from(line).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    /// Reads another file, or the same one from its beginning.
+    async fn begin_anew(&mut self, sink: &mut Sink) -> Result<(), Failure> {
+        // Rows of the file before have earlier times.
+        self.place = self.place.of_new_file(sink.hub().receipt_time().micros());
+        (self.stored_line, self.is_in_long_line) = (0, false);
+        self.keep_place(sink, true).await
+    }
+
+    async fn chunk(&mut self) -> Result<Chunk, Failure> {
+        let Some(mut follower) = self.follower.take() else {
+            return Err(Failure::new("the file is not open"));
+        };
+        let (follower, chunk) = blocking(move || follower.next_lines().map(|chunk| (follower, chunk))).await?;
+        self.follower = Some(follower);
+        Ok(chunk)
+    }
+
+    /// Stores complete lines.
+    async fn take(&mut self, lines: &[u8], sink: &mut Sink) -> Result<(), Failure> {
+        let mut begin = 0;
+        let mut after = self.place.clone();
+        let mut at = 0;
+        for text in lines.split_inclusive(|byte| *byte == b'\n') {
+            self.line(text, after.line + 1, sink);
+            at += text.len();
+            after.line += 1;
+            after.offset += text.len() as u64;
+            if sink.is_full() {
+                sink.store(&lines[begin..at]).await?;
+                begin = at;
+                self.advance(&after);
+            }
+        }
+        sink.store(&lines[begin..]).await?;
+        self.advance(&after);
+        Ok(())
+    }
+
+    fn line(&mut self, text: &[u8], number: u64, sink: &mut Sink) {
+        let is_ended = text.ends_with(b"\n");
+        if std::mem::replace(&mut self.is_in_long_line, !is_ended && text.len() > CSV_LINE_BYTES_MAX) {
+            self.is_in_long_line = !is_ended;
+            return;
+        }
+        if number <= self.skip_first_lines || number <= self.stored_line {
+            return;
+        }
+        let text = line::trimmed(text, number == 1);
+        if text.is_empty() {
+            return;
+        }
+        let read = match text.len() {
+            bytes if bytes > CSV_LINE_BYTES_MAX => {
+                Err(format!("the line has more than {CSV_LINE_BYTES_MAX} bytes (CSV_LINE_BYTES_MAX)"))
+            }
+            _ => self.element(text, number, sink),
+        };
+        if let Err(reason) = read {
+            sink.refuse(&format!("{}, line {number}: {reason}", self.place.file), text);
+        }
+    }
+
+    fn element(&mut self, text: &[u8], number: u64, sink: &mut Sink) -> Result<(), String> {
+        let Decoded { timed, values } = self.columns.decode(text)?;
+        let values = values.iter().map(|(name, value)| (*name, value.as_ref()));
+        if self.has_times {
+            let ms = timed.ok_or("the line has no time")?;
+            let before = self.places;
+            let added = sink.element(self.places.next(ms)?, values);
+            if added.is_err() {
+                self.places = before;
+            }
+            return added;
+        }
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        let mut values = values.peekable();
+        if values.peek().is_none() {
+            return Err("no field has a value".to_owned());
+        }
+        let ts: Timestamp = sink.hub().receipt_time();
+        sink.element(ts, values.chain([(LINE_FIELD, ValueRef::I64(number))]))
+    }
+
+    /// The rows up to here are durable.
+    fn advance(&mut self, to: &Place) {
+        (self.place.line, self.place.offset) = (to.line, to.offset);
+        self.place.last = self.places.last();
+    }
+
+    /// Stores the place, if it has moved and some time has passed or it is `now`.
+    async fn keep_place(&mut self, sink: &mut Sink, now: bool) -> Result<(), Failure> {
+        if let Some(follower) = &self.follower {
+            self.place.head = follower.head_until(self.place.offset);
+        }
+        if self.place == self.kept || (!now && self.kept_at.elapsed() < PLACE_INTERVAL) {
+            return Ok(());
+        }
+        let (hub, caller) = (Arc::clone(sink.hub()), sink.caller().clone());
+        let (device, bytes) = (Arc::clone(&sink.source().device), self.place.encode());
+        blocking(move || {
+            hub.set_source_place(&caller, &device, &bytes)
+                .map_err(|error| Failure::while_("cannot store the place in the file", error))
+        })
+        .await?;
+        self.kept = self.place.clone();
+        self.kept_at = Instant::now();
+        Ok(())
+    }
+}
+
+/// Runs what waits for the disk on a thread that may.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    // A panic ends the work, and the source is read again.
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure::while_("reading was given up", error)))
+}

@@ -1,0 +1,19 @@
+//! Wrappers: each reads one kind of source outside of the store.
+
+mod backoff;
+mod csv;
+mod http;
+mod http_get;
+mod manager;
+mod mqtt;
+mod payload;
+mod periodic;
+mod places;
+mod read;
+mod remote;
+mod replay;
+mod sink;
+mod source;
+mod udp;
+
+pub(crate) use manager::manage;

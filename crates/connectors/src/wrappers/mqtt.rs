@@ -1,0 +1,160 @@
+//! The wrapper `mqtt`: messages of a broker. A message is acknowledged when its row is durable.
+
+use std::time::Instant;
+
+use hub::virtual_sensors::MqttTopic;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use wire::mqtt::client::{Event, Limits, Session};
+use wire::mqtt::{Connect, Filter, Properties, ProtocolVersion, Publish, ReasonCode};
+
+use super::payload;
+use super::sink::{Failure, Sink};
+use crate::limits::{MQTT_KEEP_ALIVE, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
+
+/// The field with the whole message, as in GSN.
+const RAW_FIELD: &str = "raw_packet";
+/// SUBACK has a code of this bit for a subscription that is refused.
+const REFUSED: u8 = 0x80;
+/// The client only receives.
+const LIMITS: Limits = Limits { packet_bytes_max: MQTT_PACKET_BYTES_MAX, messages_max: 1 };
+
+/// Reads a topic until the connection is lost. The connection is not read while the messages before are stored.
+pub(super) async fn read(topic: &MqttTopic, sink: &mut Sink) -> Result<(), Failure> {
+    let mut client = Client::connect(topic).await?;
+    loop {
+        let mut taken = Taken::default();
+        let used = client.take_all(topic, &mut taken, sink)?;
+        if used == 0 {
+            client.receive().await?;
+            continue;
+        }
+        if taken.is_subscribed {
+            sink.connected();
+        }
+        sink.store(&client.input[..used]).await?;
+        client.input.drain(..used);
+        client.acknowledge(&taken.unacknowledged)?;
+        client.send().await?;
+    }
+}
+
+/// A connection to a broker.
+struct Client {
+    stream: TcpStream,
+    session: Session,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    heard: Instant,
+    broker: String,
+}
+
+/// What the broker has said.
+#[derive(Default)]
+struct Taken {
+    is_subscribed: bool,
+    /// The identifiers of messages that wait for their acknowledgement.
+    unacknowledged: Vec<u16>,
+}
+
+impl Client {
+    async fn connect(topic: &MqttTopic) -> Result<Self, Failure> {
+        let broker = format!("the broker {}:{}", topic.host, topic.port);
+        let connected = timeout(MQTT_KEEP_ALIVE, TcpStream::connect((topic.host.as_str(), topic.port))).await;
+        let connected = connected.map_err(|_| Failure::new(format!("{broker} does not answer")))?;
+        let stream = connected.map_err(|error| Failure::while_(format_args!("cannot connect to {broker}"), error))?;
+        let session = Session::new(ProtocolVersion::V311, LIMITS);
+        let (input, output) = (Vec::new(), Vec::new());
+        let mut client = Self { stream, session, input, output, heard: Instant::now(), broker };
+        let connect = Connect {
+            // The broker keeps messages for the time without a connection, if they are to be acknowledged.
+            clean_start: topic.qos == 0,
+            keep_alive_s: u16::try_from(MQTT_KEEP_ALIVE.as_secs()).unwrap_or(u16::MAX),
+            username: topic.username.as_deref(),
+            password: topic.password.as_deref().map(str::as_bytes),
+            ..Connect::new(ProtocolVersion::V311, &topic.client_id)
+        };
+        let begun = client.session.connect(&connect, &mut client.output);
+        begun.map_err(|error| client.fail(&error))?;
+        client.send().await?;
+        Ok(client)
+    }
+
+    /// Waits for bytes. A silent broker is asked whether it is there.
+    async fn receive(&mut self) -> Result<(), Failure> {
+        self.input.reserve(MQTT_READ_BYTES);
+        loop {
+            match timeout(MQTT_KEEP_ALIVE / 2, self.stream.read_buf(&mut self.input)).await {
+                Ok(Ok(0)) => return Err(self.fail(&"it closed the connection")),
+                Ok(Ok(_)) => {
+                    self.heard = Instant::now();
+                    return Ok(());
+                }
+                Ok(Err(error)) => return Err(self.fail(&error)),
+                Err(_) if self.heard.elapsed() > MQTT_KEEP_ALIVE * 2 => return Err(self.fail(&"it is silent")),
+                Err(_) => {
+                    self.session.ping(&mut self.output);
+                    self.send().await?;
+                }
+            }
+        }
+    }
+
+    /// Takes the packets that are complete, and returns their bytes.
+    fn take_all(&mut self, topic: &MqttTopic, taken: &mut Taken, sink: &mut Sink) -> Result<usize, Failure> {
+        let Self { session, input, output, broker, .. } = self;
+        let fail = |error: &dyn std::fmt::Display| Failure::while_(&*broker, error);
+        let mut used = 0;
+        while let Some((event, bytes)) = session.next(&input[used..], output).map_err(|error| fail(&error))? {
+            used += bytes;
+            match event {
+                Event::Connected(_) => {
+                    let filter = [Filter { topic: &topic.topic, options: topic.qos }];
+                    session.subscribe(&filter, Properties::NONE, output).map_err(|error| fail(&error))?;
+                }
+                Event::Refused(connack) => return Err(fail(&connack.refusal(ProtocolVersion::V311))),
+                Event::Subscribed(suback) if suback.codes.iter().any(|code| code & REFUSED != 0) => {
+                    return Err(fail(&format_args!("it refuses the subscription to {:?}", topic.topic)));
+                }
+                Event::Subscribed(_) => taken.is_subscribed = true,
+                Event::Message(message) => {
+                    element(&message, sink);
+                    taken.unacknowledged.extend(message.packet_id);
+                }
+                _ => {}
+            }
+            if sink.is_full() {
+                break;
+            }
+        }
+        Ok(used)
+    }
+
+    /// The rows of these messages are durable.
+    fn acknowledge(&mut self, messages: &[u16]) -> Result<(), Failure> {
+        for message in messages {
+            let acked = self.session.acknowledge(*message, ReasonCode::SUCCESS, &mut self.output);
+            acked.map_err(|error| self.fail(&error))?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self) -> Result<(), Failure> {
+        let sent = timeout(MQTT_KEEP_ALIVE, self.stream.write_all(&self.output)).await;
+        let sent = sent.map_err(|_| self.fail(&"it takes no bytes"))?;
+        sent.map_err(|error| self.fail(&error))?;
+        self.output.clear();
+        Ok(())
+    }
+
+    fn fail(&self, error: &dyn std::fmt::Display) -> Failure {
+        Failure::while_(&self.broker, error)
+    }
+}
+
+fn element(message: &Publish<'_>, sink: &mut Sink) {
+    if let Err(reason) = payload::add(message.payload, RAW_FIELD, Some(message.topic), sink) {
+        sink.refuse(&format!("a message of {:?}: {reason}", message.topic), message.payload);
+    }
+}

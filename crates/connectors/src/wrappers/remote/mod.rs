@@ -1,0 +1,58 @@
+//! The wrappers `remote-api`, `remote-rest` and `remote`: a virtual sensor of another server is asked for new rows.
+//!
+//! A row is stored with the time that it has there, so it comes once: a request begins at the newest stored row.
+
+mod multidata;
+mod rest_v3;
+mod rows;
+mod time;
+
+use std::time::Duration;
+
+use hub::clock::system_now;
+use hub::virtual_sensors::{Remote, RemoteInterface};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::http::Client;
+use super::sink::{Failure, Sink};
+use rows::{New, Rows};
+
+/// Asks until there is no answer.
+pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure> {
+    let client = Client::new();
+    let start_ms = remote.start_ms.unwrap_or_else(|| system_now().millis());
+    let mut new = match sink.newest_time()? {
+        // The microsecond says how many rows of the millisecond are stored.
+        Some(ts) => New::after(ts.millis(), ts.micros().rem_euclid(1_000)),
+        None => New::from(start_ms),
+    };
+    let mut token = None;
+    let mut turns = interval(Duration::from_millis(remote.sampling_ms));
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turns.tick().await;
+        let rows = match remote.interface {
+            RemoteInterface::RestV3 => rest_v3::rows(remote, new.begin_ms(), &client, &mut token).await?,
+            RemoteInterface::Multidata => multidata::rows(remote, new.begin_ms(), &client).await?,
+        };
+        sink.connected();
+        add(rows, &mut new, sink).await?;
+    }
+}
+
+async fn add(rows: Rows, new: &mut New, sink: &mut Sink) -> Result<(), Failure> {
+    let Rows { names, rows } = rows;
+    new.begin();
+    for (ms, values) in rows {
+        let Some(ts) = new.time(ms) else { continue };
+        let values = names.iter().zip(&values);
+        let values = values.filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?.as_ref())));
+        if let Err(reason) = ts.and_then(|ts| sink.element(ts, values)) {
+            sink.refuse(&format!("a row of the time {ms}: {reason}"), b"");
+        }
+        if sink.is_full() {
+            sink.store(b"").await?;
+        }
+    }
+    sink.store(b"").await
+}

@@ -1,0 +1,85 @@
+//! `/multidata` of GSN 1.1.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hub::virtual_sensors::Remote;
+use model::Value;
+
+use super::rows::Rows;
+use super::time::day_first;
+use crate::limits::HTTP_ROWS_BYTES_MAX;
+use crate::wrappers::csv::split;
+use crate::wrappers::http::{Client, Request};
+use crate::wrappers::sink::Failure;
+
+/// The rows from a time on.
+pub(super) async fn rows(remote: &Remote, begin_ms: i64, client: &Client) -> Result<Rows, Failure> {
+    // The server gives rows after this second.
+    let from = day_first(begin_ms.saturating_sub(1_000)).replace(' ', "%20");
+    let url = format!(
+        "{}/multidata?vs%5B0%5D={}&field%5B0%5D=All&download_format=csv&download_mode=inline&time_format=unix&from={from}",
+        remote.url, remote.sensor
+    );
+    let basic = |(user, password): &(String, String)| {
+        format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")))
+    };
+    let authorization = remote.login.as_ref().map(basic);
+    let answer = client.send(Request::Get { url: url.clone(), authorization }, HTTP_ROWS_BYTES_MAX).await?;
+    let body = answer.success(&url)?;
+    let text = String::from_utf8_lossy(&body);
+    read(&text).map_err(|reason| Failure::new(format!("the answer of {}: {reason}", remote.url)))
+}
+
+/// Reads the CSV: comments with `#`, of which one names the columns, and rows.
+fn read(text: &str) -> Result<Rows, String> {
+    let mut names: Option<Vec<String>> = None;
+    let mut rows = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        if let Some(comment) = line.strip_prefix('#') {
+            if let Some(columns) = comment.trim_start().strip_prefix("time,") {
+                names = Some(columns.split(',').map(|name| name.trim().to_lowercase()).collect());
+            }
+            continue;
+        }
+        let columns =
+            names.as_ref().ok_or("a row comes before the line \"# time,\" with the names of the columns")?;
+        let cells = split(line, ',', '"')?;
+        let time = cells.first().map(|cell| cell.trim().to_owned()).unwrap_or_default();
+        let ms: i64 = time.parse().map_err(|_| format!("{time:?} is no number of milliseconds"))?;
+        let value = |at: usize| cells.get(at + 1).and_then(|cell| value(cell));
+        rows.push((ms, (0..columns.len()).map(value).collect()));
+    }
+    rows.sort_by_key(|(ms, _)| *ms);
+    Ok(Rows { names: names.unwrap_or_default(), rows })
+}
+
+fn value(cell: &str) -> Option<Value> {
+    let text = cell.trim();
+    if text.is_empty() || text == "null" {
+        return None;
+    }
+    if let Ok(number) = text.parse::<i64>() {
+        return Some(Value::I64(number));
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Some(Value::F64(number)),
+        _ => Some(Value::String(cell.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_below_the_names_of_their_columns() {
+        let text = "# vsname:street\n# query:select 1\n# time,temperature,State\n# ,C,\n2000,20.5,null\n1000,1.0E1,a b\n";
+        let rows = read(text).unwrap();
+        assert_eq!(rows.names, ["temperature", "state"]);
+        assert_eq!(rows.rows[0], (1_000, vec![Some(Value::F64(10.0)), Some(Value::String("a b".into()))]));
+        assert_eq!(rows.rows[1], (2_000, vec![Some(Value::F64(20.5)), None]));
+        assert_eq!(read("# vsname:street\n").unwrap(), Rows::default());
+        assert!(read("1,2\n").unwrap_err().contains("names of the columns"));
+        assert!(read("# time,a\nnow,2\n").unwrap_err().contains("milliseconds"));
+    }
+}

@@ -1,0 +1,117 @@
+//! REST v3 of GSN 2.0.
+
+use hub::virtual_sensors::Remote;
+use model::Value;
+use serde_json::Value as Json;
+
+use super::rows::Rows;
+use super::time::iso;
+use crate::limits::HTTP_ROWS_BYTES_MAX;
+use crate::wrappers::http::{Client, Request};
+use crate::wrappers::sink::Failure;
+
+const UNAUTHORIZED: u16 = 401;
+
+/// The rows from a time on. A token that has expired is asked for again.
+pub(super) async fn rows(
+    remote: &Remote,
+    begin_ms: i64,
+    client: &Client,
+    token: &mut Option<String>,
+) -> Result<Rows, Failure> {
+    // The server gives rows after this time.
+    let from = iso(begin_ms.saturating_sub(1));
+    let url = format!(
+        "{}/api/sensors/{}/data?format=json&timeFormat=unixTime&from={from}",
+        remote.url, remote.sensor
+    );
+    for is_last in [false, true] {
+        let bearer = match token {
+            Some(token) => token.clone(),
+            None => token.insert(ask_token(remote, client).await?).clone(),
+        };
+        let request = Request::Get { url: url.clone(), authorization: Some(format!("Bearer {bearer}")) };
+        let answer = client.send(request, HTTP_ROWS_BYTES_MAX).await?;
+        if answer.status == UNAUTHORIZED && !is_last {
+            *token = None;
+            continue;
+        }
+        let body = answer.success(&url)?;
+        return read(&body).map_err(|reason| Failure::new(format!("the answer of {}: {reason}", remote.url)));
+    }
+    Err(Failure::new(format!("{} refuses its own token", remote.url)))
+}
+
+async fn ask_token(remote: &Remote, client: &Client) -> Result<String, Failure> {
+    let url = format!("{}/oauth2/token", remote.url);
+    let (id, secret) = remote.login.clone().unwrap_or_default();
+    let form =
+        vec![("grant_type", "client_credentials".to_owned()), ("client_id", id), ("client_secret", secret)];
+    let answer = client.send(Request::PostForm { url: url.clone(), form }, HTTP_ROWS_BYTES_MAX).await?;
+    let body = answer.success(&url)?;
+    let json: Json = serde_json::from_slice(&body).unwrap_or_default();
+    let token = json["access_token"].as_str();
+    token.map(str::to_owned).ok_or_else(|| Failure::new(format!("{url} gives no access_token")))
+}
+
+/// Reads a feature of GeoJSON, or a collection with one.
+fn read(body: &[u8]) -> Result<Rows, String> {
+    let json: Json = serde_json::from_slice(body).map_err(|error| format!("no JSON: {error}"))?;
+    let feature = json.get("features").and_then(|features| features.get(0)).unwrap_or(&json);
+    let properties = &feature["properties"];
+    let (Some(fields), Some(values)) = (properties["fields"].as_array(), properties["values"].as_array())
+    else {
+        return Err("properties.fields or properties.values is absent".to_owned());
+    };
+    let names = fields.iter().map(|field| field["name"].as_str().unwrap_or_default().to_lowercase());
+    let names: Vec<String> = names.collect();
+    let is_time = |name: &String| matches!(name.as_str(), "timestamp" | "time" | "timed");
+    let time = names.iter().position(is_time).ok_or("no field is the time")?;
+    let mut rows = Vec::with_capacity(values.len());
+    for row in values {
+        let row = row.as_array().ok_or("a row is no array")?;
+        let ms = row.get(time).and_then(Json::as_i64).ok_or("a time is no number of milliseconds")?;
+        let value = |at: usize| row.get(at).and_then(value);
+        rows.push((ms, (0..names.len()).filter(|at| *at != time).map(value).collect()));
+    }
+    rows.sort_by_key(|(ms, _)| *ms);
+    let names = names.into_iter().enumerate().filter(|(at, _)| *at != time).map(|(_, name)| name).collect();
+    Ok(Rows { names, rows })
+}
+
+fn value(json: &Json) -> Option<Value> {
+    match json {
+        Json::Null => None,
+        Json::Bool(flag) => Some(Value::Bool(*flag)),
+        Json::Number(number) => {
+            let whole = number.as_i64().map(Value::I64);
+            whole.or_else(|| number.as_f64().filter(|number| number.is_finite()).map(Value::F64))
+        }
+        Json::String(text) => Some(Value::String(text.as_str().into())),
+        Json::Array(_) | Json::Object(_) => Some(Value::Json(json.to_string().into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_has_rows_in_the_order_of_their_times() {
+        let body =
+            br#"{"type":"Feature","properties":{"vs_name":"street","values":[[2,21.5,null],[1,20,"x"]],
+            "fields":[{"name":"timestamp","type":"time"},{"name":"Temperature"},{"name":"state"}]}}"#;
+        let rows = read(body).unwrap();
+        assert_eq!(rows.names, ["temperature", "state"]);
+        assert_eq!(rows.rows[0], (1, vec![Some(Value::I64(20)), Some(Value::String("x".into()))]));
+        assert_eq!(rows.rows[1], (2, vec![Some(Value::F64(21.5)), None]));
+    }
+
+    #[test]
+    fn what_is_no_feature_is_refused() {
+        assert!(read(b"<html>").unwrap_err().contains("no JSON"));
+        assert!(read(b"{}").unwrap_err().contains("properties.fields"));
+        let body = br#"{"properties":{"values":[["now"]],"fields":[{"name":"timestamp"}]}}"#;
+        assert!(read(body).unwrap_err().contains("milliseconds"));
+    }
+}

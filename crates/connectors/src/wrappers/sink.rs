@@ -1,0 +1,283 @@
+//! Where the elements of a source go: rows of its device, and what callers see of the source.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hub::caller::Caller;
+use hub::clock::system_now;
+use hub::virtual_sensors::{ExternalSource, SourceState};
+use hub::{Blame, DeadLetter, Door, Hub, IngestError, Message, SeriesOwner};
+use model::{Batch, SeriesId, TimeRange, Timestamp, Value, ValueRef};
+use tokio::time::sleep;
+
+use crate::limits::{
+    BUSY_TIMEOUT, ELEMENTS_PER_APPEND_MAX, ERROR_CHARACTERS_MAX, LETTER_BYTES_MAX, LETTERS_PER_APPEND_MAX,
+    OVER_LIMIT_PAUSE,
+};
+
+/// Why a source cannot be read, in words for people.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+
+    /// What was done when an error came.
+    pub(crate) fn while_(doing: impl Display, error: impl Display) -> Self {
+        Self(format!("{doing}: {error}"))
+    }
+}
+
+/// The elements of a source on their way into the store.
+pub(crate) struct Sink {
+    hub: Arc<Hub>,
+    caller: Caller,
+    source: Arc<ExternalSource>,
+    /// The stream and the alias: the topic of dead letters.
+    name: String,
+    series: Option<SeriesId>,
+    batch: Batch,
+    elements: u64,
+    letters: usize,
+    plausible: TimeRange,
+    state: SourceState,
+    reported: Option<SourceState>,
+}
+
+impl Sink {
+    pub(super) fn new(hub: Arc<Hub>, caller: Caller, source: Arc<ExternalSource>) -> Self {
+        let plausible = hub.limits().plausible(system_now());
+        Self {
+            hub,
+            caller,
+            name: source.source(),
+            source,
+            series: None,
+            batch: Batch::new(),
+            elements: 0,
+            letters: 0,
+            plausible,
+            state: SourceState::default(),
+            reported: None,
+        }
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    pub(crate) fn source(&self) -> &ExternalSource {
+        &self.source
+    }
+
+    /// The series of the device. It is made with the first call.
+    pub(crate) fn series(&mut self) -> Result<SeriesId, Failure> {
+        match self.series {
+            Some(series) => Ok(series),
+            None => {
+                let series = self.hub.series_of(&self.source.device);
+                let series = series.map_err(|error| Failure::while_("cannot store elements", error))?;
+                self.series = Some(series);
+                Ok(series)
+            }
+        }
+    }
+
+    /// The newest value of a key of the device. It may read files.
+    pub(crate) fn newest(&mut self, key: &str) -> Result<Option<(Timestamp, Value)>, Failure> {
+        let latest = self.latest(Some(&[key.to_owned()]))?;
+        Ok(latest.into_iter().next())
+    }
+
+    /// The time of the newest row of the device. It may read files.
+    pub(crate) fn newest_time(&mut self) -> Result<Option<Timestamp>, Failure> {
+        Ok(self.latest(None)?.into_iter().map(|(ts, _)| ts).max())
+    }
+
+    fn latest(&mut self, keys: Option<&[String]>) -> Result<Vec<(Timestamp, Value)>, Failure> {
+        let series = self.series()?;
+        let latest = self.hub.latest(&self.caller, series, keys);
+        let latest = latest.map_err(|error| Failure::while_("cannot read the newest element", error))?;
+        Ok(latest.into_iter().map(|latest| (latest.ts, latest.value)).collect())
+    }
+
+    /// The source is there and is read.
+    pub(crate) fn connected(&mut self) {
+        self.state.is_connected = true;
+        self.report();
+    }
+
+    /// Whether as many elements wait as one append takes.
+    pub(crate) fn is_full(&self) -> bool {
+        self.batch.is_full() || self.elements as usize >= ELEMENTS_PER_APPEND_MAX
+    }
+
+    /// Adds an element.
+    ///
+    /// # Errors
+    /// The time is not plausible, a text is too long, or there is no value.
+    pub(crate) fn element<'v>(
+        &mut self,
+        ts: Timestamp,
+        values: impl IntoIterator<Item = (&'v str, ValueRef<'v>)>,
+    ) -> Result<(), String> {
+        let series = self.series().map_err(|failure| failure.to_string())?;
+        let limits = self.hub.limits();
+        if !self.plausible.contains(ts) {
+            return Err(format!(
+                "the time {} ms is before ingest.oldest or more than {} s in the future (ingest.future_max_s)",
+                ts.millis(),
+                limits.future_max_s
+            ));
+        }
+        let text_max = limits.text_value_bytes_max;
+        let mut row = self.batch.builder();
+        for (key, value) in values {
+            if let ValueRef::String(text) | ValueRef::Json(text) = value
+                && text.len() > text_max
+            {
+                let bytes = text.len();
+                return Err(format!(
+                    "the text of {key:?} has {bytes} bytes, the limit is {text_max} (ingest.text_value_bytes_max)"
+                ));
+            }
+            row.field(key, value);
+        }
+        if row.open_fields() == 0 {
+            return Err("no field has a value".to_owned());
+        }
+        row.row(series, ts);
+        row.finish();
+        self.elements += 1;
+        Ok(())
+    }
+
+    /// An element that cannot be read is counted, named, and kept as a dead letter.
+    pub(crate) fn refuse(&mut self, reason: &str, payload: &[u8]) {
+        self.state.refused += 1;
+        self.error(reason);
+        self.letters += 1;
+        if self.letters > LETTERS_PER_APPEND_MAX {
+            return;
+        }
+        let payload = &payload[..payload.len().min(LETTER_BYTES_MAX)];
+        let letter = DeadLetter { door: Door::Connector.name(), topic: &self.name, reason, payload };
+        if let Err(error) = self.hub.add_dead_letter(&self.source.device, letter, &mut self.batch) {
+            self.error(&format!("{reason}; it is not kept: {error}"));
+        }
+    }
+
+    /// Elements of a source that cannot wait came while the server was busy.
+    pub(crate) fn dropped(&mut self, elements: u64) {
+        if elements > 0 {
+            self.state.dropped += elements;
+            self.error("elements came faster than the server stores them, and the source cannot wait");
+        }
+    }
+
+    /// Stores the elements, and returns when they are durable. Waits as long as the server is busy. `payload` is what they were made of,
+    /// for a dead letter.
+    pub(crate) async fn store(&mut self, payload: &[u8]) -> Result<(), Failure> {
+        if self.batch.is_empty() {
+            self.report();
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.batch);
+        let elements = std::mem::take(&mut self.elements);
+        self.letters = 0;
+        let kept = self.append(&batch, payload).await?;
+        match kept {
+            None => self.state.elements += elements,
+            Some((reason, true)) => {
+                self.state.refused += elements;
+                self.error(&reason);
+            }
+            Some((reason, false)) => {
+                self.state.elements += elements;
+                self.error(&reason);
+            }
+        }
+        let door = self.hub.metrics().door(Door::Connector);
+        door.messages.inc_by(elements);
+        door.bytes.inc_by(payload.len() as u64);
+        self.hub.device_heard(&self.source.device);
+        self.plausible = self.hub.limits().plausible(system_now());
+        self.batch = batch;
+        self.batch.clear();
+        self.report();
+        Ok(())
+    }
+
+    /// Appends when the server takes the rows. A refusal says why, and whether all of them are refused.
+    async fn append(&mut self, batch: &Batch, payload: &[u8]) -> Result<Option<(String, bool)>, Failure> {
+        let hub = Arc::clone(&self.hub);
+        let source = Arc::clone(&self.source);
+        let owner = SeriesOwner::from(&source.device);
+        let (tenant, durability) = (owner.tenant, owner.durability);
+        let payload = &payload[..payload.len().min(LETTER_BYTES_MAX)];
+        let name = self.name.clone();
+        let message = Message { owner, door: Door::Connector, topic: &name, payload };
+        let load = hub.tenant_load(tenant);
+        loop {
+            if let Err(over) = load.check_points(Instant::now()) {
+                self.error(&over.to_string());
+                self.report();
+                sleep(OVER_LIMIT_PAUSE).await;
+                continue;
+            }
+            match hub.ingest_message_and_wait(&message, batch, durability, BUSY_TIMEOUT).await {
+                Ok(kept) => {
+                    load.add_points(batch.points(), Instant::now());
+                    return Ok(kept.refusal.map(|refusal| (refusal.reason, refusal.whole)));
+                }
+                Err(error) if is_busy(&error) => {
+                    self.error(&error.to_string());
+                    self.report();
+                }
+                Err(error) => {
+                    // The series may be another one after this.
+                    self.series = None;
+                    return Err(Failure::while_("cannot store elements", error));
+                }
+            }
+        }
+    }
+
+    /// The source has failed. Says whether it was read before.
+    pub(super) fn fail(&mut self, failure: &Failure) -> bool {
+        let worked = std::mem::replace(&mut self.state.is_connected, false);
+        self.batch.clear();
+        (self.elements, self.letters, self.series) = (0, 0, None);
+        self.state.failures += 1;
+        self.error(&failure.to_string());
+        self.report();
+        worked
+    }
+
+    fn error(&mut self, reason: &str) {
+        self.state.last_error = Some(reason.chars().take(ERROR_CHARACTERS_MAX).collect());
+    }
+
+    /// Shows callers what the source has done.
+    pub(super) fn report(&mut self) {
+        if self.reported.as_ref() == Some(&self.state) {
+            return;
+        }
+        if let Err(error) = self.hub.report_source(&self.caller, &self.source, self.state.clone()) {
+            tracing::debug!(%error, source = self.name, "the state of a source is not shown");
+        }
+        self.reported = Some(self.state.clone());
+    }
+}
+
+fn is_busy(error: &IngestError) -> bool {
+    error.blame() == Blame::Busy
+}

@@ -1,0 +1,35 @@
+//! One source: it is read, and after a failure it is read again.
+
+use std::sync::Arc;
+
+use hub::Hub;
+use hub::caller::Caller;
+use hub::virtual_sensors::ExternalSource;
+use tokio::time::sleep;
+
+use super::backoff::Backoff;
+use super::read::read;
+use super::sink::Sink;
+
+/// Reads a source until its task is aborted.
+pub(super) async fn run(hub: Arc<Hub>, caller: Caller, source: Arc<ExternalSource>) {
+    let mut sink = Sink::new(hub, caller, Arc::clone(&source));
+    let mut backoff = Backoff::new();
+    loop {
+        let failure = match read(&source.external, &mut sink).await {
+            Ok(()) => return sink.report(),
+            Err(failure) => failure,
+        };
+        let worked = sink.fail(&failure);
+        let pause = backoff.pause(worked);
+        if worked {
+            let (sensor, source) = (&source.sensor, source.source());
+            tracing::warn!(
+                sensor,
+                source,
+                "the source of a virtual sensor has failed, it is read again in {pause:?}: {failure}"
+            );
+        }
+        sleep(pause).await;
+    }
+}

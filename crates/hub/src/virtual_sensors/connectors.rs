@@ -1,0 +1,53 @@
+//! The sources whose elements come from outside, as connectors see them, and what the connectors report.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::external::{ExternalSource, SourceState};
+use super::info::SensorInfo;
+
+/// The sources whose elements come from outside, sorted by device.
+pub type ExternalSources = Arc<[Arc<ExternalSource>]>;
+
+/// The sources of the sensors that run, and what their connectors have reported.
+#[derive(Debug)]
+pub(crate) struct Connectors {
+    pub(super) sources: watch::Sender<ExternalSources>,
+    pub(super) states: Mutex<HashMap<Uuid, SourceState>>,
+}
+
+impl Default for Connectors {
+    fn default() -> Self {
+        Self { sources: watch::Sender::new(Arc::new([])), states: Mutex::default() }
+    }
+}
+
+impl Connectors {
+    /// Shows the sources of the sensors that run now.
+    pub(super) fn publish(&self, mut sources: Vec<Arc<ExternalSource>>) {
+        sources.sort_by(|a, b| a.device.name.cmp(&b.device.name));
+        self.states.lock().retain(|device, _| sources.iter().any(|source| source.device.id == *device));
+        self.sources.send_if_modified(|known| {
+            let is_new = known[..] != sources[..];
+            if is_new {
+                *known = sources.into();
+            }
+            is_new
+        });
+    }
+
+    /// Adds to a sensor what its connectors have reported.
+    pub(super) fn show(&self, info: &mut Arc<SensorInfo>) {
+        if info.sources.is_empty() {
+            return;
+        }
+        let states = self.states.lock();
+        for source in &mut Arc::make_mut(info).sources {
+            source.state = states.get(&source.device_id).cloned().unwrap_or_default();
+        }
+    }
+}

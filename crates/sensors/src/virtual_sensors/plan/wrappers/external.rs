@@ -1,0 +1,229 @@
+//! The wrappers of what is outside of this server's store.
+
+use super::csv_file::CsvFile;
+use super::predicates::Predicates;
+use super::remote::Remote;
+use crate::virtual_sensors::fault::{Fault, Note};
+
+/// Least milliseconds between two readings of a clock, a counter or an address.
+const PERIOD_MS_MIN: u64 = 10;
+/// The fields of `memory-usage`.
+const MEMORY_FIELDS: &[&str] = &["heap", "non_heap", "pending_finalization_count"];
+const DISK_FIELDS: &[&str] = &["free_space"];
+const MULTIFORMAT_FIELDS: &[&str] = &["packet_type", "temperature", "light"];
+const CLOCK_FIELDS: &[&str] = &["clock"];
+
+/// What is outside of this server's store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum External {
+    /// Lines of a file.
+    Csv(CsvFile),
+    /// The answers of an address.
+    HttpGet {
+        /// The address.
+        url: String,
+        /// Milliseconds between two requests.
+        rate_ms: u64,
+    },
+    /// Messages of an MQTT broker.
+    Mqtt(MqttTopic),
+    /// Datagrams that come to a port.
+    Udp {
+        /// The port.
+        port: u16,
+    },
+    /// The clock of the machine.
+    SystemTime {
+        /// Milliseconds between two elements.
+        period_ms: u64,
+    },
+    /// The memory of this process.
+    MemoryUsage {
+        /// Milliseconds between two elements.
+        period_ms: u64,
+    },
+    /// The free space of the root file system.
+    FreeDiskSpace {
+        /// Milliseconds between two elements.
+        period_ms: u64,
+    },
+    /// Random readings of a temperature and a light.
+    Multiformat {
+        /// Milliseconds between two elements.
+        period_ms: u64,
+    },
+    /// The rows of a device or a sensor of this server, again and as fast as they came.
+    Replay {
+        /// The name of the device, which is that of the sensor whose output it has.
+        device: String,
+        /// How many times faster.
+        speed: u32,
+    },
+    /// A virtual sensor of another server.
+    Remote(Remote),
+}
+
+/// Messages of an MQTT broker.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MqttTopic {
+    /// The name or the address of the broker.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The name of the session at the broker.
+    pub client_id: String,
+    /// The filter of topics.
+    pub topic: String,
+    /// The quality of service: 0, 1 or 2.
+    pub qos: u8,
+    /// The user, if the broker asks for one.
+    pub username: Option<String>,
+    /// The password of the user.
+    pub password: Option<String>,
+}
+
+impl std::fmt::Debug for MqttTopic {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { host, port, topic, .. } = self;
+        f.debug_struct("MqttTopic")
+            .field("host", host)
+            .field("port", port)
+            .field("topic", topic)
+            .finish_non_exhaustive()
+    }
+}
+
+impl External {
+    /// The name of the wrapper.
+    pub fn wrapper(&self) -> &'static str {
+        match self {
+            Self::Csv(_) => "csv",
+            Self::HttpGet { .. } => "http-get",
+            Self::Mqtt(_) => "mqtt",
+            Self::Udp { .. } => "udp",
+            Self::SystemTime { .. } => "system-time",
+            Self::MemoryUsage { .. } => "memory-usage",
+            Self::FreeDiskSpace { .. } => "free-disk-space",
+            Self::Multiformat { .. } => "multiformat",
+            Self::Replay { .. } => "replay",
+            Self::Remote(_) => "remote",
+        }
+    }
+
+    /// What is outside, in words without secrets.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Csv(file) => format!("CSV file {:?}", file.file),
+            Self::HttpGet { url, rate_ms } => format!("{url}, every {rate_ms} ms"),
+            Self::Mqtt(mqtt) => format!("topic {:?} of the broker {}:{}", mqtt.topic, mqtt.host, mqtt.port),
+            Self::Udp { port } => format!("datagrams to port {port}"),
+            Self::SystemTime { period_ms } => format!("the clock, every {period_ms} ms"),
+            Self::MemoryUsage { period_ms } => format!("the memory of the server, every {period_ms} ms"),
+            Self::FreeDiskSpace { period_ms } => format!("the free disk space, every {period_ms} ms"),
+            Self::Multiformat { period_ms } => format!("random readings, every {period_ms} ms"),
+            Self::Replay { device, speed } => format!("the rows of {device:?} again, {speed} times as fast"),
+            Self::Remote(remote) => format!("virtual sensor {:?} of {}", remote.sensor, remote.url),
+        }
+    }
+
+    /// The fields of its elements, if they are always the same ones.
+    pub(super) fn fixed_fields(&self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::SystemTime { .. } => Some(CLOCK_FIELDS),
+            Self::MemoryUsage { .. } => Some(MEMORY_FIELDS),
+            Self::FreeDiskSpace { .. } => Some(DISK_FIELDS),
+            Self::Multiformat { .. } => Some(MULTIFORMAT_FIELDS),
+            Self::Csv(_)
+            | Self::HttpGet { .. }
+            | Self::Mqtt(_)
+            | Self::Udp { .. }
+            | Self::Replay { .. }
+            | Self::Remote(_) => None,
+        }
+    }
+}
+
+/// The wrapper of a name; `None` if it has no such wrapper.
+pub(super) fn parse(
+    name: &str,
+    predicates: &mut Predicates<'_>,
+    notes: &mut Vec<Note>,
+) -> Result<Option<External>, Fault> {
+    let external = match name {
+        "csv" => External::Csv(CsvFile::parse(predicates, notes)?),
+        "http-get" => {
+            let url = predicates.needed("url")?;
+            check_url(&url, "url", predicates)?;
+            External::HttpGet { url, rate_ms: predicates.period("rate", 2_000, PERIOD_MS_MIN)? }
+        }
+        "mqtt" => External::Mqtt(mqtt(predicates)?),
+        "udp" => {
+            predicates.needed("port")?;
+            let port = predicates.integer("port", 1, i64::from(u16::MAX))?;
+            External::Udp { port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default() }
+        }
+        "system-time" => {
+            predicates.note("max-delay", "elements come at their time", notes);
+            External::SystemTime { period_ms: predicates.period("clock-period", 1_000, PERIOD_MS_MIN)? }
+        }
+        "memory-usage" => {
+            External::MemoryUsage { period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)? }
+        }
+        "free-disk-space" => {
+            External::FreeDiskSpace { period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)? }
+        }
+        "multiformat" => {
+            External::Multiformat { period_ms: predicates.period("rate", 1_000, PERIOD_MS_MIN)? }
+        }
+        "replay" => {
+            let device = predicates.needed("dbname")?;
+            let speed = predicates.integer("speed", 1, 1_000_000)?.unwrap_or(1);
+            External::Replay { device, speed: u32::try_from(speed).unwrap_or(1) }
+        }
+        "remote-api" => External::Remote(Remote::of_rest(predicates)?),
+        "remote" | "remote-rest" => External::Remote(Remote::of_multidata(predicates, notes)?),
+        _ => return Ok(None),
+    };
+    Ok(Some(external))
+}
+
+/// An address that a client of HTTP can read.
+pub(super) fn check_url(url: &str, key: &'static str, predicates: &mut Predicates<'_>) -> Result<(), Fault> {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') && !url.contains(char::is_whitespace) => {
+            Ok(())
+        }
+        _ => {
+            let reason = format!("{key} is {url:?}; it begins with http:// or https:// and a host");
+            Err(predicates.invalid(key, reason))
+        }
+    }
+}
+
+fn mqtt(predicates: &mut Predicates<'_>) -> Result<MqttTopic, Fault> {
+    let uri = predicates.needed("uri")?;
+    if ["ssl://", "mqtts://", "tls://", "ws://", "wss://"].iter().any(|scheme| uri.starts_with(scheme)) {
+        let reason = format!("uri is {uri:?}; connections to brokers are not encrypted here, use tcp://HOST:PORT");
+        let place = predicates.invalid("uri", String::new()).place;
+        return Err(Fault::unsupported(place, reason));
+    }
+    let bad = || format!("uri is {uri:?}; it is tcp://HOST:PORT");
+    let known = uri.strip_prefix("tcp://").or_else(|| uri.strip_prefix("mqtt://"));
+    let Some(place) = known else { return Err(predicates.invalid("uri", bad())) };
+    let place = place.trim_end_matches('/');
+    let (host, port) = match place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+        Some((host, port)) => (host, port.parse().ok()),
+        None => (place, Some(1883)),
+    };
+    let Some(port) = port.filter(|port: &u16| *port > 0 && !host.is_empty() && !host.contains('/')) else {
+        return Err(predicates.invalid("uri", bad()));
+    };
+    let client_id = predicates.needed("client_id")?;
+    let topic = predicates.needed("topic")?;
+    let qos = predicates.integer("qos", 0, 2)?.and_then(|qos| u8::try_from(qos).ok()).unwrap_or(0);
+    let (username, password) = (predicates.optional("username"), predicates.optional("password"));
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    Ok(MqttTopic { host, port, client_id, topic, qos, username, password })
+}

@@ -1,0 +1,127 @@
+//! The wrappers `remote-api`, `remote-rest` and `remote`: a virtual sensor of another server, which is asked for new rows.
+
+use super::external::check_url;
+use super::predicates::Predicates;
+use crate::virtual_sensors::fault::{Fault, Note};
+
+/// Milliseconds between two requests, as in GSN.
+const SAMPLING_MS: u64 = 10_000;
+const SAMPLING_MS_MIN: u64 = 10;
+
+/// A virtual sensor of another server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// The address of the server, without a slash at its end.
+    pub url: String,
+    /// The interface that is asked.
+    pub interface: RemoteInterface,
+    /// The name of the sensor there.
+    pub sensor: String,
+    /// The login and its secret.
+    pub login: Option<(String, String)>,
+    /// The time after which rows are read the first time, in milliseconds since 1970; the time of the start without it.
+    pub start_ms: Option<i64>,
+    /// Milliseconds between two requests.
+    pub sampling_ms: u64,
+}
+
+/// An interface for rows of virtual sensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoteInterface {
+    /// REST v3 of GSN 2.0, with a token of OAuth.
+    RestV3,
+    /// `/multidata` of GSN 1.1, with HTTP Basic.
+    Multidata,
+}
+
+impl std::fmt::Debug for Remote {
+    /// Without the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("url", &self.url).field("sensor", &self.sensor).finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// `remote-api` of GSN 2.0.
+    pub(super) fn of_rest(predicates: &mut Predicates<'_>) -> Result<Self, Fault> {
+        let url = predicates.needed("url")?;
+        check_url(&url, "url", predicates)?;
+        let login = (predicates.needed("client_id")?, predicates.needed("client_secret")?);
+        Ok(Self {
+            url: url.trim_end_matches('/').to_owned(),
+            interface: RemoteInterface::RestV3,
+            sensor: predicates.needed("vs_name")?.to_lowercase(),
+            login: Some(login),
+            start_ms: predicates.integer("starting_time", 0, i64::MAX / 1_000)?,
+            sampling_ms: predicates.period("sampling", SAMPLING_MS, SAMPLING_MS_MIN)?,
+        })
+    }
+
+    /// `remote-rest` and `remote` of GSN 1.1.
+    pub(super) fn of_multidata(
+        predicates: &mut Predicates<'_>,
+        notes: &mut Vec<Note>,
+    ) -> Result<Self, Fault> {
+        let sensor = match predicates.optional("name") {
+            Some(name) => name.to_lowercase(),
+            None => sensor_of_query(predicates)?,
+        };
+        predicates.take("query");
+        let url = match predicates.optional("remote-contact-point") {
+            Some(url) => url,
+            None => {
+                let host = predicates.needed("host")?;
+                let port = predicates.integer("port", 1, i64::from(u16::MAX))?.unwrap_or(22_001);
+                format!("http://{host}:{port}")
+            }
+        };
+        for key in ["host", "port"] {
+            predicates.take(key);
+        }
+        check_url(&url, "remote-contact-point", predicates)?;
+        let url = url.trim_end_matches('/').trim_end_matches("/streaming").trim_end_matches('/').to_owned();
+        predicates.note("local-contact-point", "this server asks the other one for new rows", notes);
+        predicates.note("timeout", "a request has a limit of its own", notes);
+        predicates.note("continuous", "rows after the newest stored one are always read", notes);
+        let login = predicates.optional("username").zip(predicates.optional("password"));
+        let start_ms = match predicates.optional("start-time") {
+            None => None,
+            Some(text) => Some(start(&text).ok_or_else(|| {
+                let reason =
+                    format!("start-time is {text:?}; it is a time such as 2026-11-27T20:15:30Z, or milliseconds since 1970");
+                predicates.invalid("start-time", reason)
+            })?),
+        };
+        Ok(Self {
+            url,
+            interface: RemoteInterface::Multidata,
+            sensor,
+            login,
+            start_ms,
+            sampling_ms: predicates.period("sampling", SAMPLING_MS, SAMPLING_MS_MIN)?,
+        })
+    }
+}
+
+/// The sensor of a query of the form `select … from SENSOR`.
+fn sensor_of_query(predicates: &mut Predicates<'_>) -> Result<String, Fault> {
+    let query = predicates.needed("query")?;
+    let lower = query.to_lowercase();
+    let words: Vec<&str> = lower.trim_end_matches(';').split_whitespace().collect();
+    match &words[..] {
+        ["select", "*", "from", sensor] => Ok((*sensor).to_owned()),
+        _ => {
+            let reason = format!(
+                "query is {query:?}; it is \"select * from SENSOR\": write fields and conditions into the query of the source"
+            );
+            Err(predicates.invalid("query", reason))
+        }
+    }
+}
+
+fn start(text: &str) -> Option<i64> {
+    if let Ok(millis) = text.trim().parse() {
+        return Some(millis);
+    }
+    chrono::DateTime::parse_from_rfc3339(text.trim()).ok().map(|time| time.timestamp_millis())
+}
