@@ -63,7 +63,8 @@ impl Client {
         let broker = format!("the broker {}:{}", topic.host, topic.port);
         let connected = timeout(MQTT_KEEP_ALIVE, TcpStream::connect((topic.host.as_str(), topic.port))).await;
         let connected = connected.map_err(|_| Failure::new(format!("{broker} does not answer")))?;
-        let stream = connected.map_err(|error| Failure::while_(format_args!("cannot connect to {broker}"), error))?;
+        let stream =
+            connected.map_err(|error| Failure::while_(format_args!("cannot connect to {broker}"), error))?;
         let session = Session::new(ProtocolVersion::V311, LIMITS);
         let (input, output) = (Vec::new(), Vec::new());
         let mut client = Self { stream, session, input, output, heard: Instant::now(), broker };
@@ -92,7 +93,9 @@ impl Client {
                     return Ok(());
                 }
                 Ok(Err(error)) => return Err(self.fail(&error)),
-                Err(_) if self.heard.elapsed() > MQTT_KEEP_ALIVE * 2 => return Err(self.fail(&"it is silent")),
+                Err(_) if self.heard.elapsed() > MQTT_KEEP_ALIVE * 2 => {
+                    return Err(self.fail(&"it is silent"));
+                }
                 Err(_) => {
                     self.session.ping(&mut self.output);
                     self.send().await?;

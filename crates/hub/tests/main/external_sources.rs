@@ -38,10 +38,16 @@ async fn rows_of_its_device_are_the_elements_of_a_source() {
     fixture.start_sensors();
     let listed = changed(&mut sources).await;
     let [source] = &listed[..] else { panic!("one source: {listed:?}") };
-    assert_eq!((&*source.sensor, &*source.source(), &source.external), ("port", "s/a", &External::Udp { port: 5500 }));
+    assert_eq!(
+        (&*source.sensor, &*source.source(), &source.external),
+        ("port", "s/a", &External::Udp { port: 5500 })
+    );
     assert_eq!(source.fields, ["speed"]);
     let device = &source.device;
-    assert_eq!((&*device.name, &*device.profile.name, device.profile.table.name()), ("port/s/a", "port/inputs", "port_inputs"));
+    assert_eq!(
+        (&*device.name, &*device.profile.name, device.profile.table.name()),
+        ("port/s/a", "port/inputs", "port_inputs")
+    );
     let waits_for = &fixture.sensor("port").unwrap().waits_for;
     assert_eq!(*waits_for, ["source a: datagrams to port 5500"]);
     for (second, speed) in [(0, 10), (1, 20), (2, 40)] {
@@ -67,12 +73,19 @@ async fn what_a_connector_reports_is_shown() {
     let source = Arc::clone(&changed(&mut sources).await[0]);
     fixture.runs("port").await;
     let last_error = Some("the port is taken".to_owned());
-    let state = SourceState { is_connected: true, elements: 7, failures: 1, last_error, ..SourceState::default() };
+    let state =
+        SourceState { is_connected: true, elements: 7, failures: 1, last_error, ..SourceState::default() };
     fixture.hub.report_source(&fixture.administrator(), &source, state.clone()).unwrap();
     let shown = &fixture.sensor("port").unwrap().sources[0];
-    assert_eq!((&*shown.source, shown.wrapper, &*shown.device, &shown.state), ("s/a", "udp", "port/s/a", &state));
+    assert_eq!(
+        (&*shown.source, shown.wrapper, &*shown.device, &shown.state),
+        ("s/a", "udp", "port/s/a", &state)
+    );
     let text = fixture.hub.metrics_text();
-    assert!(text.contains("tacho_virtual_sensor_source_elements_total{sensor=\"port\",source=\"s/a\"} 7"), "{text}");
+    assert!(
+        text.contains("tacho_virtual_sensor_source_elements_total{sensor=\"port\",source=\"s/a\"} 7"),
+        "{text}"
+    );
     // A sensor that is gone takes its sources with it.
     std::fs::remove_file(fixture.directory().join("port.toml")).unwrap();
     assert!(changed(&mut sources).await.is_empty());

@@ -125,7 +125,8 @@ impl Reader {
         let Some(mut follower) = self.follower.take() else {
             return Err(Failure::new("the file is not open"));
         };
-        let (follower, chunk) = blocking(move || follower.next_lines().map(|chunk| (follower, chunk))).await?;
+        let (follower, chunk) =
+            blocking(move || follower.next_lines().map(|chunk| (follower, chunk))).await?;
         self.follower = Some(follower);
         Ok(chunk)
     }

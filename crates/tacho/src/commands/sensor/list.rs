@@ -138,10 +138,12 @@ mod tests {
 
     #[test]
     fn a_source_from_outside_is_a_line_if_it_has_had_a_fault() {
-        let source = |error: Option<&str>| json!({
-            "source": "s/road", "wrapper": "udp", "address": "datagrams to port 7", "connected": error.is_none(),
-            "elements": 1_000, "dropped": 2, "lastError": error,
-        });
+        let source = |error: Option<&str>| {
+            json!({
+                "source": "s/road", "wrapper": "udp", "address": "datagrams to port 7", "connected": error.is_none(),
+                "elements": 1_000, "dropped": 2, "lastError": error,
+            })
+        };
         let sensor = json!({ "name": "street", "sources": [source(None), source(Some("port 7 is taken"))] });
         let line = "street: s/road (udp, datagrams to port 7): NOT CONNECTED, 1,000 elements, 2 dropped; last error: port 7 is taken";
         assert_eq!(failing_sources(&sensor), [line]);

@@ -205,7 +205,8 @@ pub(super) fn check_url(url: &str, key: &'static str, predicates: &mut Predicate
 fn mqtt(predicates: &mut Predicates<'_>) -> Result<MqttTopic, Fault> {
     let uri = predicates.needed("uri")?;
     if ["ssl://", "mqtts://", "tls://", "ws://", "wss://"].iter().any(|scheme| uri.starts_with(scheme)) {
-        let reason = format!("uri is {uri:?}; connections to brokers are not encrypted here, use tcp://HOST:PORT");
+        let reason =
+            format!("uri is {uri:?}; connections to brokers are not encrypted here, use tcp://HOST:PORT");
         let place = predicates.invalid("uri", String::new()).place;
         return Err(Fault::unsupported(place, reason));
     }
