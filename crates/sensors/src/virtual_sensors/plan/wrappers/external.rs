@@ -154,7 +154,7 @@ pub(super) fn parse(
         "csv" => External::Csv(CsvFile::parse(predicates, notes)?),
         "http-get" => {
             let url = predicates.needed("url")?;
-            check_url(&url, "url", predicates)?;
+            predicates.check_url(&url, "url")?;
             External::HttpGet { url, rate_ms: predicates.period("rate", 2_000, PERIOD_MS_MIN)? }
         }
         "mqtt" => External::Mqtt(mqtt(predicates)?),
@@ -186,20 +186,6 @@ pub(super) fn parse(
         _ => return Ok(None),
     };
     Ok(Some(external))
-}
-
-/// An address that a client of HTTP can read.
-pub(super) fn check_url(url: &str, key: &'static str, predicates: &mut Predicates<'_>) -> Result<(), Fault> {
-    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    match rest {
-        Some(rest) if !rest.is_empty() && !rest.starts_with('/') && !url.contains(char::is_whitespace) => {
-            Ok(())
-        }
-        _ => {
-            let reason = format!("{key} is {url:?}; it begins with http:// or https:// and a host");
-            Err(predicates.invalid(key, reason))
-        }
-    }
 }
 
 fn mqtt(predicates: &mut Predicates<'_>) -> Result<MqttTopic, Fault> {

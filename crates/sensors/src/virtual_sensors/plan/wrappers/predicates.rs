@@ -82,6 +82,22 @@ impl<'a> Predicates<'a> {
         }
     }
 
+    /// Refuses an address that no client of HTTP can read.
+    pub(super) fn check_url(&mut self, url: &str, key: &'static str) -> Result<(), Fault> {
+        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+        match rest {
+            Some(rest)
+                if !rest.is_empty() && !rest.starts_with('/') && !url.contains(char::is_whitespace) =>
+            {
+                Ok(())
+            }
+            _ => {
+                let reason = format!("{key} is {url:?}; it begins with http:// or https:// and a host");
+                Err(self.invalid(key, reason))
+            }
+        }
+    }
+
     /// Notes a predicate that has no effect.
     pub(super) fn note(&mut self, key: &'static str, why: &str, notes: &mut Vec<Note>) {
         if let Some(pair) = self.take(key) {

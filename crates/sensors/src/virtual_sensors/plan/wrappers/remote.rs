@@ -1,6 +1,5 @@
 //! The wrappers `remote-api`, `remote-rest` and `remote`: a virtual sensor of another server, which is asked for new rows.
 
-use super::external::check_url;
 use super::predicates::Predicates;
 use crate::virtual_sensors::fault::{Fault, Note};
 
@@ -45,7 +44,7 @@ impl Remote {
     /// `remote-api` of GSN 2.0.
     pub(super) fn of_rest(predicates: &mut Predicates<'_>) -> Result<Self, Fault> {
         let url = predicates.needed("url")?;
-        check_url(&url, "url", predicates)?;
+        predicates.check_url(&url, "url")?;
         let login = (predicates.needed("client_id")?, predicates.needed("client_secret")?);
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
@@ -78,7 +77,7 @@ impl Remote {
         for key in ["host", "port"] {
             predicates.take(key);
         }
-        check_url(&url, "remote-contact-point", predicates)?;
+        predicates.check_url(&url, "remote-contact-point")?;
         let url = url.trim_end_matches('/').trim_end_matches("/streaming").trim_end_matches('/').to_owned();
         predicates.note("local-contact-point", "this server asks the other one for new rows", notes);
         predicates.note("timeout", "a request has a limit of its own", notes);
