@@ -1,8 +1,10 @@
 //! Clients of the outside for virtual sensors: wrappers that read, and exporters that write.
 //!
 //! A wrapper never gives elements to a sensor. It appends them as rows of a device of the source, through the same way in as devices, and
-//! the sensor reads this device (`docs/adr/0021-connectors.md`).
+//! the sensor reads this device (`docs/adr/0021-connectors.md`). What writes follows the durable output of a sensor.
 
+mod databases;
+mod follower;
 pub mod limits;
 mod start;
 mod wrappers;

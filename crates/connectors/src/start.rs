@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hub::Hub;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::databases::{self, Pools};
 use crate::limits::{BLOCKING_THREADS_MAX, STOP_TIMEOUT, WORKERS};
 use crate::wrappers;
 
@@ -28,6 +29,8 @@ impl Connectors {
             .enable_all()
             .build()?;
         runtime.spawn(wrappers::manage(Arc::clone(hub)));
+        let pools = Arc::<Pools>::default();
+        runtime.spawn(databases::manage(Arc::clone(hub), pools));
         Ok(Self { runtime })
     }
 

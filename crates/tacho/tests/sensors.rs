@@ -76,7 +76,7 @@ fn files_are_checked_and_explained() {
     let container = file(
         directory.path(),
         "gsn.xml",
-        "<sensor-server><port>22001</port><storage driver='d' url='u'/></sensor-server>",
+        "<sensor-server><port>22001</port><storage driver='org.h2.Driver' url='jdbc:h2:mem:a'/></sensor-server>",
     );
     let printed = run(&["sensor", "check", text(&good), text(&container)]).ok();
     assert!(

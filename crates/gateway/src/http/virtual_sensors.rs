@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hub::virtual_sensors::{SensorInfo, SensorState, SourceInfo};
+use hub::virtual_sensors::{ContainerInfo, FollowerInfo, SensorInfo, SensorState, SourceInfo};
 use serde_json::{Value as JsonValue, json};
 
 use super::json::Json;
@@ -27,7 +27,8 @@ pub(super) fn routes() -> Routes {
 async fn list(State(state): State<Arc<HttpState>>, session: Session) -> Result<Response, ApiError> {
     let sensors = state.hub.virtual_sensors(session.caller())?;
     let sensors: Vec<_> = sensors.iter().map(|sensor| summary(sensor)).collect();
-    Ok(Json(json!({ "sensors": sensors })).into_response())
+    let container = state.hub.sensor_container(session.caller())?.map(|said| container(&said));
+    Ok(Json(json!({ "sensors": sensors, "container": container })).into_response())
 }
 
 /// `GET /api/tacho/sensors/{name}`: a sensor with its fields, what it has counted, and how it is computed.
@@ -76,6 +77,7 @@ fn summary(sensor: &SensorInfo) -> JsonValue {
         "rows": sensor.counters.rows,
         "faults": sensor.counters.faults,
         "sources": sensor.sources.iter().map(source).collect::<Vec<_>>(),
+        "followers": sensor.followers.iter().map(follower).collect::<Vec<_>>(),
     })
 }
 
@@ -93,6 +95,34 @@ fn source(source: &SourceInfo) -> JsonValue {
         "dropped": state.dropped,
         "failures": state.failures,
         "lastError": state.last_error,
+    })
+}
+
+/// A copy of the output in the outside.
+fn follower(follower: &FollowerInfo) -> JsonValue {
+    let report = &follower.report;
+    json!({
+        "name": follower.name,
+        "target": follower.target,
+        "connected": report.is_connected,
+        "rows": follower.rows,
+        "rowsBehind": follower.rows_behind,
+        "failures": report.failures,
+        "lastError": report.last_error,
+    })
+}
+
+/// The file of the container.
+fn container(container: &ContainerInfo) -> JsonValue {
+    json!({
+        "file": container.file,
+        "name": container.name,
+        "author": container.author,
+        "email": container.email,
+        "description": container.description,
+        "storage": container.storage,
+        "notes": container.notes,
+        "problem": container.problem,
     })
 }
 

@@ -6,6 +6,7 @@ mod alarms;
 mod device_messages;
 mod histogram;
 mod rpc;
+mod sensor_followers;
 mod tenants;
 mod virtual_sensors;
 

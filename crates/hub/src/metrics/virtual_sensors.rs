@@ -6,6 +6,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::sensor_followers::FollowerMetrics;
+
 /// What a sensor leaves out, by the names of the metrics.
 pub(crate) const LEFT_OUT: [&str; 12] = [
     "out_of_order",
@@ -65,6 +67,7 @@ pub struct VirtualSensorMetrics {
     pub rereads: Counter,
     /// Bytes of rows that wait for the evaluation.
     pub queued_bytes: Gauge,
+    pub(crate) followers: FollowerMetrics,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -198,6 +201,7 @@ impl VirtualSensorMetrics {
         registry.register("virtual_sensor_rereads", help, self.rereads.clone());
         let help = "Bytes of rows that wait for virtual sensors";
         registry.register("virtual_sensor_queued_bytes", help, self.queued_bytes.clone());
+        self.followers.register(registry);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::name::{check_key, check_tag_value};
 use sensors::virtual_sensors::descriptor::{Descriptor, Said};
-use sensors::virtual_sensors::plan::{Class, Extent, External, Plan, Wrapper};
+use sensors::virtual_sensors::plan::{Class, External, Plan, Wrapper};
 use sensors::virtual_sensors::{Fault, FaultKind, Faults};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -47,16 +47,7 @@ impl Candidate {
 
     /// What the file says without effect.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
-        let kept = match (&self.plan.history, &self.descriptor.storage.history_size) {
-            (Some(Extent::Count(_)), Some(said)) => {
-                let place = said.place;
-                Some(format!(
-                    "{place}: history-size is a count and has no effect; a time is the time to live of the table"
-                ))
-            }
-            _ => None,
-        };
-        self.plan.notes.iter().map(|note| format!("{}: {}", note.place, note.text)).chain(kept)
+        self.plan.notes.iter().map(|note| format!("{}: {}", note.place, note.text))
     }
 
     /// The names of the sensors whose output it reads.

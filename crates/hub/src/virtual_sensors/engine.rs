@@ -15,10 +15,12 @@ use kv::WriteBatch;
 use model::{PanicEndsProcess, SeriesId};
 
 use super::candidate::SensorFile;
+use super::container::ContainerFile;
 use super::directory::Directory;
 use super::durable;
 use super::evaluate::InputRow;
 use super::fields_read::FieldsRead;
+use super::history_rows;
 use super::info::SensorState;
 use super::limits::{CHECKPOINT_INTERVAL, DIRECTORY_INTERVAL, PUBLISH_INTERVAL, TICK_INTERVAL};
 use super::record::SENSORS;
@@ -36,6 +38,8 @@ pub(super) struct Engine {
     pub(super) directory: Directory,
     /// The files of the directory.
     pub(super) files: BTreeMap<String, SensorFile>,
+    /// The file of the container.
+    pub(super) container: ContainerFile,
     pub(super) running: Vec<Running>,
     /// The places of the sensors that read a series.
     pub(super) readers: HashMap<SeriesId, Vec<usize>>,
@@ -57,6 +61,7 @@ impl Engine {
             shared,
             directory: Directory::new(directory),
             files: BTreeMap::new(),
+            container: ContainerFile::default(),
             running: Vec::new(),
             readers: HashMap::new(),
             fields: FieldsRead::new(),
@@ -114,6 +119,7 @@ impl Engine {
         if self.checkpointed.elapsed() >= CHECKPOINT_INTERVAL {
             self.compare_with_registry(hub)?;
             self.checkpoint(hub)?;
+            self.running.iter_mut().for_each(|running| history_rows::trim(hub, running));
         }
         if is_due(self.published, PUBLISH_INTERVAL) && (self.published.is_none() || self.has_news()) {
             self.publish(hub);
@@ -224,6 +230,7 @@ impl Engine {
     fn publish_end(&self, error: &str) {
         self.shared.publish(self.infos(Some(error)));
         self.shared.connectors.publish(Vec::new());
+        self.shared.followers.publish(Vec::new());
     }
 
     fn infos(&self, end: Option<&str>) -> Infos {
@@ -256,6 +263,7 @@ pub(super) fn checkpoint(hub: &Hub, running: &mut Running) -> Result<(), Stopped
     }
     running.output.wait_until_durable(hub)?;
     let mut batch = WriteBatch::new();
+    hub.sensors.followers.put_changed(running.name(), &mut batch);
     batch.put(SENSORS, running.name().as_bytes().to_vec(), running.record().encode());
     durable::commit(hub, &batch)
 }

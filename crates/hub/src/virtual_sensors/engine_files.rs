@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kv::WriteBatch;
 
 use super::candidate::{Candidate, SensorFile};
+use super::container::is_container;
 use super::destination::{Destination, external_sources};
 use super::durable;
 use super::engine::{Engine, checkpoint};
@@ -23,10 +24,19 @@ use crate::stopped::Stopped;
 impl Engine {
     /// Looks at the directory, and loads what has changed.
     pub(super) fn look(&mut self, hub: &Hub) -> Result<(), Stopped> {
-        let changes = self.directory.changes();
+        let mut changes = self.directory.changes();
         if changes.is_empty() {
             return Ok(());
         }
+        changes.gone.iter().for_each(|file| self.container.gone(file));
+        let is_of_container =
+            |_: &String, text: &mut Result<String, String>| text.as_deref().is_ok_and(is_container);
+        for (file, text) in changes.changed.extract_if(.., is_of_container) {
+            self.container.read(&file, text.as_deref().unwrap_or_default());
+            // A sensor may have been in it.
+            changes.gone.push(file);
+        }
+        self.shared.publish_container(self.container.info());
         for file in &changes.gone {
             self.files.remove(file);
             if let Some(at) = self.running.iter().position(|running| running.file == *file) {
@@ -86,6 +96,7 @@ impl Engine {
         }
         self.index_readers();
         self.publish_external();
+        self.publish_outputs();
         self.published = None;
         Ok(())
     }
@@ -171,6 +182,9 @@ impl Engine {
         forget_sources(hub, &stopped);
         let mut batch = WriteBatch::new();
         batch.delete(SENSORS, stopped.name().as_bytes().to_vec());
+        let followers = &hub.sensors.followers;
+        let names = followers.forget(&*hub.kv, stopped.name(), &mut batch).map_err(Stopped::failed)?;
+        names.iter().for_each(|name| hub.metrics.virtual_sensors.followers.forget(stopped.name(), name));
         durable::commit(hub, &batch)?;
         let wishes = self.running.iter().flat_map(wishes_of).collect();
         self.shared.wish(wishes, &self.outputs, self.fields.wanted());
@@ -208,6 +222,13 @@ impl Engine {
     fn publish_external(&self) {
         let sources = self.running.iter().flat_map(|running| running.external.iter().cloned());
         self.shared.connectors.publish(sources.collect());
+    }
+
+    /// Shows followers the outputs of the sensors that run.
+    fn publish_outputs(&self) {
+        let default = self.container.storage();
+        let outputs = self.running.iter().map(|running| Arc::new(running.sensor_output(default)));
+        self.shared.followers.publish(outputs.collect());
     }
 
     fn index_readers(&mut self) {

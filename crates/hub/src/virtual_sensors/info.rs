@@ -6,6 +6,7 @@ pub use sensors::virtual_sensors::descriptor::DataType;
 use sensors::virtual_sensors::{Chart, Counters};
 
 use super::external::SourceInfo;
+use super::followers::FollowerInfo;
 
 /// A virtual sensor of the server's directory.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +51,8 @@ pub struct SensorInfo {
     pub bytes_held: usize,
     /// The chart of its newest rows, of a sensor of the class Chart that runs.
     pub chart: Option<Arc<Chart>>,
+    /// What copies its output to the outside.
+    pub followers: Vec<FollowerInfo>,
 }
 
 /// A field of the output of a sensor.

@@ -35,5 +35,13 @@ pub(super) const SLIDES_PER_TURN_MAX: usize = 1_000;
 pub(super) const REREAD_ROWS_MAX: usize = 100_000;
 /// Least rows that are read again at once of one device.
 pub(super) const REREAD_ROWS_PER_DEVICE_MIN: usize = 16;
+/// Rows of the output beyond a `history-size` in rows before the oldest are deleted; a tenth of the count if that is more.
+pub(super) const HISTORY_ROWS_OVER_MIN: usize = 100;
+/// Ranges of time that a follower reads again. Further ones are merged with their neighbours.
+pub(super) const FOLLOWER_RANGES_MAX: usize = 64;
+/// Bytes of rows that a follower gets at once.
+pub(super) const FOLLOWER_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
+/// Rows that are counted when a follower begins. What is beyond is not shown as behind.
+pub(super) const FOLLOWER_COUNT_MAX: usize = 1_000_000;
 /// Rows of the output that are appended at once.
 pub(super) const ROWS_PER_APPEND_MAX: usize = 10_000;

@@ -11,6 +11,7 @@
 
 mod candidate;
 mod connectors;
+mod container;
 mod cursor;
 mod destination;
 mod directory;
@@ -20,7 +21,9 @@ mod engine_files;
 mod evaluate;
 mod external;
 mod fields_read;
+mod followers;
 mod graph;
+mod history_rows;
 mod info;
 mod input_names;
 pub mod limits;
@@ -35,7 +38,12 @@ mod start;
 mod wishes;
 
 pub use connectors::ExternalSources;
+pub use container::ContainerInfo;
 pub use external::{ExternalSource, SourceInfo, SourceState};
+pub use followers::{
+    Begin, FollowRequest, FollowerInfo, FollowerReport, OutputFollower, OutputRow, OutputRows, SensorOutput,
+    SensorOutputs,
+};
 pub use info::{DataType, SensorField, SensorInfo, SensorState};
 pub(crate) use shared::{FoundSeries, Sensors};
 // Part of [`SensorInfo`].
@@ -43,4 +51,8 @@ pub use sensors::virtual_sensors::{Chart, Counters};
 // Parts of [`ExternalSource`]: connectors must not use the crate `sensors`.
 pub use sensors::virtual_sensors::plan::{
     CsvColumn, CsvFile, CsvFormat, External, MqttTopic, Remote, RemoteInterface, TimePattern, TimeZone,
+};
+// Part of [`SensorOutput`].
+pub use sensors::virtual_sensors::plan::{
+    DatabaseAddress, DatabaseKind, DatabaseOptions, Extent, JdbcUrl, check_driver,
 };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::container::ContainerInfo;
 use super::engine::Engine;
 use super::info::SensorInfo;
 use crate::caller::{Action, Caller};
@@ -47,6 +48,15 @@ impl Hub {
         let name = name.to_lowercase();
         let named = self.virtual_sensors(caller)?.into_iter().filter(|info| info.name.to_lowercase() == name);
         Ok(named.min_by_key(|info| info.device.is_empty()))
+    }
+
+    /// The file of the container, GSN's `gsn.xml`, if the directory of the sensors has one and the caller is of its tenant.
+    ///
+    /// # Errors
+    /// The caller may not read.
+    pub fn sensor_container(&self, caller: &Caller) -> Result<Option<Arc<ContainerInfo>>, Error> {
+        caller.check(Action::Read)?;
+        Ok(self.sensors.container().filter(|_| caller.tenant() == self.registry.default_tenant()))
     }
 
     /// A sensor is seen by whom its device is seen.

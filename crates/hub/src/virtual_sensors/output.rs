@@ -25,6 +25,8 @@ pub(super) struct Output {
     pub(super) is_rereading: bool,
     /// Appends that were not durable when they were looked at. The store is busy before they are many.
     undurable: VecDeque<Ticket>,
+    /// Rows that were appended.
+    pub(super) appended: u64,
     /// Rows that were not stored.
     pub(super) refused: u64,
     /// Why the last one was not stored.
@@ -110,6 +112,14 @@ impl Output {
         time.ok_or_else(|| format!("the time {ms} is out of range"))
     }
 
+    fn tell_followers(&self, hub: &Hub, destination: &Destination) {
+        let times = || self.batch.rows().map(|row| row.ts().micros());
+        if let (Some(first_us), Some(last_us)) = (times().min(), times().max()) {
+            let rows = self.batch.len() as u64;
+            hub.sensors.followers.appended(&destination.device.name, (first_us, last_us), rows);
+        }
+    }
+
     fn refuse(&mut self, rows: u64, reason: String) {
         self.refused += rows;
         self.fault = Some(reason);
@@ -134,6 +144,8 @@ impl Output {
         match appended {
             Ok(ticket) => {
                 self.undurable.push_back(ticket);
+                self.appended += self.batch.len() as u64;
+                self.tell_followers(hub, destination);
                 hub.device_heard(&destination.device);
             }
             Err(error) => self.refuse(self.batch.len() as u64, error.to_string()),

@@ -135,7 +135,7 @@ pub(super) fn newest_times(
 }
 
 /// All keys of a series: each of its rows has one of them.
-fn keys_of(store: &dyn Store, series: SeriesId) -> Result<Vec<String>, StoreError> {
+pub(super) fn keys_of(store: &dyn Store, series: SeriesId) -> Result<Vec<String>, StoreError> {
     match store.latest(series, None) {
         Err(StoreError::UnknownSeries(_)) => Ok(Vec::new()),
         latest => Ok(latest?.into_iter().map(|latest| latest.key).collect()),

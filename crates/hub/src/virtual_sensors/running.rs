@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use model::SeriesId;
 use sensors::virtual_sensors::descriptor::Descriptor;
-use sensors::virtual_sensors::plan::{Plan, SourceId};
+use sensors::virtual_sensors::plan::{DatabaseOptions, Plan, SourceId, StoragePlace};
 use sensors::virtual_sensors::{Counters, Sensor};
 
 use super::candidate::Candidate;
 use super::cursor::Cursor;
 use super::destination::Destination;
 use super::external::ExternalSource;
+use super::followers::SensorOutput;
 use super::info::{SensorField, SensorInfo, SensorState};
 use super::limits::FAULT_CHARACTERS_MAX;
 use super::output::Output;
@@ -44,6 +45,8 @@ pub(super) struct Running {
     pub(super) is_changed: bool,
     /// What the metrics have counted.
     pub(super) counted: SensorCounts,
+    /// How many rows it had appended when rows beyond its `history-size` were deleted.
+    pub(super) trimmed: Option<u64>,
 }
 
 /// A source of a sensor.
@@ -91,6 +94,22 @@ impl Running {
             inputs,
             last_row: self.output.last,
             checkpoint: self.sensor.checkpoint(),
+        }
+    }
+
+    /// What its followers need. A sensor that names no storage has that of the container.
+    pub(super) fn sensor_output(&self, default: Option<&DatabaseOptions>) -> SensorOutput {
+        let storage = match &self.plan.storage {
+            Some(StoragePlace::Database(database)) => Some(database),
+            Some(StoragePlace::Own) => None,
+            None => default,
+        };
+        SensorOutput {
+            sensor: self.name().to_owned(),
+            fields: fields_of(&self.candidate.descriptor),
+            has_unique_timestamps: self.plan.unique_timestamps,
+            history: self.plan.history,
+            storage: storage.cloned(),
         }
     }
 
@@ -156,23 +175,27 @@ impl Running {
 
 /// A sensor that does not run, as its file says it.
 pub(super) fn described(file: &str, candidate: &Candidate, state: SensorState) -> SensorInfo {
-    let Descriptor { description, addressing, processing, .. } = &candidate.descriptor;
+    let Descriptor { description, addressing, .. } = &candidate.descriptor;
     let pairs = addressing.iter().map(|pair| (pair.key.value.clone(), pair.value.value.clone()));
-    let fields = processing.output.iter().map(|field| SensorField {
+    SensorInfo {
+        name: candidate.plan.name.clone(),
+        description: description.clone(),
+        addressing: pairs.collect(),
+        fields: fields_of(&candidate.descriptor),
+        notes: candidate.notes().collect(),
+        explanation: candidate.plan.explain(),
+        ..absent(file, state)
+    }
+}
+
+fn fields_of(descriptor: &Descriptor) -> Vec<SensorField> {
+    let fields = descriptor.processing.output.iter().map(|field| SensorField {
         name: field.name.value.clone(),
         data_type: field.data_type.clone(),
         unit: field.unit.clone().unwrap_or_default(),
         description: field.description.clone(),
     });
-    SensorInfo {
-        name: candidate.plan.name.clone(),
-        description: description.clone(),
-        addressing: pairs.collect(),
-        fields: fields.collect(),
-        notes: candidate.notes().collect(),
-        explanation: candidate.plan.explain(),
-        ..absent(file, state)
-    }
+    fields.collect()
 }
 
 /// A file that says no sensor. It has the name of the file.
@@ -199,5 +222,6 @@ pub(super) fn absent(file: &str, state: SensorState) -> SensorInfo {
         elements_held: 0,
         bytes_held: 0,
         chart: None,
+        followers: Vec::new(),
     }
 }

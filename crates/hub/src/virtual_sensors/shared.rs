@@ -10,6 +10,8 @@ use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
 use super::connectors::Connectors;
+use super::container::ContainerInfo;
+use super::followers::Followers;
 use super::info::SensorInfo;
 use super::wishes::{Outputs, Wish};
 use crate::metrics::Metrics;
@@ -25,6 +27,8 @@ pub(crate) struct Sensors {
     wishes: RwLock<Wishes>,
     infos: RwLock<Infos>,
     pub(super) connectors: Connectors,
+    container: RwLock<Option<Arc<ContainerInfo>>>,
+    pub(super) followers: Followers,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -57,6 +61,8 @@ impl Sensors {
             wishes: RwLock::default(),
             infos: RwLock::default(),
             connectors: Connectors::default(),
+            container: RwLock::default(),
+            followers: Followers::default(),
             thread: Mutex::default(),
         }
     }
@@ -103,6 +109,17 @@ impl Sensors {
     pub(super) fn infos(&self) -> Vec<Arc<SensorInfo>> {
         let mut infos: Vec<_> = self.infos.read().values().cloned().collect();
         infos.iter_mut().for_each(|info| self.connectors.show(info));
+        infos.iter_mut().for_each(|info| self.followers.show(info));
         infos
+    }
+
+    /// Shows callers the file of the container.
+    pub(super) fn publish_container(&self, info: Option<ContainerInfo>) {
+        *self.container.write() = info.map(Arc::new);
+    }
+
+    /// The file of the container.
+    pub(super) fn container(&self) -> Option<Arc<ContainerInfo>> {
+        self.container.read().clone()
     }
 }

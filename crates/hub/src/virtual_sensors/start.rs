@@ -57,6 +57,7 @@ impl Running {
             devices_left_out: 0,
             is_changed: true,
             counted: SensorCounts::default(),
+            trimmed: None,
         };
         for device in running.devices(hub) {
             running.add_existing(hub, &device, record.as_ref(), same.is_some())?;

@@ -277,6 +277,12 @@ fn reads(device: &Arc<Device>) -> Vec<Operation> {
         operation("virtual_sensor", Public, Hidden, |hub, caller| {
             Ok(hub.virtual_sensor(caller, "Mean")?.is_some())
         }),
+        operation("sensor_container", Public, HiddenFromTenants, |hub, caller| {
+            Ok(hub.sensor_container(caller)?.is_some())
+        }),
+        operation("sensor_outputs", Needs::Administrator, Refused, |hub, caller| {
+            Ok(hub.sensor_outputs(caller)?.borrow().iter().any(|output| output.sensor == "mean"))
+        }),
         operation("devices_page", Public, Hidden, |hub, caller| {
             let request = PageRequest { page_size: 10, ..PageRequest::default() };
             Ok(!hub.devices_page(caller, request)?.data.is_empty())

@@ -83,6 +83,7 @@ impl Fixture {
 
     /// One sensor that was loaded and stopped. Returns its device.
     pub(super) fn one_sensor(&self) -> Uuid {
+        self.write("gsn.xml", "<sensor-server><name>Roof</name></sensor-server>");
         self.write("mean.toml", &mean_of_three());
         self.start_sensors();
         let began = Instant::now();

@@ -1,8 +1,10 @@
 //! `gsn.xml`, the configuration of a GSN server. Of it only the facts that another server can have are kept.
 
 use super::descriptor::node::{Node, flag, integer};
+use super::descriptor::read;
 use super::descriptor::{Said, check_size, xml};
 use super::fault::{Fault, Note};
+use super::plan::{StoragePlace, storage_place};
 
 /// What a `gsn.xml` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +25,8 @@ pub struct Container {
     pub access_control: bool,
     /// How times are shown, as a Java pattern.
     pub time_format: String,
-    /// The driver and the address of the database of the output. User and password are not kept.
-    pub storage: Option<(String, String)>,
-    /// The same of the database of the windows.
-    pub sliding: Option<(String, String)>,
+    /// Where the output of sensors goes that have no `<storage>` with a URL.
+    pub storage: Option<StoragePlace>,
     /// What has no effect here.
     pub notes: Vec<Note>,
 }
@@ -62,26 +62,25 @@ impl Container {
             ssl_port: self::port(&root, "ssl-port")?.map(|said| said.value),
             access_control: truth(&root, "access-control")?.is_some_and(|said| said.value),
             time_format: words(&root, "time-format")?.unwrap_or_else(|| DEFAULT_TIME_FORMAT.into()),
-            storage: root.child("storage")?.map(|node| storage(node, &mut notes)).transpose()?,
-            sliding: match root.child("sliding")? {
-                Some(around) => {
-                    let inner = around.child("storage")?.ok_or_else(|| around.missing("<storage>"))?;
-                    let inner = storage(inner, &mut notes)?;
-                    around.finish()?;
-                    Some(inner)
-                }
-                None => None,
-            },
+            storage: root.child("storage")?.map(|node| storage(node, &mut notes)).transpose()?.flatten(),
             notes: Vec::new(),
         };
+        if let Some(node) = root.child("sliding")? {
+            sliding(node, &mut notes)?;
+        }
+        note_listeners(&root, &mut notes)?;
         for secret in ["ssl-key-store-password", "ssl-key-password"] {
             if let Some(said) = root.word(secret)? {
-                let text = format!("{secret} has no effect: certificates stand in the configuration of TLS");
+                let text =
+                    format!("{secret} has no effect: the options tls.certificate and tls.key name the files");
                 notes.push(Note { place: said.place, text });
             }
         }
         if let Some(said) = truth(&root, "zmq-enable")?.filter(|said| said.value) {
-            notes.push(Note { place: said.place, text: "ZeroMQ is not spoken here; use MQTT".into() });
+            notes.push(Note {
+                place: said.place,
+                text: "zmq-enable has no effect: subscribe over MQTT or WebSocket".into(),
+            });
         }
         for name in ["zmqproxy", "zmqmeta"] {
             self::port(&root, name)?;
@@ -107,15 +106,35 @@ fn port(root: &Node, name: &'static str) -> Result<Option<Said<u16>>, Fault> {
     Ok(u16::try_from(number.value).ok().map(|port| Said::new(port, number.place)))
 }
 
-fn storage(node: &Node, notes: &mut Vec<Note>) -> Result<(String, String), Fault> {
-    let needed = |name: &str| node.attribute(name).ok_or_else(|| node.missing(name));
-    let (driver, url) = (needed("driver")?, needed("url")?);
-    for secret in ["user", "password", "identifier"] {
-        node.attribute(secret);
+fn storage(node: &Node, notes: &mut Vec<Note>) -> Result<Option<StoragePlace>, Fault> {
+    let storage = read::storage(node)?;
+    if storage.url.is_none() {
+        return Err(node.missing("url"));
     }
-    let text =
-        "the database has no effect: output goes to the store of this server, and windows are in memory";
-    notes.push(Note { place: node.place, text: text.into() });
-    node.finish()?;
-    Ok((driver.value.trim().to_owned(), url.value.trim().to_owned()))
+    storage_place(&storage, notes)
+}
+
+/// The database of the windows, which are in memory here.
+fn sliding(node: &Node, notes: &mut Vec<Note>) -> Result<(), Fault> {
+    let inner = node.child("storage")?.ok_or_else(|| node.missing("<storage>"))?;
+    read::storage(inner)?;
+    let text = "the storage of windows has no effect: windows are in memory".to_owned();
+    notes.push(Note { place: node.place, text });
+    node.finish()
+}
+
+/// Ports and access control, which are options of this server.
+fn note_listeners(root: &Node, notes: &mut Vec<Note>) -> Result<(), Fault> {
+    for (name, option) in [
+        ("port", "time_series.gsn_listen"),
+        ("monitor-port", "time_series.gsn_listen"),
+        ("ssl-port", "http.tls_listen"),
+        ("access-control", "http.public_read"),
+    ] {
+        if let Some(said) = root.word(name)? {
+            let text = format!("{name} has no effect: the option {option} replaces it");
+            notes.push(Note { place: said.place, text });
+        }
+    }
+    Ok(())
 }

@@ -18,6 +18,8 @@ pub const ADDRESSES_PER_SOURCE_MAX: usize = 16;
 pub const FIELDS_MAX: usize = 512;
 /// Parameters of a processing class, and predicates of an address or a sensor.
 pub const PAIRS_MAX: usize = 128;
+/// Connections to the database of a storage.
+pub const DATABASE_CONNECTIONS_MAX: i64 = 64;
 /// Bytes of one SQL statement.
 pub const SQL_BYTES_MAX: usize = 32 * 1024;
 /// Words and signs of one SQL statement.

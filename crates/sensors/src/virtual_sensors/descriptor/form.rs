@@ -43,13 +43,38 @@ pub struct Pair {
 }
 
 /// `<storage>`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Storage {
     /// `history-size`: a count or a time.
     pub history_size: Option<Said<String>>,
-    /// `driver`, `url` and the like, of a database of its own: the names of those that are given. Their
-    /// values are not kept.
-    pub database: Vec<Said<&'static str>>,
+    /// `driver`: a class of Java.
+    pub driver: Option<Said<String>>,
+    /// `url`: a JDBC URL.
+    pub url: Option<Said<String>>,
+    /// `user` of the database.
+    pub user: Option<Said<String>>,
+    /// `password` of the user.
+    pub password: Option<Said<String>>,
+    /// `max-db-connections`, which GSN has in its build.xml.
+    pub connections_max: Option<Said<i64>>,
+    /// `max-sliding-db-connections`, which GSN has in its build.xml.
+    pub sliding_connections_max: Option<Said<i64>>,
+    /// The names of other words, which have no effect.
+    pub unused: Vec<Said<&'static str>>,
+}
+
+impl std::fmt::Debug for Storage {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { history_size, driver, url, user, connections_max, .. } = self;
+        f.debug_struct("Storage")
+            .field("history_size", history_size)
+            .field("driver", driver)
+            .field("url", url)
+            .field("user", user)
+            .field("connections_max", connections_max)
+            .finish_non_exhaustive()
+    }
 }
 
 /// `<processing-class>`.

@@ -8,7 +8,7 @@ mod fields;
 mod form;
 pub(crate) mod node;
 mod pairs;
-mod read;
+pub(crate) mod read;
 mod said;
 mod sources;
 mod toml;

@@ -1,6 +1,7 @@
 //! From the tree to the descriptor.
 
 use crate::virtual_sensors::fault::Fault;
+use crate::virtual_sensors::limits::DATABASE_CONNECTIONS_MAX;
 
 use super::form::{Descriptor, Processing, Storage};
 use super::node::{Node, flag, integer};
@@ -55,15 +56,33 @@ pub(super) fn descriptor(node: &Node) -> Result<Descriptor, Fault> {
     })
 }
 
-fn storage(node: &Node) -> Result<Storage, Fault> {
-    let said = node.attribute("history-size").filter(|said| !said.value.trim().is_empty());
-    let history_size = said.map(|said| Said::new(said.value.trim().to_owned(), said.place));
+/// Reads `<storage>`, of a sensor or of a server.
+pub(crate) fn storage(node: &Node) -> Result<Storage, Fault> {
+    let text = |name: &str| {
+        let said = node.attribute(name)?;
+        Some(Said::new(said.value.trim().to_owned(), said.place)).filter(|said| !said.value.is_empty())
+    };
+    let connections = |name: &'static str| {
+        let said = node.attribute(name);
+        said.map(|said| integer(said, name, 1, DATABASE_CONNECTIONS_MAX)).transpose()
+    };
     // The last one is of a version before 1.1.
-    let names = ["driver", "url", "user", "password", "identifier", "permanent-storage"];
-    let database =
-        names.into_iter().filter_map(|name| Some(Said::new(name, node.attribute(name)?.place))).collect();
+    let unused = ["identifier", "permanent-storage"];
+    let unused =
+        unused.into_iter().filter_map(|name| Some(Said::new(name, node.attribute(name)?.place))).collect();
+    let storage = Storage {
+        history_size: text("history-size"),
+        driver: text("driver"),
+        url: text("url"),
+        user: text("user"),
+        // Blanks may belong to it.
+        password: node.attribute("password").map(|said| Said::new(said.value.to_owned(), said.place)),
+        connections_max: connections("max-db-connections")?,
+        sliding_connections_max: connections("max-sliding-db-connections")?,
+        unused,
+    };
     node.finish()?;
-    Ok(Storage { history_size, database })
+    Ok(storage)
 }
 
 fn processing(node: &Node) -> Result<Processing, Fault> {

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use super::classes::{Class, DataCleanPlan, Model};
 use super::form::{Plan, SourcePlan, StreamPlan};
+use super::storage::StoragePlace;
 use super::windows::Extent;
 use crate::virtual_sensors::sql::query::Query;
 
@@ -40,8 +41,14 @@ impl Plan {
             writeln!(out, "    event time: elements may be late by {}", Extent::Millis(lateness))?;
         }
         match &self.history {
-            Some(history) => writeln!(out, "    keeps {history}"),
-            None => writeln!(out, "    keeps everything"),
+            Some(history) => writeln!(out, "    keeps {history}")?,
+            None => writeln!(out, "    keeps everything")?,
+        }
+        match &self.storage {
+            Some(StoragePlace::Database(database)) => {
+                writeln!(out, "    copied to a table of {}", database.address)
+            }
+            Some(StoragePlace::Own) | None => Ok(()),
         }
     }
 }

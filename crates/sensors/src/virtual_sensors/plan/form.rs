@@ -1,6 +1,7 @@
 //! The parts of a plan.
 
 use super::classes::Class;
+use super::storage::StoragePlace;
 use super::windows::{Extent, Window};
 use super::wrappers::Wrapper;
 use crate::virtual_sensors::descriptor::Field;
@@ -24,6 +25,8 @@ pub struct Plan {
     pub unique_timestamps: bool,
     /// How much of the output is to be kept; everything without it.
     pub history: Option<Extent>,
+    /// Where the output goes, if the descriptor says it.
+    pub storage: Option<StoragePlace>,
     /// How many milliseconds elements may be late in event time. Without it they are taken as they come.
     pub lateness: Option<i64>,
     /// What has no effect, or another one than one may expect.

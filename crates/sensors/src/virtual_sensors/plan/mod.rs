@@ -7,12 +7,15 @@ mod form;
 mod notes;
 mod output;
 mod sources;
+mod storage;
 mod windows;
 mod wrappers;
 
 pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};
 pub(super) use output::NMEA_FIELDS;
+pub(crate) use storage::place as storage_place;
+pub use storage::{DatabaseAddress, DatabaseKind, DatabaseOptions, JdbcUrl, StoragePlace, check_driver};
 pub use windows::{Extent, Slide, Window};
 pub use wrappers::{
     CsvColumn, CsvFile, CsvFormat, External, MqttTopic, Remote, RemoteInterface, TimePattern, TimeZone,
@@ -46,6 +49,8 @@ impl Plan {
         let class = findings.keep(class);
         let history = descriptor.storage.history_size.as_ref().map(windows::history).transpose();
         let history = findings.keep(history);
+        let storage = storage::place(&descriptor.storage, &mut findings.notes);
+        let storage = findings.keep(storage);
         let lateness = descriptor.lateness.as_ref().map(windows::lateness).transpose();
         let lateness = findings.keep(lateness);
         let mut given = Vec::new();
@@ -59,7 +64,8 @@ impl Plan {
         if let Some(class) = class.as_ref().filter(|_| given.len() == descriptor.streams.len()) {
             output::check(descriptor, class, &given, &mut findings);
         }
-        let plan = class.zip(history).zip(lateness).map(|((class, history), lateness)| Self {
+        let words = history.zip(lateness).zip(storage);
+        let plan = class.zip(words).map(|(class, ((history, lateness), storage))| Self {
             name: descriptor.name.value.clone(),
             streams,
             class,
@@ -67,6 +73,7 @@ impl Plan {
             output_rate: descriptor.processing.rate.as_ref().map_or(0, |rate| rate.value),
             unique_timestamps: descriptor.processing.unique_timestamps,
             history,
+            storage,
             lateness,
             notes: Vec::new(),
         });

@@ -22,12 +22,6 @@ pub(super) fn of(descriptor: &Descriptor) -> Vec<Note> {
     if let Some(said) = &descriptor.pool_size {
         note(said.place, "pool-size has no effect");
     }
-    for said in &descriptor.storage.database {
-        note(
-            said.place,
-            &format!("storage {} has no effect: output goes to the store of this server", said.value),
-        );
-    }
     if let Some(said) = &descriptor.processing.partition_field {
         note(said.place, "partition-field has no effect: the store divides by time");
     }

@@ -1,6 +1,7 @@
 //! `gsn.xml`.
 
 use crate::virtual_sensors::Container;
+use crate::virtual_sensors::plan::StoragePlace;
 
 #[test]
 fn a_file_of_gsn_1_is_read() {
@@ -14,19 +15,30 @@ fn a_file_of_gsn_1_is_read() {
     assert_eq!((container.port, container.ssl_port), (22005, Some(8443)));
     assert!(container.access_control);
     assert_eq!(container.time_format, "dd/MM/yyyy HH:mm:ss Z");
-    assert_eq!(container.storage, Some(("org.h2.Driver".into(), "jdbc:h2:mem:a".into())));
-    assert_eq!(container.sliding, Some(("org.h2.Driver".into(), "jdbc:h2:mem:b".into())));
-    assert_eq!(container.notes.len(), 3);
+    assert_eq!(container.storage, Some(StoragePlace::Own));
+    let notes: Vec<_> = container.notes.iter().map(|note| note.text.as_str()).collect();
+    for expected in
+        ["replaces the database", "storage of windows", "gsn_listen", "tls_listen", "public_read", "tls.key"]
+    {
+        assert!(notes.iter().any(|note| note.contains(expected)), "{expected}: {notes:?}");
+    }
 }
 
 #[test]
 fn a_file_of_gsn_2_is_read() {
     let text = "<sensor-server><monitor-port>22001</monitor-port><zmq-enable>true</zmq-enable><zmqproxy>22022</zmqproxy>\
-                <zmqmeta>22023</zmqmeta><storage user='sa' password='' driver='d' url='u'/></sensor-server>";
+                <zmqmeta>22023</zmqmeta><storage user='sa' password='secret' driver='org.postgresql.Driver' url='jdbc:postgresql://h/gsn'/>\
+                </sensor-server>";
     let container = Container::from_xml(text).expect("a good file");
     assert_eq!(container.port, 22001);
     let notes: Vec<_> = container.notes.iter().map(|note| note.text.as_str()).collect();
-    assert!(notes[1].contains("ZeroMQ"), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("zmq-enable has no effect: subscribe over MQTT")),
+        "{notes:?}"
+    );
+    let Some(StoragePlace::Database(database)) = &container.storage else { panic!("no database") };
+    assert_eq!((database.user.as_str(), database.password.as_str()), ("sa", "secret"));
+    assert!(!format!("{container:?}").contains("secret"));
 }
 
 #[test]

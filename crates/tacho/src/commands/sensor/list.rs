@@ -53,7 +53,9 @@ fn list(api: &Api, json: bool) -> anyhow::Result<()> {
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(sensors.iter().map(cells)).collect();
     columns(&rows, 2..5).iter().try_for_each(say)?;
     sensors.iter().filter_map(problem).try_for_each(say)?;
-    sensors.iter().flat_map(failing_sources).try_for_each(say)
+    sensors.iter().flat_map(failing_sources).try_for_each(say)?;
+    sensors.iter().flat_map(followers).try_for_each(say)?;
+    container_problem(&answer).iter().try_for_each(say)
 }
 
 /// The sources from outside that have had a fault, a line for each.
@@ -80,6 +82,29 @@ fn source_line(source: &Value) -> String {
     line
 }
 
+/// What copies the output of a sensor to the outside, a line each.
+fn followers(sensor: &Value) -> Vec<String> {
+    let name = sensor["name"].as_str().unwrap_or_default();
+    let followers = sensor["followers"].as_array().into_iter().flatten();
+    let line = |follower: &Value| {
+        let text = |key: &str| follower[key].as_str().unwrap_or_default();
+        let behind = HumanCount(follower["rowsBehind"].as_u64().unwrap_or(0));
+        let state = match (follower["connected"] == true, text("lastError")) {
+            (true, _) => "connected".to_owned(),
+            (false, "") => "connecting".to_owned(),
+            (false, error) => format!("not connected: {error}"),
+        };
+        format!("{name}: {} to {}: {behind} rows behind, {state}", text("name"), text("target"))
+    };
+    followers.map(line).collect()
+}
+
+/// Why the file of the container is not used as it is.
+fn container_problem(answer: &Value) -> Option<String> {
+    let container = &answer["container"];
+    Some(format!("{}: {}", container["file"].as_str()?, container["problem"].as_str()?))
+}
+
 fn cells(sensor: &Value) -> [String; 7] {
     let text = |key: &str| sensor[key].as_str().unwrap_or("-").to_owned();
     let count = |key: &str| HumanCount(sensor[key].as_u64().unwrap_or(0)).to_string();
@@ -103,6 +128,7 @@ fn show(api: &Api, name: &str, json: bool) -> anyhow::Result<()> {
     say(format!("{} ({}, {})", text("name"), text("state"), text("file")))?;
     problem(&sensor).iter().try_for_each(say)?;
     say(text("explanation"))?;
+    followers(&sensor).iter().try_for_each(say)?;
     for key in ["notes", "waitsFor"] {
         let lines = sensor[key].as_array().into_iter().flatten().filter_map(Value::as_str);
         let lead = if key == "notes" { "note" } else { "waits for a device" };
@@ -134,6 +160,15 @@ mod tests {
         assert_eq!(cells(&failed)[5], "-");
         assert_eq!(problem(&failed).unwrap(), "x.xml: line 1, column 1: no");
         assert_eq!(problem(&json!({ "name": "y", "state": "running" })), None);
+        let follower = json!({ "name": "storage", "target": "MySQL h:3306/gsn, table y", "connected": false, "rowsBehind": 1_200,
+            "lastError": "no route" });
+        let lines = followers(&json!({ "name": "y", "followers": [follower] }));
+        assert_eq!(
+            lines,
+            ["y: storage to MySQL h:3306/gsn, table y: 1,200 rows behind, not connected: no route"]
+        );
+        let answer = json!({ "container": { "file": "gsn.xml", "problem": "line 1, column 1: no" } });
+        assert_eq!(container_problem(&answer).unwrap(), "gsn.xml: line 1, column 1: no");
     }
 
     #[test]

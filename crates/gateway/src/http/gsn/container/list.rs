@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use hub::time_series::{Source, SourceError};
+use hub::virtual_sensors::ContainerInfo;
 
 use super::super::asker::Asked;
 use super::super::newest::{NewestRow, newest_row};
@@ -21,11 +22,10 @@ pub(super) async fn list(state: &HttpState, asked: Asked) -> Result<Response, Re
     if let Some(name) = params.text("name") {
         sensors.retain(|sensor| sensor.name().eq_ignore_ascii_case(name.trim()));
     }
+    let head = head(state.hub.sensor_container(&caller)?.as_deref());
     let write = move |source: &dyn Source, out: &mut Out<'_>| -> Result<(), SourceError> {
         let mut text = DECLARATION.to_owned();
-        text.push_str(
-            "<gsn name=\"Tachograph\" author=\"\" email=\"\" description=\"Virtual sensors of Tachograph\">\n",
-        );
+        text.push_str(&head);
         for sensor in &sensors {
             let newest = if without_values { None } else { newest_row(source, sensor)? };
             push_sensor(sensor, newest.as_ref(), &mut text);
@@ -42,6 +42,20 @@ pub(super) async fn list(state: &HttpState, asked: Asked) -> Result<Response, Re
     let mut response = streamed(state, caller, "text/xml", write).await?;
     set_headers(&mut response);
     Ok(response)
+}
+
+/// The first element: the names of the file of the container, if there is one.
+fn head(container: Option<&ContainerInfo>) -> String {
+    let word = |said: Option<&Option<String>>, default: &str| {
+        escaped(said.and_then(Option::as_deref).unwrap_or(default))
+    };
+    format!(
+        "<gsn name=\"{}\" author=\"{}\" email=\"{}\" description=\"{}\">\n",
+        word(container.map(|said| &said.name), "Tachograph"),
+        word(container.map(|said| &said.author), ""),
+        word(container.map(|said| &said.email), ""),
+        word(container.map(|said| &said.description), "Virtual sensors of Tachograph"),
+    )
 }
 
 /// Appends a sensor. Without a newest row its fields are empty.

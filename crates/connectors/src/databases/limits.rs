@@ -1,0 +1,20 @@
+//! Bounds of clients of databases.
+
+use std::time::Duration;
+
+/// How long a client waits for a connection.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client waits for the answer to a statement.
+pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Rows that one statement writes.
+pub(crate) const ROWS_PER_STATEMENT_MAX: usize = 500;
+/// Values that one statement of MySQL has: its protocol counts them in 16 bits.
+pub(crate) const VALUES_PER_STATEMENT_MAX: usize = 65_535;
+/// Bytes of the name of a table or a column: PostgreSQL cuts longer ones.
+pub(crate) const NAME_BYTES_MAX: usize = 63;
+/// Characters of a cause that is shown.
+pub(crate) const CAUSE_CHARACTERS_MAX: usize = 500;
+/// Rows that a table may have beyond a `history-size` in rows before the oldest are deleted; a tenth of the count if that is more.
+pub(crate) const HISTORY_ROWS_OVER_MIN: usize = 100;
+/// Time between two deletions of rows that are older than a `history-size`.
+pub(crate) const HISTORY_INTERVAL: Duration = Duration::from_secs(60);

@@ -1,0 +1,89 @@
+//! What followers and the hub tell each other.
+
+use model::Value;
+use sensors::virtual_sensors::plan::{DatabaseOptions, Extent};
+
+use super::super::info::SensorField;
+
+/// The output of a sensor that runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SensorOutput {
+    /// The name of the sensor, which is that of the device of the output.
+    pub sensor: String,
+    /// The fields, in their order.
+    pub fields: Vec<SensorField>,
+    /// Whether a time in milliseconds has at most one row.
+    pub has_unique_timestamps: bool,
+    /// How much of it is kept; everything without it.
+    pub history: Option<Extent>,
+    /// The database that gets its rows.
+    pub storage: Option<DatabaseOptions>,
+}
+
+/// What a follower follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowRequest {
+    /// The name of the sensor.
+    pub sensor: String,
+    /// The name of the follower, unique for the sensor, such as `storage`.
+    pub follower: String,
+    /// Where the rows go, in words without secrets. A follower with another target begins anew.
+    pub target: String,
+    /// Where a follower begins that has no cursor.
+    pub begin: Begin,
+}
+
+/// Where a new follower begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// With the oldest row that the table has.
+    Oldest,
+    /// After the newest row.
+    Newest,
+}
+
+/// A row of the output of a sensor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputRow {
+    /// The time in microseconds since 1970. Within a sensor it identifies the row.
+    pub us: i64,
+    /// The values of the fields, in the order of the output.
+    pub values: Vec<Option<Value>>,
+}
+
+/// Rows that a follower has to deliver, oldest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputRows {
+    /// The rows.
+    pub rows: Vec<OutputRow>,
+    /// The time from which they were read.
+    pub(super) from_us: i64,
+    /// The time up to which they were read, included.
+    pub(super) to_us: i64,
+}
+
+/// What a follower reports.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FollowerReport {
+    /// Whether the outside takes rows.
+    pub is_connected: bool,
+    /// Attempts that failed, since the follower began.
+    pub failures: u64,
+    /// Why the last one failed. It stays until another one fails.
+    pub last_error: Option<String>,
+}
+
+/// What callers see of a follower.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FollowerInfo {
+    /// Its name.
+    pub name: String,
+    /// Where the rows go, in words.
+    pub target: String,
+    /// What it has reported.
+    pub report: FollowerReport,
+    /// Rows that it has delivered since the server began, those that came again included.
+    pub rows: u64,
+    /// About how many rows it has still to deliver.
+    pub rows_behind: u64,
+}
