@@ -41,10 +41,9 @@ pub use connectors::ExternalSources;
 pub use container::ContainerInfo;
 pub use external::{ExternalSource, SourceInfo, SourceState};
 pub use followers::{
-    Begin, FollowRequest, FollowerInfo, FollowerReport, OutputFollower, OutputRow, OutputRows, SensorOutput,
-    SensorOutputs,
+    Begin, FollowRequest, OutputFollower, OutputRow, OutputRows, SensorOutput, SensorOutputs,
 };
-pub use info::{DataType, SensorField, SensorInfo, SensorState};
+pub use info::{DataType, FollowerInfo, FollowerReport, SensorField, SensorInfo, SensorState};
 pub(crate) use shared::{FoundSeries, Sensors};
 // Part of [`SensorInfo`].
 pub use sensors::virtual_sensors::{Chart, Counters};

@@ -7,9 +7,10 @@ use model::{SeriesKey, TimeRange, Timestamp, Value};
 use store::{Order, Scan, Store, StoreError};
 use tokio::sync::Notify;
 
+use super::super::info::FollowerReport;
 use super::super::limits::{FOLLOWER_BYTES_AT_ONCE, FOLLOWER_COUNT_MAX};
 use super::super::reread::keys_of;
-use super::form::{FollowRequest, FollowerReport, OutputRow, OutputRows};
+use super::form::{FollowRequest, OutputRow, OutputRows};
 use crate::blocking_append::wait_durable;
 use crate::error::Error;
 use crate::hub::Hub;

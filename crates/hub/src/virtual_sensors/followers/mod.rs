@@ -17,7 +17,7 @@ mod operations;
 mod shared;
 
 pub use follow::OutputFollower;
-pub use form::{Begin, FollowRequest, FollowerInfo, FollowerReport, OutputRow, OutputRows, SensorOutput};
+pub use form::{Begin, FollowRequest, OutputRow, OutputRows, SensorOutput};
 pub(crate) use shared::Followers;
 
 /// The list of the outputs of the sensors that run, sorted by name.

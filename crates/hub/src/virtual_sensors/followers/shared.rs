@@ -9,8 +9,8 @@ use tokio::sync::{Notify, watch};
 
 use super::SensorOutputs;
 use super::cursor::{Cursor, FOLLOWERS};
-use super::form::{FollowRequest, FollowerInfo, FollowerReport, OutputRows, SensorOutput};
-use crate::virtual_sensors::SensorInfo;
+use super::form::{FollowRequest, OutputRows, SensorOutput};
+use crate::virtual_sensors::info::{FollowerInfo, FollowerReport, SensorInfo};
 
 /// The followers of all sensors.
 #[derive(Debug)]
