@@ -1,9 +1,20 @@
 """Processing classes of virtual sensors in the server."""
 
+import contextlib
+import http.server
 import json
+import os
+import shutil
+import socket
+import subprocess
+import threading
 import xml.etree.ElementTree as ElementTree
 
-from harness import wait
+import paho.mqtt.client as mqtt
+import pytest
+
+from harness import databases, wait
+from test_sensor_storage import PASSWORD, MariaDb, Postgres
 
 START = 1_700_000_000_000
 WAIT_S = 60
@@ -120,3 +131,203 @@ def test_a_chart_is_a_document_of_svg(own_server):
     assert {"Road <7>", "°C"} <= wait.until(drawn, "the chart")
     missing = server.api.session.get(f"{server.url}/api/tacho/sensors/road/chart.svg", timeout=WAIT_S)
     assert missing.status_code == 404
+
+
+class Broker:
+    """mosquitto of Debian, which keeps sessions and messages when it stops."""
+
+    def __init__(self, directory):
+        self.directory, self.port = directory, databases.free_port()
+        user = "user root\n" if os.getuid() == 0 else ""
+        text = f"{user}listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {directory}/\nlog_type none\n"
+        (directory / "mosquitto.conf").write_text(text)
+        self.start()
+
+    def start(self):
+        program = shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin")
+        assert program, "mosquitto is missing: run tests/e2e/install-debian-packages"
+        self.process = subprocess.Popen([program, "-c", self.directory / "mosquitto.conf"])
+        wait.until(self.accepts, "mosquitto")
+
+    def accepts(self):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+            return True
+        return False
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Subscriber:
+    """A client over paho whose session outlives its connection."""
+
+    def __init__(self, broker, topic):
+        self.messages, subscribed = [], threading.Event()
+        self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="reader", clean_session=False)
+        self.client.reconnect_delay_set(1, 1)
+        self.client.on_connect = lambda *_: self.client.subscribe(topic, 1)
+        self.client.on_subscribe = lambda *_: subscribed.set()
+        self.client.on_message = lambda _client, _data, message: self.messages.append(json.loads(message.payload))
+        self.client.connect("127.0.0.1", broker.port)
+        self.client.loop_start()
+        assert subscribed.wait(WAIT_S)
+
+    def readings(self):
+        """Times with values; a message that comes again counts once."""
+        return sorted({(message["ts"], message["values"]["celsius"]) for message in self.messages})
+
+    def close(self):
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+class Hook:
+    """An address of HTTP that keeps what it gets."""
+
+    def __init__(self):
+        self.port, self.status, self.bodies = databases.free_port(), 200, []
+        self.start()
+
+    def start(self):
+        hook = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if hook.status == 200:
+                    hook.bodies.append((self.headers["X-Key"], self.headers["Content-Type"], json.loads(body)))
+                self.send_response(hook.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    def readings(self):
+        rows = [row for _, _, body in self.bodies for row in body["rows"]]
+        return sorted({(row["ts"], row["values"]["celsius"]) for row in rows})
+
+
+def exporter(server, name):
+    """What the exporter of a sensor reports; None before it does."""
+    found = [one for one in (shown(server, name) or {}).get("followers", []) if one["name"] == "export"]
+    return found[0] if found else None
+
+
+def connected(server, name):
+    """Waits until the exporter delivers."""
+    wait.until(lambda: (one := exporter(server, name)) and one["connected"], f"the exporter of {name}")
+
+
+def expected(count):
+    return [(START + at * 1_000, float(at)) for at in range(count)]
+
+
+FIELDS = [("celsius", "double")]
+
+
+def test_rows_reach_a_broker_through_its_restart_and_a_kill(own_server, tmp_path):
+    server = own_server()
+    road(server)
+    broker = Broker(tmp_path)
+    params = {"uri": f"tcp://127.0.0.1:{broker.port}", "client_id": "tacho", "topic": "city/road"}
+    write(server, "out", sensor("out", "ch.epfl.gsn.networking.mqtt.MQTTExporterVS", params, FIELDS))
+    loaded(server, "out")
+    connected(server, "out")
+    subscriber = Subscriber(broker, "city/road")
+    try:
+        report(server, 0, [float(at) for at in range(20)])
+        wait.until(lambda: subscriber.readings() == expected(20), "the rows at the broker")
+        broker.stop()
+        report(server, 20, [float(at) for at in range(20, 30)])
+        wait.until(lambda: exporter(server, "out")["failures"] > 0, "a failure of the exporter")
+        assert not exporter(server, "out")["connected"]
+        server.kill()
+        broker.start()
+        server.start()
+        report(server, 30, [30.0])
+        wait.until(lambda: subscriber.readings() == expected(31), "the rows of the outage")
+        wait.until(lambda: exporter(server, "out")["rowsBehind"] == 0, "nothing that waits")
+        assert 'tacho_virtual_sensor_follower_connected{sensor="out",follower="export"} 1' in server.api.metrics()
+    finally:
+        subscriber.close()
+        broker.stop()
+
+
+def test_rows_reach_an_address_through_an_outage_and_a_kill(own_server):
+    server = own_server()
+    road(server)
+    hook = Hook()
+    params = {"url": f"http://127.0.0.1:{hook.port}/rows?key=secret", "headers": "X-Key: abc\n"}
+    write(server, "out", sensor("out", "Webhook", params, FIELDS))
+    loaded(server, "out")
+    connected(server, "out")
+    try:
+        report(server, 0, [float(at) for at in range(20)])
+        wait.until(lambda: hook.readings() == expected(20), "the rows at the address")
+        key, kind, body = hook.bodies[0]
+        assert (key, kind, body["sensor"]) == ("abc", "application/json", "out")
+        assert exporter(server, "out")["target"] == f"http://127.0.0.1:{hook.port}/rows"
+        hook.status = 503
+        report(server, 20, [20.0])
+        wait.until(lambda: exporter(server, "out")["failures"] > 0, "a failure of the exporter")
+        assert "503" in exporter(server, "out")["lastError"]
+        hook.stop()
+        report(server, 21, [21.0, 22.0])
+        server.kill()
+        hook.status = 200
+        hook.start()
+        server.start()
+        wait.until(lambda: hook.readings() == expected(23), "the rows of the outage")
+        hook.status = 400
+        report(server, 23, [23.0])
+        wait.until(lambda: exporter(server, "out")["refused"] == 1, "the row that is given up")
+        hook.status = 200
+        report(server, 24, [24.0])
+        wait.until(lambda: hook.readings() == [*expected(23), expected(25)[24]], "the row after it")
+        listed = server.command("sensor", "list").stdout
+        assert "secret" not in listed and "secret" not in json.dumps(shown(server, "out"))
+    finally:
+        hook.stop()
+
+
+@pytest.fixture(params=[MariaDb, Postgres])
+def database(request):
+    """A database of each kind."""
+    database = request.param()
+    try:
+        yield database
+    finally:
+        database.remove()
+
+
+def test_rows_reach_a_database_through_its_outage_and_a_kill(own_server, database):
+    server = own_server()
+    road(server)
+    url = f"jdbc:{database.scheme}://127.0.0.1:{database.port}/gsn"
+    params = {"url": url, "user": "gsn", "password": PASSWORD, "driver": database.driver, "table": "road_7"}
+    write(server, "out", sensor("out", "gsn.vsensor.StreamExporterVirtualSensor", params, FIELDS))
+    loaded(server, "out")
+    rows = lambda: [(int(timed), float(celsius)) for timed, celsius in database.execute("SELECT timed, celsius FROM road_7 ORDER BY timed")]
+    connected(server, "out")
+    report(server, 0, [float(at) for at in range(20)])
+    wait.until(lambda: rows() == expected(20), "the rows in the database")
+    database.stop()
+    report(server, 20, [float(at) for at in range(20, 40)])
+    wait.until(lambda: exporter(server, "out")["failures"] > 0, "a failure of the exporter")
+    server.kill()
+    database.start()
+    server.start()
+    report(server, 40, [40.0])
+    wait.until(lambda: rows() == expected(41), "the rows of the outage")
+    assert PASSWORD not in json.dumps(shown(server, "out"))

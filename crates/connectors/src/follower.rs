@@ -26,6 +26,11 @@ pub(crate) trait Sink: Send {
 
     /// Takes rows. They may come again.
     fn write(&mut self, rows: &[OutputRow]) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Rows that the outside has refused for good.
+    fn refused(&self) -> u64 {
+        0
+    }
 }
 
 /// Follows a sensor until the sensor is gone. The caller ends it earlier by dropping it.
@@ -57,8 +62,9 @@ pub(crate) async fn follow(hub: Arc<Hub>, request: FollowRequest, mut sink: impl
         if report.is_connected {
             pause = PAUSE_MIN;
         }
-        report =
-            FollowerReport { is_connected: false, failures: report.failures + 1, last_error: Some(error) };
+        report.is_connected = false;
+        report.failures += 1;
+        report.last_error = Some(error);
         follower.report(report.clone());
         sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
@@ -76,6 +82,7 @@ async fn deliver(
         let rows = next(follower).await?;
         if !rows.rows.is_empty() {
             sink.write(&rows.rows).await?;
+            report.refused = sink.refused();
             delivered(follower, rows).await?;
         } else if report.is_connected {
             // A wake that is missed is made up for.

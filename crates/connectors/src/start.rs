@@ -7,6 +7,7 @@ use hub::Hub;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::databases::{self, Pools};
+use crate::exporters;
 use crate::limits::{BLOCKING_THREADS_MAX, STOP_TIMEOUT, WORKERS};
 use crate::wrappers;
 
@@ -30,7 +31,8 @@ impl Connectors {
             .build()?;
         runtime.spawn(wrappers::manage(Arc::clone(hub)));
         let pools = Arc::<Pools>::default();
-        runtime.spawn(databases::manage(Arc::clone(hub), pools));
+        runtime.spawn(databases::manage(Arc::clone(hub), Arc::clone(&pools)));
+        runtime.spawn(exporters::manage(Arc::clone(hub), pools));
         Ok(Self { runtime })
     }
 

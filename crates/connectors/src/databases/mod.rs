@@ -17,5 +17,5 @@ mod value;
 pub(crate) use client::Database;
 pub(crate) use error::DatabaseError;
 pub(crate) use pools::Pools;
-pub(crate) use storage::manage;
+pub(crate) use storage::{Writer, manage};
 pub(crate) use table::Table;

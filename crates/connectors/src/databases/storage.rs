@@ -9,7 +9,7 @@ use std::time::Instant;
 use hub::Hub;
 use hub::caller::Caller;
 use hub::clock::system_now;
-use hub::virtual_sensors::{Begin, Extent, FollowRequest, OutputRow, SensorOutput};
+use hub::virtual_sensors::{Begin, DatabaseOptions, Extent, FollowRequest, OutputRow, SensorOutput};
 use tokio::task::JoinHandle;
 
 use super::limits::{HISTORY_INTERVAL, HISTORY_ROWS_OVER_MIN};
@@ -56,14 +56,12 @@ async fn write(hub: Arc<Hub>, pools: Arc<Pools>, output: Arc<SensorOutput>) {
         target: format!("{}, table {}", options.address, output.sensor),
         begin: Begin::Oldest,
     };
-    let table = Table::new(&output.sensor, output.has_unique_timestamps, &output.fields);
-    let database = pools.get(options).map_err(|error| error.to_string());
-    let writer = Writer { database, table, history: output.history, written: 0, trimmed: None };
+    let writer = Writer::new(&pools, options, &output.sensor, &output, output.history);
     follow(hub, request, writer).await;
 }
 
 /// Writes the rows of a sensor into its table.
-struct Writer {
+pub(crate) struct Writer {
     database: Result<Arc<Database>, String>,
     table: Result<Table, String>,
     history: Option<Extent>,
@@ -87,6 +85,19 @@ impl Sink for Writer {
 }
 
 impl Writer {
+    /// A writer of the rows of a sensor into a table, which keeps a history if one is given.
+    pub(crate) fn new(
+        pools: &Pools,
+        options: &DatabaseOptions,
+        table: &str,
+        output: &SensorOutput,
+        history: Option<Extent>,
+    ) -> Self {
+        let table = Table::new(table, output.has_unique_timestamps, &output.fields);
+        let database = pools.get(options).map_err(|error| error.to_string());
+        Self { database, table, history, written: 0, trimmed: None }
+    }
+
     fn parts(&self) -> Result<(&Database, &Table), String> {
         Ok((self.database.as_deref().map_err(Clone::clone)?, self.table.as_ref().map_err(Clone::clone)?))
     }

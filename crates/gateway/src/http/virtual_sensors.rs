@@ -108,6 +108,7 @@ fn follower(follower: &FollowerInfo) -> JsonValue {
         "rows": follower.rows,
         "rowsBehind": follower.rows_behind,
         "failures": report.failures,
+        "refused": report.refused,
         "lastError": report.last_error,
     })
 }

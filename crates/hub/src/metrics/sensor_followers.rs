@@ -14,6 +14,7 @@ pub(crate) struct FollowerMetrics {
     rows_behind: Family<FollowerLabel, Gauge>,
     rows: Family<FollowerLabel, Gauge>,
     failures: Family<FollowerLabel, Gauge>,
+    refused: Family<FollowerLabel, Gauge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -33,12 +34,13 @@ impl FollowerMetrics {
         set(&self.rows_behind, info.rows_behind);
         set(&self.rows, info.rows);
         set(&self.failures, info.report.failures);
+        set(&self.refused, info.report.refused);
     }
 
     /// Forgets a follower of a sensor that is gone.
     pub(crate) fn forget(&self, sensor: &str, follower: &str) {
         let label = FollowerLabel { sensor: sensor.to_owned(), follower: follower.to_owned() };
-        for family in [&self.connected, &self.rows_behind, &self.rows, &self.failures] {
+        for family in [&self.connected, &self.rows_behind, &self.rows, &self.failures, &self.refused] {
             family.remove(&label);
         }
     }
@@ -59,6 +61,11 @@ impl FollowerMetrics {
                 "virtual_sensor_follower_rows",
                 "Rows of a virtual sensor that the outside has taken since the start",
                 &self.rows,
+            ),
+            (
+                "virtual_sensor_follower_refused",
+                "Rows of a virtual sensor that the outside has refused for good",
+                &self.refused,
             ),
             (
                 "virtual_sensor_follower_failures",

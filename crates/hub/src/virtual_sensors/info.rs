@@ -61,6 +61,8 @@ pub struct FollowerReport {
     pub is_connected: bool,
     /// Attempts that failed, since the follower began.
     pub failures: u64,
+    /// Rows that the outside has refused for good. They are not sent again.
+    pub refused: u64,
     /// Why the last one failed. It stays until another one fails.
     pub last_error: Option<String>,
 }

@@ -53,5 +53,6 @@ pub use sensors::virtual_sensors::plan::{
 };
 // Part of [`SensorOutput`].
 pub use sensors::virtual_sensors::plan::{
-    DatabaseAddress, DatabaseKind, DatabaseOptions, Extent, JdbcUrl, check_driver,
+    DatabaseAddress, DatabaseExport, DatabaseKind, DatabaseOptions, Export, Extent, JdbcUrl, Method,
+    MqttExport, Secret, WebhookExport, check_driver,
 };

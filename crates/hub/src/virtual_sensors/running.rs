@@ -109,6 +109,7 @@ impl Running {
             fields: fields_of(&self.candidate.descriptor),
             has_unique_timestamps: self.plan.unique_timestamps,
             history: self.plan.history,
+            export: self.plan.export.clone(),
             storage: storage.cloned(),
         }
     }

@@ -1,7 +1,7 @@
 //! What followers and the hub tell each other.
 
 use model::Value;
-use sensors::virtual_sensors::plan::{DatabaseOptions, Extent};
+use sensors::virtual_sensors::plan::{DatabaseOptions, Export, Extent};
 
 use super::super::info::SensorField;
 
@@ -16,6 +16,8 @@ pub struct SensorOutput {
     pub has_unique_timestamps: bool,
     /// How much of it is kept; everything without it.
     pub history: Option<Extent>,
+    /// Where the class sends its rows.
+    pub export: Option<Export>,
     /// The database that gets its rows.
     pub storage: Option<DatabaseOptions>,
 }

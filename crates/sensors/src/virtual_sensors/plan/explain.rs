@@ -23,6 +23,9 @@ impl Plan {
             stream.write(out)?;
         }
         writeln!(out, "  class {}", self.class.describe())?;
+        if let Some(export) = &self.export {
+            writeln!(out, "    rows go to {}", export.target())?;
+        }
         write!(out, "  output")?;
         for (at, field) in self.output.iter().enumerate() {
             write!(out, "{} {} {}", if at == 0 { "" } else { "," }, field.name.value, field.data_type)?;

@@ -1,6 +1,7 @@
 //! The parts of a plan.
 
 use super::classes::Class;
+use super::exports::Export;
 use super::storage::StoragePlace;
 use super::windows::{Extent, Window};
 use super::wrappers::Wrapper;
@@ -17,6 +18,8 @@ pub struct Plan {
     pub streams: Vec<StreamPlan>,
     /// What is done with their rows.
     pub class: Class,
+    /// Where its rows go besides the store.
+    pub export: Option<Export>,
     /// The fields of the output.
     pub output: Vec<Field>,
     /// Least milliseconds between rows of the output.

@@ -3,17 +3,21 @@
 mod classes;
 mod columns;
 mod explain;
+mod exports;
 mod form;
 mod notes;
 mod output;
+mod secret;
 mod sources;
 mod storage;
 mod windows;
 mod wrappers;
 
 pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
+pub use exports::{DatabaseExport, Export, Method, MqttExport, WebhookExport};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};
 pub(super) use output::NMEA_FIELDS;
+pub use secret::Secret;
 pub(crate) use storage::place as storage_place;
 pub use storage::{DatabaseAddress, DatabaseKind, DatabaseOptions, JdbcUrl, StoragePlace, check_driver};
 pub use windows::{Extent, Slide, Window};
@@ -45,8 +49,9 @@ impl Plan {
         let with_table = classes::with_table(descriptor);
         let descriptor = with_table.as_ref().unwrap_or(descriptor);
         let mut findings = Findings::new(notes::of(descriptor));
-        let class = classes::class(&descriptor.processing, &mut findings.notes);
-        let class = findings.keep(class);
+        let class = classes::class(descriptor, &mut findings.notes);
+        let (class, export) = findings.keep(class).unzip();
+        let export = export.flatten();
         let history = descriptor.storage.history_size.as_ref().map(windows::history).transpose();
         let history = findings.keep(history);
         let storage = storage::place(&descriptor.storage, &mut findings.notes);
@@ -69,6 +74,7 @@ impl Plan {
             name: descriptor.name.value.clone(),
             streams,
             class,
+            export,
             output: descriptor.processing.output.clone(),
             output_rate: descriptor.processing.rate.as_ref().map_or(0, |rate| rate.value),
             unique_timestamps: descriptor.processing.unique_timestamps,

@@ -4,6 +4,7 @@ mod classes;
 mod container;
 mod data_clean;
 mod exact_sum;
+mod exports;
 mod files;
 mod more_classes;
 mod mutations;

@@ -10,11 +10,12 @@ pub use chart::ChartPlan;
 pub use data_clean::{DataCleanPlan, Model};
 
 pub(super) use clocked::with_table;
+pub(super) use params::Params;
 
 use chrono::DateTime;
-use params::Params;
 
-use crate::virtual_sensors::descriptor::{Pair, Processing, Said};
+use super::exports::{self, Export};
+use crate::virtual_sensors::descriptor::{Descriptor, Pair, Said};
 use crate::virtual_sensors::fault::{Fault, Note};
 use crate::virtual_sensors::limits::WINDOW_ELEMENTS_MAX;
 
@@ -59,17 +60,23 @@ pub enum Class {
 const RATE_MAX: i64 = i32::MAX as i64;
 
 /// The class of a descriptor.
-pub(super) fn class(processing: &Processing, notes: &mut Vec<Note>) -> Result<Class, Fault> {
+pub(super) fn class(
+    descriptor: &Descriptor,
+    notes: &mut Vec<Note>,
+) -> Result<(Class, Option<Export>), Fault> {
+    let processing = &descriptor.processing;
     let said = &processing.class_name;
     let short = short_name(said)?;
     let mut params = Params { params: &processing.params, class: short, place: said, asked: Vec::new() };
+    let export = exports::export(short, &mut params, descriptor, notes)?;
     let class = match short {
         "Bridge" => Class::Bridge { allow_nulls: params.flag("allow-nulls", true)? },
         "StatsBridge" => {
             params.note(notes, "logging-interval", "the sensor is counted in the metrics");
             Class::Bridge { allow_nulls: true }
         }
-        "ScheduledBridge" => {
+        "MQTTExporter" | "Webhook" | "StreamExporter" => Class::Bridge { allow_nulls: true },
+        "ScheduledBridge" | "ScheduledStreamExporter" => {
             let rate = params.number("rate", 1, RATE_MAX)?;
             let start = params.take("start-time").map(start_time).transpose()?;
             Class::Scheduled { rate, start }
@@ -89,7 +96,7 @@ pub(super) fn class(processing: &Processing, notes: &mut Vec<Note>) -> Result<Cl
         name => return Err(replaced::refuse(said, name)),
     };
     params.finish()?;
-    Ok(class)
+    Ok((class, export))
 }
 
 /// The name without GSN's package and the ending that all its classes have.

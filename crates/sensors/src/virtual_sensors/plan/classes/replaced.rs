@@ -6,17 +6,14 @@ use crate::virtual_sensors::fault::Fault;
 const REPLACED: &[(&str, &str)] = &[
     ("Scriptlet", "scripts in Groovy are not run; write the computation as SQL"),
     ("ScriptletProcessor", "scripts in Groovy are not run; write the computation as SQL"),
-    ("StreamExporter", "the output is a table of this server; read it over SQL or PostgreSQL"),
-    ("ScheduledStreamExporter", "the output is a table of this server; read it over SQL or PostgreSQL"),
     (
         "StreamRRDExporter",
-        "the output is a table of this server; keep it with a retention and read it over SQL",
+        "files of RRDtool are not written; keep the output with a retention, or use StreamExporter",
     ),
     ("GridRenderer", "draw the output in the dashboard"),
-    ("Email", "use alarm rules and notifications"),
-    ("SMS", "use alarm rules and notifications"),
-    ("Voip", "use alarm rules and notifications"),
-    ("MQTTExporter", "the output is a table of this server; subscribe to it over WebSocket"),
+    ("Email", "use the class Webhook with the address of a service that sends mail"),
+    ("SMS", "use the class Webhook with the address of a service that sends messages"),
+    ("Voip", "use the class Webhook with the address of a service that calls"),
     ("HBaseStorage", "the output goes to the store of this server"),
     ("R", "programs in R are not run; write the computation as SQL"),
     ("Matlab", "programs in Matlab are not run; write the computation as SQL"),
@@ -27,7 +24,7 @@ const REPLACED: &[(&str, &str)] = &[
 
 /// The classes that are here.
 const PRESENT: &str = "Bridge, StatsBridge, ScheduledBridge, ClockedBridge, Counter, SMACleaner, DataClean, GPSNMEA, \
-                       and Chart";
+                       Chart, MQTTExporter, Webhook, StreamExporter and ScheduledStreamExporter";
 
 /// The fault of a class that is not here.
 pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {
