@@ -1,7 +1,12 @@
 """GSN's interfaces with the clients that read them: curl, requests, an XML parser. A device reports, a sensor computes."""
 
+import http.server
 import json
+import queue
+import socket
 import subprocess
+import threading
+import urllib.parse
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -221,6 +226,133 @@ def test_a_stream_gives_the_past_and_what_comes(gsn):
             if values and values[-1] == "70.0":
                 break
     assert values[:2] == ["48.0", "49.0"]
+
+
+class Receiver:
+    """A client that takes pushed elements, one after the other, with the statuses that the test gives."""
+
+    def __init__(self, port=0):
+        self.forms, self.statuses = queue.Queue(), queue.Queue()
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_PUT(self):
+                form = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+                receiver.forms.put((self.path, form))
+                self.send_response(receiver.statuses.get(timeout=60))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/streaming/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def take(self, status):
+        """Answers the next element. Returns its id and the texts of its fields."""
+        self.statuses.put(status)
+        path, form = self.forms.get(timeout=60)
+        assert path == "/streaming/"
+        element = xml.fromstring(form["data"][0])
+        assert element.tag == "stream-element"
+        return form["notification-id"][0], {field.get("name"): field.text for field in element.iter("field")}
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def push(gsn, contact, number, query="select readings from meadow where readings >= 48 and readings < 60", start="1768464000000", **options):
+    options.setdefault("headers", gsn.login)
+    address = f"{gsn.url}/streaming/{requests.utils.quote(query, safe='')}/{start}"
+    return requests.post(address, data={"notification-id": number, "local-contact-point": contact}, timeout=60, **options)
+
+
+def test_elements_are_pushed_until_the_client_ends_it(gsn):
+    receiver = Receiver()
+    try:
+        registered = push(gsn, receiver.url, "0.25")
+        assert registered.status_code == 200, registered.text
+        assert [one.text for one in xml.fromstring(registered.text).iter("name")] == ["readings"]
+        assert receiver.take(200) == ("0.25", {"readings": "48.0"})
+        # The sign of life registers nothing again: element 49 comes once.
+        again = push(gsn, receiver.url, "0.25")
+        assert (again.status_code, again.text) == (200, "")
+        assert receiver.take(300) == ("0.25", {"readings": "49.0"})
+        # The subscription is over, so the same request begins a new one.
+        wait.until(lambda: push(gsn, receiver.url, "0.25").text != "", "a new subscription")
+        assert receiver.take(300) == ("0.25", {"readings": "48.0"})
+    finally:
+        receiver.close()
+
+
+def test_a_client_that_comes_back_gets_the_element_that_it_missed(gsn):
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    contact = f"http://127.0.0.1:{port}/streaming/"
+    assert push(gsn, contact, "7", start="2026-01-15T08:00:00.000Z").status_code == 200
+    receiver = Receiver(port)
+    try:
+        assert receiver.take(200) == ("7", {"readings": "48.0"})
+        assert receiver.take(300)[1] == {"readings": "49.0"}
+    finally:
+        receiver.close()
+
+
+def test_elements_go_to_the_client_itself_only(gsn):
+    for contact, status in [
+        ("http://192.0.2.1/", 400),
+        ("https://127.0.0.1/", 501),
+        ("ftp://127.0.0.1/", 400),
+        ("http://me:secret@127.0.0.1/", 400),
+    ]:
+        answer = push(gsn, contact, "1")
+        assert answer.status_code == status, (contact, answer.text)
+    assert "gsn_push_targets" in push(gsn, "http://192.0.2.1/", "1").text
+    assert push(gsn, "http://127.0.0.1:1/", "one").status_code == 400
+    assert push(gsn, "http://127.0.0.1:1/", "1", query="select * from nosuch").status_code == 402
+    assert push(gsn, "http://127.0.0.1:1/", "1", headers={}).status_code == 401
+
+
+def test_a_value_of_a_row(gsn):
+    value = lambda query: gsn.get(f"/field?vs=Meadow&{query}")
+    answer = value(f"field=state&pk={T0 + 3000}")
+    assert (answer.status_code, answer.text) == (200, "s3")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert value(f"field=temperature&pk={T0 + 4000}").text == "21.0"
+    assert value("field=state").text.startswith("s")
+    assert value(f"field=state&pk={T0 + 1}").status_code == 404
+    assert value("field=nosuch").status_code == 403
+    assert value("pk=1").status_code == 400
+
+
+def test_a_form_becomes_a_row(gsn):
+    form = {"vsname": (None, "meadow"), "cmd": (None, "report"), "report;state": (None, "by form"), "report;readings": (None, "1000")}
+    send = lambda files: requests.post(f"{gsn.url}/upload", files=files, headers=gsn.login, timeout=60)
+    answer = send(form)
+    assert answer.status_code == 200, answer.text
+    assert gsn.get("/field?vs=meadow&field=state").text == "by form"
+    urlencoded = {name: text for name, (_, text) in form.items()} | {"report;state": "urlencoded"}
+    answer = requests.post(f"{gsn.url}/upload", data=urlencoded, headers=gsn.login, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assert gsn.get("/field?vs=meadow&field=state").text == "urlencoded"
+    assert send(form | {"report;valve": (None, "1")}).status_code == 501
+    assert send(form | {"report;readings": (None, "many")}).status_code == 400
+    assert send(form | {"report;state": ("a.png", b"x")}).status_code == 501
+
+
+def test_gml_has_the_sensors_with_a_place(gsn):
+    root = xml.fromstring(gsn.get("/gsn?REQUEST=901&name=meadow,other").content)
+    space = {"gsn": "http://gsn.ch/", "gml": "http://www.opengis.net/gml"}
+    assert root.find(".//gml:coordinates", space).text == "7.25,46.5"
+    assert root.find(".//gsn:sensors", space).get("fid").lower() == "meadow"
+    assert root.find(".//gsn:latitude", space).text == "46.5"
+    assert len(xml.fromstring(gsn.get("/gsn?REQUEST=901&group=imis").content)) == 0
 
 
 def test_strangers_and_wrong_names_are_refused(gsn):

@@ -17,6 +17,8 @@ pub struct HttpOptions {
     /// Whether callers without credentials may use the interfaces of InfluxDB, OpenTSDB and Prometheus, as operators of the default
     /// tenant.
     pub open: bool,
+    /// Hosts to which GSN's push may send elements, besides the address of the client that registers; `*` is every host.
+    pub gsn_push_targets: Vec<String>,
     /// Address for the listener. The caller of [`serve`](super::serve) binds it.
     pub listen: SocketAddr,
     /// Most bytes in the body of a telemetry request.
@@ -45,6 +47,7 @@ impl Default for HttpOptions {
         Self {
             door: hub::Door::Http,
             open: false,
+            gsn_push_targets: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             body_bytes_max: 4 * 1024 * 1024,
             public_read: false,

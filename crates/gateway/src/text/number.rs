@@ -69,6 +69,37 @@ fn write_decimal<const DECIMALS: usize>(number: f64, room: &mut [u8; F64_BYTES_M
     Some(length + DECIMALS - zeros)
 }
 
+/// Longest text of an `i64`, that of the smallest.
+pub(crate) const I64_BYTES_MAX: usize = 20;
+
+/// Writes an integer and returns the length.
+#[inline]
+pub(crate) fn write_i64(number: i64, room: &mut [u8; I64_BYTES_MAX]) -> usize {
+    let mut rest = number.unsigned_abs();
+    let mut at = I64_BYTES_MAX;
+    while rest >= 100 {
+        at -= 2;
+        room[at..at + 2].copy_from_slice(&pair((rest % 100) as u32));
+        rest /= 100;
+    }
+    let digits = pair(rest as u32);
+    if rest >= 10 {
+        at -= 1;
+        room[at] = digits[1];
+        at -= 1;
+        room[at] = digits[0];
+    } else {
+        at -= 1;
+        room[at] = digits[1];
+    }
+    if number < 0 {
+        at -= 1;
+        room[at] = b'-';
+    }
+    room.copy_within(at.., 0);
+    I64_BYTES_MAX - at
+}
+
 /// Writes an integer and returns the number of digits.
 #[inline]
 fn write_digits(mut number: u32, room: &mut [u8]) -> usize {

@@ -43,6 +43,10 @@ async fn an_open_server_lists_its_sensors_to_all() {
     .await;
     server.hub.open_sql(QueryLimits::default()).unwrap();
     let reply = server.request("GET", "/gsn").send().await;
+    let places = server.request("GET", "/gsn?REQUEST=901").send().await;
+    assert!(
+        streamed(&places).ends_with("xmlns:gml=\"http://www.opengis.net/gml\"> \n</gsn:FeatureCollection>\n")
+    );
     let expected = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n\
                     <gsn name=\"Tachograph\" author=\"\" email=\"\" description=\"Virtual sensors of Tachograph\">\n</gsn>\n";
     assert_eq!(streamed(&reply), expected);
@@ -84,7 +88,6 @@ async fn a_token_of_oauth_is_a_session() {
 async fn what_the_server_does_not_have_is_named() {
     let server = Server::start().await;
     for (path, status, part) in [
-        ("/gsn?REQUEST=901", 501, "GML"),
         ("/gsn?REQUEST=7", 400, "The requested operation is not supported"),
         ("/gsn?REQUEST=113", 400, "name is missing"),
         ("/gsn?REQUEST=114&name=nosuch", 402, "doesn't exist"),
@@ -100,10 +103,19 @@ async fn what_the_server_does_not_have_is_named() {
         assert_eq!(reply.status, status, "{path}: {}", reply.text());
         assert!(reply.text().contains(part), "{path}: {}", reply.text());
     }
-    let upload = server.post("/upload", "").await;
-    assert!(upload.status == 501 && upload.text().contains("web-input"), "{}", upload.text());
-    let push = server.post("/streaming/select%20*%20from%20a", "").await;
-    assert_eq!(push.status, 501);
+    let upload = server.post("/upload", "cmd=a").await;
+    assert!(upload.status == 400 && upload.text().contains("no vsname"), "{}", upload.text());
+    let upload = server.post("/upload", "vsname=nosuch&cmd=a&a;b=1").await;
+    assert_eq!(upload.status, 402, "{}", upload.text());
+    for (form, status, part) in [
+        ("", 400, "notification-id"),
+        ("notification-id=1", 400, "local-contact-point is missing"),
+        ("notification-id=1&local-contact-point=http://192.0.2.1/", 400, "gsn_push_targets"),
+        ("notification-id=1&local-contact-point=http://127.0.0.1/", 402, "doesn't exist"),
+    ] {
+        let push = server.post("/streaming/select%20*%20from%20a", form).await;
+        assert!(push.status == status && push.text().contains(part), "{form}: {}", push.text());
+    }
     server.stop().await;
 }
 

@@ -131,6 +131,8 @@ pub(crate) struct RawTimeSeries {
     pub influx_listen: String,
     /// Address and port of GSN's door; empty means that it is closed.
     pub gsn_listen: String,
+    /// Hosts to which GSN's push may send elements.
+    pub gsn_push_targets: Vec<String>,
     /// Whether callers without credentials may read and write.
     pub open: bool,
 }

@@ -116,6 +116,7 @@ pub(crate) struct TimeSeriesConfig {
     pub hitsdb: Option<SocketAddr>,
     pub influx: Option<SocketAddr>,
     pub gsn: Option<SocketAddr>,
+    pub gsn_push_targets: Vec<String>,
     pub open: bool,
 }
 
@@ -247,6 +248,7 @@ fn time_series(raw: &RawTimeSeries) -> Result<TimeSeriesConfig, ConfigError> {
         hitsdb: given_address("time_series.hitsdb_listen", &raw.hitsdb_listen)?,
         influx: given_address("time_series.influx_listen", &raw.influx_listen)?,
         gsn: given_address("time_series.gsn_listen", &raw.gsn_listen)?,
+        gsn_push_targets: raw.gsn_push_targets.clone(),
         open: raw.open,
     })
 }

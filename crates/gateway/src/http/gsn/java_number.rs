@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 
-use crate::text::{F64_BYTES_MAX, write_few_digits};
+use crate::text::{F64_BYTES_MAX, I64_BYTES_MAX, write_f64, write_few_digits, write_i64};
 
 /// Below this a number has an exponent.
 const DECIMAL_MIN: f64 = 1e-3;
@@ -16,16 +16,13 @@ const F32_DIGITS: usize = 6;
 
 /// Appends a number of 64 bits.
 pub(super) fn write_double(number: f64, out: &mut Vec<u8>) {
-    if number.abs() < DECIMAL_MAX {
-        let mut room = [0; F64_BYTES_MAX];
-        if let Some(length) = write_few_digits(number, &mut room) {
-            return out.extend_from_slice(&room[..length]);
-        }
+    if !is_decimal(number) {
+        return write_other(number, format_args!("{number:e}"), out);
     }
-    match is_decimal(number) {
-        true => write!(out, "{number:?}").expect("BUG: memory takes text"),
-        false => write_other(number, format_args!("{number:e}"), out),
-    }
+    // Between these bounds JSON has the same text.
+    let mut room = [0; F64_BYTES_MAX];
+    let length = write_f64(number, &mut room);
+    out.extend_from_slice(&room[..length]);
 }
 
 /// Appends a number of 32 bits, which is given with 64.
@@ -48,7 +45,9 @@ pub(super) fn write_float(number: f64, out: &mut Vec<u8>) {
 
 /// Appends an integer.
 pub(super) fn write_integer(number: i64, out: &mut Vec<u8>) {
-    write!(out, "{number}").expect("BUG: memory takes text");
+    let mut room = [0; I64_BYTES_MAX];
+    let length = write_i64(number, &mut room);
+    out.extend_from_slice(&room[..length]);
 }
 
 fn is_decimal(number: f64) -> bool {
@@ -72,7 +71,24 @@ fn write_other(number: f64, scientific: std::fmt::Arguments<'_>, out: &mut Vec<u
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn decimals_have_the_fewest_digits(number in -1e7..1e7_f64) {
+            prop_assume!(is_decimal(number));
+            prop_assert_eq!(double(number), format!("{number:?}"));
+        }
+
+        #[test]
+        fn integers_have_their_digits(number in any::<i64>()) {
+            let mut out = Vec::new();
+            write_integer(number, &mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+        }
+    }
 
     fn double(number: f64) -> String {
         let mut out = Vec::new();

@@ -13,6 +13,7 @@ mod json_text;
 mod limits;
 mod live_rows;
 mod multidata;
+mod multipart;
 mod newest;
 mod out;
 mod read;
@@ -21,12 +22,15 @@ mod sample;
 mod sensor;
 mod streaming;
 mod time;
+mod upload;
 mod v1;
 mod v3;
 mod value;
 mod xml;
 
 use super::route_list::Routes;
+
+pub(super) use self::streaming::Pushes;
 
 /// The routes of these interfaces.
 pub(super) fn routes() -> Routes {
@@ -37,7 +41,7 @@ pub(super) fn routes() -> Routes {
         .post("/gsn", container::answer)
         .get("/field", field::value)
         .post("/field", field::value)
-        .post("/upload", field::upload)
+        .post("/upload", upload::row)
         .get("/streaming/{query}", streaming::from_now)
         .get("/streaming/{query}/{start}", streaming::from_start)
         .post("/streaming/{query}", streaming::push)

@@ -65,6 +65,18 @@ enum Values<'a> {
     Text(&'a StringViewArray),
 }
 
+impl<'a> Values<'a> {
+    #[inline]
+    fn get(&self, row: usize) -> Option<Value<'a>> {
+        match *self {
+            Values::F64(array) => array.is_valid(row).then(|| Value::F64(array.value(row))),
+            Values::I64(array) => array.is_valid(row).then(|| Value::I64(array.value(row))),
+            Values::Bool(array) => array.is_valid(row).then(|| Value::Bool(array.value(row))),
+            Values::Text(array) => array.is_valid(row).then(|| Value::Text(array.value(row))),
+        }
+    }
+}
+
 impl<'a> FieldArrays<'a> {
     /// The columns with these numbers. A value of a field is in the first one that has any in the row.
     pub(super) fn of(batch: &'a RecordBatch, columns: impl Iterator<Item = usize>) -> Self {
@@ -84,12 +96,11 @@ impl<'a> FieldArrays<'a> {
     /// The value of a row.
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<Value<'a>> {
-        self.0.iter().find_map(|values| match *values {
-            Values::F64(array) => array.is_valid(row).then(|| Value::F64(array.value(row))),
-            Values::I64(array) => array.is_valid(row).then(|| Value::I64(array.value(row))),
-            Values::Bool(array) => array.is_valid(row).then(|| Value::Bool(array.value(row))),
-            Values::Text(array) => array.is_valid(row).then(|| Value::Text(array.value(row))),
-        })
+        match self.0.as_slice() {
+            // Nearly every field has values of one type.
+            [values] => values.get(row),
+            all => all.iter().find_map(|values| values.get(row)),
+        }
     }
 }
 

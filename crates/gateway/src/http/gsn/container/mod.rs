@@ -1,6 +1,7 @@
 //! `/gsn`: the sensors, their structures and their newest rows, by the number `REQUEST`.
 
 mod document;
+mod gml;
 mod list;
 mod one_shot;
 mod structure;
@@ -28,11 +29,9 @@ pub(super) async fn answer(State(state): State<Arc<HttpState>>, asked: Asked) ->
         "114" => one_shot::rows(&state, asked, false).await,
         "115" => Ok(document(structure::addressing(&named(&state, &asked)?))),
         "116" => one_shot::rows(&state, asked, true).await,
-        "901" => Err(Refusal::absent(
-            "this server writes no GML; REQUEST=115 has the place of a sensor, and /api/sensors has it as GeoJSON",
-        )),
+        "901" => gml::features(&state, asked).await,
         other => Err(Refusal::argument(format!(
-            "The requested operation is not supported: REQUEST is {other:?}; it must be 0, 113, 114, 115 or 116"
+            "The requested operation is not supported: REQUEST is {other:?}; it must be 0, 113, 114, 115, 116 or 901"
         ))),
     }
 }

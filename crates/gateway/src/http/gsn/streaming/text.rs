@@ -5,9 +5,12 @@ use super::super::time::{TimeFormat, TimeText};
 use super::super::value::{Kind, Value};
 use super::super::xml::{escape, escaped};
 
-/// What begins a stream: the fields of its elements.
+/// What begins a stream, before the structure.
+pub(super) const BEGIN: &str = "<object-stream>\n";
+
+/// The fields of the elements.
 pub(super) fn structure(selection: &Selection) -> String {
-    let mut text = String::from("<object-stream>\n  <strcture-array>\n");
+    let mut text = String::from("  <strcture-array>\n");
     for column in &selection.fields {
         let Ok(field) = selection.sensor.field(&column.name) else { continue };
         text.push_str(&format!(
@@ -99,7 +102,7 @@ mod tests {
     #[test]
     fn a_stream_has_its_structure_and_its_elements() {
         let selection = Selection::all(meadow());
-        let structure = structure(&selection);
+        let structure = BEGIN.to_owned() + &structure(&selection);
         assert!(structure.starts_with(
             "<object-stream>\n  <strcture-array>\n    <strcture>\n      <description>of the air</description>\n      \
              <name>temperature</name>\n      <dataTypeID>5</dataTypeID>\n      <type>double</type>\n      <unit>&#176;C</unit>\n    \

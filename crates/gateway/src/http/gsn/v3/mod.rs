@@ -16,6 +16,7 @@ mod upload;
 mod user;
 
 pub(super) use self::request::{columns, conditions};
+pub(super) use self::upload::store_rows;
 use crate::http::route_list::Routes;
 
 /// The routes of this interface.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hub::caller::Action;
+use hub::caller::{Action, Caller};
 use hub::{Message, SeriesOwner};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
@@ -49,20 +49,31 @@ pub(super) async fn rows(
     State(state): State<Arc<HttpState>>,
     PathOf(name): PathOf<String>,
     Asker(caller): Asker,
-    Peer(peer): Peer,
+    peer: Peer,
     request: Request,
 ) -> Result<Response, Refusal> {
     caller.check(Action::Write)?;
     let sensor = Sensor::named(&state.hub, &caller, &name)?;
-    let device = state.hub.device_by_name(&caller, sensor.device())?;
     let account = state.bodies.begin(Sender::User(caller.user_id().unwrap_or_default()));
     let body = read_body(request, state.options.body_bytes_max, BODY_SETTING, account).await?;
     let payload = payload(&sensor, &body.bytes)?;
-    let owner = SeriesOwner::from(&device);
-    let sent = Message { owner, door: state.options.door, topic: TOPIC, payload: &payload };
+    store_rows(&state, &caller, &sensor, (TOPIC, &payload), peer).await?;
+    Ok(JsonAnswer(json!({ "status": "success" })).into_response())
+}
+
+/// Stores rows of a sensor's output, as telemetry of its device. The topic is that of dead letters.
+pub(in super::super) async fn store_rows(
+    state: &HttpState,
+    caller: &Caller,
+    sensor: &Sensor,
+    (topic, payload): (&str, &[u8]),
+    Peer(peer): Peer,
+) -> Result<(), Refusal> {
+    let device = state.hub.device_by_name(caller, sensor.device())?;
+    let sent = Message { owner: SeriesOwner::from(&device), door: state.options.door, topic, payload };
     match store_message(&state.hub, &sent, peer).await? {
-        Stored::Rows => Ok(JsonAnswer(json!({ "status": "success" })).into_response()),
-        Stored::Nothing => Err(Refusal::argument("the body has no values; properties.values has the rows")),
+        Stored::Rows => Ok(()),
+        Stored::Nothing => Err(Refusal::argument("the request has no values to store")),
     }
 }
 
