@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use model::{SeriesKey, TimeRange, Timestamp, Value};
-use store::{Order, Scan, Store, StoreError};
+use store::{Order, Scan, Store, StoreError, Ticket};
 use tokio::sync::Notify;
 
 use super::super::info::FollowerReport;
@@ -53,7 +53,7 @@ impl OutputFollower {
             };
             let found = OutputRows { rows, from_us, to_us: read_to_us };
             if !found.rows.is_empty() {
-                wait_durable(&*self.hub.store, self.hub.store.progress().appended)?;
+                wait_durable(&*self.hub.store, Ticket::after(self.hub.store.progress().appended))?;
                 return Ok(found);
             }
             if !is_again {
