@@ -27,7 +27,7 @@ wrapper = "csv"
 [stream.source.address.predicate]
 file = "road.csv"
 fields = "timed,zone,celsius"
-formats = "timestamp(iso),string,numeric"
+formats = "timestamp(yyyy-MM-dd'T'HH:mm:ss'Z'),string,numeric"
 "#;
 
 fn file(directory: &Path, name: &str, content: &str) -> PathBuf {
