@@ -208,6 +208,32 @@ def test_each_row_is_in_the_database_once_through_outages_and_a_kill(own_server,
     server.stop()
 
 
+def test_a_storage_follows_the_sensor_to_another_file_and_ends_with_it(own_server, database):
+    server = own_server()
+    publisher = publisher_of(server)
+    write(server, "street.xml", street(storage(database)))
+    loaded(server, "street")
+    publish(publisher, range(10))
+    wait.until(lambda: (one := follower(server)) and one["connected"] and one["rows"] >= 10, "the rows")
+    directory = server.directory / "sensors"
+    (directory / "street.xml").rename(directory / "road.xml")
+    wait.until(lambda: (shown(server, "street") or {}).get("file") == "road.xml", "the other file")
+    loaded(server, "street")
+    publish(publisher, range(10, 20))
+    wait.until(lambda: numbers_in(database) == list(range(20)), "the rows of the other file")
+    # The sensor has no storage any more.
+    write(server, "road.xml", street('history-size="1000"'))
+    wait.until(lambda: shown(server, "street")["followers"] == [], "the end of the storage")
+    assert 'follower="storage"' not in server.api.metrics()
+    publish(publisher, range(20, 30))
+    wait.until(lambda: rows_here(server) == 30, "the output")
+    # It has one again, which gets what is absent.
+    write(server, "road.xml", street(storage(database)))
+    wait.until(lambda: numbers_in(database) == list(range(30)), "all rows")
+    publisher.close()
+    server.stop()
+
+
 def test_a_wrong_password_is_shown_and_does_not_stop_the_sensor(own_server, database):
     server = own_server()
     publisher = publisher_of(server)

@@ -8,6 +8,7 @@ mod exporters;
 mod follower;
 pub mod limits;
 mod start;
+mod tasks;
 mod wrappers;
 
 pub use start::Connectors;

@@ -2,62 +2,32 @@
 //!
 //! The store of this server has the rows first. So a database that is away loses none: the writer goes on where it was.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use hub::Hub;
 use hub::caller::Caller;
 use hub::clock::system_now;
-use hub::virtual_sensors::{Begin, DatabaseOptions, Extent, FollowRequest, OutputRow, SensorOutput};
-use tokio::task::JoinHandle;
+use hub::virtual_sensors::{DatabaseOptions, Extent, OutputRow, SensorOutput};
 
 use super::limits::{HISTORY_INTERVAL, HISTORY_ROWS_OVER_MIN};
 use super::{Database, DatabaseError, Pools, Table};
 use crate::follower::{Sink, follow};
+use crate::tasks;
 
-/// The name of the follower of a sensor that writes its storage.
-const FOLLOWER: &str = "storage";
-
-/// Keeps a writer for each sensor with a storage, as sensors are loaded, changed and removed, until the hub is gone.
+/// Keeps a writer for each sensor with a storage, as sensors are loaded, changed and removed, until the runtime ends.
 pub(crate) async fn manage(hub: Arc<Hub>, pools: Arc<Pools>) {
     let caller = Caller::local(hub.registry().default_tenant());
-    let mut outputs = match hub.sensor_outputs(&caller) {
+    let outputs = match hub.sensor_outputs(&caller) {
         Ok(outputs) => outputs,
         Err(error) => return tracing::error!(%error, "no storage of a virtual sensor is written"),
     };
-    let mut writers: HashMap<String, (Arc<SensorOutput>, JoinHandle<()>)> = HashMap::new();
-    loop {
-        let wanted = Arc::clone(&outputs.borrow_and_update());
-        let is_wanted = |output: &Arc<SensorOutput>| wanted.iter().any(|wanted| wanted == output);
-        let ended: Vec<_> = writers.extract_if(|_, (output, _)| !is_wanted(output)).collect();
-        for (_, (_, writer)) in ended {
-            writer.abort();
-            // Two writers of one sensor would move one cursor. An aborted task ends with an error.
-            drop(writer.await);
-        }
-        for output in wanted.iter().filter(|output| output.storage.is_some()) {
-            if !writers.contains_key(&output.sensor) {
-                let writer = write(Arc::clone(&hub), Arc::clone(&pools), Arc::clone(output));
-                writers.insert(output.sensor.clone(), (Arc::clone(output), tokio::spawn(writer)));
-            }
-        }
-        if outputs.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn write(hub: Arc<Hub>, pools: Arc<Pools>, output: Arc<SensorOutput>) {
-    let Some(options) = &output.storage else { return };
-    let request = FollowRequest {
-        sensor: output.sensor.clone(),
-        follower: FOLLOWER.to_owned(),
-        target: format!("{}, table {}", options.address, output.sensor),
-        begin: Begin::Oldest,
+    let begin = |output: Arc<SensorOutput>| {
+        let (request, options) = (output.storage_follower()?, output.storage.clone()?);
+        let writer = Writer::new(&pools, &options, &output.sensor, &output, output.history);
+        Some(follow(Arc::clone(&hub), request, writer))
     };
-    let writer = Writer::new(&pools, options, &output.sensor, &output, output.history);
-    follow(hub, request, writer).await;
+    tasks::manage(outputs, |output| &output.sensor, begin).await;
 }
 
 /// Writes the rows of a sensor into its table.

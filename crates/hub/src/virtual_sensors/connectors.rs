@@ -30,7 +30,6 @@ impl Connectors {
     /// Shows the sources of the sensors that run now.
     pub(super) fn publish(&self, mut sources: Vec<Arc<ExternalSource>>) {
         sources.sort_by(|a, b| a.device.name.cmp(&b.device.name));
-        self.states.lock().retain(|device, _| sources.iter().any(|source| source.device.id == *device));
         self.sources.send_if_modified(|known| {
             let is_new = known[..] != sources[..];
             if is_new {
@@ -38,6 +37,8 @@ impl Connectors {
             }
             is_new
         });
+        let sources = self.sources.borrow();
+        self.states.lock().retain(|device, _| sources.iter().any(|source| source.device.id == *device));
     }
 
     /// Adds to a sensor what its connectors have reported.

@@ -15,7 +15,7 @@ use kv::WriteBatch;
 use model::{PanicEndsProcess, SeriesId};
 
 use super::candidate::SensorFile;
-use super::container::ContainerFile;
+use super::container::ContainerFiles;
 use super::directory::Directory;
 use super::durable;
 use super::evaluate::InputRow;
@@ -39,7 +39,7 @@ pub(super) struct Engine {
     /// The files of the directory.
     pub(super) files: BTreeMap<String, SensorFile>,
     /// The file of the container.
-    pub(super) container: ContainerFile,
+    pub(super) container: ContainerFiles,
     pub(super) running: Vec<Running>,
     /// The places of the sensors that read a series.
     pub(super) readers: HashMap<SeriesId, Vec<usize>>,
@@ -61,7 +61,7 @@ impl Engine {
             shared,
             directory: Directory::new(directory),
             files: BTreeMap::new(),
-            container: ContainerFile::default(),
+            container: ContainerFiles::default(),
             running: Vec::new(),
             readers: HashMap::new(),
             fields: FieldsRead::new(),

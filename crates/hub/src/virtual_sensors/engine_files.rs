@@ -6,11 +6,11 @@ use std::sync::Arc;
 use kv::WriteBatch;
 
 use super::candidate::{Candidate, SensorFile};
-use super::container::is_container;
 use super::destination::{Destination, external_sources};
 use super::durable;
 use super::engine::{Engine, checkpoint};
 use super::external::ExternalSource;
+use super::followers::{begin_followers, forget_followers};
 use super::graph::{Node, refusals};
 use super::record::SENSORS;
 use super::reread::newest;
@@ -29,12 +29,17 @@ impl Engine {
             return Ok(());
         }
         changes.gone.iter().for_each(|file| self.container.gone(file));
-        let is_of_container =
-            |_: &String, text: &mut Result<String, String>| text.as_deref().is_ok_and(is_container);
-        for (file, text) in changes.changed.extract_if(.., is_of_container) {
-            self.container.read(&file, text.as_deref().unwrap_or_default());
-            // A sensor may have been in it.
-            changes.gone.push(file);
+        let mut of_sensors = BTreeMap::new();
+        for (file, text) in changes.changed {
+            let candidate = text.as_deref().map_err(String::clone).and_then(Candidate::read);
+            if self.container.takes(&file, text.as_deref(), candidate.is_ok()) {
+                self.container.read(&file, text);
+                // A sensor may have been in it.
+                changes.gone.push(file);
+            } else {
+                self.container.gone(&file);
+                of_sensors.insert(file, candidate.map(Arc::new));
+            }
         }
         self.shared.publish_container(self.container.info());
         for file in &changes.gone {
@@ -48,8 +53,7 @@ impl Engine {
                 self.stop(hub, at)?;
             }
         }
-        for (file, text) in changes.changed {
-            let latest = text.and_then(|text| Candidate::read(&text)).map(Arc::new);
+        for (file, latest) in of_sensors {
             self.files.insert(file, SensorFile { latest, problem: None });
         }
         self.load_all(hub)
@@ -96,7 +100,7 @@ impl Engine {
         }
         self.index_readers();
         self.publish_external();
-        self.publish_outputs();
+        self.publish_outputs(hub)?;
         self.published = None;
         Ok(())
     }
@@ -161,6 +165,7 @@ impl Engine {
         }
         self.wish(&candidate);
         let name = candidate.plan.name.clone();
+        begin_followers(hub, &candidate.sensor_output(self.container.storage()), destination.series)?;
         let from = (file, candidate);
         let mut running = Running::start(hub, &self.fields, &self.outputs, from, destination, external)?;
         // A crash before the first checkpoint must not make the sensor begin anew.
@@ -182,10 +187,8 @@ impl Engine {
         forget_sources(hub, &stopped);
         let mut batch = WriteBatch::new();
         batch.delete(SENSORS, stopped.name().as_bytes().to_vec());
-        let followers = &hub.sensors.followers;
-        let names = followers.forget(&*hub.kv, stopped.name(), &mut batch).map_err(Stopped::failed)?;
-        names.iter().for_each(|name| hub.metrics.virtual_sensors.followers.forget(stopped.name(), name));
         durable::commit(hub, &batch)?;
+        forget_followers(hub, stopped.name())?;
         let wishes = self.running.iter().flat_map(wishes_of).collect();
         self.shared.wish(wishes, &self.outputs, self.fields.wanted());
         self.index_readers();
@@ -224,11 +227,17 @@ impl Engine {
         self.shared.connectors.publish(sources.collect());
     }
 
-    /// Shows followers the outputs of the sensors that run.
-    fn publish_outputs(&self) {
+    /// Shows connectors the outputs of the sensors that run. The storage of the container may be another one now.
+    fn publish_outputs(&self, hub: &Hub) -> Result<(), Stopped> {
         let default = self.container.storage();
-        let outputs = self.running.iter().map(|running| Arc::new(running.sensor_output(default)));
-        self.shared.followers.publish(outputs.collect());
+        let mut outputs = Vec::new();
+        for running in &self.running {
+            let output = running.candidate.sensor_output(default);
+            begin_followers(hub, &output, running.destination.series)?;
+            outputs.push(Arc::new(output));
+        }
+        self.shared.followers.publish(outputs);
+        Ok(())
     }
 
     fn index_readers(&mut self) {

@@ -6,6 +6,7 @@ pub use sensors::virtual_sensors::descriptor::DataType;
 use sensors::virtual_sensors::{Chart, Counters};
 
 use super::external::SourceInfo;
+use super::follower_info::FollowerInfo;
 
 /// A virtual sensor of the server's directory.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,36 +51,8 @@ pub struct SensorInfo {
     pub bytes_held: usize,
     /// The chart of its newest rows, of a sensor of the class Chart that runs.
     pub chart: Option<Arc<Chart>>,
-    /// What copies its output to the outside.
+    /// What copies its output elsewhere.
     pub followers: Vec<FollowerInfo>,
-}
-
-/// What a follower reports.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FollowerReport {
-    /// Whether the outside takes rows.
-    pub is_connected: bool,
-    /// Attempts that failed, since the follower began.
-    pub failures: u64,
-    /// Rows that the outside has refused for good. They are not sent again.
-    pub refused: u64,
-    /// Why the last one failed. It stays until another one fails.
-    pub last_error: Option<String>,
-}
-
-/// What callers see of a follower.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FollowerInfo {
-    /// Its name.
-    pub name: String,
-    /// Where the rows go, in words.
-    pub target: String,
-    /// What it has reported.
-    pub report: FollowerReport,
-    /// Rows that it has delivered since the server began, those that came again included.
-    pub rows: u64,
-    /// About how many rows it has still to deliver.
-    pub rows_behind: u64,
 }
 
 /// A field of the output of a sensor.

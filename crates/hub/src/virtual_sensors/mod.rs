@@ -21,6 +21,7 @@ mod engine_files;
 mod evaluate;
 mod external;
 mod fields_read;
+mod follower_info;
 mod followers;
 mod graph;
 mod history_rows;
@@ -40,10 +41,11 @@ mod wishes;
 pub use connectors::ExternalSources;
 pub use container::ContainerInfo;
 pub use external::{ExternalSource, SourceInfo, SourceState};
+pub use follower_info::{FollowerInfo, FollowerReport};
 pub use followers::{
     Begin, FollowRequest, OutputFollower, OutputRow, OutputRows, SensorOutput, SensorOutputs,
 };
-pub use info::{DataType, FollowerInfo, FollowerReport, SensorField, SensorInfo, SensorState};
+pub use info::{DataType, SensorField, SensorInfo, SensorState};
 pub(crate) use shared::{FoundSeries, Sensors};
 // Part of [`SensorInfo`].
 pub use sensors::virtual_sensors::{Chart, Counters};

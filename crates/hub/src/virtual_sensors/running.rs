@@ -6,15 +6,14 @@ use std::time::Instant;
 
 use model::SeriesId;
 use sensors::virtual_sensors::descriptor::Descriptor;
-use sensors::virtual_sensors::plan::{DatabaseOptions, Plan, SourceId, StoragePlace};
+use sensors::virtual_sensors::plan::{Plan, SourceId};
 use sensors::virtual_sensors::{Counters, Sensor};
 
 use super::candidate::Candidate;
 use super::cursor::Cursor;
 use super::destination::Destination;
 use super::external::ExternalSource;
-use super::followers::SensorOutput;
-use super::info::{SensorField, SensorInfo, SensorState};
+use super::info::{SensorInfo, SensorState};
 use super::limits::FAULT_CHARACTERS_MAX;
 use super::output::Output;
 use super::record::{InputPoint, SensorRecord};
@@ -97,23 +96,6 @@ impl Running {
         }
     }
 
-    /// What its followers need. A sensor that names no storage has that of the container.
-    pub(super) fn sensor_output(&self, default: Option<&DatabaseOptions>) -> SensorOutput {
-        let storage = match &self.plan.storage {
-            Some(StoragePlace::Database(database)) => Some(database),
-            Some(StoragePlace::Own) => None,
-            None => default,
-        };
-        SensorOutput {
-            sensor: self.name().to_owned(),
-            fields: fields_of(&self.candidate.descriptor),
-            has_unique_timestamps: self.plan.unique_timestamps,
-            history: self.plan.history,
-            export: self.plan.export.clone(),
-            storage: storage.cloned(),
-        }
-    }
-
     /// What callers see of it. `problem` says why the file, as it is now, is not used.
     pub(super) fn info(&self, problem: Option<&str>) -> SensorInfo {
         let has_device =
@@ -182,21 +164,11 @@ pub(super) fn described(file: &str, candidate: &Candidate, state: SensorState) -
         name: candidate.plan.name.clone(),
         description: description.clone(),
         addressing: pairs.collect(),
-        fields: fields_of(&candidate.descriptor),
+        fields: candidate.fields(),
         notes: candidate.notes().collect(),
         explanation: candidate.plan.explain(),
         ..absent(file, state)
     }
-}
-
-fn fields_of(descriptor: &Descriptor) -> Vec<SensorField> {
-    let fields = descriptor.processing.output.iter().map(|field| SensorField {
-        name: field.name.value.clone(),
-        data_type: field.data_type.clone(),
-        unit: field.unit.clone().unwrap_or_default(),
-        description: field.description.clone(),
-    });
-    fields.collect()
 }
 
 /// A file that says no sensor. It has the name of the file.

@@ -37,6 +37,11 @@ impl Hub {
     ) -> Result<(), Error> {
         let device = &source.device;
         caller.check_on(Action::ManageDevices, device.tenant, device.customer)?;
+        let sources = self.sensors.connectors.sources.borrow();
+        if !sources.iter().any(|source| source.device.id == device.id) {
+            // The sensor is gone, and its metrics with it.
+            return Ok(());
+        }
         let mut states = self.sensors.connectors.states.lock();
         let before = states.get(&device.id).map(SourceState::counts).unwrap_or_default();
         let (sensor, name) = (&source.sensor, source.source());
@@ -48,18 +53,18 @@ impl Hub {
     /// The place up to which a source was read, as [`set_source_place`](Self::set_source_place) has stored it.
     ///
     /// # Errors
-    /// The caller may not read the device of the source, or the store of keys fails.
+    /// The caller may not read devices of the default tenant, which has all sensors, or the store of keys fails.
     pub fn source_place(&self, caller: &Caller, device: &Device) -> Result<Option<Vec<u8>>, Error> {
-        caller.check_on(Action::Read, device.tenant, device.customer)?;
+        caller.check_on(Action::Read, self.registry.default_tenant(), device.customer)?;
         Ok(self.kv.get(PLACES, device.name.as_bytes())?.map(|bytes| bytes.to_vec()))
     }
 
     /// Stores the place up to which a source was read, and waits for the disk. The rows up to there have to be durable.
     ///
     /// # Errors
-    /// The caller may not write values of the device, or the store of keys is busy or fails.
+    /// The caller may not write values of the default tenant, which has all sensors, or the store of keys is busy or fails.
     pub fn set_source_place(&self, caller: &Caller, device: &Device, place: &[u8]) -> Result<(), Error> {
-        caller.check_on(Action::Write, device.tenant, device.customer)?;
+        caller.check_on(Action::Write, self.registry.default_tenant(), device.customer)?;
         let mut batch = WriteBatch::new();
         batch.put(PLACES, device.name.as_bytes().to_vec(), place.to_vec());
         let sequence = self.kv.commit(&batch)?;

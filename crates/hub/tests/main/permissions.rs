@@ -15,7 +15,7 @@ use hub::registry::{
 use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
 use hub::time_series::influxql::Removal;
-use hub::virtual_sensors::{External, ExternalSource, SourceState};
+use hub::virtual_sensors::{Begin, External, ExternalSource, FollowRequest, SourceState};
 use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use serde_json::json;
@@ -51,7 +51,7 @@ enum Foreign {
     Own,
 }
 
-type Run = Box<dyn Fn(&Hub, &Caller) -> Result<bool, Error>>;
+type Run = Box<dyn Fn(&Arc<Hub>, &Caller) -> Result<bool, Error>>;
 
 struct Operation {
     name: &'static str,
@@ -65,7 +65,7 @@ fn operation(
     name: &'static str,
     needs: Needs,
     foreign: Foreign,
-    run: impl Fn(&Hub, &Caller) -> Result<bool, Error> + 'static,
+    run: impl Fn(&Arc<Hub>, &Caller) -> Result<bool, Error> + 'static,
 ) -> Operation {
     Operation { name, needs, foreign, run: Box::new(run) }
 }
@@ -282,6 +282,15 @@ fn reads(device: &Arc<Device>) -> Vec<Operation> {
         }),
         operation("sensor_outputs", Needs::Administrator, Refused, |hub, caller| {
             Ok(hub.sensor_outputs(caller)?.borrow().iter().any(|output| output.sensor == "mean"))
+        }),
+        operation("follow_output", Needs::Administrator, Refused, |hub, caller| {
+            let request = FollowRequest {
+                sensor: "mean".to_owned(),
+                follower: "storage".to_owned(),
+                target: "nowhere".to_owned(),
+                begin: Begin::Oldest,
+            };
+            Ok(hub.follow_output(caller, request)?.is_some())
         }),
         operation("devices_page", Public, Hidden, |hub, caller| {
             let request = PageRequest { page_size: 10, ..PageRequest::default() };
@@ -509,7 +518,7 @@ fn prepare(fixture: &Fixture) -> (Arc<Device>, [Uuid; 2]) {
 #[test]
 fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant_or_customer() {
     let fixture = fixture();
-    let (hub, tenant) = (&*fixture.hub, fixture.device.tenant);
+    let (hub, tenant) = (&fixture.hub, fixture.device.tenant);
     let batch = one_row(&fixture, 1, 50);
     hub.ingest(&batch, Durability::Memory).unwrap();
     let now = Timestamp::from_micros(2);
@@ -543,7 +552,7 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant_or_customer
     }
 }
 
-fn check_role(hub: &Hub, caller: &Caller, operation: &Operation) {
+fn check_role(hub: &Arc<Hub>, caller: &Caller, operation: &Operation) {
     let may = match operation.needs {
         Needs::Public => true,
         Needs::Operator => matches!(caller.role(), Role::Operator | Role::Customer),
@@ -561,7 +570,7 @@ fn check_role(hub: &Hub, caller: &Caller, operation: &Operation) {
 }
 
 /// A user of another customer of the same tenant.
-fn check_stranger(hub: &Hub, stranger: &Caller, operation: &Operation) {
+fn check_stranger(hub: &Arc<Hub>, stranger: &Caller, operation: &Operation) {
     let done = (operation.run)(hub, stranger);
     match (operation.needs, operation.foreign, done) {
         (Needs::TenantOperator | Needs::Administrator, _, Err(error)) if is_forbidden(&error).is_some() => {}
@@ -577,7 +586,7 @@ fn check_stranger(hub: &Hub, stranger: &Caller, operation: &Operation) {
 }
 
 /// The administrator of another tenant.
-fn check_foreign(hub: &Hub, tenant: Uuid, operation: &Operation) {
+fn check_foreign(hub: &Arc<Hub>, tenant: Uuid, operation: &Operation) {
     let caller = Caller::local(tenant);
     let done = (operation.run)(hub, &caller);
     match (operation.foreign, done) {

@@ -88,7 +88,7 @@ fn value(json: &Json) -> Option<Value> {
             whole.or_else(|| number.as_f64().filter(|number| number.is_finite()).map(Value::F64))
         }
         Json::String(text) => Some(Value::String(text.as_str().into())),
-        Json::Array(_) | Json::Object(_) => Some(Value::Json(json.to_string().into())),
+        Json::Array(_) | Json::Object(_) => Some(Value::Json(json.to_string())),
     }
 }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use model::{SeriesKey, TimeRange, Timestamp, Value};
 use store::{Order, Scan, Store, StoreError, Ticket};
-use tokio::sync::Notify;
 
-use super::super::info::FollowerReport;
+use super::super::follower_info::FollowerReport;
 use super::super::limits::{FOLLOWER_BYTES_AT_ONCE, FOLLOWER_COUNT_MAX};
 use super::super::reread::keys_of;
 use super::form::{FollowRequest, OutputRow, OutputRows};
@@ -22,18 +21,11 @@ pub struct OutputFollower {
     request: FollowRequest,
     series: SeriesKey,
     fields: Vec<String>,
-    appended: Arc<Notify>,
 }
 
 impl OutputFollower {
-    pub(super) fn new(
-        hub: Arc<Hub>,
-        request: FollowRequest,
-        series: SeriesKey,
-        fields: Vec<String>,
-        appended: Arc<Notify>,
-    ) -> Self {
-        Self { hub, request, series, fields, appended }
+    pub(super) fn new(hub: Arc<Hub>, request: FollowRequest, series: SeriesKey, fields: Vec<String>) -> Self {
+        Self { hub, request, series, fields }
     }
 
     /// The next rows to deliver, at most this many; none if all were delivered. The rows are durable.
@@ -73,9 +65,12 @@ impl OutputFollower {
         Ok(self.hub.sensors.followers.delivered(&*self.hub.kv, &self.request, rows)?)
     }
 
-    /// Waits until rows were appended since the last read began.
+    /// Waits until rows were appended since the last read began; for ever if the sensor does not have the follower any more.
     pub async fn appended(&self) {
-        self.appended.notified().await;
+        match self.hub.sensors.followers.wake(&self.request) {
+            Some(wake) => wake.notified().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Shows callers what the follower does.

@@ -22,6 +22,30 @@ pub struct SensorOutput {
     pub storage: Option<DatabaseOptions>,
 }
 
+impl SensorOutput {
+    /// The follower that writes into the database of the storage.
+    pub fn storage_follower(&self) -> Option<FollowRequest> {
+        let options = self.storage.as_ref()?;
+        let target = format!("{}, table {}", options.address, self.sensor);
+        Some(self.follower("storage", target, Begin::Oldest))
+    }
+
+    /// The follower that sends the rows where the class says.
+    pub fn export_follower(&self) -> Option<FollowRequest> {
+        let export = self.export.as_ref()?;
+        let begin = match export {
+            // A table has all that the sensor has; a broker or an address wants what is new.
+            Export::Database(_) => Begin::Oldest,
+            Export::Mqtt(_) | Export::Webhook(_) => Begin::Newest,
+        };
+        Some(self.follower("export", export.target(), begin))
+    }
+
+    fn follower(&self, follower: &str, target: String, begin: Begin) -> FollowRequest {
+        FollowRequest { sensor: self.sensor.clone(), follower: follower.to_owned(), target, begin }
+    }
+}
+
 /// What a follower follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowRequest {

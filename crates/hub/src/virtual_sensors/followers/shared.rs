@@ -10,7 +10,8 @@ use tokio::sync::{Notify, watch};
 use super::SensorOutputs;
 use super::cursor::{Cursor, FOLLOWERS};
 use super::form::{FollowRequest, OutputRows, SensorOutput};
-use crate::virtual_sensors::info::{FollowerInfo, FollowerReport, SensorInfo};
+use crate::virtual_sensors::follower_info::{FollowerInfo, FollowerReport};
+use crate::virtual_sensors::info::SensorInfo;
 
 /// The followers of all sensors.
 #[derive(Debug)]
@@ -66,25 +67,12 @@ impl Followers {
         }
     }
 
-    /// Forgets the followers of a sensor that is gone, and returns their names.
-    pub(crate) fn forget(
-        &self,
-        kv: &dyn KeyValueStore,
-        sensor: &str,
-        batch: &mut WriteBatch,
-    ) -> Result<Vec<String>, KvError> {
-        let mut names = Vec::new();
-        self.all.lock().retain(|(of, name), _| {
-            if of == sensor {
-                names.push(name.clone());
-            }
-            of != sensor
-        });
-        let range = kv::KeyRange::prefix(key(sensor, ""));
-        for entry in kv.scan(FOLLOWERS, &range, kv::Direction::Ascending)? {
-            batch.delete(FOLLOWERS, entry?.0.to_vec());
-        }
-        Ok(names)
+    /// Forgets the followers of a sensor that are not wanted, and returns their names.
+    pub(super) fn forget(&self, sensor: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let is_forgotten = |(of, name): &(String, String)| of == sensor && !is_wanted(name);
+        let forgotten =
+            self.all.lock().extract_if(.., |key, _| is_forgotten(key)).map(|((_, name), _)| name).collect();
+        forgotten
     }
 
     /// Adds to a sensor what its followers have reported.
@@ -96,18 +84,32 @@ impl Followers {
         }
     }
 
-    /// Begins to follow, from a stored cursor or a new one. Returns the wake for appended rows.
-    pub(super) fn begin(&self, request: &FollowRequest, cursor: Cursor, rows_behind: u64) -> Arc<Notify> {
-        let appended = Arc::new(Notify::new());
+    /// Begins to follow, from a stored cursor or a new one.
+    pub(super) fn begin(&self, request: &FollowRequest, cursor: Cursor) {
         let info = FollowerInfo {
             name: request.follower.clone(),
             target: request.target.clone(),
-            rows_behind,
             ..FollowerInfo::default()
         };
-        let follower = Follower { cursor, info, appended: Arc::clone(&appended) };
+        let follower = Follower { cursor, info, appended: Arc::default() };
         self.all.lock().insert((request.sensor.clone(), request.follower.clone()), follower);
-        appended
+    }
+
+    /// The time in microseconds up to which a follower has delivered; `None` if there is no such follower.
+    pub(super) fn delivered_us(&self, request: &FollowRequest) -> Option<i64> {
+        find(&mut self.all.lock(), request).map(|follower| follower.cursor.us)
+    }
+
+    /// A follower has about this number of rows to deliver.
+    pub(super) fn set_rows_behind(&self, request: &FollowRequest, rows: u64) {
+        if let Some(follower) = find(&mut self.all.lock(), request) {
+            follower.info.rows_behind = rows;
+        }
+    }
+
+    /// The wake of a follower for appended rows.
+    pub(super) fn wake(&self, request: &FollowRequest) -> Option<Arc<Notify>> {
+        find(&mut self.all.lock(), request).map(|follower| Arc::clone(&follower.appended))
     }
 
     /// The range to read next; `None` if the sensor is gone.
@@ -159,8 +161,10 @@ fn of_sensor<'a>(all: &'a mut All, sensor: &'a str) -> impl Iterator<Item = &'a 
     all.iter_mut().filter(move |((of, _), _)| of == sensor).map(|(_, follower)| follower)
 }
 
+/// A follower, if its rows go where the request says.
 fn find<'a>(all: &'a mut All, request: &FollowRequest) -> Option<&'a mut Follower> {
-    all.get_mut(&(request.sensor.clone(), request.follower.clone()))
+    let follower = all.get_mut(&(request.sensor.clone(), request.follower.clone()))?;
+    (follower.info.target == request.target).then_some(follower)
 }
 
 /// The key of a cursor. No name has a zero byte.
