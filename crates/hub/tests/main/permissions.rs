@@ -290,7 +290,8 @@ fn reads(device: &Arc<Device>) -> Vec<Operation> {
                 target: "nowhere".to_owned(),
                 begin: Begin::Oldest,
             };
-            Ok(hub.follow_output(caller, request)?.is_some())
+            // No sensor of the fixture has a follower.
+            Ok(hub.follow_output(caller, request)?.is_none())
         }),
         operation("devices_page", Public, Hidden, |hub, caller| {
             let request = PageRequest { page_size: 10, ..PageRequest::default() };
