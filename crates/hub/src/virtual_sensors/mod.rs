@@ -56,5 +56,5 @@ pub use sensors::virtual_sensors::plan::{
 // Part of [`SensorOutput`].
 pub use sensors::virtual_sensors::plan::{
     DatabaseAddress, DatabaseExport, DatabaseKind, DatabaseOptions, Export, Extent, JdbcUrl, Method,
-    MqttExport, Secret, WebhookExport, check_driver,
+    MqttExport, Secret, WebhookExport, check_driver, shown_url,
 };

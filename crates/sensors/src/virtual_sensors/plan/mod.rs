@@ -1,5 +1,6 @@
 //! A descriptor that has been checked, with its SQL compiled: all that an execution needs.
 
+mod broker;
 mod classes;
 mod columns;
 mod explain;
@@ -17,7 +18,7 @@ pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
 pub use exports::{DatabaseExport, Export, Method, MqttExport, WebhookExport};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};
 pub(super) use output::NMEA_FIELDS;
-pub use secret::Secret;
+pub use secret::{Secret, shown_url};
 pub(crate) use storage::place as storage_place;
 pub use storage::{DatabaseAddress, DatabaseKind, DatabaseOptions, JdbcUrl, StoragePlace, check_driver};
 pub use windows::{Extent, Slide, Window};

@@ -54,7 +54,7 @@ fn bad_targets_are_refused() {
         assert!(fault.contains(part), "{fault}");
     };
     refused("MQTTExporterVS", &[], "needs the parameter \"uri\"");
-    refused("MQTTExporterVS", &[("uri", "ssl://h:8883")], "encrypted connections are not there");
+    refused("MQTTExporterVS", &[("uri", "ssl://h:8883")], "encrypted connections are absent");
     refused("MQTTExporterVS", &[("uri", "tcp://h"), ("topic", "a/#")], "without + and #");
     refused("Webhook", &[("url", "ftp://h")], "begins with http:// or https://");
     refused("Webhook", &[("url", "http://h"), ("method", "GET")], "it is POST, PUT or PATCH");
@@ -66,4 +66,10 @@ fn bad_targets_are_refused() {
     );
     refused("StreamExporter", &[("url", "jdbc:h2:mem:gsn"), ("user", "u")], "inside of Java");
     refused("EmailVirtualSensor", &[], "use the class Webhook");
+    for (class, parameter) in
+        [("MQTTExporterVS", ("uri", "tcp://u:secret@h:1883")), ("Webhook", ("url", "ftp://u:secret@h"))]
+    {
+        let fault = fault(&export(class, &[parameter]));
+        assert!(!fault.contains("secret"), "{fault}");
+    }
 }

@@ -1,6 +1,7 @@
 //! `MQTTExporter`: the broker and the topic.
 
 use crate::virtual_sensors::fault::Fault;
+use crate::virtual_sensors::plan::broker;
 use crate::virtual_sensors::plan::classes::Params;
 use crate::virtual_sensors::plan::secret::Secret;
 
@@ -27,14 +28,11 @@ impl MqttExport {
     }
 }
 
-const SCHEMES: [&str; 2] = ["tcp://", "mqtt://"];
-
 pub(super) fn read(params: &mut Params<'_>, sensor: &str) -> Result<MqttExport, Fault> {
     let uri = &params.needed("uri")?.value;
-    let place = SCHEMES.iter().find_map(|scheme| uri.value.strip_prefix(scheme));
-    let Some((host, port)) = place.and_then(address) else {
-        let reason =
-            format!("uri is {:?}; it is tcp://HOST:PORT, encrypted connections are not there", uri.value);
+    let Some((host, port)) = broker::host_and_port(&uri.value) else {
+        // It may hold a password, so no message has it.
+        let reason = "uri is not tcp://HOST:PORT; encrypted connections are absent, and the parameters user and password have the login";
         return Err(Fault::invalid(uri.place, reason));
     };
     let client_id = params.text("client_id").unwrap_or_else(|| format!("tachograph-{sensor}"));
@@ -48,15 +46,4 @@ pub(super) fn read(params: &mut Params<'_>, sensor: &str) -> Result<MqttExport, 
     };
     let (user, password) = (params.text("user"), params.text("password").map(Secret::new));
     Ok(MqttExport { host, port, client_id, topic, user, password })
-}
-
-/// Host and port.
-fn address(place: &str) -> Option<(String, u16)> {
-    let place = place.trim_end_matches('/');
-    let (host, port) = match place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
-        Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0)?),
-        None => (place, 1883),
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    (!host.is_empty() && !host.contains('/')).then(|| (host.to_owned(), port))
 }

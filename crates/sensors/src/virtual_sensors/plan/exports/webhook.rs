@@ -2,7 +2,7 @@
 
 use crate::virtual_sensors::fault::Fault;
 use crate::virtual_sensors::plan::classes::Params;
-use crate::virtual_sensors::plan::secret::Secret;
+use crate::virtual_sensors::plan::secret::{Secret, shown_url};
 
 /// An address of HTTP that rows are sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,13 +28,7 @@ pub enum Method {
 
 impl WebhookExport {
     pub(super) fn target(&self) -> String {
-        let url = self.url.reveal();
-        let shown = url.split_once(['?', '#']).map_or(url, |(shown, _)| shown);
-        // An address may have a user with a password.
-        match (shown.split_once("://"), shown.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
-            _ => shown.to_owned(),
-        }
+        shown_url(self.url.reveal())
     }
 }
 
@@ -44,7 +38,7 @@ pub(super) fn read(params: &mut Params<'_>) -> Result<WebhookExport, Fault> {
     let is_address =
         |place: &str| !place.is_empty() && !place.contains(|c: char| c.is_whitespace() || c.is_control());
     if !place.is_some_and(is_address) {
-        let reason = format!("url is {:?}; it begins with http:// or https://", url.value);
+        let reason = format!("url is {:?}; it begins with http:// or https://", shown_url(&url.value));
         return Err(Fault::invalid(url.place, reason));
     }
     let method = match params.take("method").map(|pair| &pair.value) {

@@ -109,6 +109,7 @@ impl CsvFile {
 
 /// The predicates `fields` and `formats`.
 fn columns(predicates: &mut Predicates<'_>) -> Result<Vec<CsvColumn>, Fault> {
+    predicates.check_needs("formats", "fields")?;
     let formats = predicates.take("formats").filter(|pair| !pair.value.value.is_empty());
     let Some(fields) = predicates.take("fields").filter(|pair| !pair.value.value.is_empty()) else {
         return Ok(Vec::new());

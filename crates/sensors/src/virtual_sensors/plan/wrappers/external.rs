@@ -4,6 +4,8 @@ use super::csv_file::CsvFile;
 use super::predicates::Predicates;
 use super::remote::Remote;
 use crate::virtual_sensors::fault::{Fault, Note};
+use crate::virtual_sensors::plan::broker;
+use crate::virtual_sensors::plan::secret::{Secret, shown_url};
 
 /// Least milliseconds between two readings of a clock, a counter or an address.
 const PERIOD_MS_MIN: u64 = 10;
@@ -20,8 +22,8 @@ pub enum External {
     Csv(CsvFile),
     /// The answers of an address.
     HttpGet {
-        /// The address.
-        url: String,
+        /// The address. Its user and its query may be secrets.
+        url: Secret,
         /// Milliseconds between two requests.
         rate_ms: u64,
     },
@@ -115,7 +117,7 @@ impl External {
     pub fn describe(&self) -> String {
         match self {
             Self::Csv(file) => format!("CSV file {:?}", file.file),
-            Self::HttpGet { url, rate_ms } => format!("{url}, every {rate_ms} ms"),
+            Self::HttpGet { url, rate_ms } => format!("{}, every {rate_ms} ms", shown_url(url.reveal())),
             Self::Mqtt(mqtt) => format!("topic {:?} of the broker {}:{}", mqtt.topic, mqtt.host, mqtt.port),
             Self::Udp { port } => format!("datagrams to port {port}"),
             Self::SystemTime { period_ms } => format!("the clock, every {period_ms} ms"),
@@ -123,7 +125,9 @@ impl External {
             Self::FreeDiskSpace { period_ms } => format!("the free disk space, every {period_ms} ms"),
             Self::Multiformat { period_ms } => format!("random readings, every {period_ms} ms"),
             Self::Replay { device, speed } => format!("the rows of {device:?} again, {speed} times as fast"),
-            Self::Remote(remote) => format!("virtual sensor {:?} of {}", remote.sensor, remote.url),
+            Self::Remote(remote) => {
+                format!("virtual sensor {:?} of {}", remote.sensor, shown_url(&remote.url))
+            }
         }
     }
 
@@ -155,7 +159,8 @@ pub(super) fn parse(
         "http-get" => {
             let url = predicates.needed("url")?;
             predicates.check_url(&url, "url")?;
-            External::HttpGet { url, rate_ms: predicates.period("rate", 2_000, PERIOD_MS_MIN)? }
+            let rate_ms = predicates.period("rate", 2_000, PERIOD_MS_MIN)?;
+            External::HttpGet { url: Secret::new(url), rate_ms }
         }
         "mqtt" => External::Mqtt(mqtt(predicates)?),
         "udp" => {
@@ -188,29 +193,28 @@ pub(super) fn parse(
     Ok(Some(external))
 }
 
+/// Schemes of encrypted connections, and of connections over WebSocket.
+const ABSENT_SCHEMES: [&str; 5] = ["ssl://", "mqtts://", "tls://", "ws://", "wss://"];
+
 fn mqtt(predicates: &mut Predicates<'_>) -> Result<MqttTopic, Fault> {
+    // The address may hold a password, so no message has it.
     let uri = predicates.needed("uri")?;
-    if ["ssl://", "mqtts://", "tls://", "ws://", "wss://"].iter().any(|scheme| uri.starts_with(scheme)) {
-        let reason =
-            format!("uri is {uri:?}; connections to brokers are not encrypted here, use tcp://HOST:PORT");
+    if let Some(scheme) = ABSENT_SCHEMES.iter().find(|scheme| uri.starts_with(**scheme)) {
+        let reason = format!(
+            "uri begins with {scheme}; connections to brokers are not encrypted here, use tcp://HOST:PORT"
+        );
         let place = predicates.invalid("uri", String::new()).place;
         return Err(Fault::unsupported(place, reason));
     }
-    let bad = || format!("uri is {uri:?}; it is tcp://HOST:PORT");
-    let known = uri.strip_prefix("tcp://").or_else(|| uri.strip_prefix("mqtt://"));
-    let Some(place) = known else { return Err(predicates.invalid("uri", bad())) };
-    let place = place.trim_end_matches('/');
-    let (host, port) = match place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
-        Some((host, port)) => (host, port.parse().ok()),
-        None => (place, Some(1883)),
-    };
-    let Some(port) = port.filter(|port: &u16| *port > 0 && !host.is_empty() && !host.contains('/')) else {
-        return Err(predicates.invalid("uri", bad()));
-    };
+    let (host, port) = broker::host_and_port(&uri).ok_or_else(|| {
+        let reason = "uri is not tcp://HOST:PORT; the predicates username and password have the login";
+        predicates.invalid("uri", reason.to_owned())
+    })?;
     let client_id = predicates.needed("client_id")?;
     let topic = predicates.needed("topic")?;
     let qos = predicates.integer("qos", 0, 2)?.and_then(|qos| u8::try_from(qos).ok()).unwrap_or(0);
+    // MQTT 3.1.1 has no password without a user.
+    predicates.check_needs("password", "username")?;
     let (username, password) = (predicates.optional("username"), predicates.optional("password"));
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     Ok(MqttTopic { host, port, client_id, topic, qos, username, password })
 }

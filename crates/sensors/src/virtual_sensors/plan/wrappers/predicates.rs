@@ -2,6 +2,7 @@
 
 use crate::virtual_sensors::descriptor::{Address, Pair};
 use crate::virtual_sensors::fault::{Fault, Note, Place};
+use crate::virtual_sensors::plan::secret::shown_url;
 
 /// The predicates of an address. [`finish`](Self::finish) refuses those that nobody took.
 pub(super) struct Predicates<'a> {
@@ -92,9 +93,27 @@ impl<'a> Predicates<'a> {
                 Ok(())
             }
             _ => {
-                let reason = format!("{key} is {url:?}; it begins with http:// or https:// and a host");
+                let reason =
+                    format!("{key} is {:?}; it begins with http:// or https:// and a host", shown_url(url));
                 Err(self.invalid(key, reason))
             }
+        }
+    }
+
+    /// Refuses a predicate that says the same as another one, which is given.
+    pub(super) fn refuse_beside(&mut self, key: &'static str, other: &str) -> Result<(), Fault> {
+        match self.optional(key) {
+            Some(_) => Err(self.invalid(key, format!("{key} and {other} say the same; use one of them"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a predicate that has a meaning only with another one, which is not given.
+    pub(super) fn check_needs(&mut self, key: &'static str, other: &'static str) -> Result<(), Fault> {
+        let (given, needed) = (self.optional(key), self.optional(other));
+        match given.filter(|_| needed.is_none()) {
+            Some(_) => Err(self.invalid(key, format!("{key} needs the predicate {other:?}"))),
+            None => Ok(()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::predicates::Predicates;
 use crate::virtual_sensors::fault::{Fault, Note};
+use crate::virtual_sensors::plan::secret::shown_url;
 
 /// Milliseconds between two requests, as in GSN.
 const SAMPLING_MS: u64 = 10_000;
@@ -10,7 +11,7 @@ const SAMPLING_MS_MIN: u64 = 10;
 /// A virtual sensor of another server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// The address of the server, without a slash at its end.
+    /// The address of the server, without a slash at its end. It may have a user with a password.
     pub url: String,
     /// The interface that is asked.
     pub interface: RemoteInterface,
@@ -34,9 +35,10 @@ pub enum RemoteInterface {
 }
 
 impl std::fmt::Debug for Remote {
-    /// Without the secret.
+    /// Without secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("url", &self.url).field("sensor", &self.sensor).finish_non_exhaustive()
+        let url = shown_url(&self.url);
+        f.debug_struct("Remote").field("url", &url).field("sensor", &self.sensor).finish_non_exhaustive()
     }
 }
 
@@ -62,26 +64,32 @@ impl Remote {
         notes: &mut Vec<Note>,
     ) -> Result<Self, Fault> {
         let sensor = match predicates.optional("name") {
-            Some(name) => name.to_lowercase(),
+            Some(name) => {
+                predicates.refuse_beside("query", "name")?;
+                name.to_lowercase()
+            }
             None => sensor_of_query(predicates)?,
         };
-        predicates.take("query");
         let url = match predicates.optional("remote-contact-point") {
-            Some(url) => url,
+            Some(url) => {
+                for key in ["host", "port"] {
+                    predicates.refuse_beside(key, "remote-contact-point")?;
+                }
+                url
+            }
             None => {
                 let host = predicates.needed("host")?;
                 let port = predicates.integer("port", 1, i64::from(u16::MAX))?.unwrap_or(22_001);
                 format!("http://{host}:{port}")
             }
         };
-        for key in ["host", "port"] {
-            predicates.take(key);
-        }
         predicates.check_url(&url, "remote-contact-point")?;
         let url = url.trim_end_matches('/').trim_end_matches("/streaming").trim_end_matches('/').to_owned();
         predicates.note("local-contact-point", "this server asks the other one for new rows", notes);
         predicates.note("timeout", "a request has a limit of its own", notes);
         predicates.note("continuous", "rows after the newest stored one are always read", notes);
+        predicates.check_needs("username", "password")?;
+        predicates.check_needs("password", "username")?;
         let login = predicates.optional("username").zip(predicates.optional("password"));
         let start_ms = match predicates.optional("start-time") {
             None => None,
