@@ -41,7 +41,11 @@ pub const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 pub const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of an answer that is one element.
 pub const HTTP_ELEMENT_BYTES_MAX: u64 = 1024 * 1024;
-/// Bytes of an answer with rows of another server.
+/// Bytes of the text of a payload, and of its topic, that its elements repeat together. Each element has them if the queries read them
+/// beside other fields.
+pub const RAW_COPIES_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of an answer with rows of another server. A request has no last time, so a first answer that is larger never succeeds: then a
+/// later `starting_time` or `start-time` helps.
 pub const HTTP_ROWS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Bytes of one message of a broker. The connection ends at a longer one.
@@ -51,7 +55,8 @@ pub const MQTT_READ_BYTES: usize = 64 * 1024;
 /// The longest silence that a broker is asked to allow. The client pings after half of it.
 pub const MQTT_KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Datagrams that wait for their append. Further ones are dropped and counted.
+/// Datagrams that wait for their append. Further ones are dropped and counted. Each has at most [`UDP_BYTES_MAX`] bytes:
+/// together with as many that are being appended, 125 MiB.
 pub const UDP_WAITING_MAX: usize = 1_000;
 /// Bytes of a datagram.
 pub const UDP_BYTES_MAX: usize = 65_535;

@@ -1,9 +1,10 @@
 //! Requests of HTTP, on threads that may block.
 
-use tokio::task::spawn_blocking;
+use hub::virtual_sensors::shown_url;
 use ureq::{Agent, Error};
 
-use super::sink::Failure;
+use super::blocking::blocking;
+use super::failure::Failure;
 use crate::limits::HTTP_TIMEOUT;
 
 /// A client that keeps its connections.
@@ -39,15 +40,10 @@ impl Client {
     /// Sends a request and reads the answer, of any status.
     pub(super) async fn send(&self, request: Request, body_bytes_max: u64) -> Result<Answer, Failure> {
         let agent = self.agent.clone();
-        let url = request.url().to_owned();
-        let sent = spawn_blocking(move || send(&agent, &request, body_bytes_max)).await;
-        let answer = sent.map_err(|error| Failure::while_("the request was given up", error))?;
-        answer.map_err(|error| match error {
-            Error::BodyExceedsLimit(limit) => {
-                Failure::new(format!("the answer of {} has more than {limit} bytes", without_query(&url)))
-            }
-            error => Failure::while_(format_args!("no answer of {}", without_query(&url)), error),
+        blocking(move || {
+            send(&agent, &request, body_bytes_max).map_err(|error| failure(&shown_url(request.url()), error))
         })
+        .await
     }
 }
 
@@ -67,7 +63,7 @@ impl Answer {
         }
         let text = String::from_utf8_lossy(&self.body);
         let beginning: String = text.chars().take(200).collect();
-        let (status, url) = (self.status, without_query(url));
+        let (status, url) = (self.status, shown_url(url));
         Err(Failure::new(format!("{url} answers {status}: {}", beginning.trim())))
     }
 }
@@ -87,7 +83,30 @@ fn send(agent: &Agent, request: &Request, body_bytes_max: u64) -> Result<Answer,
     Ok(Answer { status, body })
 }
 
-/// An address may have secrets in its query.
-fn without_query(url: &str) -> &str {
-    url.split_once('?').map_or(url, |(path, _)| path)
+/// `url` is an address without secrets.
+fn failure(url: &str, error: Error) -> Failure {
+    match error {
+        Error::BodyExceedsLimit(limit) => {
+            Failure::new(format!("the answer of {url} has more than {limit} bytes"))
+        }
+        // The error has the whole address.
+        Error::BadUri(_) => Failure::new(format!("{url} is no address of HTTP")),
+        error => Failure::while_(format_args!("no answer of {url}"), error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_name_the_address_without_secrets() {
+        let answer = Answer { status: 404, body: b"not here\n".to_vec() };
+        let failed = answer.success("http://ann:secret@h/now?key=secret").unwrap_err();
+        assert_eq!(failed.to_string(), "http://h/now answers 404: not here");
+        let failed = failure("http://h/now", Error::BadUri("http://ann:secret@/ is missing host".to_owned()));
+        assert_eq!(failed.to_string(), "http://h/now is no address of HTTP");
+        let failed = failure("http://h/now", Error::HostNotFound);
+        assert_eq!(failed.to_string(), "no answer of http://h/now: host not found");
+    }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::failure::Failure;
 use super::http::{Client, Request};
 use super::payload;
-use super::sink::{Failure, Sink};
+use super::sink::Sink;
 use crate::limits::HTTP_ELEMENT_BYTES_MAX;
 
 /// The field with the whole answer, as in GSN.

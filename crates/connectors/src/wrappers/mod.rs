@@ -1,7 +1,10 @@
 //! Wrappers: each reads one kind of source outside of the store.
 
 mod backoff;
+mod blocking;
 mod csv;
+mod elements;
+mod failure;
 mod http;
 mod http_get;
 mod manager;

@@ -1,6 +1,6 @@
 //! The wrapper `mqtt`: messages of a broker. A message is acknowledged when its row is durable.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hub::virtual_sensors::MqttTopic;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,14 +9,17 @@ use tokio::time::timeout;
 use wire::mqtt::client::{Event, Limits, Session};
 use wire::mqtt::{Connect, Filter, Properties, ProtocolVersion, Publish, ReasonCode};
 
+use super::failure::Failure;
 use super::payload;
-use super::sink::{Failure, Sink};
+use super::sink::Sink;
 use crate::limits::{MQTT_KEEP_ALIVE, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
 
 /// The field with the whole message, as in GSN.
 const RAW_FIELD: &str = "raw_packet";
 /// SUBACK has a code of this bit for a subscription that is refused.
 const REFUSED: u8 = 0x80;
+/// The longest time without bytes to the broker.
+const PING_INTERVAL: Duration = Duration::from_secs(MQTT_KEEP_ALIVE.as_secs() / 2);
 /// The client only receives.
 const LIMITS: Limits = Limits { packet_bytes_max: MQTT_PACKET_BYTES_MAX, messages_max: 1 };
 
@@ -47,6 +50,8 @@ struct Client {
     input: Vec<u8>,
     output: Vec<u8>,
     heard: Instant,
+    /// When bytes were sent last. The broker ends a connection without them, also while it sends messages itself.
+    sent: Instant,
     broker: String,
 }
 
@@ -67,7 +72,8 @@ impl Client {
             connected.map_err(|error| Failure::while_(format_args!("cannot connect to {broker}"), error))?;
         let session = Session::new(ProtocolVersion::V311, LIMITS);
         let (input, output) = (Vec::new(), Vec::new());
-        let mut client = Self { stream, session, input, output, heard: Instant::now(), broker };
+        let now = Instant::now();
+        let mut client = Self { stream, session, input, output, heard: now, sent: now, broker };
         let connect = Connect {
             // The broker keeps messages for the time without a connection, if they are to be acknowledged.
             clean_start: topic.qos == 0,
@@ -82,11 +88,16 @@ impl Client {
         Ok(client)
     }
 
-    /// Waits for bytes. A silent broker is asked whether it is there.
+    /// Waits for bytes. Meanwhile it pings, which keeps the connection, and makes a silent broker answer.
     async fn receive(&mut self) -> Result<(), Failure> {
         self.input.reserve(MQTT_READ_BYTES);
         loop {
-            match timeout(MQTT_KEEP_ALIVE / 2, self.stream.read_buf(&mut self.input)).await {
+            if self.sent.elapsed() >= PING_INTERVAL {
+                self.session.ping(&mut self.output);
+                self.send().await?;
+            }
+            let until_ping = PING_INTERVAL.saturating_sub(self.sent.elapsed());
+            match timeout(until_ping, self.stream.read_buf(&mut self.input)).await {
                 Ok(Ok(0)) => return Err(self.fail(&"it closed the connection")),
                 Ok(Ok(_)) => {
                     self.heard = Instant::now();
@@ -96,10 +107,7 @@ impl Client {
                 Err(_) if self.heard.elapsed() > MQTT_KEEP_ALIVE * 2 => {
                     return Err(self.fail(&"it is silent"));
                 }
-                Err(_) => {
-                    self.session.ping(&mut self.output);
-                    self.send().await?;
-                }
+                Err(_) => {}
             }
         }
     }
@@ -147,7 +155,10 @@ impl Client {
         let sent = timeout(MQTT_KEEP_ALIVE, self.stream.write_all(&self.output)).await;
         let sent = sent.map_err(|_| self.fail(&"it takes no bytes"))?;
         sent.map_err(|error| self.fail(&error))?;
-        self.output.clear();
+        if !self.output.is_empty() {
+            self.output.clear();
+            self.sent = Instant::now();
+        }
         Ok(())
     }
 

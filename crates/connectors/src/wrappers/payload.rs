@@ -5,17 +5,18 @@ use model::{Batch, ValueRef};
 use wire::telemetry::{Receipt, decode};
 
 use super::sink::Sink;
+use crate::limits::RAW_COPIES_BYTES_MAX;
 
 /// The fields that the server itself gives beside those of a payload.
 const GIVEN: [&str; 2] = ["device", "topic"];
 
-/// Adds the elements of a payload.
+/// Adds the elements of a payload, all or none.
 ///
 /// The field `raw` has the whole text. If the sensor reads other fields, the payload is JSON as devices send it: an object with the
 /// fields, `{"ts":…,"values":{…}}`, or an array of these. `topic` is where the payload came from.
 ///
 /// # Errors
-/// The payload is no text, or no such JSON, or the server refuses the element.
+/// The payload is no text, or no such JSON, or its elements repeat too much text, or the server refuses an element.
 pub(super) fn add(
     payload: &[u8],
     raw: &'static str,
@@ -45,9 +46,35 @@ pub(super) fn add(
     let receipt = Receipt { now: system_now(), next: &|| hub.receipt_time() };
     let limits = hub.limits_of(&sink.source().device);
     decode(payload, series, receipt, &limits, &mut rows).map_err(|error| error.to_string())?;
-    for row in rows.rows() {
+    let raw_bytes = if wants_raw { text.len() } else { 0 };
+    check_copies(rows.len(), raw_bytes + topic.map_or(0, str::len))?;
+    sink.elements(rows.rows().map(|row| {
         let fields = row.fields().map(|field| (field.key, field.value));
-        sink.element(row.ts(), fields.chain(more()))?;
+        (row.ts(), fields.chain(more()))
+    }))
+}
+
+/// Each element of a payload has the text of the whole payload, and its topic, if the sensor reads them.
+fn check_copies(elements: usize, text_bytes: usize) -> Result<(), String> {
+    if elements.saturating_mul(text_bytes) <= RAW_COPIES_BYTES_MAX {
+        return Ok(());
     }
-    Ok(())
+    Err(format!(
+        "each of the {elements} elements of the payload has {text_bytes} bytes of its text and topic, together more than \
+         {RAW_COPIES_BYTES_MAX} (RAW_COPIES_BYTES_MAX); let the queries read the fields without the text"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_repeat_the_text_of_their_payload_up_to_a_limit() {
+        assert_eq!(check_copies(1, RAW_COPIES_BYTES_MAX), Ok(()));
+        assert_eq!(check_copies(1_000_000, 0), Ok(()));
+        assert_eq!(check_copies(16, RAW_COPIES_BYTES_MAX / 16), Ok(()));
+        assert!(check_copies(17, RAW_COPIES_BYTES_MAX / 16).unwrap_err().contains("RAW_COPIES_BYTES_MAX"));
+        assert!(check_copies(usize::MAX, 2).is_err());
+    }
 }

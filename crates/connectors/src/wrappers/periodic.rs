@@ -6,7 +6,8 @@ use std::time::Duration;
 use model::ValueRef;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::sink::{Failure, Sink};
+use super::failure::Failure;
+use super::sink::Sink;
 
 /// Something of this machine that has values at any time.
 pub(super) trait Reading {

@@ -2,14 +2,15 @@
 
 use hub::virtual_sensors::External;
 
-use super::sink::{Failure, Sink};
+use super::failure::Failure;
+use super::sink::Sink;
 use super::{csv, http_get, mqtt, periodic, remote, replay, udp};
 
 /// Reads a source until it fails. Another wrapper is another variant here.
 pub(super) async fn read(external: &External, sink: &mut Sink) -> Result<(), Failure> {
     match external {
         External::Csv(file) => csv::read(file, sink).await,
-        External::HttpGet { url, rate_ms } => http_get::read(url, *rate_ms, sink).await,
+        External::HttpGet { url, rate_ms } => http_get::read(url.reveal(), *rate_ms, sink).await,
         External::Mqtt(topic) => mqtt::read(topic, sink).await,
         External::Udp { port } => udp::read(*port, sink).await,
         External::SystemTime { period_ms } => periodic::read(&periodic::Clock, *period_ms, sink).await,

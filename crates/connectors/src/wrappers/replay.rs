@@ -6,13 +6,15 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hub::caller::Caller;
 use hub::history::{Aggregation, HistoryRequest, Interval, RowSink};
-use hub::{Order, ValueColumn};
+use hub::{Hub, Order, ValueColumn};
 use model::{SeriesId, TimeRange, Timestamp, Value, ValueRef};
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::sink::{Failure, Sink};
+use super::blocking::blocking;
+use super::failure::Failure;
+use super::sink::Sink;
 use crate::limits::REPLAY_ROWS_AT_ONCE;
 
 /// A row that was read.
@@ -20,8 +22,9 @@ type Row = (Timestamp, Vec<Option<Value>>);
 
 /// Replays until the rows end. Then it waits until it is stopped.
 pub(super) async fn read(name: &str, speed: u32, sink: &mut Sink) -> Result<(), Failure> {
-    let (series, keys) = find(name, sink)?;
-    let mut after = sink.newest_time()?;
+    let (hub, caller, device) = (Arc::clone(sink.hub()), sink.caller().clone(), name.to_owned());
+    let (series, keys) = blocking(move || find(&hub, &caller, &device)).await?;
+    let mut after = sink.newest_time().await?;
     sink.connected();
     let mut pace = None;
     loop {
@@ -66,8 +69,7 @@ impl Pace {
 }
 
 /// The series of a device, with its keys.
-fn find(name: &str, sink: &Sink) -> Result<(SeriesId, Vec<String>), Failure> {
-    let (hub, caller) = (sink.hub(), sink.caller());
+fn find(hub: &Hub, caller: &Caller, name: &str) -> Result<(SeriesId, Vec<String>), Failure> {
     let fail = |error: &dyn std::fmt::Display| Failure::while_(format_args!("cannot replay {name:?}"), error);
     let device = hub.device_by_name(caller, name).map_err(|error| fail(&error))?;
     let series = hub.find_series_of(caller, &device).map_err(|error| fail(&error))?;
@@ -93,12 +95,13 @@ async fn rows(
         order: Order::Ascending,
     };
     let (hub, caller) = (Arc::clone(sink.hub()), sink.caller().clone());
-    let read = spawn_blocking(move || {
+    blocking(move || {
         let mut rows = Rows(Vec::new());
-        hub.history_rows_into(&caller, series, &request, &mut rows).map(|()| rows.0)
-    });
-    let read = read.await.map_err(|error| Failure::while_("the replay was given up", error))?;
-    read.map_err(|error| Failure::while_("cannot read the rows to replay", error))
+        let read = hub.history_rows_into(&caller, series, &request, &mut rows);
+        read.map_err(|error| Failure::while_("cannot read the rows to replay", error))?;
+        Ok(rows.0)
+    })
+    .await
 }
 
 struct Rows(Vec<Row>);

@@ -1,6 +1,5 @@
 //! Where the elements of a source go: rows of its device, and what callers see of the source.
 
-use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,26 +10,13 @@ use hub::{Blame, DeadLetter, Door, Hub, IngestError, Message, SeriesOwner};
 use model::{Batch, SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use tokio::time::sleep;
 
+use super::blocking::blocking;
+use super::elements;
+use super::failure::Failure;
 use crate::limits::{
     BUSY_TIMEOUT, ELEMENTS_PER_APPEND_MAX, ERROR_CHARACTERS_MAX, LETTER_BYTES_MAX, LETTERS_PER_APPEND_MAX,
     OVER_LIMIT_PAUSE,
 };
-
-/// Why a source cannot be read, in words for people.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failure(String);
-
-impl Failure {
-    pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
-    }
-
-    /// What was done when an error came.
-    pub(crate) fn while_(doing: impl Display, error: impl Display) -> Self {
-        Self(format!("{doing}: {error}"))
-    }
-}
 
 /// The elements of a source on their way into the store.
 pub(crate) struct Sink {
@@ -91,22 +77,26 @@ impl Sink {
         }
     }
 
-    /// The newest value of a key of the device. It may read files.
-    pub(crate) fn newest(&mut self, key: &str) -> Result<Option<(Timestamp, Value)>, Failure> {
-        let latest = self.latest(Some(&[key.to_owned()]))?;
+    /// The newest value of a key of the device.
+    pub(crate) async fn newest(&mut self, key: &str) -> Result<Option<(Timestamp, Value)>, Failure> {
+        let latest = self.latest(Some(vec![key.to_owned()])).await?;
         Ok(latest.into_iter().next())
     }
 
-    /// The time of the newest row of the device. It may read files.
-    pub(crate) fn newest_time(&mut self) -> Result<Option<Timestamp>, Failure> {
-        Ok(self.latest(None)?.into_iter().map(|(ts, _)| ts).max())
+    /// The time of the newest row of the device.
+    pub(crate) async fn newest_time(&mut self) -> Result<Option<Timestamp>, Failure> {
+        Ok(self.latest(None).await?.into_iter().map(|(ts, _)| ts).max())
     }
 
-    fn latest(&mut self, keys: Option<&[String]>) -> Result<Vec<(Timestamp, Value)>, Failure> {
+    async fn latest(&mut self, keys: Option<Vec<String>>) -> Result<Vec<(Timestamp, Value)>, Failure> {
         let series = self.series()?;
-        let latest = self.hub.latest(&self.caller, series, keys);
-        let latest = latest.map_err(|error| Failure::while_("cannot read the newest element", error))?;
-        Ok(latest.into_iter().map(|latest| (latest.ts, latest.value)).collect())
+        let (hub, caller) = (Arc::clone(&self.hub), self.caller.clone());
+        blocking(move || {
+            let latest = hub.latest(&caller, series, keys.as_deref());
+            let latest = latest.map_err(|error| Failure::while_("cannot read the newest element", error))?;
+            Ok(latest.into_iter().map(|latest| (latest.ts, latest.value)).collect())
+        })
+        .await
     }
 
     /// The source is there and is read.
@@ -129,34 +119,24 @@ impl Sink {
         ts: Timestamp,
         values: impl IntoIterator<Item = (&'v str, ValueRef<'v>)>,
     ) -> Result<(), String> {
+        self.elements([(ts, values)])
+    }
+
+    /// Adds the elements of one payload, all or none.
+    ///
+    /// # Errors
+    /// As [`Self::element`].
+    pub(crate) fn elements<'v, V>(
+        &mut self,
+        elements: impl IntoIterator<Item = (Timestamp, V)>,
+    ) -> Result<(), String>
+    where
+        V: IntoIterator<Item = (&'v str, ValueRef<'v>)>,
+    {
         let series = self.series().map_err(|failure| failure.to_string())?;
         let limits = self.hub.limits();
-        if !self.plausible.contains(ts) {
-            return Err(format!(
-                "the time {} ms is before ingest.oldest or more than {} s in the future (ingest.future_max_s)",
-                ts.millis(),
-                limits.future_max_s
-            ));
-        }
-        let text_max = limits.text_value_bytes_max;
-        let mut row = self.batch.builder();
-        for (key, value) in values {
-            if let ValueRef::String(text) | ValueRef::Json(text) = value
-                && text.len() > text_max
-            {
-                let bytes = text.len();
-                return Err(format!(
-                    "the text of {key:?} has {bytes} bytes, the limit is {text_max} (ingest.text_value_bytes_max)"
-                ));
-            }
-            row.field(key, value);
-        }
-        if row.open_fields() == 0 {
-            return Err("no field has a value".to_owned());
-        }
-        row.row(series, ts);
-        row.finish();
-        self.elements += 1;
+        let added = elements::add(&mut self.batch, series, &self.plausible, limits, elements)?;
+        self.elements += added;
         Ok(())
     }
 
@@ -260,6 +240,11 @@ impl Sink {
         self.error(&failure.to_string());
         self.report();
         worked
+    }
+
+    /// How many times the source has failed.
+    pub(super) fn failures(&self) -> u64 {
+        self.state.failures
     }
 
     fn error(&mut self, reason: &str) {

@@ -22,7 +22,8 @@ pub(super) async fn run(hub: Arc<Hub>, caller: Caller, source: Arc<ExternalSourc
         };
         let worked = sink.fail(&failure);
         let pause = backoff.pause(worked);
-        if worked {
+        // A source that fails again and again is named once.
+        if worked || sink.failures() == 1 {
             let (sensor, source) = (&source.sensor, source.source());
             tracing::warn!(
                 sensor,

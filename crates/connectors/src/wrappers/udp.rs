@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
+use super::failure::Failure;
 use super::payload;
-use super::sink::{Failure, Sink};
+use super::sink::Sink;
 use crate::limits::{UDP_BYTES_MAX, UDP_WAITING_MAX};
 
 /// The field with the whole datagram, as in GSN.
@@ -30,20 +31,32 @@ pub(super) async fn read(port: u16, sink: &mut Sink) -> Result<(), Failure> {
             failed = &mut receive => return failed,
             _ = taken.recv_many(&mut datagrams, UDP_WAITING_MAX) => {}
         }
-        let mut all = Vec::new();
-        for datagram in datagrams.drain(..) {
-            if let Err(reason) = payload::add(&datagram, RAW_FIELD, None, sink) {
-                sink.refuse(&format!("a datagram: {reason}"), &datagram);
+        let mut rest = datagrams.drain(..);
+        while !rest.as_slice().is_empty() {
+            let all = fill(&mut rest, sink);
+            sink.dropped(dropped.swap(0, Ordering::Relaxed));
+            // The port is read meanwhile.
+            tokio::select! {
+                failed = &mut receive => return failed,
+                stored = sink.store(&all) => stored?,
             }
-            all.extend_from_slice(&datagram);
-        }
-        sink.dropped(dropped.swap(0, Ordering::Relaxed));
-        // The port is read meanwhile.
-        tokio::select! {
-            failed = &mut receive => return failed,
-            stored = sink.store(&all) => stored?,
         }
     }
+}
+
+/// Adds datagrams until as many wait as one append takes, and returns their bytes.
+fn fill(datagrams: &mut impl Iterator<Item = Vec<u8>>, sink: &mut Sink) -> Vec<u8> {
+    let mut all = Vec::new();
+    for datagram in datagrams {
+        if let Err(reason) = payload::add(&datagram, RAW_FIELD, None, sink) {
+            sink.refuse(&format!("a datagram: {reason}"), &datagram);
+        }
+        all.extend_from_slice(&datagram);
+        if sink.is_full() {
+            break;
+        }
+    }
+    all
 }
 
 async fn receive(

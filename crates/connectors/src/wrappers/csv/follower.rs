@@ -1,12 +1,12 @@
 //! A file that grows, is cut off, or is replaced.
 
-use std::fs::{File, Metadata};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::fs::{self, File, Metadata};
+use std::io::{Error, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
 use super::place::{Head, Place};
 use crate::limits::{CSV_CHUNK_BYTES, CSV_HEAD_BYTES_MAX, CSV_LINE_BYTES_MAX};
-use crate::wrappers::sink::Failure;
+use crate::wrappers::failure::Failure;
 
 /// Reads complete lines of a file.
 pub(super) struct Follower {
@@ -33,11 +33,8 @@ impl Follower {
     /// Opens a file at a place; at its beginning if it is another file than that of the place.
     pub(super) fn open(path: &str, place: &Place) -> Result<Self, Failure> {
         let fail = |error| Failure::while_(format_args!("cannot read {path}"), error);
-        let file = File::open(path).map_err(fail)?;
+        let file = open_file(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
-        if !metadata.is_file() {
-            return Err(Failure::new(format!("{path} is no file")));
-        }
         let mut follower = Self { path: path.to_owned(), file, offset: 0, head: Vec::new(), unended: None };
         follower.read_head(place.head.bytes).map_err(fail)?;
         if metadata.len() >= place.offset && Head::of(&follower.head) == place.head {
@@ -91,7 +88,7 @@ impl Follower {
 
     /// The file that has the name now, if it is another one.
     fn replacement(&self) -> Result<Option<File>, Failure> {
-        let file = match File::open(&self.path) {
+        let file = match open_file(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(|error| self.fail(error))?,
         };
@@ -158,10 +155,19 @@ impl Follower {
     }
 }
 
+/// Opens a file, and nothing else: the opening of a named pipe waits for its writer.
+fn open_file(path: &str) -> Result<File, Error> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is no file"));
+    }
+    File::open(path)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::io::Write;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 
@@ -212,6 +218,24 @@ mod tests {
         assert_eq!(next(&mut follower), ("3\n".into(), true));
         fs::write(&place.path, "").unwrap();
         assert_eq!(next(&mut follower), (String::new(), true), "cut off");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for path in [folder.path(), pipe.as_path()] {
+            let path = path.to_str().unwrap();
+            let failed = Follower::open(path, &Place::beginning(path)).err().unwrap();
+            assert_eq!(failed.to_string(), format!("cannot read {path}: it is no file"));
+        }
+        let place = file("1\n");
+        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        next(&mut follower);
+        fs::remove_file(&place.path).unwrap();
+        mknodat(CWD, place.path.as_str(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(follower.next_lines().unwrap_err().to_string().contains("it is no file"));
     }
 
     #[test]

@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 
 use hub::virtual_sensors::CsvFile;
 use model::{Timestamp, ValueRef};
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::blocking::blocking;
+use super::failure::Failure;
 use super::places::Places;
-use super::sink::{Failure, Sink};
+use super::sink::Sink;
 use crate::limits::{CSV_LINE_BYTES_MAX, PLACE_INTERVAL};
 use follower::{Chunk, Follower};
 use place::Place;
@@ -71,9 +72,7 @@ impl Reader {
     async fn open(file: &CsvFile, sink: &mut Sink) -> Result<Self, Failure> {
         let columns = Columns::of(file).map_err(Failure::new)?;
         let has_times = file.has_times();
-        let stored = sink.hub().source_place(sink.caller(), &sink.source().device);
-        let stored = stored.map_err(|error| Failure::while_("cannot read the place in the file", error))?;
-        let known = stored.and_then(|bytes| Place::decode(&bytes)).filter(|place| place.file == file.file);
+        let known = stored_place(sink).await?.filter(|place| place.file == file.file);
         let place = known.clone().unwrap_or_else(|| Place::beginning(&file.file));
         let path = file.file.clone();
         let begin = place.clone();
@@ -98,14 +97,14 @@ impl Reader {
             if reader.place.since_us == 0 {
                 reader.begin_anew(sink).await?;
             }
-            reader.find_stored_line(sink)?;
+            reader.find_stored_line(sink).await?;
         }
         Ok(reader)
     }
 
     /// A file without times tells by the newest row which of its lines are stored.
-    fn find_stored_line(&mut self, sink: &mut Sink) -> Result<(), Failure> {
-        if let Some((ts, model::Value::I64(line))) = sink.newest(LINE_FIELD)?
+    async fn find_stored_line(&mut self, sink: &mut Sink) -> Result<(), Failure> {
+        if let Some((ts, model::Value::I64(line))) = sink.newest(LINE_FIELD).await?
             && ts.micros() >= self.place.since_us
         {
             self.stored_line = u64::try_from(line).unwrap_or(0);
@@ -224,10 +223,13 @@ impl Reader {
     }
 }
 
-/// Runs what waits for the disk on a thread that may.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    // A panic ends the work, and the source is read again.
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(Failure::while_("reading was given up", error)))
+/// The place up to which the source was read, as the store of keys has it.
+async fn stored_place(sink: &Sink) -> Result<Option<Place>, Failure> {
+    let (hub, caller) = (Arc::clone(sink.hub()), sink.caller().clone());
+    let device = Arc::clone(&sink.source().device);
+    let stored = blocking(move || {
+        hub.source_place(&caller, &device)
+            .map_err(|error| Failure::while_("cannot read the place in the file", error))
+    });
+    Ok(stored.await?.and_then(|bytes| Place::decode(&bytes)))
 }

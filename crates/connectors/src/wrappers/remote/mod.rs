@@ -13,15 +13,16 @@ use hub::clock::system_now;
 use hub::virtual_sensors::{Remote, RemoteInterface};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::failure::Failure;
 use super::http::Client;
-use super::sink::{Failure, Sink};
-use rows::{New, Rows};
+use super::sink::Sink;
+use rows::{New, Refused, Rows};
 
 /// Asks until there is no answer.
 pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure> {
     let client = Client::new();
     let start_ms = remote.start_ms.unwrap_or_else(|| system_now().millis());
-    let mut new = match sink.newest_time()? {
+    let mut new = match sink.newest_time().await? {
         // The microsecond says how many rows of the millisecond are stored.
         Some(ts) => New::after(ts.millis(), ts.micros().rem_euclid(1_000)),
         None => New::from(start_ms),
@@ -41,7 +42,13 @@ pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure
 }
 
 async fn add(rows: Rows, new: &mut New, sink: &mut Sink) -> Result<(), Failure> {
-    let Rows { names, rows } = rows;
+    let Rows { names, rows, refused } = rows;
+    for Refused { reason, text } in new.refused(refused) {
+        sink.refuse(&format!("a row: {reason}"), text.as_bytes());
+        if sink.is_full() {
+            sink.store(b"").await?;
+        }
+    }
     new.begin();
     for (ms, values) in rows {
         let Some(ts) = new.time(ms) else { continue };

@@ -2,15 +2,15 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hub::virtual_sensors::Remote;
+use hub::virtual_sensors::{Remote, shown_url};
 use model::Value;
 
-use super::rows::Rows;
+use super::rows::{Row, Rows};
 use super::time::day_first;
 use crate::limits::HTTP_ROWS_BYTES_MAX;
 use crate::wrappers::csv::split;
+use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};
-use crate::wrappers::sink::Failure;
 
 /// The rows from a time on.
 pub(super) async fn rows(remote: &Remote, begin_ms: i64, client: &Client) -> Result<Rows, Failure> {
@@ -27,13 +27,13 @@ pub(super) async fn rows(remote: &Remote, begin_ms: i64, client: &Client) -> Res
     let answer = client.send(Request::Get { url: url.clone(), authorization }, HTTP_ROWS_BYTES_MAX).await?;
     let body = answer.success(&url)?;
     let text = String::from_utf8_lossy(&body);
-    read(&text).map_err(|reason| Failure::new(format!("the answer of {}: {reason}", remote.url)))
+    read(&text).map_err(|reason| Failure::new(format!("the answer of {}: {reason}", shown_url(&remote.url))))
 }
 
-/// Reads the CSV: comments with `#`, of which one names the columns, and rows.
+/// Reads the CSV: comments with `#`, of which one names the columns, and rows. A row that cannot be read does not hide the others.
 fn read(text: &str) -> Result<Rows, String> {
     let mut names: Option<Vec<String>> = None;
-    let mut rows = Vec::new();
+    let mut rows = Rows::default();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         if let Some(comment) = line.strip_prefix('#') {
             if let Some(columns) = comment.trim_start().strip_prefix("time,") {
@@ -43,14 +43,18 @@ fn read(text: &str) -> Result<Rows, String> {
         }
         let columns =
             names.as_ref().ok_or("a row comes before the line \"# time,\" with the names of the columns")?;
-        let cells = split(line, ',', '"')?;
-        let time = cells.first().map(|cell| cell.trim().to_owned()).unwrap_or_default();
-        let ms: i64 = time.parse().map_err(|_| format!("{time:?} is no number of milliseconds"))?;
-        let value = |at: usize| cells.get(at + 1).and_then(|cell| value(cell));
-        rows.push((ms, (0..columns.len()).map(value).collect()));
+        rows.add(row(line, columns.len()), || line.to_owned());
     }
-    rows.sort_by_key(|(ms, _)| *ms);
-    Ok(Rows { names: names.unwrap_or_default(), rows })
+    rows.rows.sort_by_key(|(ms, _)| *ms);
+    Ok(Rows { names: names.unwrap_or_default(), ..rows })
+}
+
+fn row(line: &str, columns: usize) -> Result<Row, String> {
+    let cells = split(line, ',', '"')?;
+    let time = cells.first().map(|cell| cell.trim()).unwrap_or_default();
+    let ms: i64 = time.parse().map_err(|_| format!("{time:?} is no number of milliseconds"))?;
+    let value = |at: usize| cells.get(at + 1).and_then(|cell| value(cell));
+    Ok((ms, (0..columns).map(value).collect()))
 }
 
 fn value(cell: &str) -> Option<Value> {
@@ -80,6 +84,14 @@ mod tests {
         assert_eq!(rows.rows[1], (2_000, vec![Some(Value::F64(20.5)), None]));
         assert_eq!(read("# vsname:street\n").unwrap(), Rows::default());
         assert!(read("1,2\n").unwrap_err().contains("names of the columns"));
-        assert!(read("# time,a\nnow,2\n").unwrap_err().contains("milliseconds"));
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_does_not_hide_the_others() {
+        let rows = read("# time,a\nnow,2\n1000,3\n2000,\"4\n").unwrap();
+        assert_eq!(rows.rows, [(1_000, vec![Some(Value::I64(3))])]);
+        let refused: Vec<_> = rows.refused.iter().map(|one| one.text.as_str()).collect();
+        assert_eq!(refused, ["now,2", "2000,\"4"]);
+        assert_eq!(rows.refused[0].reason, "\"now\" is no number of milliseconds");
     }
 }

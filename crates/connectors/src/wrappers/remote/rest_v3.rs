@@ -1,14 +1,14 @@
 //! REST v3 of GSN 2.0.
 
-use hub::virtual_sensors::Remote;
+use hub::virtual_sensors::{Remote, shown_url};
 use model::Value;
 use serde_json::Value as Json;
 
-use super::rows::Rows;
+use super::rows::{Row, Rows};
 use super::time::iso;
 use crate::limits::HTTP_ROWS_BYTES_MAX;
+use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};
-use crate::wrappers::sink::Failure;
 
 const UNAUTHORIZED: u16 = 401;
 
@@ -37,9 +37,11 @@ pub(super) async fn rows(
             continue;
         }
         let body = answer.success(&url)?;
-        return read(&body).map_err(|reason| Failure::new(format!("the answer of {}: {reason}", remote.url)));
+        let fail =
+            |reason: String| Failure::new(format!("the answer of {}: {reason}", shown_url(&remote.url)));
+        return read(&body).map_err(fail);
     }
-    Err(Failure::new(format!("{} refuses its own token", remote.url)))
+    Err(Failure::new(format!("{} refuses its own token", shown_url(&remote.url))))
 }
 
 async fn ask_token(remote: &Remote, client: &Client) -> Result<String, Failure> {
@@ -51,10 +53,10 @@ async fn ask_token(remote: &Remote, client: &Client) -> Result<String, Failure> 
     let body = answer.success(&url)?;
     let json: Json = serde_json::from_slice(&body).unwrap_or_default();
     let token = json["access_token"].as_str();
-    token.map(str::to_owned).ok_or_else(|| Failure::new(format!("{url} gives no access_token")))
+    token.map(str::to_owned).ok_or_else(|| Failure::new(format!("{} gives no access_token", shown_url(&url))))
 }
 
-/// Reads a feature of GeoJSON, or a collection with one.
+/// Reads a feature of GeoJSON, or a collection with one. A row that cannot be read does not hide the others.
 fn read(body: &[u8]) -> Result<Rows, String> {
     let json: Json = serde_json::from_slice(body).map_err(|error| format!("no JSON: {error}"))?;
     let feature = json.get("features").and_then(|features| features.get(0)).unwrap_or(&json);
@@ -67,16 +69,21 @@ fn read(body: &[u8]) -> Result<Rows, String> {
     let names: Vec<String> = names.collect();
     let is_time = |name: &String| matches!(name.as_str(), "timestamp" | "time" | "timed");
     let time = names.iter().position(is_time).ok_or("no field is the time")?;
-    let mut rows = Vec::with_capacity(values.len());
-    for row in values {
-        let row = row.as_array().ok_or("a row is no array")?;
-        let ms = row.get(time).and_then(Json::as_i64).ok_or("a time is no number of milliseconds")?;
-        let value = |at: usize| row.get(at).and_then(value);
-        rows.push((ms, (0..names.len()).filter(|at| *at != time).map(value).collect()));
+    let mut rows = Rows::default();
+    for json in values {
+        rows.add(row(json, time, names.len()), || json.to_string());
     }
-    rows.sort_by_key(|(ms, _)| *ms);
+    rows.rows.sort_by_key(|(ms, _)| *ms);
     let names = names.into_iter().enumerate().filter(|(at, _)| *at != time).map(|(_, name)| name).collect();
-    Ok(Rows { names, rows })
+    Ok(Rows { names, ..rows })
+}
+
+/// A row of this many fields, one of which is the time.
+fn row(json: &Json, time: usize, fields: usize) -> Result<Row, String> {
+    let row = json.as_array().ok_or("it is no array")?;
+    let ms = row.get(time).and_then(Json::as_i64).ok_or("its time is no number of milliseconds")?;
+    let value = |at: usize| row.get(at).and_then(value);
+    Ok((ms, (0..fields).filter(|at| *at != time).map(value).collect()))
 }
 
 fn value(json: &Json) -> Option<Value> {
@@ -111,7 +118,16 @@ mod tests {
     fn what_is_no_feature_is_refused() {
         assert!(read(b"<html>").unwrap_err().contains("no JSON"));
         assert!(read(b"{}").unwrap_err().contains("properties.fields"));
-        let body = br#"{"properties":{"values":[["now"]],"fields":[{"name":"timestamp"}]}}"#;
-        assert!(read(body).unwrap_err().contains("milliseconds"));
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_does_not_hide_the_others() {
+        let body =
+            br#"{"properties":{"values":[["now",1],[7,2],8],"fields":[{"name":"timestamp"},{"name":"a"}]}}"#;
+        let rows = read(body).unwrap();
+        assert_eq!(rows.rows, [(7, vec![Some(Value::I64(2))])]);
+        let refused: Vec<_> = rows.refused.iter().map(|one| one.text.as_str()).collect();
+        assert_eq!(refused, [r#"["now",1]"#, "8"]);
+        assert!(rows.refused[0].reason.contains("milliseconds"), "{}", rows.refused[0].reason);
     }
 }

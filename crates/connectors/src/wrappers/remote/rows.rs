@@ -1,14 +1,38 @@
 //! Rows of another server, and which of them are new.
 
+use std::collections::HashSet;
+
 use model::{Timestamp, Value};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::wrappers::places::Places;
 
-/// Rows in the order of their times, with times in milliseconds.
+/// A row: its time in milliseconds, and its values.
+pub(super) type Row = (i64, Vec<Option<Value>>);
+
+/// The rows of an answer, in the order of their times.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Rows {
     pub(super) names: Vec<String>,
-    pub(super) rows: Vec<(i64, Vec<Option<Value>>)>,
+    pub(super) rows: Vec<Row>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// A row that cannot be read.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refused {
+    pub(super) reason: String,
+    pub(super) text: String,
+}
+
+impl Rows {
+    /// Adds a row that was made of a text.
+    pub(super) fn add(&mut self, row: Result<Row, String>, text: impl FnOnce() -> String) {
+        match row {
+            Ok(row) => self.rows.push(row),
+            Err(reason) => self.refused.push(Refused { reason, text: text() }),
+        }
+    }
 }
 
 /// Which rows are new. Those of one millisecond are told apart by their order.
@@ -18,17 +42,20 @@ pub(super) struct New {
     stored: Option<(i64, i64)>,
     begin_ms: i64,
     places: Places,
+    /// XXH3 (64 bits) of the texts that the last answer had and that cannot be read. The next answer has them again, until a later row
+    /// comes.
+    refused: HashSet<u64>,
 }
 
 impl New {
     /// All rows from a time on are new.
     pub(super) fn from(ms: i64) -> Self {
-        Self { stored: None, begin_ms: ms, places: Places::default() }
+        Self { stored: None, begin_ms: ms, places: Places::default(), refused: HashSet::new() }
     }
 
     /// Rows after a stored one are new.
     pub(super) fn after(ms: i64, place: i64) -> Self {
-        Self { stored: Some((ms, place)), begin_ms: ms, places: Places::default() }
+        Self { stored: Some((ms, place)), ..Self::from(ms) }
     }
 
     /// The first time of an answer.
@@ -39,6 +66,13 @@ impl New {
     /// An answer begins.
     pub(super) fn begin(&mut self) {
         self.places = Places::default();
+    }
+
+    /// The rows of an answer that cannot be read, without those that the answer before had.
+    pub(super) fn refused(&mut self, refused: Vec<Refused>) -> Vec<Refused> {
+        let hash = |one: &Refused| xxh3_64(one.text.as_bytes());
+        let before = std::mem::replace(&mut self.refused, refused.iter().map(hash).collect());
+        refused.into_iter().filter(|one| !before.contains(&hash(one))).collect()
     }
 
     /// The time of the next row of an answer; `None` if the row is stored.
@@ -75,6 +109,20 @@ mod tests {
         assert_eq!(new.begin_ms(), 6);
         assert_eq!(taken(&mut new, &[6]), [0; 0]);
         assert_eq!(taken(&mut new, &[6, 6, 7]), [6_001, 7_000]);
+    }
+
+    #[test]
+    fn a_text_that_several_answers_have_is_refused_once() {
+        let mut new = New::from(5);
+        let mut refused = |texts: &[&str]| {
+            let refused =
+                texts.iter().map(|text| Refused { reason: String::new(), text: (*text).to_owned() });
+            new.refused(refused.collect()).into_iter().map(|one| one.text).collect::<Vec<_>>()
+        };
+        assert_eq!(refused(&["a", "b"]), ["a", "b"]);
+        assert_eq!(refused(&["b", "c", "b"]), ["c"]);
+        assert_eq!(refused(&[]), [""; 0]);
+        assert_eq!(refused(&["b"]), ["b"]);
     }
 
     #[test]
