@@ -8,7 +8,6 @@ use axum::http::Uri;
 use tokio::net::lookup_host;
 
 use super::super::super::refusal::Refusal;
-use super::peer::peer_text;
 
 /// The host that stands for all hosts in the setting.
 const ALL: &str = "*";
@@ -92,6 +91,11 @@ impl fmt::Display for ContactPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "http://{}{}", self.authority(), self.target)
     }
+}
+
+/// The address of a client in messages.
+pub(super) fn peer_text(peer: Option<IpAddr>) -> String {
+    peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_canonical().to_string())
 }
 
 #[cfg(test)]

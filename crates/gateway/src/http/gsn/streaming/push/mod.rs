@@ -5,7 +5,6 @@
 
 mod contact;
 mod delivery;
-mod peer;
 mod registry;
 
 use std::sync::Arc;

@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 
 use super::super::super::limits::{PUSHES_MAX, PUSHES_PER_PEER_MAX};
 use super::super::super::refusal::Refusal;
-use super::contact::ContactPoint;
-use super::peer::peer_text;
+use super::contact::{ContactPoint, peer_text};
 use crate::error::ApiError;
 
 /// A client's number and where it takes elements.
