@@ -1,8 +1,7 @@
-//! The follower of the output of a sensor: takes its durable rows in batches, and moves the cursor when the outside has taken them.
+//! The follower of the output of a sensor: reads its durable rows in batches, and moves the cursor when the target has taken them.
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hub::Hub;
 use hub::caller::Caller;
@@ -10,48 +9,32 @@ use hub::virtual_sensors::{FollowRequest, FollowerReport, OutputFollower, Output
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-/// Rows that the outside gets at once.
-const ROWS_AT_ONCE: usize = 2_000;
-/// The first pause after a failure. It doubles with each failure that follows.
-const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// How long a follower waits for a wake before it looks by itself: other writers of the table wake nobody.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+use crate::backoff::Backoff;
+use crate::limits::{FOLLOWER_LOOK_INTERVAL, FOLLOWER_PAUSE_MAX, FOLLOWER_ROWS_AT_ONCE};
 
-/// The outside.
+/// The target: a database, a broker or an address that gets the rows.
 pub(crate) trait Sink: Send {
-    /// Prepares the outside, such as its table. It is called before the first rows, and after each failure.
+    /// Prepares the target, such as its table. It is called before the first rows, and after each failure.
     fn prepare(&mut self) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Takes rows. They may come again.
+    /// Takes rows. After a failure the same rows are written again.
     fn write(&mut self, rows: &[OutputRow]) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Rows that the outside has refused for good.
+    /// Rows that the target has refused for good. Rows of a failed write do not count.
     fn refused(&self) -> u64 {
         0
     }
 }
 
-/// Follows a sensor until the sensor is gone. The caller ends it earlier by dropping it.
+/// Follows a sensor until it is removed. The caller ends it earlier by dropping it.
 pub(crate) async fn follow(hub: Arc<Hub>, request: FollowRequest, mut sink: impl Sink) {
+    let Some(follower) = begin(&hub, &request).await else { return };
     let mut report = FollowerReport::default();
-    let mut pause = PAUSE_MIN;
-    let follower = loop {
-        let (hub, request) = (Arc::clone(&hub), request.clone());
-        let caller = Caller::local(hub.registry().default_tenant());
-        match blocking(move || hub.follow_output(&caller, request)).await {
-            Ok(Some(follower)) => break Arc::new(follower),
-            Ok(None) => return,
-            Err(error) => tracing::warn!(error, "the output of a virtual sensor cannot be followed yet"),
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
-    };
-    pause = PAUSE_MIN;
+    let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
     loop {
         let Err(error) = deliver(&follower, &mut sink, &mut report).await;
-        if report.is_connected || report.failures == 0 {
+        let worked = std::mem::replace(&mut report.is_connected, false);
+        if worked || report.failures == 0 {
             tracing::warn!(
                 sensor = request.sensor,
                 follower = request.follower,
@@ -59,15 +42,24 @@ pub(crate) async fn follow(hub: Arc<Hub>, request: FollowRequest, mut sink: impl
                 "rows wait until they can be delivered"
             );
         }
-        if report.is_connected {
-            pause = PAUSE_MIN;
-        }
-        report.is_connected = false;
         report.failures += 1;
         report.last_error = Some(error);
         follower.report(report.clone());
-        sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+        sleep(backoff.pause(worked)).await;
+    }
+}
+
+/// The follower of a sensor; `None` if the sensor was removed.
+async fn begin(hub: &Arc<Hub>, request: &FollowRequest) -> Option<Arc<OutputFollower>> {
+    let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
+    loop {
+        let (hub, request) = (Arc::clone(hub), request.clone());
+        let caller = Caller::local(hub.registry().default_tenant());
+        match blocking(move || hub.follow_output(&caller, request)).await {
+            Ok(follower) => return follower.map(Arc::new),
+            Err(error) => tracing::warn!(error, "the output of a virtual sensor cannot be followed yet"),
+        }
+        sleep(backoff.pause(false)).await;
     }
 }
 
@@ -85,8 +77,8 @@ async fn deliver(
             report.refused = sink.refused();
             delivered(follower, rows).await?;
         } else if report.is_connected {
-            // A wake that is missed is made up for.
-            drop(timeout(LOOK_INTERVAL, follower.appended()).await);
+            // The follower reads after the wait, woken or not: a missed wake costs no row.
+            drop(timeout(FOLLOWER_LOOK_INTERVAL, follower.appended()).await);
             continue;
         }
         report.is_connected = true;
@@ -96,7 +88,7 @@ async fn deliver(
 
 async fn next(follower: &Arc<OutputFollower>) -> Result<OutputRows, String> {
     let follower = Arc::clone(follower);
-    blocking(move || follower.next(ROWS_AT_ONCE)).await
+    blocking(move || follower.next(FOLLOWER_ROWS_AT_ONCE)).await
 }
 
 async fn delivered(follower: &Arc<OutputFollower>, rows: OutputRows) -> Result<(), String> {

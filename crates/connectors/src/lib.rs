@@ -1,8 +1,9 @@
-//! Clients of the outside for virtual sensors: wrappers that read, and exporters that write.
+//! Clients of files, devices and services for virtual sensors: wrappers that read, and exporters that write.
 //!
 //! A wrapper never gives elements to a sensor. It appends them as rows of a device of the source, through the same way in as devices, and
 //! the sensor reads this device (`docs/adr/0021-connectors.md`). What writes follows the durable output of a sensor.
 
+mod backoff;
 mod databases;
 mod exporters;
 mod follower;

@@ -1,6 +1,5 @@
 //! Wrappers: each reads one kind of source outside of the store.
 
-mod backoff;
 mod blocking;
 mod csv;
 mod elements;

@@ -7,14 +7,15 @@ use hub::caller::Caller;
 use hub::virtual_sensors::ExternalSource;
 use tokio::time::sleep;
 
-use super::backoff::Backoff;
 use super::read::read;
 use super::sink::Sink;
+use crate::backoff::Backoff;
+use crate::limits::RETRY_PAUSE_MAX;
 
 /// Reads a source until its task is aborted.
 pub(super) async fn run(hub: Arc<Hub>, caller: Caller, source: Arc<ExternalSource>) {
     let mut sink = Sink::new(hub, caller, Arc::clone(&source));
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::new(RETRY_PAUSE_MAX);
     loop {
         let failure = match read(&source.external, &mut sink).await {
             Ok(()) => return sink.report(),
