@@ -11,8 +11,9 @@ use super::limits::{WEBHOOK_ROWS_MAX, WEBHOOK_TIMEOUT};
 use super::row;
 use crate::follower::Sink;
 
-/// Statuses below 500 after which the same request may succeed later: request timeout, too early, too many requests.
-const RETRIED: [u16; 3] = [408, 425, 429];
+/// Statuses that refuse what the body says: bad request, content too large, unsupported media type, unprocessable content. After
+/// each other status the same request may succeed later, for example when a key or a path is right again.
+const OF_BODY: [u16; 4] = [400, 413, 415, 422];
 
 /// An address that rows are sent to.
 pub(super) struct WebhookSink {
@@ -31,6 +32,11 @@ impl WebhookSink {
             .user_agent(concat!("tachograph/", env!("CARGO_PKG_VERSION")))
             .build();
         Self { output, export, agent: config.new_agent(), refused: 0 }
+    }
+
+    fn body(&self, rows: &[OutputRow]) -> String {
+        let rows: Vec<_> = rows.iter().map(|one| row::row(&self.output, one)).collect();
+        json!({ "sensor": self.output.sensor, "rows": rows }).to_string()
     }
 
     /// The status of the answer to a body.
@@ -60,26 +66,71 @@ impl Sink for WebhookSink {
     }
 
     async fn write(&mut self, rows: &[OutputRow]) -> Result<(), String> {
-        for rows in rows.chunks(WEBHOOK_ROWS_MAX) {
-            let of_body: Vec<_> = rows.iter().map(|one| row::row(&self.output, one)).collect();
-            let body = json!({ "sensor": self.output.sensor, "rows": of_body }).to_string();
-            match self.send(body).await? {
-                200..=299 => {}
-                status if status >= 500 || RETRIED.contains(&status) => {
-                    return Err(format!("the address answers {status}"));
+        let mut refused = Vec::new();
+        // The requests to send, the next one last.
+        let mut waiting: Vec<&[OutputRow]> = rows.rchunks(WEBHOOK_ROWS_MAX).collect();
+        while let Some(rows) = waiting.pop() {
+            let status = self.send(self.body(rows)).await?;
+            match outcome(status, rows.len()) {
+                Outcome::Taken => {}
+                Outcome::Halved => {
+                    let (first, second) = rows.split_at(rows.len() / 2);
+                    waiting.extend([second, first]);
                 }
-                status => {
-                    // It would answer so again.
-                    self.refused += rows.len() as u64;
-                    let (sensor, rows) = (&self.output.sensor, rows.len());
-                    tracing::warn!(sensor, status, rows, "an address refuses rows of a virtual sensor");
-                }
+                Outcome::Refused => refused.push(status),
+                Outcome::Failed => return Err(format!("the address answers {status}")),
             }
         }
+        if let Some(status) = refused.first() {
+            let (sensor, rows) = (&self.output.sensor, refused.len());
+            tracing::warn!(sensor, status, rows, "an address refuses rows of a virtual sensor");
+        }
+        self.refused += refused.len() as u64;
         Ok(())
     }
 
     fn refused(&self) -> u64 {
         self.refused
+    }
+}
+
+/// What the status of an answer means for the rows of the request.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The address has them.
+    Taken,
+    /// Some row, or their number, is refused: each half is sent by itself.
+    Halved,
+    /// This one row is refused, and would be refused again.
+    Refused,
+    /// The request has to be sent again later.
+    Failed,
+}
+
+fn outcome(status: u16, rows: usize) -> Outcome {
+    match status {
+        200..=299 => Outcome::Taken,
+        status if !OF_BODY.contains(&status) => Outcome::Failed,
+        _ if rows > 1 => Outcome::Halved,
+        _ => Outcome::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_single_row_is_given_up_and_only_for_what_it_says() {
+        for status in [200, 202, 204] {
+            assert_eq!(outcome(status, 500), Outcome::Taken, "{status}");
+        }
+        for status in [301, 401, 403, 404, 408, 425, 429, 500, 503] {
+            assert_eq!(outcome(status, 1), Outcome::Failed, "{status}");
+        }
+        for status in OF_BODY {
+            assert_eq!(outcome(status, 2), Outcome::Halved, "{status}");
+            assert_eq!(outcome(status, 1), Outcome::Refused, "{status}");
+        }
     }
 }
