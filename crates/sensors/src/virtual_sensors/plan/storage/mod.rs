@@ -9,8 +9,8 @@ pub use jdbc::{DatabaseAddress, DatabaseKind, JdbcUrl, check_driver};
 use crate::virtual_sensors::descriptor::{Said, Storage};
 use crate::virtual_sensors::fault::{Fault, Note};
 
-/// Connections to a database, as in GSN's build.xml.
-const CONNECTIONS_DEFAULT: usize = 8;
+/// Connections to a database that all sensors with the same options share, as in GSN's build.xml.
+pub(super) const CONNECTIONS_DEFAULT: usize = 8;
 
 /// A database with what its client needs.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -59,22 +59,11 @@ pub(crate) fn place(storage: &Storage, notes: &mut Vec<Note>) -> Result<Option<S
         }
         return Ok(None);
     };
-    let (address, unused) =
-        match JdbcUrl::parse(&url.value).map_err(|reason| Fault::unsupported(url.place, reason))? {
-            JdbcUrl::Server(address, unused) => (address, unused),
-            JdbcUrl::Embedded => {
-                let text = "the store of this server replaces the database inside of Java";
-                notes.push(Note { place: url.place, text: text.into() });
-                return Ok(Some(StoragePlace::Own));
-            }
-        };
-    for name in unused {
-        let text = format!("the parameter {name} of the url has no effect");
-        notes.push(Note { place: url.place, text });
-    }
-    if let Some(driver) = storage.driver.as_ref().filter(|said| !said.value.is_empty()) {
-        check_driver(&driver.value, address.kind).map_err(|reason| Fault::invalid(driver.place, reason))?;
-    }
+    let Some(address) = server(url, storage.driver.as_ref(), notes)? else {
+        let text = "the store of this server replaces the database inside of Java";
+        notes.push(Note { place: url.place, text: text.into() });
+        return Ok(Some(StoragePlace::Own));
+    };
     let text = |said: &Option<Said<String>>| said.as_ref().map(|said| said.value.clone()).unwrap_or_default();
     let connections = storage.connections_max.as_ref().and_then(|said| usize::try_from(said.value).ok());
     Ok(Some(StoragePlace::Database(DatabaseOptions {
@@ -83,4 +72,22 @@ pub(crate) fn place(storage: &Storage, notes: &mut Vec<Note>) -> Result<Option<S
         password: text(&storage.password),
         connections_max: connections.unwrap_or(CONNECTIONS_DEFAULT),
     })))
+}
+
+/// The server of a URL, which its driver has to fit; `None` for a database inside of Java.
+pub(super) fn server(
+    url: &Said<String>,
+    driver: Option<&Said<String>>,
+    notes: &mut Vec<Note>,
+) -> Result<Option<DatabaseAddress>, Fault> {
+    let parsed = JdbcUrl::parse(&url.value).map_err(|reason| Fault::unsupported(url.place, reason))?;
+    let JdbcUrl::Server(address, unused) = parsed else { return Ok(None) };
+    for name in unused {
+        let text = format!("the parameter {name} of the url has no effect");
+        notes.push(Note { place: url.place, text });
+    }
+    if let Some(driver) = driver.filter(|said| !said.value.is_empty()) {
+        check_driver(&driver.value, address.kind).map_err(|reason| Fault::invalid(driver.place, reason))?;
+    }
+    Ok(Some(address))
 }
