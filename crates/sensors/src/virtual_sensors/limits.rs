@@ -18,6 +18,8 @@ pub const ADDRESSES_PER_SOURCE_MAX: usize = 16;
 pub const FIELDS_MAX: usize = 512;
 /// Parameters of a processing class, and predicates of an address or a sensor.
 pub const PAIRS_MAX: usize = 128;
+/// Rows that a `history-size` counts. The server reads that many to find the oldest one that stays.
+pub const HISTORY_ROWS_MAX: usize = 1_000_000;
 /// Connections to the database of a storage.
 pub const DATABASE_CONNECTIONS_MAX: i64 = 64;
 /// Bytes of one SQL statement.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::virtual_sensors::descriptor::{Said, Source};
 use crate::virtual_sensors::fault::{Fault, Note};
-use crate::virtual_sensors::limits::{WINDOW_ELEMENTS_MAX, WINDOW_MILLIS_MAX};
+use crate::virtual_sensors::limits::{HISTORY_ROWS_MAX, WINDOW_ELEMENTS_MAX, WINDOW_MILLIS_MAX};
 
 /// A count of elements, or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,16 +98,21 @@ pub(super) fn window(source: &Source, notes: &mut Vec<Note>) -> Result<Window, F
     Ok(Window { size, slide })
 }
 
-/// `history-size`. It is no window, so it has no limit of elements.
+/// `history-size`: a count of rows, or a time, which has no limit.
 pub(super) fn history(said: &Said<String>) -> Result<Extent, Fault> {
-    match parse(&said.value) {
-        Some((count, None)) => {
-            usize::try_from(count).map(Extent::Count).map_err(|_| bad(said, "history-size"))
-        }
-        Some((count, Some(unit))) => {
+    match parse(&said.value).ok_or_else(|| bad(said, "history-size"))? {
+        (count, None) => match usize::try_from(count) {
+            Ok(count) if count <= HISTORY_ROWS_MAX => Ok(Extent::Count(count)),
+            _ => {
+                let reason = format!(
+                    "history-size is {count} rows; at most {HISTORY_ROWS_MAX} (HISTORY_ROWS_MAX), or a time such as 720h"
+                );
+                Err(Fault::limit(said.place, reason))
+            }
+        },
+        (count, Some(unit)) => {
             count.checked_mul(unit).map(Extent::Millis).ok_or_else(|| bad(said, "history-size"))
         }
-        None => Err(bad(said, "history-size")),
     }
 }
 

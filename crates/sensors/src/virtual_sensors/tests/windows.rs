@@ -1,6 +1,8 @@
 //! The six kinds of windows.
 
 use super::*;
+use crate::virtual_sensors::limits::HISTORY_ROWS_MAX;
+use crate::virtual_sensors::plan::Extent;
 
 const SECOND: i64 = 1000;
 
@@ -192,4 +194,17 @@ fn a_jump_of_the_clock_leaves_slides_out() {
     run.tick(30_000_000);
     assert_eq!(run.sensor.counters().slides_skipped, 26_400 - 10_000 - 1);
     assert_eq!(run.sensor.next_deadline(), Some(30_001_000));
+}
+
+#[test]
+fn a_history_counts_a_bounded_number_of_rows_or_is_a_time() {
+    let with = |history: &str| {
+        let storage = format!("<storage history-size='{history}'/><streams>");
+        one_source("storage-size='1'", "select * from wrapper", "select x from a", &[("x", "bigint")])
+            .replace("<streams>", &storage)
+    };
+    assert_eq!(plan(&with("1000000")).history, Some(Extent::Count(HISTORY_ROWS_MAX)));
+    assert_eq!(plan(&with("100000h")).history, Some(Extent::Millis(100_000 * 3600 * SECOND)));
+    let refused = fault(&with("1000001"));
+    assert!(refused.contains("at most 1000000 (HISTORY_ROWS_MAX), or a time"), "{refused}");
 }
