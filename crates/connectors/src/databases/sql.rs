@@ -50,12 +50,12 @@ pub(super) fn column_names(kind: DatabaseKind) -> &'static str {
     }
 }
 
-/// The names of the columns that are a unique key alone. The parameter is the name of the table.
+/// The names of the columns that are a unique key alone. The parameter is the name of the table. An index over an expression has no column.
 pub(super) fn unique_columns(kind: DatabaseKind) -> &'static str {
     match kind {
         DatabaseKind::MySql => {
             "SELECT LOWER(MIN(column_name)) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = ? \
-             AND non_unique = 0 GROUP BY index_name HAVING COUNT(*) = 1"
+             AND non_unique = 0 GROUP BY index_name HAVING COUNT(*) = 1 AND MIN(column_name) IS NOT NULL"
         }
         DatabaseKind::PostgreSql => {
             "SELECT LOWER(a.attname)::text FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_attribute a ON a.attrelid = c.oid \
@@ -94,7 +94,7 @@ pub(super) fn insert(kind: DatabaseKind, table: &Table, rows: usize) -> String {
             let types = keys.chain(table.columns.iter().map(|column| array_type(column.kind)));
             let arrays: Vec<_> =
                 types.enumerate().map(|(at, name)| format!("${}::{name}[]", at + 1)).collect();
-            let key = quoted(kind, if table.key == RowKey::Pk { "pk" } else { "timed" });
+            let key = quoted(kind, table.key.name());
             let set = set(&|name| format!("{name} = EXCLUDED.{name}"));
             let arrays = arrays.join(", ");
             format!(
@@ -106,17 +106,21 @@ pub(super) fn insert(kind: DatabaseKind, table: &Table, rows: usize) -> String {
 
 /// Deletes the rows before a time in milliseconds.
 pub(super) fn delete_before(kind: DatabaseKind, table: &Table, timed: i64) -> String {
-    format!("DELETE FROM {} WHERE {} < {timed}", quoted(kind, &table.name), quoted(kind, "timed"))
+    let before = match table.key {
+        RowKey::Timed => timed,
+        RowKey::Pk => timed.saturating_mul(1_000),
+    };
+    format!("DELETE FROM {} WHERE {} < {before}", quoted(kind, &table.name), quoted(kind, table.key.name()))
 }
 
-/// Deletes the rows that are older than the newest ones. Rows of the time of the oldest of these stay.
+/// Deletes the rows whose keys are before those of the newest ones. The key has an index.
 pub(super) fn keep_newest(kind: DatabaseKind, table: &Table, count: usize) -> String {
-    let (name, timed) = (quoted(kind, &table.name), quoted(kind, "timed"));
+    let (name, key) = (quoted(kind, &table.name), quoted(kind, table.key.name()));
     let offset = count.max(1) - 1;
     // MySQL reads no table that it deletes from, but a derived one.
     format!(
-        "DELETE FROM {name} WHERE {timed} < (SELECT {timed} FROM (SELECT {timed} FROM {name} ORDER BY {timed} DESC LIMIT 1 OFFSET \
-         {offset}) AS oldest)"
+        "DELETE FROM {name} WHERE {key} < (SELECT {key} FROM (SELECT {key} FROM {name} ORDER BY {key} DESC LIMIT 1 OFFSET {offset}) AS \
+         oldest)"
     )
 }
 
@@ -204,10 +208,15 @@ mod tests {
     #[test]
     fn old_rows_are_deleted_by_time_and_by_count() {
         assert_eq!(delete_before(MySql, &table(RowKey::Timed), 7), "DELETE FROM `street` WHERE `timed` < 7");
+        assert_eq!(delete_before(MySql, &table(RowKey::Pk), 7), "DELETE FROM `street` WHERE `pk` < 7000");
         assert_eq!(
             keep_newest(PostgreSql, &table(RowKey::Timed), 10),
             "DELETE FROM \"street\" WHERE \"timed\" < (SELECT \"timed\" FROM (SELECT \"timed\" FROM \"street\" ORDER BY \"timed\" DESC \
              LIMIT 1 OFFSET 9) AS oldest)"
+        );
+        assert_eq!(
+            keep_newest(MySql, &table(RowKey::Pk), 1),
+            "DELETE FROM `street` WHERE `pk` < (SELECT `pk` FROM (SELECT `pk` FROM `street` ORDER BY `pk` DESC LIMIT 1 OFFSET 0) AS oldest)"
         );
     }
 

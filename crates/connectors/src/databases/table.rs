@@ -24,6 +24,16 @@ pub(crate) enum RowKey {
     Pk,
 }
 
+impl RowKey {
+    /// The name of the column.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Timed => "timed",
+            Self::Pk => "pk",
+        }
+    }
+}
+
 /// A column of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
