@@ -7,6 +7,7 @@ use std::time::Duration;
 use hub::virtual_sensors::{DatabaseAddress, DatabaseKind, DatabaseOptions, OutputRow};
 use tokio::time::timeout;
 
+use super::connection::{Client, Connection};
 use super::error::DatabaseError;
 use super::limits::{CONNECT_TIMEOUT, ROWS_PER_STATEMENT_MAX, STATEMENT_TIMEOUT, VALUES_PER_STATEMENT_MAX};
 use super::table::{RowKey, Table};
@@ -23,11 +24,6 @@ pub(crate) struct Database {
 enum Pool {
     MySql(mysql_async::Pool),
     PostgreSql(deadpool_postgres::Pool),
-}
-
-enum Connection {
-    MySql(mysql_async::Conn),
-    PostgreSql(deadpool_postgres::Client),
 }
 
 impl Database {
@@ -66,7 +62,7 @@ impl Database {
             return Err(DatabaseError::new(&self.address, format!("use the table {}", table.name), cause));
         }
         let unique = self.texts(&mut connection, &act, sql::unique_columns(kind), &table.name).await?;
-        let key = if table.key == RowKey::Pk { "pk" } else { "timed" };
+        let key = table.key.name();
         if !unique.iter().any(|column| column == key) {
             let cause = format!(
                 "the table has no unique index over {key} alone, so rows that come again would stand in it twice; create one"
@@ -112,18 +108,17 @@ impl Database {
 
     async fn connect(&self) -> Result<Connection, DatabaseError> {
         let failed = |cause: String| DatabaseError::new(&self.address, "connect", cause);
-        match &self.pool {
+        let client = match &self.pool {
             Pool::MySql(pool) => match timeout(CONNECT_TIMEOUT, pool.get_conn()).await {
-                Ok(connection) => {
-                    connection.map(Connection::MySql).map_err(|error| failed(error.to_string()))
-                }
+                Ok(client) => client.map(Client::MySql).map_err(|error| failed(error.to_string())),
                 Err(_) => Err(failed(no_answer(CONNECT_TIMEOUT))),
             },
             Pool::PostgreSql(pool) => match timeout(CONNECT_TIMEOUT, pool.get()).await {
-                Ok(client) => client.map(Connection::PostgreSql).map_err(|error| failed(pool_cause(&error))),
+                Ok(client) => client.map(Client::PostgreSql).map_err(|error| failed(pool_cause(&error))),
                 Err(_) => Err(failed(no_answer(CONNECT_TIMEOUT))),
             },
-        }
+        };
+        client.map(Connection::new)
     }
 
     async fn execute(
@@ -132,9 +127,14 @@ impl Database {
         act: &str,
         statement: &str,
     ) -> Result<(), DatabaseError> {
-        match connection {
-            Connection::MySql(connection) => self.in_time(act, mysql::execute(connection, statement)).await,
-            Connection::PostgreSql(client) => self.in_time(act, postgresql::execute(client, statement)).await,
+        let (client, awaits_answer) = connection.parts();
+        match client {
+            Client::MySql(client) => {
+                self.in_time(awaits_answer, act, mysql::execute(client, statement)).await
+            }
+            Client::PostgreSql(client) => {
+                self.in_time(awaits_answer, act, postgresql::execute(client, statement)).await
+            }
         }
     }
 
@@ -145,12 +145,13 @@ impl Database {
         statement: &str,
         parameter: &str,
     ) -> Result<Vec<String>, DatabaseError> {
-        match connection {
-            Connection::MySql(connection) => {
-                self.in_time(act, mysql::texts(connection, statement, parameter)).await
+        let (client, awaits_answer) = connection.parts();
+        match client {
+            Client::MySql(client) => {
+                self.in_time(awaits_answer, act, mysql::texts(client, statement, parameter)).await
             }
-            Connection::PostgreSql(client) => {
-                self.in_time(act, postgresql::texts(client, statement, parameter)).await
+            Client::PostgreSql(client) => {
+                self.in_time(awaits_answer, act, postgresql::texts(client, statement, parameter)).await
             }
         }
     }
@@ -163,29 +164,32 @@ impl Database {
         rows: &[&OutputRow],
     ) -> Result<(), DatabaseError> {
         let statement = sql::insert(self.address.kind, table, rows.len());
-        match connection {
-            Connection::MySql(connection) => {
-                self.in_time(act, mysql::insert(connection, &statement, table, rows)).await
+        let (client, awaits_answer) = connection.parts();
+        match client {
+            Client::MySql(client) => {
+                self.in_time(awaits_answer, act, mysql::insert(client, &statement, table, rows)).await
             }
-            Connection::PostgreSql(client) => {
-                self.in_time(act, postgresql::insert(client, &statement, table, rows)).await
+            Client::PostgreSql(client) => {
+                self.in_time(awaits_answer, act, postgresql::insert(client, &statement, table, rows)).await
             }
         }
     }
 
-    /// The answer to a statement, if it comes in time.
+    /// The answer to a statement, if it comes in time. The flag stays set if it does not, or if the caller ends before.
     async fn in_time<T, E: Cause>(
         &self,
+        awaits_answer: &mut bool,
         act: &str,
         answer: impl Future<Output = Result<T, E>>,
     ) -> Result<T, DatabaseError> {
-        match timeout(STATEMENT_TIMEOUT, answer).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                Err(DatabaseError::new(&self.address, act, error.cause()).of_data(error.is_of_data()))
-            }
-            Err(_) => Err(DatabaseError::new(&self.address, act, no_answer(STATEMENT_TIMEOUT))),
-        }
+        *awaits_answer = true;
+        let Ok(answer) = timeout(STATEMENT_TIMEOUT, answer).await else {
+            return Err(DatabaseError::new(&self.address, act, no_answer(STATEMENT_TIMEOUT)));
+        };
+        *awaits_answer = false;
+        answer.map_err(|error| {
+            DatabaseError::new(&self.address, act, error.cause()).of_data(error.is_of_data())
+        })
     }
 }
 

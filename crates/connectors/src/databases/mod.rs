@@ -4,6 +4,7 @@
 //! `sql` makes the texts of statements, `mysql` and `postgresql` run them.
 
 mod client;
+mod connection;
 mod error;
 pub(crate) mod limits;
 mod mysql;
