@@ -2,10 +2,16 @@
 
 use hub::virtual_sensors::{DatabaseOptions, OutputRow};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, Value as Cell};
+use mysql_async::{
+    Conn, Error, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, ServerError, Value as Cell,
+};
 
 use super::table::{ColumnKind, RowKey, Table};
 use super::value::{integer, real, text};
+
+/// The error ER_TRUNCATED_WRONG_VALUE_FOR_FIELD, such as a text that the character set of its column does not have. MySQL gives it the general
+/// state HY000.
+const INCORRECT_VALUE: u16 = 1366;
 
 /// A pool that connects when a statement needs it.
 pub(super) fn pool(options: &DatabaseOptions) -> Option<Pool> {
@@ -49,7 +55,8 @@ pub(super) async fn insert(
 
 /// Whether the server refuses the values of a row.
 pub(super) fn is_of_data(error: &Error) -> bool {
-    matches!(error, Error::Server(error) if error.state.starts_with("22") || error.state.starts_with("23"))
+    let Error::Server(ServerError { code, state, .. }) = error else { return false };
+    state.starts_with("22") || state.starts_with("23") || *code == INCORRECT_VALUE
 }
 
 fn cells(table: &Table, row: &OutputRow) -> Vec<Cell> {
@@ -67,4 +74,21 @@ fn cells(table: &Table, row: &OutputRow) -> Vec<Cell> {
         cells.push(cell.unwrap_or(Cell::NULL));
     }
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_refuses_values_by_its_state_or_its_code() {
+        let error = |code, state: &str| {
+            Error::Server(ServerError { code, message: String::new(), state: state.to_owned() })
+        };
+        assert!(is_of_data(&error(1264, "22003")));
+        assert!(is_of_data(&error(1048, "23000")));
+        assert!(is_of_data(&error(1366, "HY000")));
+        assert!(!is_of_data(&error(1205, "HY000")));
+        assert!(!is_of_data(&error(1146, "42S02")));
+    }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Writer {
     /// Rows since the last deletion.
     written: usize,
     trimmed: Option<Instant>,
+    /// Rows that the database has refused.
+    refused: u64,
 }
 
 impl Sink for Writer {
@@ -48,9 +50,15 @@ impl Sink for Writer {
 
     async fn write(&mut self, rows: &[OutputRow]) -> Result<(), String> {
         let (database, table) = self.parts()?;
-        write_rows(database, table, rows).await.map_err(|error| error.to_string())?;
+        let refused = write_rows(database, table, rows).await.map_err(|error| error.to_string())?;
         self.written += rows.len();
-        self.trim().await.map_err(|error| error.to_string())
+        self.trim().await.map_err(|error| error.to_string())?;
+        self.refused += refused;
+        Ok(())
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
     }
 }
 
@@ -65,7 +73,7 @@ impl Writer {
     ) -> Self {
         let table = Table::new(table, output.has_unique_timestamps, &output.fields);
         let database = pools.get(options).map_err(|error| error.to_string());
-        Self { database, table, history, written: 0, trimmed: None }
+        Self { database, table, history, written: 0, trimmed: None, refused: 0 }
     }
 
     fn parts(&self) -> Result<(&Database, &Table), String> {
@@ -97,20 +105,24 @@ impl Writer {
     }
 }
 
-/// Writes rows. If the database refuses the values of some of them, the others are written; the refused ones stay in the store of this
-/// server only.
-async fn write_rows(database: &Database, table: &Table, rows: &[OutputRow]) -> Result<(), DatabaseError> {
+/// Writes rows, and says how many of them the database refuses for their values. These stay in the store of this server only.
+async fn write_rows(database: &Database, table: &Table, rows: &[OutputRow]) -> Result<u64, DatabaseError> {
     match database.write_rows(table, rows).await {
         Err(error) if error.is_of_data => {}
-        done => return done,
+        done => return done.map(|()| 0),
     }
+    let (mut refused, mut last) = (0, None);
     for row in rows {
         match database.write_rows(table, std::slice::from_ref(row)).await {
             Err(error) if error.is_of_data => {
-                tracing::warn!(timed_us = row.us, %error, "a row of a virtual sensor is not in its storage");
+                refused += 1;
+                last = Some((row.us, error));
             }
             done => done?,
         }
     }
-    Ok(())
+    if let Some((last_us, error)) = last {
+        tracing::warn!(rows = refused, last_us, %error, "a database refuses rows of a virtual sensor");
+    }
+    Ok(refused)
 }
