@@ -260,10 +260,16 @@ def test_a_history_size_counts_rows_here_and_there(own_server, database):
     publish(publisher, range(1_000))
     wait.until(lambda: (one := follower(server)) and one["rows"] >= 1_000, "the rows")
     last = 999
-    # Each deletion needs a hundred rows more than the twenty.
-    while len(numbers := [round(one) for (one,) in sql(server, "SELECT celsius FROM street ORDER BY ts")]) > 500:
+
+    def few():
+        # Each deletion needs a hundred rows more than the twenty.
+        nonlocal last
         last += 1
         publish(publisher, [last])
+        numbers = [round(one) for (one,) in sql(server, "SELECT celsius FROM street ORDER BY ts")]
+        return len(numbers) <= 500 and numbers
+
+    numbers = wait.until(few, "the deletion of older rows")
     assert numbers[-20:] == list(range(numbers[-1] - 19, numbers[-1] + 1))
     wait.until(lambda: (numbers := numbers_in(database)) and numbers[-1] == last and numbers, "the newest row")
     kept = numbers_in(database)
