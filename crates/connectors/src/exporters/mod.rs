@@ -1,7 +1,7 @@
-//! Exporters: each sends the durable rows of a sensor to something outside, at least once.
+//! Exporters: each sends the durable rows of a sensor to a broker, an address or a database, at least once.
 //!
-//! An exporter follows the output of its sensor (`crate::follower`). The sensor computes without it: a target that is gone or slow holds
-//! up nothing but the exporter itself.
+//! An exporter follows the output of its sensor (`crate::follower`). The sensor computes without it: a target that is absent or slow
+//! delays only the exporter itself.
 
 mod limits;
 mod manager;

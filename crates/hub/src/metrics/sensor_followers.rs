@@ -49,22 +49,22 @@ impl FollowerMetrics {
         for (name, help, family) in [
             (
                 "virtual_sensor_follower_connected",
-                "Whether the outside takes the rows of a virtual sensor",
+                "Whether the target takes the rows of a virtual sensor",
                 &self.connected,
             ),
             (
                 "virtual_sensor_follower_rows_behind",
-                "Rows of a virtual sensor that the outside does not have yet",
+                "Rows of a virtual sensor that the target does not have yet",
                 &self.rows_behind,
             ),
             (
                 "virtual_sensor_follower_rows",
-                "Rows of a virtual sensor that the outside has taken since the start",
+                "Rows of a virtual sensor that the target has taken since the start",
                 &self.rows,
             ),
             (
                 "virtual_sensor_follower_refused",
-                "Rows of a virtual sensor that the outside has refused for good",
+                "Rows of a virtual sensor that the target has refused for good",
                 &self.refused,
             ),
             (
