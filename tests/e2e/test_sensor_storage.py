@@ -252,6 +252,26 @@ def test_a_wrong_password_is_shown_and_does_not_stop_the_sensor(own_server, data
     server.stop()
 
 
+def test_rows_that_the_database_refuses_are_counted_and_the_others_are_there(own_server, database):
+    database.execute("CREATE TABLE street (timed BIGINT NOT NULL UNIQUE, celsius DOUBLE PRECISION CHECK (celsius <> 5), label VARCHAR(40))")
+    database.execute("GRANT ALL ON street TO gsn")
+    server = own_server()
+    publisher = publisher_of(server)
+    write(server, "street.xml", street(storage(database)))
+    loaded(server, "street")
+    publish(publisher, range(10))
+    wait.until(lambda: (one := follower(server)) and one["rows"] >= 10 and one["connected"], "the rows")
+    counted = 'tacho_virtual_sensor_follower_refused{sensor="street",follower="storage"} 1'
+    wait.until(lambda: counted in server.api.metrics().splitlines(), "the row that is refused")
+    assert follower(server)["refused"] == 1
+    found = [round(float(celsius)) for (celsius,) in database.execute("SELECT celsius FROM street ORDER BY timed")]
+    assert found == [number for number in range(10) if number != 5]
+    assert rows_here(server) == 10
+    assert "a database refuses rows" in server.log()
+    publisher.close()
+    server.stop()
+
+
 def test_a_history_size_counts_rows_here_and_there(own_server, database):
     server = own_server()
     publisher = publisher_of(server)
