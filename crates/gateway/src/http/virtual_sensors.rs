@@ -98,7 +98,7 @@ fn source(source: &SourceInfo) -> JsonValue {
     })
 }
 
-/// A copy of the output in the outside.
+/// A copy of the output in the target.
 fn follower(follower: &FollowerInfo) -> JsonValue {
     let report = &follower.report;
     json!({

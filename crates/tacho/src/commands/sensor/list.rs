@@ -82,7 +82,7 @@ fn source_line(source: &Value) -> String {
     line
 }
 
-/// What copies the output of a sensor to the outside, a line each.
+/// What copies the output of a sensor to the target, a line each.
 fn followers(sensor: &Value) -> Vec<String> {
     let name = sensor["name"].as_str().unwrap_or_default();
     let followers = sensor["followers"].as_array().into_iter().flatten();
