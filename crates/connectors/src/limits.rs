@@ -47,8 +47,8 @@ pub const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 pub const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of an answer that is one element.
 pub const HTTP_ELEMENT_BYTES_MAX: u64 = 1024 * 1024;
-/// Bytes of the text of a payload, and of its topic, that its elements repeat together. Each element has them if the queries read them
-/// beside other fields.
+/// Bytes of text that the elements of one payload repeat. Each element has the text of the payload and its topic, if the queries read
+/// them beside other fields.
 pub const RAW_COPIES_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of an answer with rows of another server. A request has no last time, so a first answer that is larger never succeeds: then a
 /// later `starting_time` or `start-time` helps.

@@ -48,6 +48,7 @@ async fn rows_of_its_device_are_the_elements_of_a_source() {
         (&*device.name, &*device.profile.name, device.profile.table.name()),
         ("port/s/a", "port/inputs", "port_inputs")
     );
+    until(|| fixture.sensor("port").is_some()).await;
     let waits_for = &fixture.sensor("port").unwrap().waits_for;
     assert_eq!(*waits_for, ["source a: datagrams to port 5500"]);
     for (second, speed) in [(0, 10), (1, 20), (2, 40)] {
