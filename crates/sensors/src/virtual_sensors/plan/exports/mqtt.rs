@@ -32,7 +32,8 @@ pub(super) fn read(params: &mut Params<'_>, sensor: &str) -> Result<MqttExport, 
     let uri = &params.needed("uri")?.value;
     let Some((host, port)) = broker::host_and_port(&uri.value) else {
         // It may hold a password, so no message has it.
-        let reason = "uri is not tcp://HOST:PORT; encrypted connections are absent, and the parameters user and password have the login";
+        let reason = "uri is not tcp://HOST:PORT; encrypted connections are absent, and the parameters user and password \
+                      have the login";
         return Err(Fault::invalid(uri.place, reason));
     };
     let client_id = params.text("client_id").unwrap_or_else(|| format!("tachograph-{sensor}"));
