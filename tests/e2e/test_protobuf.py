@@ -1,10 +1,13 @@
 """Payloads of Protobuf over MQTT. The messages are encoded here by the rules of the wire format, not by a library of the server."""
 
 import json
+import queue
 import struct
+import threading
 
 import pytest
 
+from harness.wait import until
 from test_broker import Client
 
 WAIT_S = 60
@@ -20,6 +23,16 @@ message Reading {
   optional bool open = 5;
 }
 """
+CALL = """
+syntax = "proto3";
+message Call {
+  message Valve { int32 number = 1; bool open = 2; }
+  optional string method = 1;
+  optional int32 requestId = 2;
+  optional Valve params = 3;
+}
+"""
+ANSWER = 'syntax = "proto3"; message Answer { optional bool done = 1; optional double bar = 2; }'
 ATTRIBUTES = 'syntax = "proto3"; message About { optional string firmware = 1; optional sint32 offset = 2; }'
 
 
@@ -44,6 +57,43 @@ def data(field, value):
     return varint(field << 3 | 2) + varint(len(value)) + value
 
 
+def fields(payload):
+    """The fields of a message: number and value. Texts and messages are bytes, and numbers of 8 bytes are floats."""
+    out = []
+
+    def take_varint():
+        nonlocal payload
+        number = shift = 0
+        while True:
+            byte, payload = payload[0], payload[1:]
+            number, shift = number | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return number
+
+    while payload:
+        tag = take_varint()
+        if tag & 7 == 0:
+            value = take_varint()
+        elif tag & 7 == 1:
+            (value,), payload = struct.unpack("<d", payload[:8]), payload[8:]
+        else:
+            assert tag & 7 == 2, tag
+            length = take_varint()
+            assert length <= len(payload)
+            value, payload = payload[:length], payload[length:]
+        out.append((tag >> 3, value))
+    return out
+
+
+def attribute(message):
+    """Key, type and value of a TsKvProto, whose time must be there."""
+    (one, ts), (two, value) = fields(message)
+    assert (one, two) == (1, 2) and ts > 1_600_000_000_000
+    parts = dict(fields(value))
+    kind = parts.pop(2, 0)
+    return parts.pop(1).decode(), kind, parts.get(3 + kind, 0)
+
+
 READING = double(1, 12.5) + number(2, 2**62 + 1) + data(3, b"on") + data(4, double(1, 3.0)) + number(5, 1)
 
 
@@ -52,8 +102,10 @@ def profile(server, name, **payload):
         "transportPayloadType": "PROTOBUF",
         "deviceTelemetryProtoSchema": TELEMETRY,
         "deviceAttributesProtoSchema": ATTRIBUTES,
-        "enableCompatibilityWithJsonFormat": False,
-        "useJsonPayloadFormatForDefaultDownlinkTopics": True,
+        "deviceRpcRequestProtoSchema": CALL,
+        "deviceRpcResponseProtoSchema": ANSWER,
+        "enableCompatibilityWithJsonPayloadFormat": False,
+        "useJsonPayloadFormatForDefaultDownlinkTopics": False,
     } | payload
     transport = {"type": "MQTT", "transportPayloadTypeConfiguration": configuration}
     body = {"name": name, "type": "DEFAULT", "transportType": "MQTT", "profileData": {"transportConfiguration": transport}}
@@ -109,7 +161,7 @@ def test_what_does_not_match_is_a_dead_letter_with_its_reason(pump):
 
 
 def test_json_is_read_too_if_the_profile_says_so(pump):
-    assert profile(pump, "both", enableCompatibilityWithJsonFormat=True).status_code == 200
+    assert profile(pump, "both", enableCompatibilityWithJsonPayloadFormat=True).status_code == 200
     pump.command("device", "add", "pump 2", "--profile", "both", "--token", "both-token")
     with Client(pump, "both-token") as client:
         assert client.publish("v1/devices/me/telemetry", '{"flow": 1}') == 0
@@ -124,13 +176,149 @@ def test_a_device_without_schemas_has_no_protobuf(server, device):
         assert client.publish("v2/a/p", b"") == 0x99
 
 
+def set_shared(server, values, device="pump 1"):
+    reply = server.api.session.post(
+        f"{server.url}/api/plugins/telemetry/DEVICE/{server.api.device_id(device)}/SHARED_SCOPE", json=values, timeout=WAIT_S
+    )
+    assert reply.ok, reply.text
+
+
+@pytest.mark.parametrize("names", ["v1/devices/me/attributes", "v2/a", "v2/a/p"])
+def test_a_device_gets_changes_of_shared_attributes_as_protobuf(pump, names):
+    with Client(pump, "pump-token") as client:
+        client.subscribe(names, 1)
+        values = {"b": True, "i": -2, "d": 1.5, "s": "x", "j": {"a": [1]}}
+        set_shared(pump, values)
+        message = client.message()
+        assert message.topic == names
+        changed = fields(message.payload)
+        assert {number for number, _ in changed} == {1}
+        found = sorted(attribute(value) for _, value in changed)
+        assert found == [("b", 0, 1), ("d", 2, 1.5), ("i", 1, 2**64 - 2), ("j", 4, b'{"a": [1]}'), ("s", 3, b"x")]
+        reply = pump.api.session.delete(
+            f"{pump.url}/api/plugins/telemetry/DEVICE/{pump.api.device_id('pump 1')}/SHARED_SCOPE?keys=s,b", timeout=WAIT_S
+        )
+        assert reply.ok, reply.text
+        assert sorted(fields(client.message().payload)) == [(2, b"b"), (2, b"s")]
+
+
+@pytest.mark.parametrize("names", ["v1/devices/me/attributes/{}/", "v2/a/{:.3}/", "v2/a/{:.3}/p/"])
+def test_a_device_asks_for_attributes_as_protobuf(pump, names):
+    set_shared(pump, {"rate": 3, "mode": "slow"})
+    with Client(pump, "pump-token") as client:
+        assert client.publish("v2/a/p", data(1, b"1.2")) == 0
+        client.subscribe(names.format("response") + "+", 1)
+        for request, expected in [
+            (data(1, b"firmware,absent") + data(2, b"rate"), ["firmware", "rate", 1]),
+            (data(2, b"mode"), ["mode"]),
+            (b"", ["firmware", "mode", "rate"]),
+        ]:
+            assert client.publish(names.format("request") + "300", request) == 0
+            message = client.message()
+            assert message.topic == names.format("response") + "300"
+            (id_field, id_), *answer = fields(message.payload)
+            assert (id_field, id_) == (1, 300)
+            scopes = {"firmware": 2, "rate": 3, "mode": 3}
+            found = [value if number == 4 else attribute(value)[0] for number, value in answer]
+            assert sorted(found, key=str) == sorted(expected, key=str)
+            assert all(number == 4 or number == scopes[attribute(value)[0]] for number, value in answer)
+        assert client.publish(names.format("request") + "1", data(1, b"\xff")) == 0x99
+        assert client.publish(names.format("request") + "1", b'{"clientKeys":"a"}') == 0x99
+
+
+def call(server, device, body, kind="twoway"):
+    url = f"{server.url}/api/rpc/{kind}/{server.api.device_id(device)}"
+    return server.api.session.post(url, json={"timeout": 30_000} | body, timeout=WAIT_S)
+
+
+@pytest.mark.parametrize("names", ["v1/devices/me/rpc/{}/", "v2/r/{:.3}/", "v2/r/{:.3}/p/"])
+def test_a_call_and_its_answer_have_the_schemas_of_the_profile(pump, names):
+    with Client(pump, "pump-token") as client:
+        client.subscribe(names.format("request") + "+", 1)
+        replies = queue.Queue()
+        body = {"method": "turn", "params": {"number": 7, "open": True}}
+        thread = threading.Thread(target=lambda: replies.put(call(pump, "pump 1", body)))
+        thread.start()
+        message = client.message()
+        id_ = message.topic.removeprefix(names.format("request"))
+        assert fields(message.payload) == [(1, b"turn"), (2, int(id_)), (3, number(1, 7) + number(2, 1))]
+        answers = names.format("response") + id_
+        assert client.publish(answers, b'{"done": true}') == 0x99
+        assert client.publish(answers, number(7, 1)) == 0x99
+        assert client.publish(answers, number(1, 1) + double(2, 3.5)) == 0
+        reply = replies.get(timeout=WAIT_S)
+        assert (reply.status_code, reply.json()) == (200, {"done": True, "bar": 3.5})
+        thread.join()
+
+
+@pytest.mark.parametrize("params", [{"number": "x"}, {"pressure": 1}, [1], 7])
+def test_a_call_that_does_not_fit_the_schema_is_refused_and_not_sent(pump, params):
+    with Client(pump, "pump-token") as client:
+        client.subscribe("v1/devices/me/rpc/request/+", 1)
+        for kind in ("oneway", "twoway"):
+            for persistent in (False, True):
+                refused = call(pump, "pump 1", {"method": "turn", "params": params, "persistent": persistent}, kind)
+                assert refused.status_code == 400 and '"Call"' in refused.json()["message"], refused.text
+        assert call(pump, "pump 1", {"method": "close", "params": {}}, "oneway").status_code == 200
+        assert fields(client.message().payload)[0] == (1, b"close")
+
+
+def test_the_topic_says_protobuf_whatever_the_profile_says(server, device):
+    """Without a profile for Protobuf, calls have ThingsBoard's schema, whose parameters are text."""
+    with Client(server, device.token) as client:
+        client.subscribe("v2/r/req/p/+", 1)
+        client.subscribe("v2/r/res/p/+", 1)
+        client.subscribe("v2/a/p", 1)
+        set_shared(server, {"rate": 3}, device.name)
+        assert attribute(fields(client.message().payload)[0][1]) == ("rate", 1, 3)
+        refused = call(server, device.name, {"method": "m", "params": {"a": 1}})
+        assert refused.status_code == 400 and "rpc.RpcRequestMsg" in refused.json()["message"], refused.text
+        stored = call(server, device.name, {"method": "m", "params": {"a": 1}, "persistent": True}).json()["rpcId"]
+        kept = lambda: server.api.get(f"/api/rpc/persistent/{stored}")
+        until(lambda: kept()["status"] == "FAILED", "a stored call that cannot be sent fails")
+        assert "rpc.RpcRequestMsg" in kept()["response"]["error"]
+        replies = queue.Queue()
+        thread = threading.Thread(target=lambda: replies.put(call(server, device.name, {"method": "m", "params": "p"})))
+        thread.start()
+        message = client.message()
+        assert [value for _, value in fields(message.payload)][::2] == [b"m", b"p"]
+        assert client.publish(message.topic.replace("req", "res"), data(1, b"done")) == 0
+        assert replies.get(timeout=WAIT_S).json() == {"payload": "done"}
+        thread.join()
+        assert client.publish("v2/r/req/p/3", data(1, b"getSessionLimits") + data(2, b"{}")) == 0
+        (_, id_), (_, limits) = fields(client.message().payload)
+        assert id_ == 3 and "maxPayloadSize" in json.loads(limits)
+
+
+def test_the_server_sends_json_under_the_default_topics_if_the_profile_says_so(pump):
+    json_too = {"enableCompatibilityWithJsonPayloadFormat": True, "useJsonPayloadFormatForDefaultDownlinkTopics": True}
+    assert profile(pump, "json", **json_too).status_code == 200
+    pump.command("device", "add", "pump 3", "--profile", "json", "--token", "json-token")
+    with Client(pump, "json-token") as default, Client(pump, "json-token") as short:
+        default.subscribe("v1/devices/me/attributes", 1)
+        short.subscribe("v2/a", 1)
+        set_shared(pump, {"rate": 3}, "pump 3")
+        assert json.loads(default.message().payload) == {"rate": 3}
+        assert attribute(fields(short.message().payload)[0][1]) == ("rate", 1, 3)
+        default.subscribe("v1/devices/me/attributes/response/+", 1)
+        for request in ('{"sharedKeys": "rate"}', data(2, b"rate")):
+            assert default.publish("v1/devices/me/attributes/request/1", request) == 0
+            assert json.loads(default.message().payload) == {"shared": {"rate": 3}}
+
+
+def test_a_claim_is_protobuf_too(pump):
+    with Client(pump, "pump-token") as client:
+        assert client.publish("v1/devices/me/claim", data(1, b"4711") + number(2, 60_000)) == 0
+        assert client.publish("v1/devices/me/claim", b'{"secretKey": "4711"}') == 0x99
+
+
 @pytest.mark.parametrize(
     ("payload", "part"),
     [
         ({"deviceTelemetryProtoSchema": "message"}, "deviceTelemetryProtoSchema cannot be read"),
         ({"deviceTelemetryProtoSchema": 'syntax = "proto3"; message A { B b = 1; }'}, "deviceTelemetryProtoSchema cannot be compiled"),
         ({"deviceAttributesProtoSchema": 'syntax = "proto3"; import "other.proto"; message A {}'}, "deviceAttributesProtoSchema"),
-        ({"useJsonPayloadFormatForDefaultDownlinkTopics": False}, "sends JSON to devices"),
+        ({"deviceRpcRequestProtoSchema": 'syntax = "proto3"; message Call { string method = 1; }'}, "int32 requestId"),
         ({"transportPayloadType": "XML"}, "JSON or PROTOBUF"),
     ],
 )

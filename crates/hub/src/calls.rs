@@ -31,6 +31,7 @@ impl Hub {
         let now = system_now();
         call.check()?;
         call.check_wait(now)?;
+        fits_schema(&device, &call)?;
         let wait = u64::try_from(call.expires_at.micros().saturating_sub(now.micros())).unwrap_or(0);
         let subject = format!("{} {}", device.name, call.method);
         let mut begun = self.calls.begin(device.id, call)?;
@@ -38,14 +39,17 @@ impl Hub {
         let audited = self.audit_and_wait(caller, "call device", &subject);
         let called = tokio::time::timeout(Duration::from_micros(wait), begun.outcome());
         let ((), outcome) = tokio::join!(audited, called);
-        outcome.map_err(|_| {
-            self.metrics.rpc.timeouts.inc();
-            let device = device.id;
-            match begun.is_sent() {
-                true => RpcError::Timeout { device },
-                false => RpcError::NoConnection { device },
+        match outcome {
+            Ok(answer) => answer.map_err(RpcError::Unfit),
+            Err(_) => {
+                self.metrics.rpc.timeouts.inc();
+                let device = device.id;
+                Err(match begun.is_sent() {
+                    true => RpcError::Timeout { device },
+                    false => RpcError::NoConnection { device },
+                })
             }
-        })
+        }
     }
 
     /// Takes the answer of a device to a call. Returns whether the call waited for it; other answers are ignored. The answer to
@@ -54,7 +58,7 @@ impl Hub {
     /// # Errors
     /// The answer to a stored call cannot be stored. If the store is busy, the device can send it again.
     pub fn answer_call(&self, device: &Device, id: i32, answer: Bytes) -> Result<bool, Error> {
-        if self.calls.answer(device.id, id, answer.clone()) {
+        if self.calls.answer(device.id, id, Ok(answer.clone())) {
             return Ok(true);
         }
         let stored = self.stored_calls.answer(device.id, id, &answer, system_now())?.is_some();
@@ -76,6 +80,17 @@ impl Hub {
         Ok(waited)
     }
 
+    /// Ends a call that does not fit the schema of its device, so the door cannot send it. A caller that waits for an answer gets
+    /// the reason.
+    pub fn refuse_call(&self, device: &Device, id: i32, reason: &str) {
+        if self.calls.answer(device.id, id, Err(reason.to_owned())) {
+            return;
+        }
+        if let Err(error) = self.stored_calls.refuse(device.id, id, reason) {
+            tracing::warn!(device = device.name, id, %error, "cannot store the refusal of a call");
+        }
+    }
+
     /// Takes the progress of a stored call from the door that sent it. Other calls have none.
     pub fn call_delivery(&self, device: &Device, id: i32, delivery: Delivery) {
         let changed = self.stored_calls.delivery(device.id, id, delivery).and_then(|again| match again {
@@ -93,4 +108,13 @@ impl Hub {
             tracing::warn!(%device, %error, "cannot read the stored calls of a device");
         }
     }
+}
+
+/// Checks a call to a device that gets Protobuf. The door could not send one that does not fit.
+pub(crate) fn fits_schema(device: &Device, call: &RpcCall) -> Result<(), RpcError> {
+    let payloads = &device.profile.payloads;
+    if !payloads.sends_protobuf() {
+        return Ok(());
+    }
+    payloads.call(0, &call.method, &call.params).map(drop).map_err(RpcError::Unfit)
 }

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
+use crate::calls::fits_schema;
 use crate::clock::system_now;
 use crate::error::Error;
 use crate::hub::Hub;
@@ -40,6 +41,7 @@ impl Hub {
         caller.check(Action::Command)?;
         let device = self.own_device(caller, device)?;
         call.check()?;
+        fits_schema(&device, &call)?;
         let info = storing.additional_info.as_ref().map_or(0, String::len);
         if info > RPC_INFO_BYTES_MAX {
             let what = "bytes of additionalInfo";

@@ -156,7 +156,7 @@ pub(super) fn refusal(error: RpcError, version: Version) -> ApiError {
         (RpcError::Timeout { .. } | RpcError::NoConnection { .. }, Version::Two) => {
             StatusCode::GATEWAY_TIMEOUT
         }
-        (RpcError::NoMethod | RpcError::TooLong { .. } | RpcError::TooFar { .. }, _) => {
+        (RpcError::NoMethod | RpcError::Unfit(_) | RpcError::TooLong { .. } | RpcError::TooFar { .. }, _) => {
             return ApiError::argument(message);
         }
         (RpcError::Busy { .. } | RpcError::OutboxFull { .. }, _) => return ApiError::busy(message),
@@ -201,5 +201,6 @@ mod tests {
         assert_eq!(status(RpcError::NoConnection { device }, Version::Two), 504);
         assert_eq!(status(RpcError::OutboxFull { device }, Version::Two), 429);
         assert_eq!(status(RpcError::NoMethod, Version::One), 400);
+        assert_eq!(status(RpcError::Unfit(String::new()), Version::Two), 400);
     }
 }

@@ -1,18 +1,15 @@
 //! Payloads of Protobuf: a device profile says that its devices send them, and has their schemas, as in ThingsBoard
 //! (`transportConfiguration` of `profileData`).
 
+mod calls;
 pub mod limits;
 mod schema;
+mod transport;
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::Value as Json;
-
+use calls::{CallSchema, default_answers, default_calls};
 use schema::MessageSchema;
-
-/// The member of `profileData` that is read here.
-const MEMBER: &str = "transportConfiguration";
 
 /// What a payload of a device has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +18,8 @@ pub enum PayloadKind {
     Telemetry,
     /// Client attributes.
     Attributes,
+    /// The answer to a call of the device.
+    Answer,
 }
 
 /// The form of a payload, as its topic says.
@@ -47,56 +46,15 @@ pub struct PayloadSchemas {
 struct Schemas {
     telemetry: Option<MessageSchema>,
     attributes: Option<MessageSchema>,
+    calls: CallSchema,
+    answers: MessageSchema,
     /// Whether payloads that cannot be decoded are read as JSON.
     json_too: bool,
-}
-
-/// ThingsBoard's `MqttDeviceProfileTransportConfiguration`, as far as it has a meaning here.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Transport {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    device_telemetry_topic: Option<String>,
-    device_attributes_topic: Option<String>,
-    device_attributes_subscribe_topic: Option<String>,
-    sparkplug: Option<bool>,
-    transport_payload_type_configuration: Option<PayloadType>,
-}
-
-/// ThingsBoard's `TransportPayloadTypeConfiguration`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PayloadType {
-    transport_payload_type: Option<String>,
-    device_telemetry_proto_schema: Option<String>,
-    device_attributes_proto_schema: Option<String>,
-    device_rpc_request_proto_schema: Option<String>,
-    device_rpc_response_proto_schema: Option<String>,
-    enable_compatibility_with_json_format: Option<bool>,
-    use_json_payload_format_for_default_downlink_topics: Option<bool>,
+    /// Whether the server sends JSON under the topics with long names.
+    json_to_devices: bool,
 }
 
 impl PayloadSchemas {
-    /// Reads the schemas of `profileData`, JSON text. Without the member, payloads are JSON.
-    ///
-    /// # Errors
-    /// The place in the JSON and the fault.
-    pub fn of_profile_data(profile_data: Option<&str>) -> Result<Self, String> {
-        // Most profiles have no schemas, and data may be long.
-        let Some(text) = profile_data.filter(|text| text.contains(MEMBER)) else {
-            return Ok(Self::default());
-        };
-        let json: Json = serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))?;
-        match json.get(MEMBER) {
-            None | Some(Json::Null) => Ok(Self::default()),
-            Some(transport) => Transport::deserialize(transport)
-                .map_err(|error| error.to_string())
-                .and_then(Transport::schemas)
-                .map_err(|fault| format!("{MEMBER}: {fault}")),
-        }
-    }
-
     /// ThingsBoard's type of the transport of the profile.
     pub fn transport_type(&self) -> &'static str {
         if self.is_mqtt { "MQTT" } else { "DEFAULT" }
@@ -112,105 +70,79 @@ impl PayloadSchemas {
         form: PayloadForm,
         payload: &'a [u8],
     ) -> Result<Cow<'a, [u8]>, String> {
-        let schemas = match (form, &self.protobuf) {
-            (PayloadForm::Json, _) | (PayloadForm::OfProfile, None) => return Ok(Cow::Borrowed(payload)),
-            (PayloadForm::OfProfile | PayloadForm::Protobuf, Some(schemas)) => schemas,
-            (PayloadForm::Protobuf, None) => return Err(no_schema(kind)),
-        };
-        let schema = match kind {
-            PayloadKind::Telemetry => &schemas.telemetry,
-            PayloadKind::Attributes => &schemas.attributes,
-        };
-        let decoded = schema.as_ref().ok_or_else(|| no_schema(kind)).and_then(|schema| schema.json(payload));
+        if !self.is_protobuf(form) {
+            return Ok(Cow::Borrowed(payload));
+        }
+        let decoded = self.schema(kind).and_then(|schema| schema.json(payload));
         match decoded {
             Ok(json) => Ok(Cow::Owned(json)),
-            Err(_) if schemas.json_too && form == PayloadForm::OfProfile => Ok(Cow::Borrowed(payload)),
+            Err(_) if self.reads_json_too(form) => Ok(Cow::Borrowed(payload)),
             Err(refused) => Err(refused),
         }
     }
-}
 
-impl Transport {
-    fn schemas(self) -> Result<PayloadSchemas, String> {
-        match self.kind.as_deref() {
-            None | Some("DEFAULT") => return Ok(PayloadSchemas::default()),
-            Some("MQTT") => {}
-            Some(other) => return Err(format!("type is {other:?}; it must be DEFAULT or MQTT")),
+    /// Whether payloads of a form are Protobuf.
+    pub fn is_protobuf(&self, form: PayloadForm) -> bool {
+        match form {
+            PayloadForm::OfProfile => self.protobuf.is_some(),
+            PayloadForm::Json => false,
+            PayloadForm::Protobuf => true,
         }
-        for (member, topic, default) in [
-            ("deviceTelemetryTopic", &self.device_telemetry_topic, "v1/devices/me/telemetry"),
-            ("deviceAttributesTopic", &self.device_attributes_topic, "v1/devices/me/attributes"),
-            (
-                "deviceAttributesSubscribeTopic",
-                &self.device_attributes_subscribe_topic,
-                "v1/devices/me/attributes",
-            ),
-        ] {
-            if let Some(other) = topic.as_deref().filter(|topic| *topic != default) {
-                return Err(format!("{member} is {other:?}; this server has {default:?} only"));
+    }
+
+    /// Whether payloads of a form that are no Protobuf are read as JSON.
+    pub fn reads_json_too(&self, form: PayloadForm) -> bool {
+        form == PayloadForm::OfProfile && self.protobuf.as_ref().is_some_and(|schemas| schemas.json_too)
+    }
+
+    /// Whether the server sends Protobuf under the topics with long names (`v1/devices/me/...`).
+    pub fn sends_protobuf(&self) -> bool {
+        self.protobuf.as_ref().is_some_and(|schemas| !schemas.json_to_devices)
+    }
+
+    /// A call of the device as Protobuf. `params` is JSON text. A profile without a schema of calls has that of ThingsBoard.
+    ///
+    /// # Errors
+    /// The parameters do not fit the schema. The text is for the caller.
+    pub fn call(&self, id: i32, method: &str, params: &str) -> Result<Vec<u8>, String> {
+        let schema = self.protobuf.as_ref().map_or(default_calls(), |schemas| &schemas.calls);
+        schema.encode(id, method, params)
+    }
+
+    fn schema(&self, kind: PayloadKind) -> Result<&MessageSchema, String> {
+        let schemas = self.protobuf.as_ref();
+        match kind {
+            PayloadKind::Telemetry => {
+                schemas.and_then(|schemas| schemas.telemetry.as_ref()).ok_or_else(|| no_schema("telemetry"))
             }
-        }
-        if self.sparkplug == Some(true) {
-            return Err("sparkplug is true; this server does not have it".to_owned());
-        }
-        let json = PayloadSchemas { is_mqtt: true, protobuf: None };
-        let Some(payload) = self.transport_payload_type_configuration else { return Ok(json) };
-        match payload.transport_payload_type.as_deref() {
-            None | Some("JSON") => Ok(json),
-            Some("PROTOBUF") => {
-                Ok(PayloadSchemas { is_mqtt: true, protobuf: Some(Box::new(payload.protobuf()?)) })
+            PayloadKind::Attributes => {
+                schemas.and_then(|schemas| schemas.attributes.as_ref()).ok_or_else(|| no_schema("attributes"))
             }
-            Some(other) => Err(format!("transportPayloadType is {other:?}; it must be JSON or PROTOBUF")),
+            PayloadKind::Answer => Ok(schemas.map_or(default_answers(), |schemas| &schemas.answers)),
         }
     }
 }
 
-impl PayloadType {
-    fn protobuf(self) -> Result<Schemas, String> {
-        if self.use_json_payload_format_for_default_downlink_topics != Some(true) {
-            return Err("useJsonPayloadFormatForDefaultDownlinkTopics is not true; set it, because this server sends JSON to devices".to_owned());
-        }
-        let compile = |member: &str, text: Option<&str>| {
-            let text = text.filter(|text| !text.trim().is_empty());
-            let compiled = text.map(MessageSchema::compile).transpose();
-            compiled.map_err(|fault| format!("{member} {fault}"))
-        };
-        let telemetry = compile("deviceTelemetryProtoSchema", self.device_telemetry_proto_schema.as_deref())?;
-        let attributes =
-            compile("deviceAttributesProtoSchema", self.device_attributes_proto_schema.as_deref())?;
-        // Calls and their answers are JSON here; a wrong schema is refused all the same.
-        compile("deviceRpcRequestProtoSchema", self.device_rpc_request_proto_schema.as_deref())?;
-        compile("deviceRpcResponseProtoSchema", self.device_rpc_response_proto_schema.as_deref())?;
-        let json_too = self.enable_compatibility_with_json_format.unwrap_or(false);
-        Ok(Schemas { telemetry, attributes, json_too })
-    }
-}
-
-fn no_schema(kind: PayloadKind) -> String {
-    let what = match kind {
-        PayloadKind::Telemetry => "telemetry",
-        PayloadKind::Attributes => "attributes",
-    };
+fn no_schema(what: &str) -> String {
     format!("the profile of the device has no Protobuf schema of {what}; send JSON, or add it to the profile")
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value as Json, json};
 
     use super::*;
 
-    fn schemas(payload: &Json) -> Result<PayloadSchemas, String> {
+    pub(super) fn schemas(payload: &Json) -> Result<PayloadSchemas, String> {
         let transport = json!({ "type": "MQTT", "transportPayloadTypeConfiguration": payload });
         PayloadSchemas::of_profile_data(Some(&json!({ "transportConfiguration": transport }).to_string()))
     }
 
-    fn protobuf(more: &[(&str, Json)]) -> Json {
+    pub(super) fn protobuf(more: &[(&str, Json)]) -> Json {
         let schema = r#"syntax = "proto3"; message T { optional double speed = 1; }"#;
         let mut all = json!({
             "transportPayloadType": "PROTOBUF",
             "deviceTelemetryProtoSchema": schema,
-            "useJsonPayloadFormatForDefaultDownlinkTopics": true,
         });
         more.iter().for_each(|(name, value)| all[*name] = value.clone());
         all
@@ -235,43 +167,32 @@ mod tests {
         assert_eq!(telemetry(&strict, Json, b"{}").unwrap(), b"{}");
         let attributes = strict.json(PayloadKind::Attributes, OfProfile, SPEED).unwrap_err();
         assert!(attributes.contains("attributes"), "{attributes}");
-        let both = schemas(&protobuf(&[("enableCompatibilityWithJsonFormat", true.into())])).unwrap();
+        let both = schemas(&protobuf(&[("enableCompatibilityWithJsonPayloadFormat", true.into())])).unwrap();
         assert_eq!(telemetry(&both, OfProfile, b"{}").unwrap(), b"{}");
         assert_eq!(telemetry(&both, OfProfile, SPEED).unwrap(), br#"{"speed":1.0}"#);
         assert!(telemetry(&both, Protobuf, b"{}").is_err());
     }
 
     #[test]
-    fn what_this_server_does_not_have_is_refused_with_its_place() {
-        for (payload, part) in [
-            (json!({ "transportPayloadType": "XML" }), "JSON or PROTOBUF"),
-            (protobuf(&[("useJsonPayloadFormatForDefaultDownlinkTopics", false.into())]), "sends JSON"),
-            (
-                protobuf(&[("deviceAttributesProtoSchema", "message".into())]),
-                "deviceAttributesProtoSchema cannot be read",
-            ),
-            (protobuf(&[("deviceRpcRequestProtoSchema", "x".into())]), "deviceRpcRequestProtoSchema"),
-        ] {
-            let refused = schemas(&payload).unwrap_err();
-            assert!(refused.starts_with("transportConfiguration: ") && refused.contains(part), "{refused}");
+    fn the_profile_says_what_the_server_sends() {
+        let strict = schemas(&protobuf(&[])).unwrap();
+        let json =
+            schemas(&protobuf(&[("useJsonPayloadFormatForDefaultDownlinkTopics", true.into())])).unwrap();
+        let sends = [&strict, &json, &PayloadSchemas::default()].map(PayloadSchemas::sends_protobuf);
+        assert_eq!(sends, [true, false, false]);
+        assert!(json.is_protobuf(PayloadForm::OfProfile));
+    }
+
+    #[test]
+    fn calls_and_answers_have_schemas_of_thingsboard_without_own_ones() {
+        for schemas in [PayloadSchemas::default(), schemas(&protobuf(&[])).unwrap()] {
+            assert_eq!(schemas.call(1, "m", "\"p\"").unwrap(), b"\x0a\x01m\x10\x01\x1a\x01p");
+            let answer = schemas.json(PayloadKind::Answer, PayloadForm::Protobuf, b"\x0a\x02ok").unwrap();
+            assert_eq!(&*answer, br#"{"payload":"ok"}"#);
         }
-        for (transport, part) in [
-            (json!({ "type": "COAP" }), "DEFAULT or MQTT"),
-            (json!({ "type": "MQTT", "deviceTelemetryTopic": "x" }), "deviceTelemetryTopic"),
-            (json!({ "type": "MQTT", "sparkplug": true }), "sparkplug"),
-        ] {
-            let data = json!({ "transportConfiguration": transport }).to_string();
-            let refused = PayloadSchemas::of_profile_data(Some(&data)).unwrap_err();
-            assert!(refused.contains(part), "{refused}");
-        }
-        let plain = json!({ "transportConfiguration": { "type": "MQTT", "deviceTelemetryTopic": "v1/devices/me/telemetry" } });
-        for (data, transport) in [
-            (None, "DEFAULT"),
-            (Some(r#"{"alarms":null}"#), "DEFAULT"),
-            (Some(plain.to_string().as_str()), "MQTT"),
-        ] {
-            let schemas = PayloadSchemas::of_profile_data(data).unwrap();
-            assert_eq!((schemas.transport_type(), schemas.protobuf.is_none()), (transport, true));
-        }
+        let schema = r#"syntax = "proto3"; message A { bool done = 1; }"#;
+        let own = schemas(&protobuf(&[("deviceRpcResponseProtoSchema", schema.into())])).unwrap();
+        let answer = own.json(PayloadKind::Answer, PayloadForm::OfProfile, b"\x08\x01").unwrap();
+        assert_eq!(&*answer, br#"{"done":true}"#);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions, Value};
+use prost_reflect::prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor, SerializeOptions, Value};
 
 use super::limits::{SCHEMA_BRACKETS_MAX, SCHEMA_BYTES_MAX};
 
@@ -64,6 +65,22 @@ impl MessageSchema {
             .serialize_with_options(&mut serde_json::Serializer::new(&mut text), &JSON)
             .map_err(|error| format!("the message {name:?} has no form as JSON: {error}"))?;
         Ok(text)
+    }
+
+    /// The bytes of a message that is given as JSON text.
+    ///
+    /// # Errors
+    /// The JSON is no message of the type.
+    pub(super) fn bytes(&self, json: &str) -> Result<Vec<u8>, String> {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let message = DynamicMessage::deserialize(self.0.clone(), &mut reader)
+            .map_err(|error| format!("it is no message {:?}: {error}", self.0.full_name()))?;
+        Ok(message.encode_to_vec())
+    }
+
+    /// The type of a field, or of its elements; `None` if there is no such field.
+    pub(super) fn kind_of(&self, field: &str) -> Option<Kind> {
+        self.0.get_field_by_json_name(field).map(|field| field.kind())
     }
 }
 

@@ -24,6 +24,9 @@ pub enum RpcError {
     /// The call names no procedure.
     #[error("the call names no procedure; set \"method\"")]
     NoMethod,
+    /// The call does not fit the Protobuf schema of the device's profile.
+    #[error("{0}")]
+    Unfit(String),
     /// A part of the call is too long.
     #[error("the {what} of the call have {actual} bytes, the limit is {limit}; send less")]
     TooLong {

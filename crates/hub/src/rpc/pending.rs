@@ -43,8 +43,8 @@ struct Pending {
     message: Arc<DeviceMessage>,
     /// Whether an outbox got it.
     sent: bool,
-    /// For the answer of a two-way call.
-    answer: Option<oneshot::Sender<Bytes>>,
+    /// For the answer of a two-way call, or the reason why no door can send it.
+    answer: Option<oneshot::Sender<Result<Bytes, String>>>,
 }
 
 /// A call that has begun. It ends when this is dropped.
@@ -54,7 +54,7 @@ pub(crate) struct Begun {
     device: Uuid,
     id: i32,
     taken: watch::Receiver<bool>,
-    answer: Option<oneshot::Receiver<Bytes>>,
+    answer: Option<oneshot::Receiver<Result<Bytes, String>>>,
 }
 
 impl Calls {
@@ -164,8 +164,8 @@ impl Calls {
         }
     }
 
-    /// Gives the answer of a device to its call. Returns whether a call waited for it.
-    pub(crate) fn answer(&self, device: Uuid, id: i32, answer: Bytes) -> bool {
+    /// Gives the answer of a device to its call, or the reason why no door can send the call. Returns whether a call waited for it.
+    pub(crate) fn answer(&self, device: Uuid, id: i32, answer: Result<Bytes, String>) -> bool {
         let sender = {
             let mut shard = self.shard(device).lock();
             shard.get_mut(&(device, id)).and_then(|pending| pending.answer.take())
@@ -233,14 +233,17 @@ impl Begun {
     }
 
     /// Waits until a connection has taken a one-way call (`None`), or the device has answered a two-way call.
-    pub(crate) async fn outcome(&mut self) -> Option<Bytes> {
+    ///
+    /// # Errors
+    /// The reason why no door can send the call.
+    pub(crate) async fn outcome(&mut self) -> Result<Option<Bytes>, String> {
         match &mut self.answer {
             // The map of pending calls has the sender until this is dropped.
-            Some(answer) => Some(answer.await.expect("BUG: a pending call has its sender")),
+            Some(answer) => answer.await.expect("BUG: a pending call has its sender").map(Some),
             None => {
                 let taken = self.taken.wait_for(|taken| *taken).await;
                 taken.map(drop).expect("BUG: a pending call has its message");
-                None
+                Ok(None)
             }
         }
     }

@@ -204,6 +204,15 @@ impl StoredCalls {
         self.change(&mut index, id, head.with(RpcStatus::Successful), Some(&answer)).map(Some)
     }
 
+    /// Ends an open call that the door cannot send.
+    pub(crate) fn refuse(&self, device: Uuid, number: i32, reason: &str) -> Result<(), KvError> {
+        let mut index = self.index()?;
+        let Some(id) = index.numbered(device, number) else { return Ok(()) };
+        let Some(head) = index.head(id).cloned() else { return Ok(()) };
+        let error = serde_json::json!({ "error": reason }).to_string();
+        self.change(&mut index, id, head.with(RpcStatus::Failed), Some(&error)).map(drop)
+    }
+
     fn change(
         &self,
         index: &mut Index,

@@ -16,9 +16,9 @@ pub const TOPIC: &str = "v1/devices/me/claim";
 #[serde(rename_all = "camelCase")]
 pub struct ClaimRequest {
     /// The secret that device and user share. Without one it is the empty text.
-    secret_key: Option<String>,
+    pub(super) secret_key: Option<String>,
     /// For how long the device can be claimed, in milliseconds.
-    duration_ms: Option<i64>,
+    pub(super) duration_ms: Option<i64>,
 }
 
 impl fmt::Debug for ClaimRequest {

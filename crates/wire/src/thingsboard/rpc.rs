@@ -10,19 +10,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-const LONG_REQUEST: &str = "v1/devices/me/rpc/request/";
-const LONG_RESPONSE: &str = "v1/devices/me/rpc/response/";
-const SHORT_REQUEST: &str = "v2/r/req/";
-const SHORT_RESPONSE: &str = "v2/r/res/";
-
-/// The names of topics that a device uses. A message goes to the names that the device has subscribed to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Names {
-    /// `v1/devices/me/rpc/...`
-    Long,
-    /// `v2/r/...`
-    Short,
-}
+use super::names::Names;
 
 /// A kind of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,7 +54,7 @@ pub fn filter(filter: &str) -> Option<(Names, Kind)> {
 }
 
 fn split(topic: &str) -> Option<(Names, Kind, &str)> {
-    [Names::Long, Names::Short].into_iter().find_map(|names| {
+    Names::ALL.into_iter().find_map(|names| {
         [Kind::Request, Kind::Response]
             .into_iter()
             .find_map(|kind| topic.strip_prefix(prefix(names, kind)).map(|id| (names, kind, id)))
@@ -75,10 +63,14 @@ fn split(topic: &str) -> Option<(Names, Kind, &str)> {
 
 fn prefix(names: Names, kind: Kind) -> &'static str {
     match (names, kind) {
-        (Names::Long, Kind::Request) => LONG_REQUEST,
-        (Names::Long, Kind::Response) => LONG_RESPONSE,
-        (Names::Short, Kind::Request) => SHORT_REQUEST,
-        (Names::Short, Kind::Response) => SHORT_RESPONSE,
+        (Names::Long, Kind::Request) => "v1/devices/me/rpc/request/",
+        (Names::Long, Kind::Response) => "v1/devices/me/rpc/response/",
+        (Names::Short, Kind::Request) => "v2/r/req/",
+        (Names::Short, Kind::Response) => "v2/r/res/",
+        (Names::ShortJson, Kind::Request) => "v2/r/req/j/",
+        (Names::ShortJson, Kind::Response) => "v2/r/res/j/",
+        (Names::ShortProtobuf, Kind::Request) => "v2/r/req/p/",
+        (Names::ShortProtobuf, Kind::Response) => "v2/r/res/p/",
     }
 }
 
@@ -161,12 +153,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_have_two_sets_of_names() {
+    fn topics_have_four_sets_of_names() {
         for (text, names, kind, id) in [
             ("v1/devices/me/rpc/request/0", Names::Long, Kind::Request, 0),
             ("v1/devices/me/rpc/response/17", Names::Long, Kind::Response, 17),
             ("v2/r/req/2147483647", Names::Short, Kind::Request, i32::MAX),
             ("v2/r/res/3", Names::Short, Kind::Response, 3),
+            ("v2/r/req/j/4", Names::ShortJson, Kind::Request, 4),
+            ("v2/r/res/j/5", Names::ShortJson, Kind::Response, 5),
+            ("v2/r/req/p/6", Names::ShortProtobuf, Kind::Request, 6),
+            ("v2/r/res/p/7", Names::ShortProtobuf, Kind::Response, 7),
         ] {
             let topic = Topic { names, kind, id };
             assert_eq!((Topic::parse(text), topic.to_string().as_str()), (Some(topic), text));
@@ -189,6 +185,7 @@ mod tests {
     fn filters_select_all_numbers() {
         assert_eq!(filter("v1/devices/me/rpc/request/+"), Some((Names::Long, Kind::Request)));
         assert_eq!(filter("v2/r/res/+"), Some((Names::Short, Kind::Response)));
+        assert_eq!(filter("v2/r/req/p/+"), Some((Names::ShortProtobuf, Kind::Request)));
         assert_eq!(filter("v1/devices/me/rpc/request/1"), None);
         assert_eq!(filter("v1/devices/me/rpc/+"), None);
     }

@@ -1,5 +1,6 @@
 //! ThingsBoard's device API over MQTT: attributes and calls. `docs/protocol/thingsboard-devices.md` lists the topics.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hub::AttributeError;
@@ -9,15 +10,16 @@ use hub::registry::Device;
 use hub::rpc::{SessionLimits, answer_to_device};
 use model::Value;
 use wire::mqtt::ReasonCode;
-use wire::thingsboard::attributes::{Names, Topic as AttributeTopic, read_publish, read_request, response};
+use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
 use wire::thingsboard::claim::{self, ClaimRequest};
 use wire::thingsboard::packages::ChunkRequest;
 use wire::thingsboard::rpc::{self, DeviceCall, Kind};
+use wire::thingsboard::{Names, protobuf};
 
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
-use super::topics::PROTOBUF_ATTRIBUTES_TOPIC;
+use super::payload_forms::{entries, form, read, sends_protobuf};
 use super::unfit::Unfit;
 use crate::attribute_pairs::pairs;
 
@@ -36,9 +38,6 @@ impl Connected {
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        if topic == PROTOBUF_ATTRIBUTES_TOPIC {
-            return self.set_attributes(PayloadForm::Protobuf, payload, context);
-        }
         if topic == claim::TOPIC {
             return self.offer_claim(payload, context);
         }
@@ -51,25 +50,19 @@ impl Connected {
         };
         match message {
             Message::Attributes(AttributeTopic::Attributes(names)) => {
-                let form = match names {
-                    Names::ShortJson => PayloadForm::Json,
-                    Names::Long | Names::Short => PayloadForm::OfProfile,
-                };
-                self.set_attributes(form, payload, context)
+                self.set_attributes(form(names), payload, context)
             }
             Message::Attributes(AttributeTopic::Request { names, id }) => {
-                let topic = AttributeTopic::Response { names, id }.to_string();
-                self.answer_request(&topic, payload, context)
+                self.answer_request(names, id, payload, context)
             }
             Message::Attributes(AttributeTopic::Response { .. }) => {
                 Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
             }
-            Message::Rpc(rpc::Topic { kind: Kind::Response, id, .. }) => {
-                self.answer_call_of(&self.device, id, payload, context)
+            Message::Rpc(rpc::Topic { kind: Kind::Response, names, id }) => {
+                self.answer_call(names, id, payload, context)
             }
-            Message::Rpc(topic) => {
-                let answer = rpc::Topic { kind: Kind::Response, ..topic }.to_string();
-                self.call_server(&answer, payload, context)
+            Message::Rpc(rpc::Topic { kind: Kind::Request, names, id }) => {
+                self.call_server(names, id, payload, context)
             }
         }
     }
@@ -110,22 +103,42 @@ impl Connected {
 
     fn answer_request(
         &self,
-        topic: &str,
+        names: Names,
+        id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        let request = match read_request(payload) {
+        let payloads = &self.device.profile.payloads;
+        let json = || read_request(payload).map_err(|error| Unfit::payload(&error));
+        let request = match read(payloads, form(names), || protobuf::read_request(payload), json) {
             Ok(request) => request,
-            Err(error) => return Ok(Some(Unfit::payload(&error))),
+            Err(unfit) => return Ok(Some(unfit)),
         };
         let (client, shared) = (request.client.as_deref(), request.shared.as_deref());
         match context.hub.attributes_for_device(&self.device, client, shared) {
             Ok(found) => {
-                let answer = response(&pairs(&found.client), &pairs(&found.shared));
-                self.send_to_client(topic, &answer, context)?;
+                let answer = match sends_protobuf(names, payloads) {
+                    true => protobuf::response(id, &request, entries(&found.client), entries(&found.shared)),
+                    false => response(&pairs(&found.client), &pairs(&found.shared)),
+                };
+                let topic = AttributeTopic::Response { names, id }.to_string();
+                self.send_to_client(&topic, &answer, context)?;
                 Ok(None)
             }
             Err(error) => attribute_error(&error),
+        }
+    }
+
+    fn answer_call(
+        &self,
+        names: Names,
+        id: i32,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<Unfit>, PacketError> {
+        match self.device.profile.payloads.json(PayloadKind::Answer, form(names), payload) {
+            Ok(answer) => self.answer_call_of(&self.device, id, &answer, context),
+            Err(reason) => Ok(Some(Unfit::payload(&reason))),
         }
     }
 
@@ -150,9 +163,11 @@ impl Connected {
     }
 
     fn offer_claim(&self, payload: &[u8], context: &mut Context<'_>) -> Result<Option<Unfit>, PacketError> {
-        match ClaimRequest::parse(payload) {
+        let json = || ClaimRequest::parse(payload).map_err(|error| Unfit::payload(&error));
+        let protobuf = || protobuf::read_claim(payload);
+        match read(&self.device.profile.payloads, PayloadForm::OfProfile, protobuf, json) {
             Ok(request) => self.offer_claim_of(&self.device, &request, context),
-            Err(error) => Ok(Some(Unfit::payload(&error))),
+            Err(unfit) => Ok(Some(unfit)),
         }
     }
 
@@ -174,13 +189,20 @@ impl Connected {
 
     fn call_server(
         &self,
-        topic: &str,
+        names: Names,
+        id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
     ) -> Result<Option<Unfit>, PacketError> {
-        let call = match DeviceCall::parse(payload) {
-            Ok(call) => call,
-            Err(error) => return Ok(Some(Unfit::payload(&error))),
+        let payloads = &self.device.profile.payloads;
+        let json = || match DeviceCall::parse(payload) {
+            Ok(call) => Ok(call.method),
+            Err(error) => Err(Unfit::payload(&error)),
+        };
+        let protobuf = || protobuf::read_call(payload).map(Cow::Borrowed);
+        let method = match read(payloads, form(names), protobuf, json) {
+            Ok(method) => method,
+            Err(unfit) => return Ok(Some(unfit)),
         };
         context.hub.metrics().rpc.from_devices.inc();
         let limits = SessionLimits {
@@ -188,7 +210,13 @@ impl Connected {
             inflight_max: context.options.receive_maximum.into(),
             gateway: self.device.gateway,
         };
-        self.send_to_client(topic, answer_to_device(&call.method, limits).as_bytes(), context)?;
+        let answer = answer_to_device(&method, limits);
+        let answer = match sends_protobuf(names, payloads) {
+            true => protobuf::answer_to_call(id, &answer),
+            false => answer.into_bytes(),
+        };
+        let topic = rpc::Topic { kind: Kind::Response, names, id }.to_string();
+        self.send_to_client(&topic, &answer, context)?;
         Ok(None)
     }
 }

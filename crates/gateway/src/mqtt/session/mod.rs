@@ -19,6 +19,7 @@ mod outgoing;
 mod packages;
 mod packets;
 mod parts;
+mod payload_forms;
 mod peer;
 mod provisioning;
 mod publish;

@@ -3,23 +3,26 @@
 //! They wait in an outbox of the hub until the worker takes them, and then in the queue of the session, like messages of other
 //! clients.
 
-use hub::Hub;
 use hub::broker::{Attached, BrokerError, Content, Quality, ToClient};
 use hub::device_messages::{DeviceMessage, DeviceOutbox, Interests};
+use hub::protobuf::PayloadSchemas;
 use hub::registry::Device;
 use hub::rpc::Delivery;
+use hub::{Door, Hub};
 use wire::thingsboard::attributes::{
     Topic as AttributeTopic, push_of_changed, push_of_changed_to_gateway, push_of_deleted,
     push_of_deleted_to_gateway,
 };
 use wire::thingsboard::gateway::Topic as GatewayTopic;
 use wire::thingsboard::rpc::{self, Kind};
+use wire::thingsboard::{Names, protobuf};
 
 use super::super::limits;
 use super::behind::Behind;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
+use super::payload_forms::{entries, sends_protobuf};
 use super::subscribing::broker_error;
 use crate::attribute_pairs::pairs;
 
@@ -45,9 +48,7 @@ impl Connected {
         let Some(attached) = self.attached.get() else { return };
         let filters = context.hub.broker().filters(&attached.session, "v");
         let interests = Interests {
-            shared_attributes: filters
-                .iter()
-                .any(|filter| matches!(AttributeTopic::parse(filter), Some(AttributeTopic::Attributes(_)))),
+            shared_attributes: filters.iter().any(|filter| attribute_names(filter).is_some()),
             rpc: filters.iter().any(|filter| call_names(filter).is_some()),
         };
         if let Some(behind) = &mut self.behind {
@@ -88,8 +89,15 @@ impl Connected {
         let filters = hub.broker().filters(&attached.session, "v");
         for message in &taken {
             for filter in &filters {
-                let Some((topic, payload)) = packet_of(message, filter) else { continue };
-                queue(message, (&topic, &payload), &self.device, attached, hub)?;
+                let Some(packet) = packet_of(message, filter, &self.device.profile.payloads) else {
+                    continue;
+                };
+                match packet {
+                    Ok((topic, payload)) => {
+                        queue(message, (&topic, &payload), &self.device, attached, hub)?;
+                    }
+                    Err(reason) => refuse(message, &reason, &self.device, hub),
+                }
                 break;
             }
         }
@@ -160,27 +168,61 @@ fn packet_behind(message: &DeviceMessage, device: &str) -> (GatewayTopic, Vec<u8
 }
 
 /// The topic and payload of a message for a device that has subscribed to a filter; `None` if the filter does not select it.
-fn packet_of(message: &DeviceMessage, filter: &str) -> Option<(String, Vec<u8>)> {
-    match message {
-        DeviceMessage::AttributesChanged { entries } => {
-            is_attributes(filter).then(|| (filter.to_owned(), push_of_changed(&pairs(entries))))
+///
+/// # Errors
+/// A call does not fit the schema of the device.
+fn packet_of(
+    message: &DeviceMessage,
+    filter: &str,
+    payloads: &PayloadSchemas,
+) -> Option<Result<(String, Vec<u8>), String>> {
+    let packet = match message {
+        DeviceMessage::AttributesChanged { entries: changed } => {
+            let payload = match sends_protobuf(attribute_names(filter)?, payloads) {
+                true => protobuf::push_of_changed(entries(changed)),
+                false => push_of_changed(&pairs(changed)),
+            };
+            Ok((filter.to_owned(), payload))
         }
-        DeviceMessage::AttributesDeleted { keys } => is_attributes(filter).then(|| {
+        DeviceMessage::AttributesDeleted { keys } => {
             let keys: Vec<&str> = keys.iter().map(|key| &**key).collect();
-            (filter.to_owned(), push_of_deleted(&keys))
-        }),
-        DeviceMessage::RpcRequest(call) => {
-            let topic = rpc::Topic { names: call_names(filter)?, kind: Kind::Request, id: call.id };
-            Some((topic.to_string(), rpc::call(&call.method, &call.params).into_bytes()))
+            let payload = match sends_protobuf(attribute_names(filter)?, payloads) {
+                true => protobuf::push_of_deleted(&keys),
+                false => push_of_deleted(&keys),
+            };
+            Ok((filter.to_owned(), payload))
         }
+        DeviceMessage::RpcRequest(call) => {
+            let names = call_names(filter)?;
+            let payload = match sends_protobuf(names, payloads) {
+                true => payloads.call(call.id, &call.method, &call.params),
+                false => Ok(rpc::call(&call.method, &call.params).into_bytes()),
+            };
+            let topic = rpc::Topic { names, kind: Kind::Request, id: call.id };
+            payload.map(|payload| (topic.to_string(), payload))
+        }
+    };
+    Some(packet)
+}
+
+/// Tells the caller that its call does not fit the schema of the device.
+fn refuse(message: &DeviceMessage, reason: &str, device: &Device, hub: &Hub) {
+    if let DeviceMessage::RpcRequest(call) = message {
+        hub.metrics().refused(Door::Mqtt, "call");
+        tracing::info!(device = device.name, call = call.id, reason, "a call is not sent");
+        hub.refuse_call(device, call.id, reason);
     }
 }
 
-fn is_attributes(filter: &str) -> bool {
-    matches!(AttributeTopic::parse(filter), Some(AttributeTopic::Attributes(_)))
+/// The names of a filter that selects changes of shared attributes of the device.
+fn attribute_names(filter: &str) -> Option<Names> {
+    match AttributeTopic::parse(filter) {
+        Some(AttributeTopic::Attributes(names)) => Some(names),
+        _ => None,
+    }
 }
 
 /// The names of a filter that selects calls of the device.
-fn call_names(filter: &str) -> Option<rpc::Names> {
+fn call_names(filter: &str) -> Option<Names> {
     rpc::filter(filter).filter(|(_, kind)| *kind == Kind::Request).map(|(names, _)| names)
 }

@@ -25,9 +25,6 @@ pub(super) fn telemetry_form(topic: &str) -> Option<PayloadForm> {
     }
 }
 
-/// The topic of client attributes as Protobuf.
-pub(super) const PROTOBUF_ATTRIBUTES_TOPIC: &str = "v2/a/p";
-
 /// Whether the server sends messages under topics that a filter of the device API selects.
 pub(super) fn is_served_filter(filter: &str) -> bool {
     let attributes = matches!(AttributeTopic::parse(filter), Some(AttributeTopic::Attributes(_)));
@@ -35,7 +32,7 @@ pub(super) fn is_served_filter(filter: &str) -> bool {
         GatewayTopic::parse(filter),
         Some(GatewayTopic::Attributes | GatewayTopic::AttributesResponse | GatewayTopic::Rpc)
     );
-    let responses = ["v1/devices/me/attributes/response/+", "v2/a/res/+", "v2/a/res/j/+"];
+    let responses = ["v1/devices/me/attributes/response/+", "v2/a/res/+", "v2/a/res/j/+", "v2/a/res/p/+"];
     attributes
         || for_gateways
         || responses.contains(&filter)

@@ -20,4 +20,4 @@ pub use response::{
     JsonValue, gateway_response, push_of_changed, push_of_changed_to_gateway, push_of_deleted,
     push_of_deleted_to_gateway, response,
 };
-pub use topic::{Names, Topic};
+pub use topic::Topic;

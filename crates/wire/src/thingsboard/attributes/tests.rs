@@ -2,6 +2,7 @@
 
 use model::{Value, ValueRef};
 
+use super::super::names::Names;
 use super::*;
 
 const DEPTH: usize = 32;
@@ -146,9 +147,12 @@ fn topics_are_read_and_written() {
         ("v1/devices/me/attributes", Topic::Attributes(Names::Long)),
         ("v2/a", Topic::Attributes(Names::Short)),
         ("v2/a/j", Topic::Attributes(Names::ShortJson)),
+        ("v2/a/p", Topic::Attributes(Names::ShortProtobuf)),
         ("v1/devices/me/attributes/request/17", Topic::Request { names: Names::Long, id: 17 }),
         ("v2/a/req/0", Topic::Request { names: Names::Short, id: 0 }),
         ("v2/a/req/j/1", Topic::Request { names: Names::ShortJson, id: 1 }),
+        ("v2/a/req/p/2", Topic::Request { names: Names::ShortProtobuf, id: 2 }),
+        ("v2/a/res/p/3", Topic::Response { names: Names::ShortProtobuf, id: 3 }),
         ("v1/devices/me/attributes/response/17", Topic::Response { names: Names::Long, id: 17 }),
         ("v2/a/res/2147483647", Topic::Response { names: Names::Short, id: i32::MAX }),
     ] {

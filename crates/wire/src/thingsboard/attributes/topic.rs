@@ -2,16 +2,7 @@
 
 use std::fmt;
 
-/// The names of topics that a device uses. An answer goes to the names of its request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Names {
-    /// `v1/devices/me/attributes`
-    Long,
-    /// `v2/a`
-    Short,
-    /// `v2/a/j`, which says that the payload is JSON.
-    ShortJson,
-}
+use super::super::names::Names;
 
 /// A topic of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,28 +25,11 @@ pub enum Topic {
     },
 }
 
-impl Names {
-    const ALL: [Self; 3] = [Self::Long, Self::Short, Self::ShortJson];
-
-    /// Base, and what stands before the number of a request and of a response.
-    const fn parts(self) -> [&'static str; 3] {
-        match self {
-            Self::Long => [
-                "v1/devices/me/attributes",
-                "v1/devices/me/attributes/request/",
-                "v1/devices/me/attributes/response/",
-            ],
-            Self::Short => ["v2/a", "v2/a/req/", "v2/a/res/"],
-            Self::ShortJson => ["v2/a/j", "v2/a/req/j/", "v2/a/res/j/"],
-        }
-    }
-}
-
 impl Topic {
     /// Reads a topic. `None` if it is not one of attributes, or has no number that fits into 31 bits.
     pub fn parse(topic: &str) -> Option<Self> {
         Names::ALL.into_iter().find_map(|names| {
-            let [base, request, response] = names.parts();
+            let [base, request, response] = parts(names);
             if topic == base {
                 return Some(Self::Attributes(names));
             }
@@ -69,9 +43,23 @@ impl Topic {
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Attributes(names) => f.write_str(names.parts()[0]),
-            Self::Request { names, id } => write!(f, "{}{id}", names.parts()[1]),
-            Self::Response { names, id } => write!(f, "{}{id}", names.parts()[2]),
+            Self::Attributes(names) => f.write_str(parts(*names)[0]),
+            Self::Request { names, id } => write!(f, "{}{id}", parts(*names)[1]),
+            Self::Response { names, id } => write!(f, "{}{id}", parts(*names)[2]),
         }
+    }
+}
+
+/// Base, and what stands before the number of a request and of a response.
+const fn parts(names: Names) -> [&'static str; 3] {
+    match names {
+        Names::Long => [
+            "v1/devices/me/attributes",
+            "v1/devices/me/attributes/request/",
+            "v1/devices/me/attributes/response/",
+        ],
+        Names::Short => ["v2/a", "v2/a/req/", "v2/a/res/"],
+        Names::ShortJson => ["v2/a/j", "v2/a/req/j/", "v2/a/res/j/"],
+        Names::ShortProtobuf => ["v2/a/p", "v2/a/req/p/", "v2/a/res/p/"],
     }
 }
