@@ -114,7 +114,9 @@ impl Database {
                 Err(_) => Err(failed(no_answer(CONNECT_TIMEOUT))),
             },
             Pool::PostgreSql(pool) => match timeout(CONNECT_TIMEOUT, pool.get()).await {
-                Ok(client) => client.map(Client::PostgreSql).map_err(|error| failed(pool_cause(&error))),
+                Ok(client) => {
+                    client.map(Box::new).map(Client::PostgreSql).map_err(|error| failed(pool_cause(&error)))
+                }
                 Err(_) => Err(failed(no_answer(CONNECT_TIMEOUT))),
             },
         };

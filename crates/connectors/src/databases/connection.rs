@@ -10,7 +10,7 @@ pub(super) enum Client {
     /// MySQL or MariaDB.
     MySql(mysql_async::Conn),
     /// PostgreSQL.
-    PostgreSql(deadpool_postgres::Client),
+    PostgreSql(Box<deadpool_postgres::Client>),
 }
 
 /// A connection of a pool. It goes back to the pool when it is dropped, unless its last statement has no answer: the next statement
@@ -40,7 +40,7 @@ impl Drop for Connection {
         }
         match self.client.take() {
             Some(Client::MySql(connection)) => disconnect(connection),
-            Some(Client::PostgreSql(client)) => drop(deadpool_postgres::Client::take(client)),
+            Some(Client::PostgreSql(client)) => drop(deadpool_postgres::Client::take(*client)),
             None => {}
         }
     }

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use model::name::{check_key, check_tag_value};
 use sensors::virtual_sensors::descriptor::{Descriptor, Said};
-use sensors::virtual_sensors::plan::{Class, DatabaseOptions, External, Plan, StoragePlace, Wrapper};
+use sensors::virtual_sensors::plan::{Class, External, Plan, Wrapper};
 use sensors::virtual_sensors::{Fault, FaultKind, Faults};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::followers::SensorOutput;
-use super::info::SensorField;
 use super::input_names::input_device;
 use super::limits::CLASS_VALUES_MAX;
 
@@ -45,34 +43,6 @@ impl Candidate {
             Ok(Self { descriptor, plan: Arc::new(plan), digest })
         };
         read().map_err(|faults| faults.to_string())
-    }
-
-    /// What its followers need. A sensor that names no storage has that of the container.
-    pub(super) fn sensor_output(&self, default: Option<&DatabaseOptions>) -> SensorOutput {
-        let storage = match &self.plan.storage {
-            Some(StoragePlace::Database(database)) => Some(database),
-            Some(StoragePlace::Own) => None,
-            None => default,
-        };
-        SensorOutput {
-            sensor: self.plan.name.clone(),
-            fields: self.fields(),
-            has_unique_timestamps: self.plan.unique_timestamps,
-            history: self.plan.history,
-            export: self.plan.export.clone(),
-            storage: storage.cloned(),
-        }
-    }
-
-    /// The fields of the output.
-    pub(super) fn fields(&self) -> Vec<SensorField> {
-        let fields = self.descriptor.processing.output.iter().map(|field| SensorField {
-            name: field.name.value.clone(),
-            data_type: field.data_type.clone(),
-            unit: field.unit.clone().unwrap_or_default(),
-            description: field.description.clone(),
-        });
-        fields.collect()
     }
 
     /// What the file says without effect.

@@ -15,6 +15,7 @@ use super::graph::{Node, refusals};
 use super::record::SENSORS;
 use super::reread::newest;
 use super::running::Running;
+use super::sensor_output::sensor_output;
 use super::start::series_of;
 use super::wishes::Wish;
 use crate::hub::Hub;
@@ -165,7 +166,7 @@ impl Engine {
         }
         self.wish(&candidate);
         let name = candidate.plan.name.clone();
-        begin_followers(hub, &candidate.sensor_output(self.container.storage()), destination.series)?;
+        begin_followers(hub, &sensor_output(&candidate, self.container.storage()), destination.series)?;
         let from = (file, candidate);
         let mut running = Running::start(hub, &self.fields, &self.outputs, from, destination, external)?;
         // A crash before the first checkpoint must not make the sensor begin anew.
@@ -232,7 +233,7 @@ impl Engine {
         let default = self.container.storage();
         let mut outputs = Vec::new();
         for running in &self.running {
-            let output = running.candidate.sensor_output(default);
+            let output = sensor_output(&running.candidate, default);
             begin_followers(hub, &output, running.destination.series)?;
             outputs.push(Arc::new(output));
         }

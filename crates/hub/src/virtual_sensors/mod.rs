@@ -33,6 +33,7 @@ mod output;
 mod record;
 mod reread;
 mod running;
+mod sensor_output;
 mod shared;
 mod source_operations;
 mod start;

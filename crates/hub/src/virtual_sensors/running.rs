@@ -17,6 +17,7 @@ use super::info::{SensorInfo, SensorState};
 use super::limits::FAULT_CHARACTERS_MAX;
 use super::output::Output;
 use super::record::{InputPoint, SensorRecord};
+use super::sensor_output::fields;
 use super::wishes::{Outputs, Wish};
 use crate::metrics::SensorCounts;
 use crate::registry::Device;
@@ -164,7 +165,7 @@ pub(super) fn described(file: &str, candidate: &Candidate, state: SensorState) -
         name: candidate.plan.name.clone(),
         description: description.clone(),
         addressing: pairs.collect(),
-        fields: candidate.fields(),
+        fields: fields(candidate),
         notes: candidate.notes().collect(),
         explanation: candidate.plan.explain(),
         ..absent(file, state)

@@ -31,7 +31,7 @@ pub(super) async fn value(
     let field = sensor.field(params.text("field").ok_or_else(|| missing("field"))?)?;
     let selection = selection(&sensor, Column::of(field), params.number("pk")?);
     let database = state.hub.database(&caller, OWN_DATABASE)?;
-    let read = move |source: &dyn Source| Ok::<_, SourceError>(text(&selection, source)?);
+    let read = move |source: &dyn Source| text(&selection, source);
     let found = state.hub.time_series(&Reader::from(caller), &database, read).await;
     let found = found.map_err(refused_task)?;
     let row = found.as_ref().ok_or_else(|| {

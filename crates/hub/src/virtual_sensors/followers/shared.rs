@@ -70,9 +70,7 @@ impl Followers {
     /// Forgets the followers of a sensor that are not wanted, and returns their names.
     pub(super) fn forget(&self, sensor: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let is_forgotten = |(of, name): &(String, String)| of == sensor && !is_wanted(name);
-        let forgotten =
-            self.all.lock().extract_if(.., |key, _| is_forgotten(key)).map(|((_, name), _)| name).collect();
-        forgotten
+        self.all.lock().extract_if(.., |key, _| is_forgotten(key)).map(|((_, name), _)| name).collect()
     }
 
     /// Adds to a sensor what its followers have reported.
