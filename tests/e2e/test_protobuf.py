@@ -312,6 +312,35 @@ def test_a_claim_is_protobuf_too(pump):
         assert client.publish("v1/devices/me/claim", b'{"secretKey": "4711"}') == 0x99
 
 
+def test_a_device_asks_for_credentials_with_protobuf(pump):
+    terms = {"type": "ALLOW_CREATE_NEW_DEVICES", "provisionDeviceSecret": "secret"}
+    made = pump.api.session.post(
+        f"{pump.url}/api/deviceProfile",
+        json={"name": "new", "type": "DEFAULT", "transportType": "DEFAULT", "provisionType": "ALLOW_CREATE_NEW_DEVICES",
+              "provisionDeviceKey": "key", "profileData": {"provisionConfiguration": terms}},
+        timeout=WAIT_S,
+    )
+    assert made.status_code == 200, made.text
+    with Client(pump, "provision") as client:
+        client.subscribe("/provision/response")
+        key = data(3, data(1, b"key") + data(2, b"secret"))
+        client.publish("/provision/request", data(1, b"car 1") + key + data(4, data(1, data(1, b"car-token"))))
+        assert fields(client.message().payload) == [(1, 1), (3, b"car-token")]
+        basic = data(3, data(1, b"car") + data(2, b"user") + data(3, b"password"))
+        client.publish("/provision/request", data(1, b"car 2") + number(2, 2) + key + data(4, basic))
+        status, kind, (_, value) = fields(client.message().payload)
+        assert (status, kind) == ((1, 1), (2, 2)) and json.loads(value)["userName"] == "user"
+        client.publish("/provision/request", data(1, b"car 3") + data(3, data(1, b"absent") + data(2, b"secret")))
+        assert fields(client.message().payload) == [(1, 2)]
+        client.publish("/provision/request", data(1, b"car 1") + key)
+        assert fields(client.message().payload) == [(1, 3)]
+        client.publish("/provision/request", '{"deviceName": "car 4", "provisionDeviceKey": "key", "provisionDeviceSecret": "secret"}')
+        assert json.loads(client.message().payload)["status"] == "SUCCESS"
+    with Client(pump, "car-token") as client:
+        assert client.publish("v1/devices/me/telemetry", '{"speed": 1}') == 0
+    assert pump.api.latest("car 1", "speed") == 1
+
+
 @pytest.mark.parametrize(
     ("payload", "part"),
     [

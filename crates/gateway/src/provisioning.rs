@@ -6,7 +6,7 @@ use hub::provisioning::{ProvisionRefused, ProvisionRequest};
 use hub::registry::{Credentials, CredentialsKind, RegistryError};
 use hub::{Blame, Door, Hub};
 use serde_json::Value;
-use wire::thingsboard::provision;
+use wire::thingsboard::provision::{self, Answer};
 
 use crate::refusals;
 
@@ -19,14 +19,14 @@ pub(crate) fn answer(
     door: Door,
     peer: Option<SocketAddr>,
     request: &provision::ProvisionRequest,
-) -> Result<String, ProvisionRefused> {
+) -> Result<Answer, ProvisionRefused> {
     let credentials = match wanted(request) {
         Ok(credentials) => credentials,
-        Err(reason) => return Ok(provision::failed(&reason)),
+        Err(reason) => return Ok(Answer::Failed(reason)),
     };
     let name = request.device_name.as_deref().map(str::trim);
     if name == Some("") {
-        return Ok(provision::failed("deviceName is blank"));
+        return Ok(Answer::Failed("deviceName is blank".to_owned()));
     }
     let given = hub.provision(
         peer.map(|peer| peer.ip()),
@@ -45,23 +45,23 @@ pub(crate) fn answer(
     hub.metrics().refused(door, "provision");
     refusals::credentials(hub, door, peer, &refused.to_string());
     match refused {
-        ProvisionRefused::NotFound => Ok(provision::not_found()),
-        ProvisionRefused::Device(reason) => Ok(provision::failed(&reason)),
+        ProvisionRefused::NotFound => Ok(Answer::NotFound),
+        ProvisionRefused::Device(reason) => Ok(Answer::Failed(reason)),
         ProvisionRefused::Failed(hub::Error::Registry(error)) if error.blame() == Blame::Caller => {
-            Ok(provision::failed(&error.to_string()))
+            Ok(Answer::Failed(error.to_string()))
         }
         other => Err(other),
     }
 }
 
-fn accepted(credentials: &Credentials) -> String {
+fn accepted(credentials: &Credentials) -> Answer {
     let value = match (credentials.kind(), credentials.value()) {
         // ThingsBoard sends the parts as an object and not as text.
         (CredentialsKind::MqttBasic, Some(parts)) => serde_json::from_str(&parts).unwrap_or(Value::Null),
         (_, Some(text)) => Value::String(text),
         (_, None) => Value::from(&**credentials.id()),
     };
-    provision::accepted(credentials.kind().name(), &value)
+    Answer::Accepted { kind: credentials.kind().name(), value }
 }
 
 /// The credentials that a new device wants; `None` for a random access token.

@@ -30,7 +30,7 @@ pub(super) async fn provision(
     let asked = asked.map_err(|wrong| ApiError::bad_request(wrong.to_string()))?;
     let hub = Arc::clone(&state.hub);
     let answer = move || provisioning::answer(&hub, hub::Door::Http, peer, &asked);
-    Ok(json_response(Body::from(state.creations.run(answer).await??)))
+    Ok(json_response(Body::from(state.creations.run(answer).await??.json())))
 }
 
 impl From<ProvisionRefused> for ApiError {

@@ -11,7 +11,7 @@ use hub::wake::Wake;
 use hub::{Door, Hub};
 use model::panics::contain_panic;
 use parking_lot::Mutex;
-use wire::thingsboard::provision::{self, ProvisionRequest};
+use wire::thingsboard::provision::{Answer, ProvisionRequest};
 
 use super::limits::{PROVISIONS_AT_ONCE, PROVISIONS_WAITING_MAX};
 use crate::provisioning;
@@ -49,12 +49,12 @@ impl Join {
 
 /// A request under way.
 #[derive(Debug)]
-pub(crate) struct Provision(Arc<OnceLock<String>>);
+pub(crate) struct Provision(Arc<OnceLock<Answer>>);
 
 impl Provision {
     /// The answer for the device; `None` while the request is under way.
-    pub(crate) fn answer(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+    pub(crate) fn answer(&self) -> Option<&Answer> {
+        self.0.get()
     }
 }
 
@@ -80,14 +80,14 @@ impl Provisioner {
         let answer = Arc::new(OnceLock::new());
         let given = Arc::clone(&answer);
         let run = move |hub: &Hub| {
-            let text = contain_panic(|| provisioning::answer(hub, Door::Mqtt, Some(peer), &request));
-            let text = match text {
-                Ok(Ok(text)) => text,
-                Ok(Err(refused)) => provision::failed(&refused.to_string()),
-                Err(_) => provision::failed(FAILED),
+            let answer = contain_panic(|| provisioning::answer(hub, Door::Mqtt, Some(peer), &request));
+            let answer = match answer {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(refused)) => Answer::Failed(refused.to_string()),
+                Err(_) => Answer::Failed(FAILED.to_owned()),
             };
             // Nobody else sets it.
-            drop(given.set(text));
+            drop(given.set(answer));
         };
         self.add(Job { run: Box::new(run), wake }).then(|| Provision(answer))
     }

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::protobuf;
+
 /// The topic of requests.
 pub const REQUEST_TOPIC: &str = "/provision/request";
 /// The topic of answers.
@@ -51,11 +53,27 @@ pub struct ProvisionPayloadError {
 }
 
 impl ProvisionRequest {
-    /// Reads a payload. Members that are not of a request have no effect, as in ThingsBoard.
+    /// Reads a payload that is JSON. Members that are not of a request have no effect, as in ThingsBoard.
     pub fn parse(payload: &[u8]) -> Result<Self, ProvisionPayloadError> {
+        let read: Self = serde_json::from_slice(payload).map_err(|error| no_request(&error))?;
+        read.checked()
+    }
+
+    /// Reads a payload that is JSON or Protobuf. Returns also whether it is Protobuf: what is not JSON, as in ThingsBoard.
+    pub fn parse_either(payload: &[u8]) -> Result<(Self, bool), ProvisionPayloadError> {
+        let error = match serde_json::from_slice::<Self>(payload) {
+            Ok(read) => return Ok((read.checked()?, false)),
+            Err(error) => error,
+        };
+        match protobuf::read_provision(payload) {
+            Ok(read) if !payload.is_empty() => Ok((read.checked()?, true)),
+            _ => Err(no_request(&error)),
+        }
+    }
+
+    fn checked(mut self) -> Result<Self, ProvisionPayloadError> {
+        let read = &mut self;
         let refused = |reason: String| ProvisionPayloadError { reason };
-        let mut read: Self =
-            serde_json::from_slice(payload).map_err(|error| refused(without_texts(&error)))?;
         for text in [
             &mut read.device_name,
             &mut read.provision_device_key,
@@ -70,7 +88,7 @@ impl ProvisionRequest {
             text.take_if(|text| text.is_empty());
         }
         match (&read.provision_device_key, &read.provision_device_secret) {
-            (Some(_), Some(_)) => Ok(read),
+            (Some(_), Some(_)) => Ok(self),
             (None, _) => Err(refused("provisionDeviceKey is missing".to_owned())),
             (_, None) => Err(refused("provisionDeviceSecret is missing".to_owned())),
         }
@@ -86,20 +104,40 @@ pub(super) fn without_texts(error: &serde_json::Error) -> String {
     format!("{what} (line {}, column {})", error.line(), error.column())
 }
 
-/// The answer with the credentials of the device. `value` is the token, the certificate, or an object with client identifier, user
-/// name and password.
-pub fn accepted(kind: &str, value: &Value) -> String {
-    json!({ "credentialsType": kind, "credentialsValue": value, "status": "SUCCESS" }).to_string()
+fn no_request(error: &serde_json::Error) -> ProvisionPayloadError {
+    ProvisionPayloadError { reason: without_texts(error) }
 }
 
-/// The answer if no profile has the key and the secret, or the profile gives no credentials.
-pub fn not_found() -> String {
-    json!({ "errorMsg": "Provision data was not found!", "status": "NOT_FOUND" }).to_string()
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The credentials of the device.
+    Accepted {
+        /// Their kind.
+        kind: &'static str,
+        /// The token, the certificate, or an object with client identifier, user name and password.
+        value: Value,
+    },
+    /// No profile has the key and the secret, or the profile gives no credentials.
+    NotFound,
+    /// The device gets no credentials for another reason.
+    Failed(String),
 }
 
-/// The answer if the device gets no credentials for another reason.
-pub fn failed(reason: &str) -> String {
-    json!({ "errorMsg": format!("Failed to provision device! {reason}"), "status": "FAILURE" }).to_string()
+impl Answer {
+    /// The answer as JSON text.
+    pub fn json(&self) -> String {
+        let json = match self {
+            Self::Accepted { kind, value } => {
+                json!({ "credentialsType": kind, "credentialsValue": value, "status": "SUCCESS" })
+            }
+            Self::NotFound => json!({ "errorMsg": "Provision data was not found!", "status": "NOT_FOUND" }),
+            Self::Failed(reason) => {
+                json!({ "errorMsg": format!("Failed to provision device! {reason}"), "status": "FAILURE" })
+            }
+        };
+        json.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -146,11 +184,33 @@ mod tests {
 
     #[test]
     fn answers_are_those_of_thingsboard() {
+        let accepted = Answer::Accepted { kind: "ACCESS_TOKEN", value: "T1".into() };
         assert_eq!(
-            accepted("ACCESS_TOKEN", &"T1".into()),
+            accepted.json(),
             r#"{"credentialsType":"ACCESS_TOKEN","credentialsValue":"T1","status":"SUCCESS"}"#
         );
-        assert_eq!(not_found(), r#"{"errorMsg":"Provision data was not found!","status":"NOT_FOUND"}"#);
-        assert!(failed("It exists.").starts_with(r#"{"errorMsg":"Failed to provision device! It exists.""#));
+        assert_eq!(
+            Answer::NotFound.json(),
+            r#"{"errorMsg":"Provision data was not found!","status":"NOT_FOUND"}"#
+        );
+        let failed = Answer::Failed("It exists.".to_owned()).json();
+        assert!(failed.starts_with(r#"{"errorMsg":"Failed to provision device! It exists.""#));
+    }
+
+    #[test]
+    fn a_request_is_json_or_protobuf() {
+        let payload = b"\x1a\x06\x0a\x01k\x12\x01s";
+        let (request, is_protobuf) = ProvisionRequest::parse_either(payload).unwrap();
+        assert_eq!((request.provision_device_key.as_deref(), is_protobuf), (Some("k"), true));
+        let json = br#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s"}"#;
+        assert_eq!(ProvisionRequest::parse_either(json), Ok((request, false)));
+        for (payload, part) in [
+            (&b"\x0a\x01d"[..], "provisionDeviceKey is missing"),
+            (b"", "no JSON object"),
+            (b"x", "no JSON object"),
+        ] {
+            let refused = ProvisionRequest::parse_either(payload).unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
     }
 }

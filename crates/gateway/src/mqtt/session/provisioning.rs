@@ -5,6 +5,7 @@ use wire::mqtt::{
     Ack, ConnAck, Connect, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
     Publish, QoS, ReasonCode, SubAck, Subscribe, UnsubAck,
 };
+use wire::thingsboard::protobuf::provision_answer;
 use wire::thingsboard::provision::{ProvisionRequest, REQUEST_TOPIC, RESPONSE_TOPIC};
 
 use super::super::provisioner::Provision;
@@ -21,7 +22,14 @@ pub(crate) struct Provisioning {
     /// Seconds of silence after which the worker closes the connection; 0 for no bound.
     pub(crate) silence_max_s: u32,
     /// The request that the registry works on.
-    under_way: Option<Provision>,
+    under_way: Option<UnderWay>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    request: Provision,
+    /// Whether the answer is Protobuf, as the request was.
+    is_protobuf: bool,
 }
 
 /// Whether a client asks for credentials instead of logging in.
@@ -96,10 +104,13 @@ impl Provisioning {
     /// A request waits, with all that comes after it, until the registry has done its work; then the worker passes it again.
     fn on_publish(&mut self, publish: &Publish<'_>, context: &mut Context<'_>) -> Result<(), PacketError> {
         if let Some(under_way) = &self.under_way {
-            let Some(answer) = under_way.answer() else { return Err(PacketError::Awaited) };
-            let payload = answer.as_bytes();
+            let Some(answer) = under_way.request.answer() else { return Err(PacketError::Awaited) };
+            let payload = match under_way.is_protobuf {
+                true => provision_answer(answer),
+                false => answer.json().into_bytes(),
+            };
             self.acknowledge(publish, context);
-            let answer = Packet::Publish(Publish::new(RESPONSE_TOPIC, QoS::AtMostOnce, payload));
+            let answer = Packet::Publish(Publish::new(RESPONSE_TOPIC, QoS::AtMostOnce, &payload));
             self.peer.write(&[answer], context.out);
             self.under_way = None;
             return Ok(());
@@ -112,7 +123,7 @@ impl Provisioning {
             let cause = "a request for credentials has QoS 0 or 1";
             return Err(SessionEnd::refused(ReasonCode::QOS_NOT_SUPPORTED, "provision", cause).into());
         }
-        let request = ProvisionRequest::parse(publish.payload).map_err(|wrong| {
+        let (request, is_protobuf) = ProvisionRequest::parse_either(publish.payload).map_err(|wrong| {
             SessionEnd::refused(ReasonCode::PAYLOAD_FORMAT_INVALID, "provision", wrong.to_string())
         })?;
         context.gate.take_request().map_err(PacketError::TooManyRequests)?;
@@ -121,7 +132,7 @@ impl Provisioning {
             let cause = "too many devices ask for credentials; try again in a second";
             SessionEnd::refused(ReasonCode::SERVER_BUSY, "provision_busy", cause)
         };
-        self.under_way = Some(begun.ok_or_else(busy)?);
+        self.under_way = Some(UnderWay { request: begun.ok_or_else(busy)?, is_protobuf });
         Err(PacketError::Awaited)
     }
 

@@ -7,10 +7,13 @@ mod attributes;
 mod calls;
 mod claim;
 mod fields;
+mod provision;
 
 pub use attributes::{Entry, push_of_changed, push_of_deleted, read_request, response};
 pub use calls::{answer_to_call, read_call};
 pub use claim::read_claim;
+pub use provision::provision_answer;
+pub(super) use provision::read_provision;
 
 use fields::{Field, next_field};
 
