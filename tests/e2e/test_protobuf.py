@@ -349,6 +349,7 @@ def test_a_device_asks_for_credentials_with_protobuf(pump):
         ({"deviceAttributesProtoSchema": 'syntax = "proto3"; import "other.proto"; message A {}'}, "deviceAttributesProtoSchema"),
         ({"deviceRpcRequestProtoSchema": 'syntax = "proto3"; message Call { string method = 1; }'}, "int32 requestId"),
         ({"transportPayloadType": "XML"}, "JSON or PROTOBUF"),
+        ({"transportPayloadType": "JSON"}, "deviceTelemetryProtoSchema has no effect on JSON"),
     ],
 )
 def test_a_wrong_schema_is_refused_with_its_place(pump, payload, part):

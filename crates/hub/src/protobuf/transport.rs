@@ -73,7 +73,7 @@ impl Transport {
         let json = PayloadSchemas { is_mqtt: true, protobuf: None };
         let Some(payload) = self.transport_payload_type_configuration else { return Ok(json) };
         match payload.transport_payload_type.as_deref() {
-            None | Some("JSON") => Ok(json),
+            None | Some("JSON") => payload.check_json().map(|()| json),
             Some("PROTOBUF") => {
                 Ok(PayloadSchemas { is_mqtt: true, protobuf: Some(Box::new(payload.protobuf()?)) })
             }
@@ -100,6 +100,32 @@ impl Transport {
 }
 
 impl PayloadType {
+    /// Checks a configuration of JSON: nothing that is for Protobuf only is set.
+    fn check_json(&self) -> Result<(), String> {
+        let is_set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+        for (member, is_set) in [
+            ("deviceTelemetryProtoSchema", is_set(&self.device_telemetry_proto_schema)),
+            ("deviceAttributesProtoSchema", is_set(&self.device_attributes_proto_schema)),
+            ("deviceRpcRequestProtoSchema", is_set(&self.device_rpc_request_proto_schema)),
+            ("deviceRpcResponseProtoSchema", is_set(&self.device_rpc_response_proto_schema)),
+            (
+                "enableCompatibilityWithJsonPayloadFormat",
+                self.enable_compatibility_with_json_payload_format == Some(true),
+            ),
+            (
+                "useJsonPayloadFormatForDefaultDownlinkTopics",
+                self.use_json_payload_format_for_default_downlink_topics == Some(true),
+            ),
+        ] {
+            if is_set {
+                return Err(format!(
+                    "{member} has no effect on JSON; leave it out, or set transportPayloadType to PROTOBUF"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn protobuf(self) -> Result<Schemas, String> {
         let telemetry = compiled(
             "deviceTelemetryProtoSchema",
@@ -153,6 +179,14 @@ mod tests {
     fn what_this_server_does_not_have_is_refused_with_its_place() {
         for (payload, part) in [
             (json!({ "transportPayloadType": "XML" }), "JSON or PROTOBUF"),
+            (
+                json!({ "transportPayloadType": "JSON", "useJsonPayloadFormatForDefaultDownlinkTopics": true }),
+                "no effect on JSON",
+            ),
+            (
+                protobuf(&[("transportPayloadType", "JSON".into())]),
+                "deviceTelemetryProtoSchema has no effect",
+            ),
             (
                 protobuf(&[("deviceAttributesProtoSchema", "message".into())]),
                 "deviceAttributesProtoSchema cannot be read",
