@@ -5,8 +5,6 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::protobuf;
-
 /// The topic of requests.
 pub const REQUEST_TOPIC: &str = "/provision/request";
 /// The topic of answers.
@@ -55,23 +53,13 @@ pub struct ProvisionPayloadError {
 impl ProvisionRequest {
     /// Reads a payload that is JSON. Members that are not of a request have no effect, as in ThingsBoard.
     pub fn parse(payload: &[u8]) -> Result<Self, ProvisionPayloadError> {
-        let read: Self = serde_json::from_slice(payload).map_err(|error| no_request(&error))?;
+        let read: Self = serde_json::from_slice(payload)
+            .map_err(|error| ProvisionPayloadError { reason: without_texts(&error) })?;
         read.checked()
     }
 
-    /// Reads a payload that is JSON or Protobuf. Returns also whether it is Protobuf: what is not JSON, as in ThingsBoard.
-    pub fn parse_either(payload: &[u8]) -> Result<(Self, bool), ProvisionPayloadError> {
-        let error = match serde_json::from_slice::<Self>(payload) {
-            Ok(read) => return Ok((read.checked()?, false)),
-            Err(error) => error,
-        };
-        match protobuf::read_provision(payload) {
-            Ok(read) if !payload.is_empty() => Ok((read.checked()?, true)),
-            _ => Err(no_request(&error)),
-        }
-    }
-
-    fn checked(mut self) -> Result<Self, ProvisionPayloadError> {
+    /// Leaves out empty texts, and checks that the request has a key and a secret.
+    pub(super) fn checked(mut self) -> Result<Self, ProvisionPayloadError> {
         let read = &mut self;
         let refused = |reason: String| ProvisionPayloadError { reason };
         for text in [
@@ -102,10 +90,6 @@ pub(super) fn without_texts(error: &serde_json::Error) -> String {
         _ => "it is no JSON object",
     };
     format!("{what} (line {}, column {})", error.line(), error.column())
-}
-
-fn no_request(error: &serde_json::Error) -> ProvisionPayloadError {
-    ProvisionPayloadError { reason: without_texts(error) }
 }
 
 /// The answer to a request.
@@ -195,22 +179,5 @@ mod tests {
         );
         let failed = Answer::Failed("It exists.".to_owned()).json();
         assert!(failed.starts_with(r#"{"errorMsg":"Failed to provision device! It exists.""#));
-    }
-
-    #[test]
-    fn a_request_is_json_or_protobuf() {
-        let payload = b"\x1a\x06\x0a\x01k\x12\x01s";
-        let (request, is_protobuf) = ProvisionRequest::parse_either(payload).unwrap();
-        assert_eq!((request.provision_device_key.as_deref(), is_protobuf), (Some("k"), true));
-        let json = br#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s"}"#;
-        assert_eq!(ProvisionRequest::parse_either(json), Ok((request, false)));
-        for (payload, part) in [
-            (&b"\x0a\x01d"[..], "provisionDeviceKey is missing"),
-            (b"", "no JSON object"),
-            (b"x", "no JSON object"),
-        ] {
-            let refused = ProvisionRequest::parse_either(payload).unwrap_err().to_string();
-            assert!(refused.contains(part), "{refused}");
-        }
     }
 }

@@ -5,8 +5,8 @@ use wire::mqtt::{
     Ack, ConnAck, Connect, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion,
     Publish, QoS, ReasonCode, SubAck, Subscribe, UnsubAck,
 };
-use wire::thingsboard::protobuf::provision_answer;
-use wire::thingsboard::provision::{ProvisionRequest, REQUEST_TOPIC, RESPONSE_TOPIC};
+use wire::thingsboard::protobuf::{provision_answer, read_provision_or_json};
+use wire::thingsboard::provision::{REQUEST_TOPIC, RESPONSE_TOPIC};
 
 use super::super::provisioner::Provision;
 use super::context::Context;
@@ -123,7 +123,7 @@ impl Provisioning {
             let cause = "a request for credentials has QoS 0 or 1";
             return Err(SessionEnd::refused(ReasonCode::QOS_NOT_SUPPORTED, "provision", cause).into());
         }
-        let (request, is_protobuf) = ProvisionRequest::parse_either(publish.payload).map_err(|wrong| {
+        let (request, is_protobuf) = read_provision_or_json(publish.payload).map_err(|wrong| {
             SessionEnd::refused(ReasonCode::PAYLOAD_FORMAT_INVALID, "provision", wrong.to_string())
         })?;
         context.gate.take_request().map_err(PacketError::TooManyRequests)?;

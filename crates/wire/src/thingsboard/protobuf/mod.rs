@@ -12,8 +12,7 @@ mod provision;
 pub use attributes::{Entry, push_of_changed, push_of_deleted, read_request, response};
 pub use calls::{answer_to_call, read_call};
 pub use claim::read_claim;
-pub use provision::provision_answer;
-pub(super) use provision::read_provision;
+pub use provision::{provision_answer, read_provision_or_json};
 
 use fields::{Field, next_field};
 

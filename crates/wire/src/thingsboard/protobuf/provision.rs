@@ -1,14 +1,29 @@
 //! A request for credentials, and its answer.
 
-use super::super::provision::{Answer, ProvisionRequest};
+use super::super::provision::{Answer, ProvisionPayloadError, ProvisionRequest};
 use super::fields::{Field, put_number, put_text};
 use super::{ProtobufError, read_fields, text};
 
 /// ThingsBoard's kinds of credentials by their numbers (`CredentialsType`).
 const KINDS: [&str; 4] = ["ACCESS_TOKEN", "X509_CERTIFICATE", "MQTT_BASIC", "LWM2M_CREDENTIALS"];
 
-/// Reads a request for credentials: `ProvisionDeviceRequestMsg`. Its key and its secret may be absent.
-pub(in super::super) fn read_provision(payload: &[u8]) -> Result<ProvisionRequest, ProtobufError> {
+/// Reads a request for credentials. Returns also whether it is Protobuf: what is not JSON, as in ThingsBoard.
+///
+/// # Errors
+/// The payload is no request.
+pub fn read_provision_or_json(payload: &[u8]) -> Result<(ProvisionRequest, bool), ProvisionPayloadError> {
+    let error = match ProvisionRequest::parse(payload) {
+        Ok(read) => return Ok((read, false)),
+        Err(error) => error,
+    };
+    match read_provision(payload) {
+        Ok(read) if !payload.is_empty() => Ok((read.checked()?, true)),
+        _ => Err(error),
+    }
+}
+
+/// Reads a `ProvisionDeviceRequestMsg`. Its key and its secret may be absent.
+fn read_provision(payload: &[u8]) -> Result<ProvisionRequest, ProtobufError> {
     let mut request = ProvisionRequest::default();
     read(payload, |number, field| {
         match (number, field) {
@@ -122,5 +137,22 @@ mod tests {
         assert_eq!(accepted("MQTT_BASIC", json!({})), b"\x08\x01\x10\x02\x1a\x02{}");
         assert_eq!(provision_answer(&Answer::NotFound), b"\x08\x02");
         assert_eq!(provision_answer(&Answer::Failed("x".to_owned())), b"\x08\x03");
+    }
+
+    #[test]
+    fn a_request_is_json_or_protobuf() {
+        let payload = b"\x1a\x06\x0a\x01k\x12\x01s";
+        let (request, is_protobuf) = read_provision_or_json(payload).unwrap();
+        assert_eq!((request.provision_device_key.as_deref(), is_protobuf), (Some("k"), true));
+        let json = br#"{"provisionDeviceKey":"k","provisionDeviceSecret":"s"}"#;
+        assert_eq!(read_provision_or_json(json), Ok((request, false)));
+        for (payload, part) in [
+            (&b"\x0a\x01d"[..], "provisionDeviceKey is missing"),
+            (b"", "no JSON object"),
+            (b"x", "no JSON object"),
+        ] {
+            let refused = read_provision_or_json(payload).unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
     }
 }
