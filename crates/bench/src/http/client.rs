@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{Connector as _, DefaultConnector};
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 
 use crate::limits::HTTP_QUOTE_CHARS;
 use crate::tls::{TlsConfig, TlsConnector};
@@ -223,7 +223,9 @@ impl HttpClient {
 
 fn agent(tls: Option<TlsConfig>) -> ureq::Agent {
     let config = ureq::Agent::config_builder().http_status_as_error(false).build();
-    let connector = DefaultConnector::new().chain(TlsConnector(tls));
+    // Not the default connector: if a crate of the program turns on its TLS, it checks certificates without our options.
+    let connector =
+        ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(TlsConnector(tls));
     ureq::Agent::with_parts(config, connector, DefaultResolver::default())
 }
 
