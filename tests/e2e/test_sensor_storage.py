@@ -261,9 +261,9 @@ def test_rows_that_the_database_refuses_are_counted_and_the_others_are_there(own
     loaded(server, "street")
     publish(publisher, range(10))
     wait.until(lambda: (one := follower(server)) and one["rows"] >= 10 and one["connected"], "the rows")
-    counted = 'tacho_virtual_sensor_follower_refused{sensor="street",follower="storage"} 1'
-    wait.until(lambda: counted in server.api.metrics().splitlines(), "the row that is refused")
-    assert follower(server)["refused"] == 1
+    # A row that is appended while rows are written comes again with those around it, and is refused again.
+    wait.until(lambda: follower(server)["refused"] >= 1, "the row that is refused")
+    assert 'tacho_virtual_sensor_follower_refused{sensor="street",follower="storage"}' in server.api.metrics()
     found = [round(float(celsius)) for (celsius,) in database.execute("SELECT celsius FROM street ORDER BY timed")]
     assert found == [number for number in range(10) if number != 5]
     assert rows_here(server) == 10

@@ -7,7 +7,7 @@ pub struct FollowerReport {
     pub is_connected: bool,
     /// Attempts that failed, since the follower began.
     pub failures: u64,
-    /// Rows that the target has refused for good. They are not sent again.
+    /// Rows that the target has refused for good, those that came again included.
     pub refused: u64,
     /// Why the last one failed. It stays until another one fails.
     pub last_error: Option<String>,
