@@ -14,6 +14,7 @@ import paho.mqtt.client as mqtt
 import pytest
 
 from harness import databases, wait
+from harness.sensors import loaded, shown, write
 from test_sensor_storage import PASSWORD, MariaDb, Postgres
 
 START = 1_700_000_000_000
@@ -46,24 +47,6 @@ device = "road"
 """
 
 
-def write(server, name, text):
-    """A file in the directory of the sensors."""
-    directory = server.directory / "sensors"
-    directory.mkdir(exist_ok=True)
-    (directory / f"{name}.toml").write_text(text)
-
-
-def shown(server, name):
-    """One sensor; None if there is none."""
-    reply = server.api.session.get(f"{server.url}/api/tacho/sensors/{name}", timeout=WAIT_S)
-    return reply.json() if reply.status_code == 200 else None
-
-
-def loaded(server, name):
-    """Waits until a sensor runs."""
-    return wait.until(lambda: (one := shown(server, name)) and one["state"] == "running" and one, f"the sensor {name}")
-
-
 def road(server):
     """The device of the tests."""
     server.command("device", "add", "road", "--token", "road")
@@ -81,7 +64,7 @@ def test_a_model_marks_values_and_goes_on_after_a_kill(own_server):
     road(server)
     params = {"model": "linear", "window_size": 5, "error_bound": 5}
     fields = [("stream", "double"), ("processed", "double"), ("dirtiness", "double")]
-    write(server, "clean", sensor("clean", "DataClean", params, fields))
+    write(server, "clean.toml", sensor("clean", "DataClean", params, fields))
     loaded(server, "clean")
     report(server, 0, [1, 2, 13])
     wait.until(lambda: shown(server, "clean")["counters"]["elements"] == 3, "the elements of half a window")
@@ -99,7 +82,7 @@ def test_sentences_become_a_position(own_server):
     server = own_server()
     road(server)
     fields = [("latitude", "double"), ("longitude", "double"), ("speed", "double")]
-    write(server, "gps", sensor("gps", "gsn.vsensor.GPSNMEAVS", {}, fields, query="select nmea, timed from a"))
+    write(server, "gps.toml", sensor("gps", "gsn.vsensor.GPSNMEAVS", {}, fields, query="select nmea, timed from a"))
     loaded(server, "gps")
     good = "$GPRMC,123519,A,4807.038,N,01131.000,E,022.4,084.4,230394,003.1,W*6A"
     rows = [{"ts": START + at, "values": {"nmea": text}} for at, text in enumerate([good, good[:-1] + "B", "no sentence"])]
@@ -115,7 +98,7 @@ def test_a_chart_is_a_document_of_svg(own_server):
     server = own_server()
     road(server)
     params = {"title": "Road <7>", "vertical-axis": "°C", "history-size": 3}
-    write(server, "chart", sensor("chart", "Chart", params, [("data", "binary:image/svg+xml"), ("celsius", "double")]))
+    write(server, "chart.toml", sensor("chart", "Chart", params, [("data", "binary:image/svg+xml"), ("celsius", "double")]))
     loaded(server, "chart")
     report(server, 0, [1, 2, 3, 4])
     wait.until(lambda: len(server.api.history("chart", "celsius")) == 4, "the rows of the chart")
@@ -241,7 +224,7 @@ def test_rows_reach_a_broker_through_its_restart_and_a_kill(own_server, tmp_path
     road(server)
     broker = Broker(tmp_path)
     params = {"uri": f"tcp://127.0.0.1:{broker.port}", "client_id": "tacho", "topic": "city/road"}
-    write(server, "out", sensor("out", "ch.epfl.gsn.networking.mqtt.MQTTExporterVS", params, FIELDS))
+    write(server, "out.toml", sensor("out", "ch.epfl.gsn.networking.mqtt.MQTTExporterVS", params, FIELDS))
     loaded(server, "out")
     connected(server, "out")
     subscriber = Subscriber(broker, "city/road")
@@ -269,7 +252,7 @@ def test_rows_reach_an_address_through_an_outage_and_a_kill(own_server):
     road(server)
     hook = Hook()
     params = {"url": f"http://127.0.0.1:{hook.port}/rows?key=secret", "headers": "X-Key: abc\n"}
-    write(server, "out", sensor("out", "Webhook", params, FIELDS))
+    write(server, "out.toml", sensor("out", "Webhook", params, FIELDS))
     loaded(server, "out")
     connected(server, "out")
     try:
@@ -316,7 +299,7 @@ def test_rows_reach_a_database_through_its_outage_and_a_kill(own_server, databas
     road(server)
     url = f"jdbc:{database.scheme}://127.0.0.1:{database.port}/gsn"
     params = {"url": url, "user": "gsn", "password": PASSWORD, "driver": database.driver, "table": "road_7"}
-    write(server, "out", sensor("out", "gsn.vsensor.StreamExporterVirtualSensor", params, FIELDS))
+    write(server, "out.toml", sensor("out", "gsn.vsensor.StreamExporterVirtualSensor", params, FIELDS))
     loaded(server, "out")
     rows = lambda: [(int(timed), float(celsius)) for timed, celsius in database.execute("SELECT timed, celsius FROM road_7 ORDER BY timed")]
     connected(server, "out")

@@ -1,20 +1,17 @@
 """Storages of virtual sensors: the output in tables of MariaDB and PostgreSQL, through outages and a SIGKILL; and gsn.xml."""
 
-import os
-import pwd
 import shutil
 import signal
 import subprocess
-import tempfile
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from harness import wait
-from harness.databases import START_S, Process, free_port, succeeds
+from harness.databases import start_mariadb
 from harness.postgresql import PostgreSql, programs
-from test_virtual_sensors import START, Publisher, loaded, shown, sql, write
+from harness.sensors import loaded, shown, write
+from test_virtual_sensors import START, Publisher, sql
 
 PASSWORD = "s3cret word"
 ROWS = 300
@@ -26,19 +23,8 @@ class MariaDb:
     scheme, driver = "mysql", "com.mysql.jdbc.Driver"
 
     def __init__(self):
-        server, install = (shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("mariadbd", "mariadb-install-db"))
-        assert server and install, "MariaDB is missing: run tests/e2e/install-debian-packages"
-        directory, self.port, how = Path(tempfile.mkdtemp(prefix="mariadb-", dir="/tmp")), free_port(), {}
-        if os.geteuid() == 0:
-            user = pwd.getpwnam("mysql")
-            os.chown(directory, user.pw_uid, user.pw_gid)
-            how = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": directory}
-        data = directory / "data"
-        init = [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
-        subprocess.run(init, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S, **how)
-        command = [server, "--no-defaults", f"--datadir={data}", f"--socket={directory / 's'}", f"--port={self.port}", "--bind-address=127.0.0.1"]
-        ping = succeeds("mariadb-admin", "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", str(self.port), "-u", "root", "ping")
-        self.process = Process([*command, "--innodb-buffer-pool-size=64M"], directory, ping, **how)
+        self.process = start_mariadb()
+        self.port = self.process.port
         self.execute(f"CREATE DATABASE gsn; CREATE USER gsn@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON gsn.* TO gsn@'%'", "")
 
     def execute(self, statement, database="gsn"):

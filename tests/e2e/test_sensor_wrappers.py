@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from harness import wait
+from harness.sensors import shown, write
 
 START = 1_700_000_000_000
 WAIT_S = 60
@@ -43,19 +44,6 @@ wrapper = "{wrapper}"
 [stream.source.address.predicate]
 {said}
 """
-
-
-def write(server, file, text):
-    """A file in the directory of the sensors."""
-    directory = server.directory / "sensors"
-    directory.mkdir(exist_ok=True)
-    (directory / file).write_text(text)
-
-
-def shown(server, name):
-    """One sensor; None if there is none."""
-    reply = server.api.session.get(f"{server.url}/api/tacho/sensors/{name}", timeout=WAIT_S)
-    return reply.json() if reply.status_code == 200 else None
 
 
 def source(server, name):

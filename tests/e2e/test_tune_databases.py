@@ -2,18 +2,14 @@
 it is undone."""
 
 import json
-import os
-import pwd
-import shutil
 import subprocess
-import tempfile
 import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from harness.databases import START_S, Process, free_port, redis_cli, start_redis, succeeds
+from harness.databases import START_S, free_port, redis_cli, start_mariadb, start_redis
 from harness.postgresql import PostgreSql
 from harness.server import run
 
@@ -147,21 +143,7 @@ def test_a_login_of_redis_that_may_not_read_the_settings(redis):
 
 @pytest.fixture(scope="module")
 def mariadb():
-    server, install = (shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("mariadbd", "mariadb-install-db"))
-    assert server and install, "MariaDB is missing: run tests/e2e/install-debian-packages"
-    directory, port = Path(tempfile.mkdtemp(prefix="mariadb-", dir="/tmp")), free_port()
-    how = {}
-    if os.geteuid() == 0:
-        user = pwd.getpwnam("mysql")
-        os.chown(directory, user.pw_uid, user.pw_gid)
-        how = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": directory}
-    data = directory / "data"
-    init = [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
-    subprocess.run(init, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S, **how)
-    command = [server, "--no-defaults", f"--datadir={data}", f"--socket={directory / 's'}", f"--port={port}", "--bind-address=127.0.0.1"]
-    ping = succeeds("mariadb-admin", "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", str(port), "-u", "root", "ping")
-    running = Process([*command, "--innodb-buffer-pool-size=64M"], directory, ping, **how)
-    running.url, running.port = f"mysql://root@127.0.0.1:{port}", port
+    running = start_mariadb()
     yield running
     running.stop()
 

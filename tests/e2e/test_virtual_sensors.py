@@ -12,6 +12,7 @@ import pytest
 import websocket
 
 from harness import wait
+from harness.sensors import loaded, shown, write
 from harness.server import run
 
 TOPIC = "v1/devices/me/telemetry"
@@ -46,28 +47,10 @@ wrapper = "{wrapper}"
 """
 
 
-def write(server, file, text):
-    """A file in the directory of the sensors."""
-    directory = server.directory / "sensors"
-    directory.mkdir(exist_ok=True)
-    (directory / file).write_text(text)
-
-
 def listed(server):
     """The sensors by their files."""
     answer = json.loads(server.command("sensor", "list", "--json").stdout)
     return {one["file"]: one for one in answer["sensors"]}
-
-
-def shown(server, name):
-    """One sensor; None if there is none."""
-    reply = server.api.session.get(f"{server.url}/api/tacho/sensors/{name}", timeout=WAIT_S)
-    return reply.json() if reply.status_code == 200 else None
-
-
-def loaded(server, name):
-    """Waits until a sensor runs."""
-    return wait.until(lambda: (one := shown(server, name)) and one["state"] == "running" and one, f"the sensor {name}")
 
 
 def sql(server, statement):

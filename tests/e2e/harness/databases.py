@@ -1,5 +1,7 @@
 """Databases that tests start for themselves."""
 
+import os
+import pwd
 import shutil
 import signal
 import socket
@@ -63,6 +65,25 @@ def redis_cli(server, *command):
     done = subprocess.run(["redis-cli", "-p", str(server.port), *command], capture_output=True, text=True, timeout=60, check=True)
     assert not done.stdout.startswith(("ERR", "NO")), done.stdout
     return done.stdout
+
+
+def start_mariadb():
+    """A MariaDB whose user root has no password, on loopback."""
+    server, install = (shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("mariadbd", "mariadb-install-db"))
+    assert server and install, "MariaDB is missing: run tests/e2e/install-debian-packages"
+    directory, port, how = Path(tempfile.mkdtemp(prefix="mariadb-", dir="/tmp")), free_port(), {}
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("mysql")
+        os.chown(directory, user.pw_uid, user.pw_gid)
+        how = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": directory}
+    data = directory / "data"
+    init = [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
+    subprocess.run(init, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=START_S, **how)
+    command = [server, "--no-defaults", f"--datadir={data}", f"--socket={directory / 's'}", f"--port={port}", "--bind-address=127.0.0.1"]
+    ping = succeeds("mariadb-admin", "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", str(port), "-u", "root", "ping")
+    running = Process([*command, "--innodb-buffer-pool-size=64M"], directory, ping, **how)
+    running.url, running.port = f"mysql://root@127.0.0.1:{port}", port
+    return running
 
 
 def start_influxd():

@@ -44,7 +44,7 @@ impl Database {
         Ok(Self { address, pool })
     }
 
-    /// Creates a table if there is none of its name, and checks one that is there.
+    /// Creates a table if the database does not have it. Checks the columns of an existing table.
     ///
     /// # Errors
     /// The database refuses or does not answer, or the table has another structure.

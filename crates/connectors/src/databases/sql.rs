@@ -12,7 +12,7 @@ pub(super) fn quoted(kind: DatabaseKind, name: &str) -> String {
     }
 }
 
-/// Creates a table, if there is none of its name.
+/// The statement that creates a table if the database does not have it.
 pub(super) fn create_table(kind: DatabaseKind, table: &Table) -> String {
     let name = quoted(kind, &table.name);
     let columns: String = table
