@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{SeriesId, SeriesKey, Value};
 use store::conformance::{RowFound, batch_of, collect, scan_all, wait};
-use store::{Durability, Store, StoreError};
+use store::{Durability, Maintenance, Reader, StoreError, Writer};
 use store_local::{LocalStore, Options, RecoveryReport};
 use testkit::FaultyDisk;
 
