@@ -87,7 +87,11 @@ impl Broker {
                 Rest::Undurable => return Ok(Delivered::Undurable),
                 Rest::InStore { from } => self.load(session, &mut state, from)?,
                 Rest::Nothing => {
-                    let Some(cursor) = state.retained.pop() else { return Ok(Delivered::All) };
+                    let Some(cursor) = state.retained.pop() else {
+                        // Subscriptions come at the begin of a session; its rest needs no room for cursors.
+                        state.retained = Vec::new();
+                        return Ok(Delivered::All);
+                    };
                     drop(state);
                     self.send_retained(session, cursor, now_ms)?;
                 }

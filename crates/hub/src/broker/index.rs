@@ -3,11 +3,11 @@
 //! A match visits, for each level of the topic, the nodes with the same text and with `+`. Its cost does not depend on the
 //! number of subscriptions that do not match.
 
-use std::collections::HashMap;
 use std::str::Split;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::children::Children;
 use super::session::Session;
 use super::subscription::SubscriptionOptions;
 use super::topic::{group_of, levels};
@@ -29,11 +29,7 @@ pub(super) struct Subscriber {
 /// A node. Most nodes have one child or one subscriber, so its parts are allocated when they are needed.
 #[derive(Debug, Default)]
 struct Node {
-    #[expect(
-        clippy::box_collection,
-        reason = "a map takes 48 bytes in each of millions of nodes, and most have none"
-    )]
-    children: Option<Box<HashMap<Box<str>, Node>>>,
+    children: Option<Box<Children<Node>>>,
     /// The child for `+`.
     one: Option<Box<Node>>,
     /// Filters that end here.
@@ -64,7 +60,7 @@ impl SubscriptionIndex {
 
     /// Whether a filter begins with this level, which is no wildcard.
     pub(super) fn has_level(&self, level: &str) -> bool {
-        self.root.children.as_ref().is_some_and(|children| children.contains_key(level))
+        self.root.children.as_ref().is_some_and(|children| children.get(level).is_some())
     }
 
     /// Whether no node is left.
@@ -173,6 +169,10 @@ impl Subscribers {
                 false
             }
             None => {
+                // Most filters have one subscriber; a vector begins with room for four.
+                if list.is_empty() {
+                    list.reserve_exact(1);
+                }
                 list.push(subscriber);
                 true
             }
@@ -208,7 +208,7 @@ impl Node {
             node = match level {
                 "#" => return node.below.get_or_insert_default(),
                 "+" => node.one.get_or_insert_default(),
-                _ => node.children.get_or_insert_default().entry(level.into()).or_default(),
+                _ => node.children.get_or_insert_default().get_or_default(level),
             };
         }
         node.here.get_or_insert_default()

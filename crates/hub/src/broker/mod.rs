@@ -4,6 +4,7 @@
 //! leaves it for the connection of the session. Sessions that outlive their connections, their messages of QoS 1 and 2, and
 //! retained messages are in the key-value engine.
 
+mod children;
 mod core;
 mod counters;
 mod delivering;

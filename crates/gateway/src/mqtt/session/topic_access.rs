@@ -33,8 +33,8 @@ pub(crate) struct TopicAccess {
 /// Filters of one client.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Filters {
-    pub(super) publish: Vec<String>,
-    pub(super) subscribe: Vec<String>,
+    pub(super) publish: Box<[String]>,
+    pub(super) subscribe: Box<[String]>,
 }
 
 impl TopicAccess {
@@ -68,7 +68,7 @@ pub(super) fn filled(
     credentials: Option<&Credentials>,
     hub: &Hub,
     options: &MqttOptions,
-) -> Vec<String> {
+) -> Box<[String]> {
     let rights = &device.profile.topics;
     let (of_profile, of_server) = match access {
         Access::Publish => (&rights.publish, &options.publish_topics),
