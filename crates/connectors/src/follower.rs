@@ -20,9 +20,19 @@ pub(crate) trait Sink: Send {
     /// Takes rows. After a failure the same rows are written again.
     fn write(&mut self, rows: &[OutputRow]) -> impl Future<Output = Result<(), String>> + Send;
 
+    /// Rows that [`Self::write`] gets at once. The cursor moves after each write, so these may come again after a crash.
+    fn rows_at_once(&self) -> usize {
+        FOLLOWER_ROWS_AT_ONCE
+    }
+
     /// Rows that the target has refused for good. Rows of a failed write do not count.
     fn refused(&self) -> u64 {
         0
+    }
+
+    /// Why the target has refused the last one of them, if the sink knows it.
+    fn refusal(&self) -> Option<&str> {
+        None
     }
 }
 
@@ -71,10 +81,10 @@ async fn deliver(
 ) -> Result<std::convert::Infallible, String> {
     sink.prepare().await?;
     loop {
-        let rows = next(follower).await?;
+        let rows = next(follower, sink.rows_at_once()).await?;
         if !rows.rows.is_empty() {
             sink.write(&rows.rows).await?;
-            report.refused = sink.refused();
+            note_refused(&*sink, report);
             delivered(follower, rows).await?;
         } else if report.is_connected {
             // The follower reads after the wait, woken or not: a missed wake costs no row.
@@ -86,9 +96,20 @@ async fn deliver(
     }
 }
 
-async fn next(follower: &Arc<OutputFollower>) -> Result<OutputRows, String> {
+/// Shows callers the rows that the target has refused, with the reason of the last one.
+fn note_refused(sink: &impl Sink, report: &mut FollowerReport) {
+    let refused = sink.refused();
+    if refused > report.refused
+        && let Some(reason) = sink.refusal()
+    {
+        report.last_error = Some(reason.to_owned());
+    }
+    report.refused = refused;
+}
+
+async fn next(follower: &Arc<OutputFollower>, rows_max: usize) -> Result<OutputRows, String> {
     let follower = Arc::clone(follower);
-    blocking(move || follower.next(FOLLOWER_ROWS_AT_ONCE)).await
+    blocking(move || follower.next(rows_max)).await
 }
 
 async fn delivered(follower: &Arc<OutputFollower>, rows: OutputRows) -> Result<(), String> {

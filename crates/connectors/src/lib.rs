@@ -10,6 +10,8 @@ mod follower;
 pub mod limits;
 mod start;
 mod tasks;
+mod time;
+mod tls;
 mod wrappers;
 
 pub use start::Connectors;

@@ -15,3 +15,15 @@ pub(super) const MQTT_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) const WEBHOOK_ROWS_MAX: usize = 500;
 /// Time from the connection to the end of the answer of an address.
 pub(super) const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Mails that an exporter sends in a minute. Further rows wait in the table of the sensor.
+pub(super) const EMAIL_PER_MINUTE_MAX: usize = 60;
+/// Characters of a subject. A longer one is cut: a line of a mail has at most 998 bytes.
+pub(super) const EMAIL_SUBJECT_CHARACTERS_MAX: usize = 200;
+/// Time from the connection to a mail server to the end of the login.
+pub(super) const EMAIL_LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a server may take to answer for a mail. RFC 5321, section 4.5.3.2.6, says 10 minutes: a client that gives up earlier sends
+/// mails twice.
+pub(super) const EMAIL_ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long an exporter waits for the answer to QUIT.
+pub(super) const EMAIL_QUIT_TIMEOUT: Duration = Duration::from_secs(5);

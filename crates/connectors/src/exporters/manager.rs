@@ -6,6 +6,7 @@ use hub::Hub;
 use hub::caller::Caller;
 use hub::virtual_sensors::{Export, FollowRequest, SensorOutput};
 
+use super::email::EmailSink;
 use super::mqtt::MqttSink;
 use super::webhook::WebhookSink;
 use crate::databases::{Pools, Writer};
@@ -36,6 +37,7 @@ async fn run(
     match export {
         Export::Mqtt(mqtt) => follow(hub, request, MqttSink::new(output, mqtt)).await,
         Export::Webhook(webhook) => follow(hub, request, WebhookSink::new(output, webhook)).await,
+        Export::Email(email) => follow(hub, request, EmailSink::new(output, email)).await,
         Export::Database(database) => {
             let writer = Writer::new(&pools, &database.options, &database.table, &output, None);
             follow(hub, request, writer).await;

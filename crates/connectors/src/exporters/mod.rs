@@ -1,8 +1,9 @@
-//! Exporters: each sends the durable rows of a sensor to a broker, an address or a database, at least once.
+//! Exporters: each sends the durable rows of a sensor to a broker, an address, readers of mail or a database, at least once.
 //!
 //! An exporter follows the output of its sensor (`crate::follower`). The sensor computes without it: a target that is absent or slow
 //! delays only the exporter itself.
 
+mod email;
 mod limits;
 mod manager;
 mod mqtt;

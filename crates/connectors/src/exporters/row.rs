@@ -1,4 +1,4 @@
-//! A row as JSON, for brokers and addresses of HTTP.
+//! A row as JSON, for brokers and addresses of HTTP, and its values as text.
 
 use hub::virtual_sensors::{OutputRow, SensorOutput};
 use model::Value;
@@ -17,6 +17,14 @@ pub(super) fn text<'r>(output: &SensorOutput, row: &'r OutputRow, name: &str) ->
     match row.values.get(at)? {
         Some(Value::String(text)) => Some(text),
         _ => None,
+    }
+}
+
+/// A value as people read it.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) | Value::Json(text) => text.to_string(),
+        other => json_of(other).to_string(),
     }
 }
 

@@ -9,7 +9,7 @@ pub struct FollowerReport {
     pub failures: u64,
     /// Rows that the target has refused for good, those that came again included.
     pub refused: u64,
-    /// Why the last one failed. It stays until another one fails.
+    /// Why the last attempt failed, or the target refused the last row. It stays until another one fails or is refused.
     pub last_error: Option<String>,
 }
 

@@ -56,6 +56,6 @@ pub use sensors::virtual_sensors::plan::{
 };
 // Part of [`SensorOutput`].
 pub use sensors::virtual_sensors::plan::{
-    DatabaseAddress, DatabaseExport, DatabaseKind, DatabaseOptions, Export, Extent, JdbcUrl, Method,
-    MqttExport, Secret, WebhookExport, check_driver, shown_url,
+    DatabaseAddress, DatabaseExport, DatabaseKind, DatabaseOptions, EmailExport, Encryption, Export, Extent,
+    JdbcUrl, Method, MqttExport, Secret, WebhookExport, check_driver, shown_url,
 };

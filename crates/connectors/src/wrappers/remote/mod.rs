@@ -5,7 +5,6 @@
 mod multidata;
 mod rest_v3;
 mod rows;
-mod time;
 
 use std::time::Duration;
 

@@ -6,8 +6,8 @@ use hub::virtual_sensors::{Remote, shown_url};
 use model::Value;
 
 use super::rows::{Row, Rows};
-use super::time::day_first;
 use crate::limits::HTTP_ROWS_BYTES_MAX;
+use crate::time::day_first;
 use crate::wrappers::csv::split;
 use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};

@@ -5,8 +5,8 @@ use model::Value;
 use serde_json::Value as Json;
 
 use super::rows::{Row, Rows};
-use super::time::iso;
 use crate::limits::HTTP_ROWS_BYTES_MAX;
+use crate::time::iso;
 use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};
 

@@ -34,9 +34,9 @@ impl SensorOutput {
     pub fn export_follower(&self) -> Option<FollowRequest> {
         let export = self.export.as_ref()?;
         let begin = match export {
-            // A table has all that the sensor has; a broker or an address wants what is new.
+            // A table has all that the sensor has; a broker, an address or a reader of mail wants what is new.
             Export::Database(_) => Begin::Oldest,
-            Export::Mqtt(_) | Export::Webhook(_) => Begin::Newest,
+            Export::Mqtt(_) | Export::Webhook(_) | Export::Email(_) => Begin::Newest,
         };
         Some(self.follower("export", export.target(), begin))
     }

@@ -15,7 +15,7 @@ mod windows;
 mod wrappers;
 
 pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
-pub use exports::{DatabaseExport, Export, Method, MqttExport, WebhookExport};
+pub use exports::{DatabaseExport, EmailExport, Encryption, Export, Method, MqttExport, WebhookExport};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};
 pub(super) use output::NMEA_FIELDS;
 pub use secret::{Secret, shown_url};

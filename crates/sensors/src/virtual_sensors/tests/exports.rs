@@ -2,7 +2,7 @@
 
 use super::classes::with_class;
 use super::*;
-use crate::virtual_sensors::plan::Export;
+use crate::virtual_sensors::plan::{Encryption, Export};
 
 fn export(class: &str, params: &[(&str, &str)]) -> String {
     let params: String =
@@ -47,6 +47,35 @@ fn targets_are_named_without_secrets() {
     );
 }
 
+const EMAIL: [(&str, &str); 3] = [
+    ("mail-server", "mail.example.org"),
+    ("sender-email", "tacho@example.org"),
+    ("receiver-email", "ann@example.org"),
+];
+
+#[test]
+fn mail_is_encrypted_unless_the_server_is_on_this_machine() {
+    let email = |params: &[(&str, &str)]| match plan(&export("EmailVirtualSensor", params)).export {
+        Some(Export::Email(email)) => email,
+        other => panic!("{other:?}"),
+    };
+    let of = |server: &str, more: &[(&str, &str)]| {
+        let email = email(&[&[("mail-server", server), EMAIL[1], EMAIL[2]][..], more].concat());
+        (email.encryption, email.port)
+    };
+    assert_eq!(of("mail.example.org", &[]), (Encryption::StartTls, 587));
+    assert_eq!(of("mail.example.org", &[("encryption", "TLS")]), (Encryption::Tls, 465));
+    assert_eq!(of("mail.example.org", &[("encryption", "none"), ("port", "2525")]), (Encryption::None, 2525));
+    for server in ["localhost", "127.0.0.1", "::1"] {
+        assert_eq!(of(server, &[]), (Encryption::None, 25), "{server}");
+    }
+    let login = [("user", "u"), ("password", "secret")];
+    let email = email(&[&EMAIL[..], &login].concat());
+    assert_eq!(Export::Email(email.clone()).target(), "smtp://mail.example.org:587, to ann@example.org");
+    assert!(!format!("{email:?}").contains("secret"), "{email:?}");
+    assert_eq!((email.subject.as_str(), email.has_message), ("GSN-Notification", false));
+}
+
 #[test]
 fn bad_targets_are_refused() {
     let refused = |class: &str, params: &[(&str, &str)], part: &str| {
@@ -65,7 +94,16 @@ fn bad_targets_are_refused() {
         "no client for the database",
     );
     refused("StreamExporter", &[("url", "jdbc:h2:mem:gsn"), ("user", "u")], "inside of Java");
-    refused("EmailVirtualSensor", &[], "use the class Webhook");
+    let email =
+        |more: &[(&str, &str)], part: &str| refused("EmailVirtualSensor", &[&EMAIL[..], more].concat(), part);
+    refused("EmailVirtualSensor", &EMAIL[..2], "needs the parameter \"receiver-email\"");
+    email(&[("encryption", "ssl")], "it is none, starttls or tls");
+    email(&[("encryption", "none"), ("user", "u"), ("password", "secret")], "not sent to another machine");
+    email(&[("password", "secret")], "needs the parameter \"user\"");
+    email(&[("encryption", "none"), ("cafile", "/ca.pem")], "needs an encrypted connection");
+    let receiver = ("receiver-email", "ann@example.org&#10;Bcc: eve@example.org");
+    refused("EmailVirtualSensor", &[EMAIL[0], EMAIL[1], receiver], "one address");
+    refused("EmailVirtualSensor", &[("mail-server", "mail:25")], "the parameter port");
     for (class, parameter) in
         [("MQTTExporterVS", ("uri", "tcp://u:secret@h:1883")), ("Webhook", ("url", "ftp://u:secret@h"))]
     {

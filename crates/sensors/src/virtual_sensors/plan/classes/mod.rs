@@ -75,7 +75,7 @@ pub(super) fn class(
             params.note(notes, "logging-interval", "the sensor is counted in the metrics");
             Class::Bridge { allow_nulls: true }
         }
-        "MQTTExporter" | "Webhook" | "StreamExporter" => Class::Bridge { allow_nulls: true },
+        "MQTTExporter" | "Webhook" | "Email" | "StreamExporter" => Class::Bridge { allow_nulls: true },
         "ScheduledBridge" | "ScheduledStreamExporter" => {
             let rate = params.number("rate", 1, RATE_MAX)?;
             let start = params.take("start-time").map(start_time).transpose()?;

@@ -11,7 +11,6 @@ const REPLACED: &[(&str, &str)] = &[
         "files of RRDtool are not written; keep the output with a retention, or use StreamExporter",
     ),
     ("GridRenderer", "draw the output in the dashboard"),
-    ("Email", "use the class Webhook with the address of a service that sends mail"),
     ("SMS", "use the class Webhook with the address of a service that sends messages"),
     ("Voip", "use the class Webhook with the address of a service that calls"),
     ("HBaseStorage", "the output goes to the store of this server"),
@@ -24,7 +23,7 @@ const REPLACED: &[(&str, &str)] = &[
 
 /// The classes that are here.
 const PRESENT: &str = "Bridge, StatsBridge, ScheduledBridge, ClockedBridge, Counter, SMACleaner, DataClean, GPSNMEA, \
-                       Chart, MQTTExporter, Webhook, StreamExporter and ScheduledStreamExporter";
+                       Chart, MQTTExporter, Webhook, Email, StreamExporter and ScheduledStreamExporter";
 
 /// The fault of a class that is not here.
 pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {

@@ -1,10 +1,12 @@
 //! Exporters: classes whose output also goes to something outside. The class itself computes like Bridge.
 
 mod database;
+mod email;
 mod mqtt;
 mod webhook;
 
 pub use database::DatabaseExport;
+pub use email::{EmailExport, Encryption};
 pub use mqtt::MqttExport;
 pub use webhook::{Method, WebhookExport};
 
@@ -19,6 +21,8 @@ pub enum Export {
     Mqtt(MqttExport),
     /// An address of HTTP.
     Webhook(WebhookExport),
+    /// Mail.
+    Email(EmailExport),
     /// A table of MySQL, MariaDB or PostgreSQL.
     Database(DatabaseExport),
 }
@@ -29,6 +33,7 @@ impl Export {
         match self {
             Self::Mqtt(mqtt) => mqtt.target(),
             Self::Webhook(webhook) => webhook.target(),
+            Self::Email(email) => email.target(),
             Self::Database(database) => database.target(),
         }
     }
@@ -45,6 +50,7 @@ pub(super) fn export(
     Ok(Some(match short {
         "MQTTExporter" => Export::Mqtt(mqtt::read(params, sensor)?),
         "Webhook" => Export::Webhook(webhook::read(params)?),
+        "Email" => Export::Email(email::read(params, &descriptor.processing.output)?),
         "StreamExporter" | "ScheduledStreamExporter" => {
             Export::Database(database::read(params, sensor, notes)?)
         }

@@ -1,16 +1,16 @@
-//! Times in requests and answers of other servers.
+//! Times in the words of others: of requests, answers and mails.
 
 use model::Timestamp;
 
 /// `2026-11-27T20:15:30.125Z`
-pub(super) fn iso(ms: i64) -> String {
+pub(crate) fn iso(ms: i64) -> String {
     let [year, month, day, hour, minute, second] = parts(ms);
     let millis = ms.rem_euclid(1_000);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
 /// `27/11/2026 20:15:30`, rounded towards the past.
-pub(super) fn day_first(ms: i64) -> String {
+pub(crate) fn day_first(ms: i64) -> String {
     let [year, month, day, hour, minute, second] = parts(ms);
     format!("{day:02}/{month:02}/{year:04} {hour:02}:{minute:02}:{second:02}")
 }
