@@ -117,12 +117,13 @@ def test_a_chart_is_a_document_of_svg(own_server):
 
 
 class Broker:
-    """mosquitto of Debian, which keeps sessions and messages when it stops."""
+    """mosquitto of Debian, which keeps sessions and messages when it stops. Its listener may have more settings."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, *more):
         self.directory, self.port = directory, databases.free_port()
         user = "user root\n" if os.getuid() == 0 else ""
         text = f"{user}listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {directory}/\nlog_type none\n"
+        text = "\n".join([text, *more, ""])
         (directory / "mosquitto.conf").write_text(text)
         self.start()
 

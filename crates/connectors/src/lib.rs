@@ -4,6 +4,7 @@
 //! the sensor reads this device (`docs/adr/0021-connectors.md`). What writes follows the durable output of a sensor.
 
 mod backoff;
+mod broker;
 mod databases;
 mod exporters;
 mod follower;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use hub::virtual_sensors::{MqttExport, OutputRow, SensorOutput};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wire::mqtt::client::{Event, Limits, Session};
 use wire::mqtt::{Connect, ProtocolVersion, Publish, QoS};
 
 use super::limits::{MQTT_ANSWER_TIMEOUT, MQTT_MESSAGES_MAX, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
 use super::row;
+use crate::broker::{self, Stream};
 use crate::follower::Sink;
 
 /// The field whose text is the whole message, as in GSN.
@@ -59,7 +59,7 @@ impl Sink for MqttSink {
 
 /// A connection to a broker. Between two batches nobody reads it, so it asks for no keep-alive.
 struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     session: Session,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -67,7 +67,7 @@ struct Connection {
 
 impl Connection {
     async fn open(export: &MqttExport) -> Result<Self, String> {
-        let stream = TcpStream::connect((export.host.as_str(), export.port)).await;
+        let stream = broker::connect(&export.host, export.port, export.tls.as_ref()).await;
         let stream = stream.map_err(|error| format!("cannot connect to the broker: {error}"))?;
         let limits = Limits { packet_bytes_max: MQTT_PACKET_BYTES_MAX, messages_max: MQTT_MESSAGES_MAX };
         let session = Session::new(VERSION, limits);
@@ -103,6 +103,7 @@ impl Connection {
     async fn exchange(&mut self) -> Result<usize, String> {
         let lost = |error: std::io::Error| format!("the connection to the broker: {error}");
         self.stream.write_all(&self.output).await.map_err(lost)?;
+        self.stream.flush().await.map_err(lost)?;
         self.output.clear();
         let mut bytes = vec![0; MQTT_READ_BYTES];
         let read = self.stream.read(&mut bytes).await.map_err(lost)?;

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use hub::virtual_sensors::MqttTopic;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wire::mqtt::client::{Event, Limits, Session};
 use wire::mqtt::{Connect, Filter, Properties, ProtocolVersion, Publish, ReasonCode};
@@ -12,6 +11,7 @@ use wire::mqtt::{Connect, Filter, Properties, ProtocolVersion, Publish, ReasonCo
 use super::failure::Failure;
 use super::payload;
 use super::sink::Sink;
+use crate::broker::{self, Stream};
 use crate::limits::{MQTT_KEEP_ALIVE, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
 
 /// The field with the whole message, as in GSN.
@@ -45,7 +45,7 @@ pub(super) async fn read(topic: &MqttTopic, sink: &mut Sink) -> Result<(), Failu
 
 /// A connection to a broker.
 struct Client {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     session: Session,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -66,7 +66,8 @@ struct Taken {
 impl Client {
     async fn connect(topic: &MqttTopic) -> Result<Self, Failure> {
         let broker = format!("the broker {}:{}", topic.host, topic.port);
-        let connected = timeout(MQTT_KEEP_ALIVE, TcpStream::connect((topic.host.as_str(), topic.port))).await;
+        let connecting = broker::connect(&topic.host, topic.port, topic.tls.as_ref());
+        let connected = timeout(MQTT_KEEP_ALIVE, connecting).await;
         let connected = connected.map_err(|_| Failure::new(format!("{broker} does not answer")))?;
         let stream =
             connected.map_err(|error| Failure::while_(format_args!("cannot connect to {broker}"), error))?;
@@ -152,7 +153,12 @@ impl Client {
     }
 
     async fn send(&mut self) -> Result<(), Failure> {
-        let sent = timeout(MQTT_KEEP_ALIVE, self.stream.write_all(&self.output)).await;
+        let Self { stream, output, .. } = self;
+        let sending = async {
+            stream.write_all(output).await?;
+            stream.flush().await
+        };
+        let sent = timeout(MQTT_KEEP_ALIVE, sending).await;
         let sent = sent.map_err(|_| self.fail(&"it takes no bytes"))?;
         sent.map_err(|error| self.fail(&error))?;
         if !self.output.is_empty() {

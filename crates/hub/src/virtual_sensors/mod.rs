@@ -54,6 +54,8 @@ pub use sensors::virtual_sensors::{Chart, Counters};
 pub use sensors::virtual_sensors::plan::{
     CsvColumn, CsvFile, CsvFormat, External, MqttTopic, Remote, RemoteInterface, TimePattern, TimeZone,
 };
+// Part of [`ExternalSource`] and of [`SensorOutput`].
+pub use sensors::virtual_sensors::plan::BrokerTls;
 // Part of [`SensorOutput`].
 pub use sensors::virtual_sensors::plan::{
     DatabaseAddress, DatabaseExport, DatabaseKind, DatabaseOptions, EmailExport, Encryption, Export, Extent,

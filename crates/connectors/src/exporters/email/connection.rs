@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::exporters::limits::{EMAIL_ANSWER_TIMEOUT, EMAIL_LOGIN_TIMEOUT, EMAIL_QUIT_TIMEOUT};
-use crate::tls::read_pem;
+use crate::tls::certificates;
 
 /// What a server says to a mail.
 #[derive(Debug)]
@@ -30,7 +30,10 @@ pub(super) enum Outcome {
 pub(super) struct Connection(AsyncSmtpConnection);
 
 impl Connection {
-    /// Connects, encrypts the connection and logs in. No failure here is one of a mail: each can be mended, and then the same mail is taken.
+    /// Connects, encrypts the connection and logs in.
+    ///
+    /// # Errors
+    /// None of them is one of a mail: when the server or the descriptor is mended, the same mail is taken.
     pub(super) async fn open(export: &EmailExport) -> Result<Self, String> {
         let opened = in_time(EMAIL_LOGIN_TIMEOUT, open(export)).await;
         opened.map(Self).map_err(|reason| format!("{}:{}: {reason}", export.server, export.port))
@@ -106,9 +109,12 @@ async fn tls(export: &EmailExport) -> Result<TlsParameters, String> {
     let read = spawn_blocking(move || {
         let mut builder = TlsParameters::builder(server);
         if let Some(cafile) = &cafile {
-            let authority = Certificate::from_pem(&read_pem(cafile)?);
-            let authority = authority.map_err(|error| format!("{cafile}: {}", reason(&error)))?;
-            builder = builder.certificate_store(CertificateStore::None).add_root_certificate(authority);
+            builder = builder.certificate_store(CertificateStore::None);
+            for authority in certificates(cafile)? {
+                let authority = Certificate::from_der(authority.to_vec());
+                let authority = authority.map_err(|error| format!("{cafile}: {}", reason(&error)))?;
+                builder = builder.add_root_certificate(authority);
+            }
         }
         builder.build().map_err(|error| reason(&error))
     });

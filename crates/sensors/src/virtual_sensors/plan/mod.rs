@@ -14,6 +14,7 @@ mod storage;
 mod windows;
 mod wrappers;
 
+pub use broker::BrokerTls;
 pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
 pub use exports::{DatabaseExport, EmailExport, Encryption, Export, Method, MqttExport, WebhookExport};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};

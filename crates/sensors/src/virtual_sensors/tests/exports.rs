@@ -35,6 +35,9 @@ fn targets_are_named_without_secrets() {
         target("MQTTExporterVS", &[("uri", "mqtt://[::1]"), ("topic", "a/b")]),
         "tcp://::1:1883, topic a/b"
     );
+    let files = [("cafile", "/ca.pem"), ("certfile", "/me.pem"), ("keyfile", "/key.pem")];
+    let encrypted = [&[("uri", "ssl://broker")][..], &files].concat();
+    assert_eq!(target("MQTTExporterVS", &encrypted), "mqtts://broker:8883, topic v");
     let url = ("url", "https://user:pass@host/rows?key=secret");
     assert_eq!(target("Webhook", &[url, ("headers", "X-Key: secret")]), "https://host/rows");
     let password = ("password", "secret");
@@ -83,7 +86,9 @@ fn bad_targets_are_refused() {
         assert!(fault.contains(part), "{fault}");
     };
     refused("MQTTExporterVS", &[], "needs the parameter \"uri\"");
-    refused("MQTTExporterVS", &[("uri", "ssl://h:8883")], "encrypted connections are absent");
+    refused("MQTTExporterVS", &[("uri", "wss://h:8883")], "mqtts://HOST:PORT");
+    refused("MQTTExporterVS", &[("uri", "tcp://h"), ("cafile", "/ca.pem")], "cafile needs an encrypted");
+    refused("MQTTExporterVS", &[("uri", "ssl://h"), ("certfile", "/me.pem")], "keyfile belong together");
     refused("MQTTExporterVS", &[("uri", "tcp://h"), ("topic", "a/#")], "without + and #");
     refused("Webhook", &[("url", "ftp://h")], "begins with http:// or https://");
     refused("Webhook", &[("url", "http://h"), ("method", "GET")], "it is POST, PUT or PATCH");

@@ -1,7 +1,7 @@
 //! `MQTTExporter`: the broker and the topic.
 
 use crate::virtual_sensors::fault::Fault;
-use crate::virtual_sensors::plan::broker;
+use crate::virtual_sensors::plan::broker::{self, BrokerAddress, BrokerTls};
 use crate::virtual_sensors::plan::classes::Params;
 use crate::virtual_sensors::plan::secret::Secret;
 
@@ -12,6 +12,8 @@ pub struct MqttExport {
     pub host: String,
     /// The port.
     pub port: u16,
+    /// The certificates of an encrypted connection; `None` if it is not encrypted.
+    pub tls: Option<BrokerTls>,
     /// The identifier of the client.
     pub client_id: String,
     /// The topic.
@@ -24,18 +26,20 @@ pub struct MqttExport {
 
 impl MqttExport {
     pub(super) fn target(&self) -> String {
-        format!("tcp://{}:{}, topic {}", self.host, self.port, self.topic)
+        let scheme = if self.tls.is_some() { "mqtts" } else { "tcp" };
+        format!("{scheme}://{}:{}, topic {}", self.host, self.port, self.topic)
     }
 }
 
 pub(super) fn read(params: &mut Params<'_>, sensor: &str) -> Result<MqttExport, Fault> {
     let uri = &params.needed("uri")?.value;
-    let Some((host, port)) = broker::host_and_port(&uri.value) else {
+    let Some(address) = broker::address(&uri.value) else {
         // It may hold a password, so no message has it.
-        let reason = "uri is not tcp://HOST:PORT; encrypted connections are absent, and the parameters user and password \
-                      have the login";
+        let reason = "uri is not tcp://HOST:PORT or mqtts://HOST:PORT; the parameters user and password have the login";
         return Err(Fault::invalid(uri.place, reason));
     };
+    let tls = address.tls(["cafile", "certfile", "keyfile"].map(|key| params.take(key)))?;
+    let BrokerAddress { host, port, .. } = address;
     let client_id = params.text("client_id").unwrap_or_else(|| format!("tachograph-{sensor}"));
     let topic = match params.take("topic").map(|pair| &pair.value) {
         Some(said) if said.value.is_empty() || said.value.contains(['+', '#', '\0']) => {
@@ -46,5 +50,5 @@ pub(super) fn read(params: &mut Params<'_>, sensor: &str) -> Result<MqttExport, 
         None => sensor.to_owned(),
     };
     let (user, password) = (params.text("user"), params.text("password").map(Secret::new));
-    Ok(MqttExport { host, port, client_id, topic, user, password })
+    Ok(MqttExport { host, port, tls, client_id, topic, user, password })
 }

@@ -4,7 +4,7 @@ use super::csv_file::CsvFile;
 use super::predicates::Predicates;
 use super::remote::Remote;
 use crate::virtual_sensors::fault::{Fault, Note};
-use crate::virtual_sensors::plan::broker;
+use crate::virtual_sensors::plan::broker::{self, BrokerAddress, BrokerTls};
 use crate::virtual_sensors::plan::secret::{Secret, shown_url};
 
 /// Least milliseconds between two readings of a clock, a counter or an address.
@@ -72,6 +72,8 @@ pub struct MqttTopic {
     pub host: String,
     /// Its port.
     pub port: u16,
+    /// The certificates of an encrypted connection; `None` if it is not encrypted.
+    pub tls: Option<BrokerTls>,
     /// The name of the session at the broker.
     pub client_id: String,
     /// The filter of topics.
@@ -118,7 +120,10 @@ impl External {
         match self {
             Self::Csv(file) => format!("CSV file {:?}", file.file),
             Self::HttpGet { url, rate_ms } => format!("{}, every {rate_ms} ms", shown_url(url.reveal())),
-            Self::Mqtt(mqtt) => format!("topic {:?} of the broker {}:{}", mqtt.topic, mqtt.host, mqtt.port),
+            Self::Mqtt(mqtt) => {
+                let how = if mqtt.tls.is_some() { " over TLS" } else { "" };
+                format!("topic {:?} of the broker {}:{}{how}", mqtt.topic, mqtt.host, mqtt.port)
+            }
             Self::Udp { port } => format!("datagrams to port {port}"),
             Self::SystemTime { period_ms } => format!("the clock, every {period_ms} ms"),
             Self::MemoryUsage { period_ms } => format!("the memory of the server, every {period_ms} ms"),
@@ -193,28 +198,31 @@ pub(super) fn parse(
     Ok(Some(external))
 }
 
-/// Schemes of encrypted connections, and of connections over WebSocket.
-const ABSENT_SCHEMES: [&str; 5] = ["ssl://", "mqtts://", "tls://", "ws://", "wss://"];
+/// Schemes of connections over WebSocket.
+const ABSENT_SCHEMES: [&str; 2] = ["ws://", "wss://"];
 
 fn mqtt(predicates: &mut Predicates<'_>) -> Result<MqttTopic, Fault> {
     // The address may hold a password, so no message has it.
     let uri = predicates.needed("uri")?;
     if let Some(scheme) = ABSENT_SCHEMES.iter().find(|scheme| uri.starts_with(**scheme)) {
         let reason = format!(
-            "uri begins with {scheme}; connections to brokers are not encrypted here, use tcp://HOST:PORT"
+            "uri begins with {scheme}; brokers are not reached over WebSocket here, use tcp://HOST:PORT or mqtts://HOST:PORT"
         );
         let place = predicates.invalid("uri", String::new()).place;
         return Err(Fault::unsupported(place, reason));
     }
-    let (host, port) = broker::host_and_port(&uri).ok_or_else(|| {
-        let reason = "uri is not tcp://HOST:PORT; the predicates username and password have the login";
+    let address = broker::address(&uri).ok_or_else(|| {
+        let reason =
+            "uri is not tcp://HOST:PORT or mqtts://HOST:PORT; the predicates username and password have the login";
         predicates.invalid("uri", reason.to_owned())
     })?;
+    let tls = address.tls(["cafile", "certfile", "keyfile"].map(|key| predicates.take(key)))?;
+    let BrokerAddress { host, port, .. } = address;
     let client_id = predicates.needed("client_id")?;
     let topic = predicates.needed("topic")?;
     let qos = predicates.integer("qos", 0, 2)?.and_then(|qos| u8::try_from(qos).ok()).unwrap_or(0);
     // MQTT 3.1.1 has no password without a user.
     predicates.check_needs("password", "username")?;
     let (username, password) = (predicates.optional("username"), predicates.optional("password"));
-    Ok(MqttTopic { host, port, client_id, topic, qos, username, password })
+    Ok(MqttTopic { host, port, tls, client_id, topic, qos, username, password })
 }
