@@ -156,6 +156,8 @@ fn details(sensor: &SensorInfo) -> JsonValue {
         "rowsWithNulls": counters.rows_with_nulls,
         "sentencesRefused": counters.sentences_refused,
         "rowsWithoutPosition": counters.rows_without_position,
+        "scriptsStopped": counters.scripts_stopped,
+        "scriptRunsLeftOut": counters.script_runs_left_out,
         "rowsRefused": sensor.rows_refused,
         "faults": counters.faults,
         "lastFault": counters.last_fault,

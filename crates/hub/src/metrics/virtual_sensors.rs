@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use super::sensor_followers::FollowerMetrics;
 
 /// What a sensor leaves out, by the names of the metrics.
-pub(crate) const LEFT_OUT: [&str; 12] = [
+pub(crate) const LEFT_OUT: [&str; 14] = [
     "out_of_order",
     "late",
     "released_early",
@@ -21,6 +21,8 @@ pub(crate) const LEFT_OUT: [&str; 12] = [
     "rows_with_nulls",
     "sentences_refused",
     "rows_without_position",
+    "scripts_stopped",
+    "script_runs_left_out",
     "rows_refused",
 ];
 

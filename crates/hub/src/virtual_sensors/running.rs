@@ -151,6 +151,8 @@ impl Running {
                 counters.rows_with_nulls,
                 counters.sentences_refused,
                 counters.rows_without_position,
+                counters.scripts_stopped,
+                counters.script_runs_left_out,
                 self.output.refused,
             ],
         }

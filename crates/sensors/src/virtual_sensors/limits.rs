@@ -60,3 +60,27 @@ pub const CHART_POINTS_MAX: usize = 1_000;
 pub const CHART_LINES_MAX: usize = 16;
 /// Width and height of a chart in pixels.
 pub const CHART_PIXELS_MAX: u32 = 4_096;
+/// Bytes of a script.
+pub const SCRIPT_BYTES_MAX: usize = 32 * 1024;
+/// Operations of one run of a script: statements, expressions, and calls of functions.
+pub const SCRIPT_OPERATIONS_MAX: u64 = 20_000;
+/// Functions of a script that have called each other.
+pub const SCRIPT_CALLS_MAX: usize = 8;
+/// Expressions within expressions of a script. A chain of operators is as deep as it is long.
+pub const SCRIPT_DEPTH_MAX: usize = 64;
+/// Expressions within expressions of a function of a script.
+pub const SCRIPT_FUNCTION_DEPTH_MAX: usize = 32;
+/// Functions that a script defines.
+pub const SCRIPT_FUNCTIONS_MAX: usize = 64;
+/// Variables of a script, with those of the fields, which have at most half of them.
+pub const SCRIPT_VARIABLES_MAX: usize = 128;
+/// Bytes of a text that a script gets or makes, and of all texts within an array or a map.
+pub const SCRIPT_TEXT_BYTES_MAX: usize = 16 * 1024;
+/// Items of an array, and of a map, that a script makes, with those within them.
+pub const SCRIPT_ITEMS_MAX: usize = 1_024;
+/// Bytes of the state that a script keeps. It is stored with each checkpoint.
+pub const SCRIPT_STATE_BYTES_MAX: usize = 16 * 1024;
+/// Arrays and maps within each other in the state of a script.
+pub const SCRIPT_STATE_DEPTH_MAX: usize = 16;
+/// Runs of a script that are left out after it was stopped at a limit many times in succession.
+pub const SCRIPT_PAUSE_RUNS_MAX: u32 = 1_023;

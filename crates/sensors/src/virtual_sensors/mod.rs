@@ -11,6 +11,7 @@ mod fault;
 pub mod limits;
 pub mod plan;
 mod run;
+mod script;
 mod sql;
 
 #[cfg(test)]

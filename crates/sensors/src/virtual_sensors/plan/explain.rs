@@ -119,6 +119,7 @@ impl Class {
                 format!("DataClean over {window_size} values, {model}, error bound {error_bound}")
             }
             Self::Nmea => "GPSNMEA".into(),
+            Self::Scriptlet(plan) => plan.describe(),
             Self::Chart(plan) => {
                 format!(
                     "Chart of the newest {} rows, {} x {} pixels",

@@ -15,7 +15,7 @@ mod windows;
 mod wrappers;
 
 pub use broker::BrokerTls;
-pub use classes::{ChartPlan, Class, DataCleanPlan, Model};
+pub use classes::{ChartPlan, Class, DataCleanPlan, Model, ScriptletPlan};
 pub use exports::{DatabaseExport, EmailExport, Encryption, Export, Method, MqttExport, WebhookExport};
 pub use form::{Plan, SourceId, SourcePlan, StreamPlan};
 pub(super) use output::NMEA_FIELDS;

@@ -23,6 +23,11 @@ pub(super) fn check(descriptor: &Descriptor, class: &Class, streams: &[Given], f
         Class::MovingAverage { .. } => vec!["raw_value", "acceptable"],
         Class::DataClean(_) => vec!["stream", "processed", "dirtiness", "distance", "quality"],
         Class::Nmea => NMEA_FIELDS.to_vec(),
+        Class::Scriptlet(plan) => {
+            let names: Vec<&str> = of_streams();
+            plan.check(descriptor, &names, findings);
+            descriptor.processing.output.iter().map(|field| field.name.value.as_str()).collect()
+        }
         Class::Chart(plan) => {
             check_stream(plan, descriptor, streams, findings);
             of_streams()

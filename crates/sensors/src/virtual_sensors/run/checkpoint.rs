@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::plan::Plan;
+use super::super::script::StatePoint;
 use super::super::sql::Datum;
 use super::named::Named;
 
@@ -71,6 +72,14 @@ pub(super) enum ClassPoint {
         values: Vec<(i64, u64)>,
     },
     Nmea,
+    Scriptlet {
+        next: Option<i64>,
+        state: StatePoint,
+        /// Runs that were stopped in succession.
+        stops: u32,
+        /// Runs that are still left out.
+        pause: u32,
+    },
     Chart {
         rows: Vec<NamedPoint>,
     },

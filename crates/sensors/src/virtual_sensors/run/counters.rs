@@ -29,6 +29,10 @@ pub struct Counters {
     pub sentences_refused: u64,
     /// Rows whose sentences say no position.
     pub rows_without_position: u64,
+    /// Runs of a script that were stopped at a limit. They are faults, too.
+    pub scripts_stopped: u64,
+    /// Runs of a script that were left out because earlier ones were stopped at a limit.
+    pub script_runs_left_out: u64,
     /// Elements, executions and rows that could not be computed.
     pub faults: u64,
     /// The newest fault.

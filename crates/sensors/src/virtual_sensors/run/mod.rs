@@ -190,7 +190,9 @@ impl Sensor {
                 self.execute(stream, source, at, out);
             }
             Turn::Class => {
-                self.class.turn(&mut self.given);
+                if let Err(reason) = self.class.turn(&mut self.counters, &mut self.given) {
+                    self.counters.fault(reason);
+                }
                 self.publish(at, out);
             }
         }

@@ -11,6 +11,8 @@ mod mutations;
 mod naive;
 mod resume;
 mod running;
+mod script_bounds;
+mod scriptlet;
 mod sql;
 mod windows;
 

@@ -11,7 +11,13 @@ use crate::virtual_sensors::Container;
 
 fn texts() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/virtual_sensors");
-    let names = ["good/street.xml", "good/street.toml", "good/two-sources.xml", "good/scheduled.toml"];
+    let names = [
+        "good/street.xml",
+        "good/street.toml",
+        "good/two-sources.xml",
+        "good/scheduled.toml",
+        "good/script.toml",
+    ];
     names.iter().map(|name| fs::read_to_string(folder.join(name)).expect("a descriptor")).collect()
 }
 

@@ -125,6 +125,32 @@ fn models_go_on() {
     }
 }
 
+/// A stateful script: a count, a mean of binary digits without end, and what it has seen. It grows without end for some values, so that
+/// runs after it are left out.
+const SCRIPT: &str = "if x % 8 > 4 { let t = \"xxxxxxxx\"; loop { t += t; } } state.n = (state.n ?? 0) + 1; state.mean = (state.mean ?? 0.1) * 0.9 + x / 3.0; \
+                      state.seen = (state.seen ?? []) + [x % 7]; if state.seen.len() > 5 { state.seen.remove(0); } \
+                      state.sign = if x < 0 { '-' } else { '+' }; \
+                      n = state.n; mean = state.mean; sum = 0; for seen in state.seen { sum += seen; }";
+
+fn scripted(more: &str) -> String {
+    let output = [("n", "bigint"), ("mean", "double"), ("sum", "bigint")];
+    let xml =
+        one_source("storage-size='1'", "select x, timed from wrapper", "select x, timed from a", &output);
+    let class = format!(
+        "<processing-class><class-name>ScriptletProcessor</class-name><init-params><param name='scriptlet'><![CDATA[{SCRIPT}]]>\
+         </param>{more}</init-params>"
+    );
+    xml.replace("<processing-class>", &class)
+}
+
+#[test]
+fn scripts_go_on() {
+    check(&scripted(""), None);
+    check(&scripted(""), Some(3_000));
+    let periodic = "<param name='scriptlet-periodic'>n = state.n ?? 0; sum = -1; true</param><param name='period'>5000</param>";
+    check(&scripted(periodic), None);
+}
+
 #[test]
 fn a_chart_goes_on() {
     let xml = one_source("storage-size='1'", "select x from wrapper", "select x from a", &[("x", "double")]);
@@ -141,7 +167,7 @@ fn a_chart_goes_on() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whenever_a_model_ends_it_goes_on(
+    fn whenever_a_script_or_a_model_ends_it_goes_on(
         steps in prop::collection::vec((0_i64..20_000, -50_i64..50), 1..60),
         at in any::<prop::sample::Index>(),
         size in 3_usize..9,
@@ -149,8 +175,9 @@ proptest! {
         let mut timed = 1_700_000_000_000;
         let elements: Vec<Element> = steps.into_iter().map(|(step, x)| { timed += step; (timed, x) }).collect();
         let at = at.index(elements.len() + 1);
-        let xml = cleaned("quadratic", size);
-        prop_assert_eq!(in_two(&xml, None, &elements, at), whole(&xml, None, &elements));
+        for xml in [scripted(""), cleaned("quadratic", size)] {
+            prop_assert_eq!(in_two(&xml, None, &elements, at), whole(&xml, None, &elements));
+        }
     }
 }
 

@@ -205,6 +205,11 @@ fn report(counters: &Counters) -> anyhow::Result<()> {
         (counters.rows_with_nulls, "rows lacked a value"),
         (counters.sentences_refused, "sentences of NMEA 0183 could not be read"),
         (counters.rows_without_position, "rows said no position"),
+        (counters.scripts_stopped, "runs of a script were stopped at a limit"),
+        (
+            counters.script_runs_left_out,
+            "runs of a script were left out, because earlier ones were stopped at a limit",
+        ),
     ];
     let mut lines = String::new();
     for (count, text) in counts.into_iter().filter(|(count, _)| *count > 0) {

@@ -5,9 +5,11 @@ mod clocked;
 mod data_clean;
 mod params;
 mod replaced;
+mod scriptlet;
 
 pub use chart::ChartPlan;
 pub use data_clean::{DataCleanPlan, Model};
+pub use scriptlet::ScriptletPlan;
 
 pub(super) use clocked::with_table;
 pub(super) use params::Params;
@@ -18,6 +20,7 @@ use super::exports::{self, Export};
 use crate::virtual_sensors::descriptor::{Descriptor, Pair, Said};
 use crate::virtual_sensors::fault::{Fault, Note};
 use crate::virtual_sensors::limits::WINDOW_ELEMENTS_MAX;
+use params::RATE_MAX;
 
 /// What is done with the rows of the streams.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,12 +55,11 @@ pub enum Class {
     DataClean(DataCleanPlan),
     /// Sentences of NMEA 0183 become positions.
     Nmea,
+    /// A script computes the output.
+    Scriptlet(ScriptletPlan),
     /// The newest rows are drawn.
     Chart(ChartPlan),
 }
-
-/// The longest time between turns of a clock, in milliseconds, as GSN's.
-const RATE_MAX: i64 = i32::MAX as i64;
 
 /// The class of a descriptor.
 pub(super) fn class(
@@ -92,6 +94,7 @@ pub(super) fn class(
         }
         "DataClean" => Class::DataClean(data_clean::plan(&mut params, notes)?),
         "GPSNMEA" => Class::Nmea,
+        "Scriptlet" | "ScriptletProcessor" => Class::Scriptlet(scriptlet::plan(&mut params)?),
         "Chart" => Class::Chart(chart::plan(&mut params, notes)?),
         name => return Err(replaced::refuse(said, name)),
     };
@@ -111,7 +114,9 @@ fn short_name(said: &Said<String>) -> Result<&str, Fault> {
     ];
     let name = packages.iter().find_map(|package| name.strip_prefix(package)).unwrap_or(name);
     if name.contains('.') {
-        let reason = format!("{name:?} is a class in Java, which is not run; write what it computes as SQL");
+        let reason = format!(
+            "{name:?} is a class in Java, which is not run; write what it computes as SQL or as a ScriptletProcessor"
+        );
         return Err(Fault::unsupported(said.place, reason));
     }
     let endings = ["VirtualSensor", "VSensor", "VS"];

@@ -3,6 +3,9 @@
 use crate::virtual_sensors::descriptor::{Pair, Said};
 use crate::virtual_sensors::fault::{Fault, Note};
 
+/// The longest time between turns of a clock, in milliseconds, as GSN's.
+pub(super) const RATE_MAX: i64 = i32::MAX as i64;
+
 /// The parameters of a class, each of which somebody has to ask for.
 pub(in crate::virtual_sensors::plan) struct Params<'a> {
     pub(in crate::virtual_sensors::plan) params: &'a [Pair],

@@ -4,8 +4,6 @@ use crate::virtual_sensors::descriptor::Said;
 use crate::virtual_sensors::fault::Fault;
 
 const REPLACED: &[(&str, &str)] = &[
-    ("Scriptlet", "scripts in Groovy are not run; write the computation as SQL"),
-    ("ScriptletProcessor", "scripts in Groovy are not run; write the computation as SQL"),
     (
         "StreamRRDExporter",
         "files of RRDtool are not written; keep the output with a retention, or use StreamExporter",
@@ -14,16 +12,16 @@ const REPLACED: &[(&str, &str)] = &[
     ("SMS", "use the class Webhook with the address of a service that sends messages"),
     ("Voip", "use the class Webhook with the address of a service that calls"),
     ("HBaseStorage", "the output goes to the store of this server"),
-    ("R", "programs in R are not run; write the computation as SQL"),
-    ("Matlab", "programs in Matlab are not run; write the computation as SQL"),
-    ("Modelling", "models in Java are not run; write the computation as SQL"),
-    ("GridModel", "models in Java are not run; write the computation as SQL"),
+    ("R", "programs in R are not run; write the computation as SQL or as a ScriptletProcessor"),
+    ("Matlab", "programs in Matlab are not run; write the computation as SQL or as a ScriptletProcessor"),
+    ("Modelling", "models in Java are not run; write the computation as SQL or as a ScriptletProcessor"),
+    ("GridModel", "models in Java are not run; write the computation as SQL or as a ScriptletProcessor"),
     ("WebInteractive", "commands from the web cannot be given here; use calls of devices (RPC)"),
 ];
 
 /// The classes that are here.
 const PRESENT: &str = "Bridge, StatsBridge, ScheduledBridge, ClockedBridge, Counter, SMACleaner, DataClean, GPSNMEA, \
-                       Chart, MQTTExporter, Webhook, Email, StreamExporter and ScheduledStreamExporter";
+                       ScriptletProcessor, Chart, MQTTExporter, Webhook, Email, StreamExporter and ScheduledStreamExporter";
 
 /// The fault of a class that is not here.
 pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {

@@ -6,6 +6,8 @@ mod data_clean;
 mod fit;
 mod moving_average;
 mod nmea;
+mod pause;
+mod scriptlet;
 
 pub use chart::Chart;
 
@@ -20,6 +22,8 @@ use crate::virtual_sensors::limits::CLOCKED_ROWS_MAX;
 use clock::Clock;
 use data_clean::DataClean;
 use moving_average::MovingAverage;
+use pause::Pause;
+use scriptlet::Scriptlet;
 
 #[derive(Debug)]
 pub(super) enum State {
@@ -30,6 +34,7 @@ pub(super) enum State {
     MovingAverage(MovingAverage),
     DataClean(DataClean),
     Nmea,
+    Scriptlet(Box<Scriptlet>),
     Chart(chart::Points),
 }
 
@@ -49,6 +54,7 @@ impl State {
             }
             Class::DataClean(clean) => Self::DataClean(DataClean::new(*clean)),
             Class::Nmea => Self::Nmea,
+            Class::Scriptlet(scripts) => Self::Scriptlet(Box::new(Scriptlet::new(scripts.clone(), plan))),
             Class::Chart(chart) => Self::Chart(chart::Points::new(chart.clone(), plan)),
         }
     }
@@ -67,6 +73,7 @@ impl State {
             Self::MovingAverage(average) => ClassPoint::MovingAverage { value_bits: average.bits() },
             Self::DataClean(clean) => clean.point(),
             Self::Nmea => ClassPoint::Nmea,
+            Self::Scriptlet(scriptlet) => scriptlet.point(),
             Self::Chart(points) => ClassPoint::Chart { rows: points.rows().map(NamedPoint::of).collect() },
         }
     }
@@ -88,6 +95,9 @@ impl State {
                 average.restore(value_bits);
             }
             (Self::DataClean(clean), ClassPoint::DataClean { values }) => clean.restore(values),
+            (Self::Scriptlet(scriptlet), ClassPoint::Scriptlet { next, state, stops, pause }) => {
+                scriptlet.restore(*next, state, Pause { stops: *stops, runs: *pause });
+            }
             (Self::Chart(points), ClassPoint::Chart { rows }) => {
                 rows.iter().for_each(|row| points.add(row.named()));
             }
@@ -130,6 +140,7 @@ impl State {
             Self::MovingAverage(average) => given.extend(average.row(&row)?),
             Self::DataClean(clean) => clean.row(&row, given)?,
             Self::Nmea => given.extend(nmea::row(&row, counters)?),
+            Self::Scriptlet(scriptlet) => given.extend(scriptlet.row(&row, now, counters)?),
             Self::Chart(points) => given.extend(points.row(stream, row)),
         }
         Ok(())
@@ -139,12 +150,13 @@ impl State {
     pub(super) fn deadline(&self) -> Option<i64> {
         match self {
             Self::Scheduled { clock, .. } | Self::Clocked { clock, .. } => clock.next(),
+            Self::Scriptlet(scriptlet) => scriptlet.deadline(),
             _ => None,
         }
     }
 
     /// The clock of the class makes a turn.
-    pub(super) fn turn(&mut self, given: &mut Vec<Named>) {
+    pub(super) fn turn(&mut self, counters: &mut Counters, given: &mut Vec<Named>) -> Result<(), String> {
         match self {
             Self::Scheduled { clock, newest } => {
                 if let (Some(at), Some(newest)) = (clock.turn(), newest) {
@@ -155,13 +167,16 @@ impl State {
                 clock.turn();
                 given.extend(rows.drain(..));
             }
+            Self::Scriptlet(scriptlet) => given.extend(scriptlet.turn(counters)?),
             _ => {}
         }
+        Ok(())
     }
 
     pub(super) fn skip_to(&mut self, time: i64) -> u64 {
         match self {
             Self::Scheduled { clock, .. } | Self::Clocked { clock, .. } => clock.skip_to(time),
+            Self::Scriptlet(scriptlet) => scriptlet.skip_to(time),
             _ => 0,
         }
     }
