@@ -15,6 +15,7 @@ import pytest
 
 from harness import databases, wait
 from harness.sensors import loaded, shown, write
+from harness.server import run
 from test_sensor_storage import PASSWORD, MariaDb, Postgres
 
 START = 1_700_000_000_000
@@ -92,6 +93,75 @@ def test_sentences_become_a_position(own_server):
     wait.until(lambda: counters()["elements"] == 3, "the sentences")
     wait.until(lambda: server.api.history("gps", "latitude") == [(START, 48.0 + 7.038 / 60.0)], "the position")
     assert (counters()["sentencesRefused"], counters()["rowsWithoutPosition"]) == (2, 2)
+
+
+SCRIPT = "state.n = (state.n ?? 0) + 1; n = state.n; fahrenheit = celsius * 1.8 + 32.0; celsius < 100"
+SCRIPT_FIELDS = [("n", "bigint"), ("fahrenheit", "double")]
+
+
+def test_a_script_computes_and_keeps_its_state_through_a_kill(own_server):
+    server = own_server()
+    road(server)
+    write(server, "script.toml", sensor("script", "gsn.processor.ScriptletProcessor", {"scriptlet": SCRIPT}, SCRIPT_FIELDS))
+    loaded(server, "script")
+    report(server, 0, [10, 20, 100, 30])
+    counts = lambda: server.api.history("script", "n")
+    expected = [(START, 1), (START + 1_000, 2), (START + 3_000, 4)]
+    wait.until(lambda: counts() == expected, "the output of the script")
+    assert server.api.history("script", "fahrenheit") == [(START, 50.0), (START + 1_000, 68.0), (START + 3_000, 86.0)]
+    for n in range(5, 8):
+        server.kill()
+        server.start()
+        loaded(server, "script")
+        report(server, n - 1, [40])
+        expected.append((START + (n - 1) * 1_000, n))
+        wait.until(lambda: counts() == expected, "the output after the kill")
+
+
+def test_a_script_that_does_not_end_is_stopped_and_does_not_stop_other_sensors(own_server):
+    server = own_server()
+    road(server)
+    script = "if celsius >= 50 { loop {} } n = 1;"
+    write(server, "script.toml", sensor("script", "ScriptletProcessor", {"scriptlet": script}, [("n", "bigint")]))
+    write(server, "beside.toml", sensor("beside", "Bridge", {}, [("celsius", "double")]))
+    loaded(server, "script")
+    loaded(server, "beside")
+    report(server, 0, [10, 60, 20])
+    counters = lambda: shown(server, "script")["counters"]
+    wait.until(lambda: counters()["rows"] == 2, "the rows around the one that was stopped")
+    assert (counters()["scriptsStopped"], counters()["faults"]) == (1, 1)
+    assert "SCRIPT_OPERATIONS_MAX" in counters()["lastFault"]
+    report(server, 3, [50] * 300)
+    wait.until(lambda: counters()["elements"] == 303, "the elements that are stopped")
+    assert counters()["scriptsStopped"] + counters()["scriptRunsLeftOut"] == 301
+    assert counters()["scriptsStopped"] < 15
+    wait.until(lambda: len(server.api.history("beside", "celsius")) == 303, "the rows of the other sensor")
+    for reason in ["scripts_stopped", "script_runs_left_out"]:
+        wait.until(lambda: f'reason="{reason}"' in server.api.metrics(), f"the metric {reason}")  # noqa: B023
+
+
+def test_a_script_is_checked_explained_and_run_without_a_server(tmp_path, own_server):
+    file = tmp_path / "script.toml"
+    file.write_text(sensor("script", "ScriptletProcessor", {"scriptlet": SCRIPT}, SCRIPT_FIELDS))
+    assert "ok" in run("sensor", "check", file).stdout
+    assert "class ScriptletProcessor, a script of 1 line for each row" in run("sensor", "explain", file).stdout
+    (tmp_path / "script.csv").write_text("timed,celsius\n1000,10\n2000,100\n3000,20\n")
+    lines = run("sensor", "run", file, "--csv", tmp_path / "script.csv").stdout.splitlines()
+    assert lines[1:] == ["1970-01-01T00:00:01Z,1,50.0", "1970-01-01T00:00:03Z,3,68.0"]
+    for script, fault in [("def n = 1", "is `let x = 1;` in Rhai"), ("n = kelvin;", 'there is no variable "kelvin"')]:
+        file.write_text(sensor("script", "ScriptletProcessor", {"scriptlet": script}, SCRIPT_FIELDS))
+        done = run("sensor", "check", file, check=False)
+        assert done.returncode != 0 and "line 7, column " in done.stdout and fault in done.stdout, done.stdout
+
+
+def test_a_fault_of_a_script_has_its_place_in_the_file(own_server):
+    server = own_server()
+    road(server)
+    write(server, "script.toml", sensor("script", "ScriptletProcessor", {"scriptlet": SCRIPT}, SCRIPT_FIELDS))
+    loaded(server, "script")
+    write(server, "script.toml", sensor("script", "ScriptletProcessor", {"scriptlet": "n = ;"}, SCRIPT_FIELDS))
+    problem = wait.until(lambda: shown(server, "script")["problem"], "the fault of the file")
+    assert "line 7, column 18" in problem and "this is not Rhai" in problem, problem
 
 
 def test_a_chart_is_a_document_of_svg(own_server):
