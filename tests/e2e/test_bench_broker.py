@@ -14,6 +14,8 @@ from harness.bench import bench
 SECOND = ["phase.run.warmup=0s", "phase.run.duration=1s"]
 PAIRS = [*SECOND, "phase.run.mix.publishers.connections=20", "phase.run.mix.subscribers.connections=20", "phase.run.rate=400"]
 FANOUT = [*SECOND, "phase.run.mix.publishers.connections=2", "phase.run.mix.subscribers.connections=40", "phase.run.rate=50"]
+PAIRS_CLOSED = [f"phase.run.mix.{mix}" for mix in ("publishers.connections=20", "subscribers.connections=20", "publishers.messages=50")]
+FANOUT_CLOSED = ["phase.run.mix.subscribers.connections=40", "phase.run.mix.publishers.messages=50"]
 OFFLINE = ["phase.queue.messages=50", *(f"phase.{phase}.connections=20" for phase in ("leave", "queue", "return"))]
 CONNECTS = [
     *(f"phase.{phase}.{key}" for phase in ("idle", "connect", "subscribe", "storm") for key in ("connections=50", "duration=1s")),
@@ -73,6 +75,15 @@ def test_pairs_get_every_message(target, tmp_path, qos, version):
 def test_every_subscriber_of_a_topic_gets_every_message(target, tmp_path):
     _, completed = bench("broker-fanout", tmp_path / "out", FANOUT, *target)
     assert completed["run"]["deliver"] == 40 * completed["run"]["publish"] > 0
+
+
+@pytest.mark.parametrize(
+    ("scenario", "sets", "sent", "delivered"), [("broker-pairs-closed", PAIRS_CLOSED, 1_000, 1_000), ("broker-fanout-closed", FANOUT_CLOSED, 50, 2_000)]
+)
+def test_a_closed_loop_ends_when_every_message_has_arrived(target, tmp_path, scenario, sets, sent, delivered):
+    result, completed = bench(scenario, tmp_path / "out", sets, *target)
+    assert completed["run"] == {"publish": sent, "deliver": delivered}
+    assert {check["found"] for check in result["verification"]} == {"0"}
 
 
 @pytest.mark.parametrize("version", ["3.1.1", "5"])

@@ -192,7 +192,7 @@ pub enum Arrival {
         #[serde(default, skip_serializing_if = "is_zero")]
         pause_us: u32,
     },
-    /// Several closed loops with different windows or pauses.
+    /// Closed loops with different windows or pauses, or beside connections without operations.
     Loops,
     /// An imported result that does not say.
     Unknown,

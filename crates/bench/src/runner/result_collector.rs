@@ -211,6 +211,7 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
     let mut process = None;
     let mut complete = None;
     let mut differ = false;
+    let mut is_idle = false;
     let mut timer_us = 0;
     for load in loads {
         match load {
@@ -236,14 +237,15 @@ fn arrival(loads: &[Load], connections: u32, parts: u32) -> Arrival {
                 differ |= complete.is_some_and(|known| known != one);
                 complete = Some(one);
             }
-            Load::Idle => {}
+            Load::Idle => is_idle = true,
         }
     }
     match (process, complete) {
         (Some(process), _) => {
             Arrival::Open { process: process.to_owned(), timer_us, rate_per_s: rate_per_s / f64::from(parts) }
         }
-        (None, Some(_)) if differ => Arrival::Loops,
+        // Idle connections have no operation in flight.
+        (None, Some(_)) if differ || is_idle => Arrival::Loops,
         (None, Some((window, pause_us))) => {
             Arrival::Closed { concurrency: window * u64::from(connections), pause_us }
         }
@@ -277,6 +279,11 @@ mod tests {
         let quick = Load::Closed { window: 2, pause: Duration::ZERO };
         assert_eq!(arrival(&[slow, slow], 10, 1), Arrival::Closed { concurrency: 20, pause_us: 500_000 });
         assert_eq!(arrival(&[slow, quick], 10, 1), Arrival::Loops);
+        assert_eq!(
+            arrival(&[slow, Load::Idle], 10, 1),
+            Arrival::Loops,
+            "some connections have nothing in flight"
+        );
         assert!(Arrival::Loops.is_closed());
     }
 

@@ -83,6 +83,47 @@ fn every_subscriber_of_a_topic_gets_every_message() {
 }
 
 #[test]
+fn a_closed_loop_ends_with_the_last_delivery() {
+    let pairs = [
+        "phase.run.mix.publishers.connections=10",
+        "phase.run.mix.subscribers.connections=10",
+        "phase.run.mix.publishers.messages=50",
+    ];
+    let fanout = ["phase.run.mix.subscribers.connections=20", "phase.run.mix.publishers.messages=50"];
+    for (name, sets, threads, sent, delivered) in [
+        ("broker-pairs-closed", &pairs[..], 1, 500, 500),
+        ("broker-pairs-closed", &pairs[..], 2, 500, 500),
+        ("broker-fanout-closed", &fanout[..], 1, 50, 1_000),
+    ] {
+        let threads = format!("phase.run.threads={threads}");
+        let sets: Vec<&str> = sets.iter().copied().chain([threads.as_str()]).collect();
+        let bundle = run_on_mosquitto(name, &sets);
+        let phase = bundle.main_phase().unwrap();
+        assert_eq!((completed(phase, "publish"), completed(phase, "deliver")), (sent, delivered), "{bundle}");
+        assert!(phase.duration_s < 60.0, "the phase ends with its messages: {bundle}");
+        let rate = phase.operations.iter().find(|known| known.name == "deliver").unwrap().completed_per_s;
+        assert!((rate * phase.duration_s - delivered as f64).abs() < 1.0, "{bundle}");
+    }
+}
+
+#[test]
+fn deliveries_after_the_last_acknowledgement_belong_to_the_time_of_a_closed_loop() {
+    let address = faulty_broker::start(Fault::Delay).to_string();
+    // The delayed message is the last one.
+    let messages = format!("phase.run.mix.publishers.messages={}", faulty_broker::BAD);
+    let sets = [
+        "phase.run.mix.publishers.connections=1",
+        "phase.run.mix.subscribers.connections=1",
+        messages.as_str(),
+    ];
+    let bundle = run(&address, "broker-pairs-closed", &sets);
+    let phase = bundle.main_phase().unwrap();
+    assert!(bundle.result.validity().is_quotable(), "{bundle}");
+    assert_eq!(completed(phase, "deliver"), faulty_broker::BAD, "{bundle}");
+    assert!(phase.duration_s >= faulty_broker::DELAY.as_secs_f64(), "{bundle}");
+}
+
+#[test]
 fn sessions_that_were_away_get_what_was_queued() {
     let mut sets: Vec<String> =
         ["leave", "queue", "return"].map(|phase| format!("phase.{phase}.connections=10")).to_vec();

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use wire::mqtt::{
     Ack, ConnAck, Packet, Properties, ProtocolVersion, Publish, QoS, SubAck, decode, encode, encode_puback,
@@ -25,9 +26,14 @@ pub(crate) enum Fault {
     Change,
     /// It goes to the subscribers of another topic.
     Misroute,
+    /// It is acknowledged at once, and forwarded after [`DELAY`].
+    Delay,
 }
 
-const BAD: u64 = 10;
+/// How late a delayed message is.
+pub(crate) const DELAY: Duration = Duration::from_millis(300);
+/// The number of the message that is treated badly.
+pub(crate) const BAD: u64 = 10;
 const VERSION: ProtocolVersion = ProtocolVersion::V5;
 
 #[derive(Debug)]
@@ -118,6 +124,7 @@ impl State {
                 let other = self.subscribers.keys().find(|known| **known != topic).unwrap().clone();
                 return self.forward(&other, &payload);
             }
+            Fault::Delay => return self.forward_late(&topic, &payload),
         }
         self.forward(&topic, &payload);
         if let Some((topic, payload)) = self.held.take_if(|(held, _)| *held == topic) {
@@ -126,13 +133,31 @@ impl State {
     }
 
     fn forward(&mut self, topic: &str, payload: &[u8]) {
+        let packet = self.packet(topic, payload);
+        for subscriber in self.subscribers.get_mut(topic).into_iter().flatten() {
+            subscriber.write_all(&packet).unwrap();
+        }
+    }
+
+    fn forward_late(&mut self, topic: &str, payload: &[u8]) {
+        let packet = self.packet(topic, payload);
+        let subscribers = self.subscribers.get(topic).into_iter().flatten();
+        let subscribers: Vec<TcpStream> =
+            subscribers.map(|subscriber| subscriber.try_clone().unwrap()).collect();
+        thread::spawn(move || {
+            thread::sleep(DELAY);
+            for mut subscriber in subscribers {
+                subscriber.write_all(&packet).unwrap();
+            }
+        });
+    }
+
+    fn packet(&mut self, topic: &str, payload: &[u8]) -> Vec<u8> {
         self.next_id = self.next_id % u16::MAX + 1;
         let mut out = Vec::new();
         let message =
             Publish { packet_id: Some(self.next_id), ..Publish::new(topic, QoS::AtLeastOnce, payload) };
         encode(&Packet::Publish(message), VERSION, &mut out).unwrap();
-        for subscriber in self.subscribers.get_mut(topic).into_iter().flatten() {
-            subscriber.write_all(&out).unwrap();
-        }
+        out
     }
 }

@@ -118,9 +118,14 @@ impl<P: Protocol> Worker<'_, P> {
                 self.recorder.error("the server said nothing for too long; the load was given up", 1);
                 return Ok(Some(Ended::Silent));
             }
-            let any_exhausted = || self.connections.iter().any(|c| c.exhausted);
             if had_active && self.active == 0 && self.outstanding == 0 && !reopens {
-                return Ok((!any_exhausted()).then_some(Ended::AllLost));
+                if !self.connections.iter().any(|c| c.exhausted) {
+                    return Ok(Some(Ended::AllLost));
+                }
+                // What was sent last is measured to its last delivery.
+                if !self.protocol.awaits_deliveries() {
+                    return Ok(None);
+                }
             }
             self.enqueue_due(now_ns);
             self.end_pauses(now_ns);

@@ -170,6 +170,7 @@ impl PhaseClients {
         {
             return Err("it has no `duration` and no `messages`, and would never end".to_owned());
         }
+        self.check_end(phase)?;
         if self.topics.count == 0 {
             return Err("topics = 0; use at least 1".to_owned());
         }
@@ -194,6 +195,18 @@ impl PhaseClients {
         if self.groups.iter().any(|group| group.role == Role::Publish && !group.clean_start) {
             return Err("only subscribers have sessions that stay: leave clean_start out where it publishes"
                 .to_owned());
+        }
+        Ok(())
+    }
+
+    /// Refuses a load that ends with its messages if a thread would have no publisher: it could not see the end.
+    fn check_end(&self, phase: &Phase) -> Result<(), String> {
+        let Some(publishers) = self.with(Role::Publish) else { return Ok(()) };
+        if publishers.messages.is_some() && self.groups.len() > 1 && phase.threads > publishers.connections {
+            return Err(format!(
+                "with `messages` each thread needs a publisher: use threads = {} or more publishers",
+                publishers.connections
+            ));
         }
         Ok(())
     }
@@ -323,6 +336,7 @@ mod tests {
                 "several phases",
             ),
             ("broker-offline", 2, &[both], "a phase of their own"),
+            ("broker-fanout-closed", 0, &["phase.run.threads=2"], "each thread needs a publisher"),
             (
                 "broker-connects",
                 0,
