@@ -48,6 +48,10 @@ pub(crate) const REOPEN_PAUSE_MS: u64 = 100;
 pub(crate) const HANDSHAKE_TIMEOUT_S: u64 = 10;
 /// The longest wait for outstanding acknowledgements after the last scheduled message.
 pub(crate) const DRAIN_TIMEOUT_S: u64 = 10;
+/// The largest number of devices behind one gateway. Each has a tally, and its points are counted when they are read back.
+pub(crate) const GATEWAY_DEVICES_MAX: u32 = 100_000;
+/// The largest message of a gateway: what Tachograph takes by default (`mqtt.packet_bytes_max`).
+pub(crate) const GATEWAY_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// The largest number of gaps in the numbers of one publisher that a subscriber remembers. A message of a further gap
 /// counts as lost even if it comes late.
 pub(crate) const SEQUENCE_GAPS_MAX: usize = 1_024;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::{Body, HttpLimits, HttpRequest};
-use super::rest::{RestClient, RestError};
+use super::rest::{RestClient, RestError, escaped};
 use crate::error::Result;
 use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_QUOTE_CHARS, READ_BACK_ROWS};
 use crate::tls::TlsConfig;
@@ -84,6 +84,18 @@ impl Client {
         }))
     }
 
+    /// Creates a gateway of ThingsBoard's gateway API, unless a device of this name exists.
+    pub(crate) fn create_gateway(&self, name: &str, token: &str) -> Result<()> {
+        match self.rest.get(&format!("/api/tenant/devices?deviceName={}", escaped(name))) {
+            Ok(_) => return Ok(()),
+            Err(RestError::Status { status: 404, .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let body = json!({ "name": name, "type": "default", "additionalInfo": { "gateway": true } });
+        self.rest.post(&format!("/api/device?accessToken={}", escaped(token)), &body)?;
+        Ok(())
+    }
+
     fn provision_some(&self, body: &Value) -> Result<Provisioned> {
         let path = "/api/tacho/devices";
         let answer = self.rest.post(path, body)?;
@@ -108,6 +120,23 @@ impl Client {
 
     /// The ids of the devices `<prefix>0` to `<prefix>count-1`, by number.
     pub fn device_ids(&self, prefix: &str, count: u32) -> Result<Vec<String>> {
+        let mut by_name = self.ids_by_name(prefix)?;
+        let id = |index| by_name.remove(&format!("{prefix}{index}"));
+        let ids: Option<Vec<String>> = (0..count).map(id).collect();
+        ids.ok_or_else(|| {
+            let what = format!("not all of the devices {prefix}0 to {prefix}{} are listed", count - 1);
+            self.rest.unexpected("GET", "/api/tenant/devices", &what).into()
+        })
+    }
+
+    /// The ids of those of the devices `<prefix>0` to `<prefix>count-1` that exist.
+    pub(crate) fn known_device_ids(&self, prefix: &str, count: u32) -> Result<Vec<String>> {
+        let mut by_name = self.ids_by_name(prefix)?;
+        Ok((0..count).filter_map(|index| by_name.remove(&format!("{prefix}{index}"))).collect())
+    }
+
+    /// The ids of all devices whose names have this text.
+    fn ids_by_name(&self, prefix: &str) -> Result<BTreeMap<String, String>> {
         let mut by_name = BTreeMap::new();
         for page in 0.. {
             let path = format!("/api/tenant/devices?pageSize={PAGE_DEVICES}&page={page}&textSearch={prefix}");
@@ -120,12 +149,7 @@ impl Client {
                 break;
             }
         }
-        let id = |index| by_name.remove(&format!("{prefix}{index}"));
-        let ids: Option<Vec<String>> = (0..count).map(id).collect();
-        ids.ok_or_else(|| {
-            let what = format!("not all of the devices {prefix}0 to {prefix}{} are listed", count - 1);
-            self.rest.unexpected("GET", "/api/tenant/devices", &what).into()
-        })
+        Ok(by_name)
     }
 
     /// The number of devices whose names begin with a text.

@@ -144,6 +144,28 @@ fn devices_are_read_from_a_page() {
 }
 
 #[test]
+fn a_gateway_is_created_unless_its_name_is_known() {
+    let (base, requests) = server(|request, _| match request {
+        "POST /api/auth/login" => (200, r#"{"token":"t"}"#.to_owned()),
+        "GET /api/tenant/devices?deviceName=known" | "POST /api/device?accessToken=tok1" => {
+            (200, "{}".to_owned())
+        }
+        "GET /api/tenant/devices?deviceName=broken" => (500, r#"{"message":"no disk"}"#.to_owned()),
+        _ => (404, r#"{"message":"no such device"}"#.to_owned()),
+    });
+    let client = Client::login(&base, "u", "p").unwrap();
+    client.create_gateway("known", "tok0").unwrap();
+    client.create_gateway("depot 1", "tok1").unwrap();
+    let error = client.create_gateway("broken", "tok2").unwrap_err().to_string();
+    assert!(error.contains("no disk"), "{error}");
+    let seen: Vec<String> = requests.try_iter().skip(1).collect();
+    let created = r#"POST /api/device?accessToken=tok1 {"additionalInfo":{"gateway":true},"name":"depot 1","type":"default"}"#;
+    let known = |name: &str| format!("GET /api/tenant/devices?deviceName={name} ");
+    // The receiver gets a request after its answer, so the last one may still be on its way.
+    assert_eq!(seen[..3], [known("known"), known("depot%201"), created.to_owned()]);
+}
+
+#[test]
 fn numbers_come_as_numbers_or_as_text() {
     assert_eq!(number(&json!(12)), Some(12.0));
     assert_eq!(number(&json!("12.5")), Some(12.5));

@@ -19,6 +19,8 @@ const TABLES: i64 = 2;
 const DOCUMENTS: f64 = 100_000.0;
 /// The number of devices that a dashboard follows.
 const DEVICES_EACH: i64 = 10;
+/// The number of devices behind a gateway.
+const GATEWAY_DEVICES: i64 = 500;
 /// The number of sensors that are written.
 const STREAMS: f64 = 20.0;
 /// The size of a file for fio.
@@ -61,6 +63,9 @@ pub(crate) fn sets(scenario: &Scenario) -> Result<Vec<String>, String> {
         && integer(&scenario.dataset, "devices_each").is_some_and(|devices| devices > DEVICES_EACH)
     {
         sets.push(format!("dataset.devices_each={DEVICES_EACH}"));
+    }
+    if integer(&scenario.dataset, "gateway_devices").is_some_and(|devices| devices > GATEWAY_DEVICES) {
+        sets.push(format!("dataset.gateway_devices={GATEWAY_DEVICES}"));
     }
     for operation in tables(&scenario.effective, "operation").into_iter().filter(|job| job.contains_key("rw"))
     {

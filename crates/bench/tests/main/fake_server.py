@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A small stand-in for `tacho serve`, as far as the load runner sees it: MQTT 3.1.1 publish at QoS 1, login,
-provisioning, device list, time series with COUNT and paging. Points go to a file before they are acknowledged.
+provisioning, device list, time series with COUNT and paging; gateways that connect devices and send their telemetry. Points go
+to a file before they are acknowledged.
 
 FAKE_LIE makes it break its promises, so that the tests can prove that the runner notices:
   lose       every 20th point is acknowledged and never stored
@@ -25,6 +26,7 @@ DATA = sys.argv[3]
 LIE = os.environ.get("FAKE_LIE", "")
 LOCK = threading.Lock()
 DEVICES = {}  # token -> name
+GATEWAYS = set()  # names
 POINTS = {}  # name -> {ts: values}
 LOG = None
 COUNT = 0
@@ -90,7 +92,7 @@ class Mqtt(socketserver.BaseRequestHandler):
             if not more:
                 return
             data += more
-            out, points = b"", []
+            out, points = b"", {}
             while True:
                 packet, data = split(data)
                 if packet is None:
@@ -103,18 +105,32 @@ class Mqtt(socketserver.BaseRequestHandler):
                     out += b"\x20\x02\0\0" if name else b"\x20\x02\0\x05"
                 elif kind == 3:
                     length = struct.unpack(">H", body[:2])[0]
-                    message = json.loads(body[4 + length :])
-                    points.append((message["ts"], message["values"]))
+                    topic, message = body[2 : 2 + length].decode(), json.loads(body[4 + length :])
+                    for device, rows in parts(name, topic, message).items():
+                        points.setdefault(device, []).extend((row["ts"], row["values"]) for row in rows)
                     out += b"\x40\x02" + body[2 + length : 4 + length]
                 elif kind == 12:
                     out += b"\xd0\0"
-            store(name, points)
+            for device, rows in points.items():
+                store(device, rows)
             if LIE == "die" and points:
                 os._exit(3)
             try:
                 self.request.sendall(out)
             except OSError:
                 return
+
+
+def parts(name, topic, message):
+    """The rows of each device in a message. A gateway creates the devices that it names."""
+    if topic == "v1/devices/me/telemetry":
+        return {name: [message]}
+    if name not in GATEWAYS:
+        return {}
+    rows = {message["device"]: []} if topic == "v1/gateway/connect" else message
+    with LOCK:
+        DEVICES.update({f"behind {device}": device for device in rows})
+    return rows
 
 
 def split(data):
@@ -150,6 +166,11 @@ class Http(BaseHTTPRequestHandler):
             return self.answer({"token": "t"}) if good else self.answer({"message": "wrong password"}, 401)
         if self.headers["X-Authorization"] != "Bearer t":
             return self.answer({"message": "log in"}, 401)
+        url = urlparse(self.path)
+        if url.path == "/api/device":
+            DEVICES[parse_qs(url.query)["accessToken"][0]] = body["name"]
+            GATEWAYS.update({body["name"]} if body["additionalInfo"]["gateway"] else ())
+            return self.answer({"name": body["name"]})
         created = 0
         for n in range(body["count"]):
             token = f"{body['tokenPrefix']}{n}"
@@ -164,6 +185,8 @@ class Http(BaseHTTPRequestHandler):
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         if url.path == "/api/status":
             return self.answer({"durability": "os"})
+        if "deviceName" in query:
+            return self.answer({}) if query["deviceName"] in DEVICES.values() else self.answer({"message": "no such device"}, 404)
         if url.path == "/api/tenant/devices":
             names = sorted(name for name in DEVICES.values() if name.startswith(query["textSearch"]))
             size, page = int(query["pageSize"]), int(query["page"])

@@ -41,6 +41,7 @@ fn run_kept_alive(plan: &Plan, keep_alive_s: u16) -> bench::Result<Outcome> {
             qos: QoS::AtLeastOnce,
             class: 0,
             payload: Template::new(100),
+            gateway: None,
         }],
         token_prefix: "tok".to_owned(),
         keep_alive_s,

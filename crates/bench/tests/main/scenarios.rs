@@ -179,6 +179,57 @@ fn a_closed_run_is_verified_too_and_a_liar_is_invalid() {
     assert!(bundle.to_string().contains("INVALID"), "{bundle}");
 }
 
+/// Runs `tacho bench run gateway`, small, with a server that it starts. Returns its answer and its bundle.
+fn run_gateway(lie: &str, more: &str) -> (Result<(), String>, Bundle) {
+    let directory = tempfile::tempdir().unwrap();
+    let context = fake_server(directory.path(), lie);
+    let out = directory.path().join("result");
+    let line = format!(
+        "bench run gateway --quiet --out {} --set dataset.version='3.1.1' --set dataset.gateway_devices=119 \
+         --set dataset.devices_per_message=50 --set phase.run.rate=40 --set phase.run.warmup=0s --set phase.run.duration=1s \
+         --set phase.most.warmup=0s --set phase.most.duration=1s {PATIENT} {more}",
+        out.display()
+    );
+    let line = Line::try_parse_from(line.split_whitespace()).unwrap();
+    let answer = run(&line.command, &context, &mut Vec::new()).map_err(|error| error.to_string());
+    (answer.clone(), Bundle::read(&out).unwrap_or_else(|error| panic!("{answer:?}: {error}")))
+}
+
+#[test]
+fn a_gateway_connects_its_devices_and_each_point_of_its_messages_is_counted() {
+    let (answer, bundle) = run_gateway("", "");
+    answer.unwrap();
+    let [connect, run, most] = &bundle.result.phases[..] else { panic!("{bundle}") };
+    assert_eq!(connect.total.counts.completed, 119, "each device once: {bundle}");
+    assert!(run.total.counts.completed > 10 && most.total.counts.completed > 10, "{bundle}");
+    for (phase, place) in [(run, "run"), (most, "most")] {
+        for what in ["are not stored", "never sent", "wrong values"] {
+            assert_eq!(found(&bundle, &format!("{what} ({place})")), "0", "{bundle}");
+        }
+        let sent = 50 * phase.total.counts.completed;
+        let said = format!(
+            "{place}: 119 devices sent {sent} points, {sent} were acknowledged, {sent} points are stored"
+        );
+        assert!(bundle.result.findings.iter().any(|finding| finding.starts_with(&said)), "{said}: {bundle}");
+        let rate = format!(
+            "{place}: {:.0} points/s were acknowledged, 50 in a message",
+            50.0 * phase.total.completed_per_s
+        );
+        assert!(bundle.result.findings.iter().any(|finding| finding.starts_with(&rate)), "{rate}: {bundle}");
+    }
+}
+
+#[test]
+fn points_of_a_gateway_that_are_lost_or_changed_make_the_run_invalid() {
+    for (lie, what) in
+        [("lose", "acknowledged points that are not stored (run)"), ("change", "wrong values (run)")]
+    {
+        let (answer, bundle) = run_gateway(lie, "--phase run");
+        assert!(answer.unwrap_err().contains("not valid"));
+        assert!(found(&bundle, what).parse::<u64>().unwrap() > 0, "{lie}: {bundle}");
+    }
+}
+
 #[test]
 fn several_processes_share_a_server_that_the_run_starts() {
     let program = crate::faults::program();

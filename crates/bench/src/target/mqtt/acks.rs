@@ -49,6 +49,11 @@ pub(crate) fn acknowledgement<'a>(
 }
 
 impl Acknowledgement<'_> {
+    /// The packet identifier of the message.
+    pub(super) fn packet_id(&self) -> u16 {
+        self.ack.packet_id
+    }
+
     /// Reports the end of the message with the size of the answer. Returns whether the server took the message.
     pub(crate) fn report(&self, length: usize, done: &mut impl FnMut(Completion<'_>)) -> bool {
         let Self { name, ack } = self;

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use wire::mqtt::QoS;
 
+use super::behind::GatewaySends;
+use super::gateway_options::GatewayOptions;
 use super::{Messages, Version, defaults};
 use crate::payload::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Template};
 use crate::scenario::{Arrival, Mix, Phase, Scenario, typed};
@@ -26,6 +28,11 @@ pub(super) struct DeviceOptions {
     pub(super) devices: Option<u32>,
     #[serde(default = "defaults::keep_alive_s")]
     pub(super) keep_alive_s: u16,
+    /// The number of devices behind each connection; `None` if connections are devices.
+    pub(super) gateway_devices: Option<u32>,
+    devices_per_message: Option<u32>,
+    gateway_prefix: Option<String>,
+    gateway_sends: Option<GatewaySends>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -36,6 +43,9 @@ enum Payload {
     Meter,
     Vehicle,
 }
+
+/// The default of `gateway_prefix`.
+const GATEWAY_PREFIX: &str = "gateway-";
 
 fn telemetry() -> Payload {
     Payload::Telemetry
@@ -64,7 +74,7 @@ impl PhaseDevices {
         for mix in &phase.mixes {
             let options: DeviceOptions = mix.options(&scenario.dataset, place)?;
             options.check(phase)?;
-            groups.push(options.messages(mix, class(scenario, mix)?));
+            groups.push(options.messages(mix, class(scenario, mix)?, phase.connections())?);
             match &all {
                 Some(first) if first.of_all() != options.of_all() => {
                     return Err(format!(
@@ -104,11 +114,30 @@ impl DeviceOptions {
     }
 
     /// The keys that are the same for all mixes of a phase.
-    fn of_all(&self) -> (&str, &str, &str, Option<u32>, u16) {
-        (&self.version, &self.token_prefix, &self.device_prefix, self.devices, self.keep_alive_s)
+    fn of_all(&self) -> impl PartialEq + '_ {
+        let Self { version, token_prefix, device_prefix, devices, keep_alive_s, .. } = self;
+        let gateways = (self.gateway_devices, self.gateway_prefix.as_deref());
+        (version, token_prefix, device_prefix, devices, keep_alive_s, gateways)
     }
 
-    fn messages(&self, mix: &Mix, class: u16) -> Messages {
+    /// Gateway n is called by this and n.
+    pub(super) fn gateway_prefix(&self) -> &str {
+        self.gateway_prefix.as_deref().unwrap_or(GATEWAY_PREFIX)
+    }
+
+    fn gateway_options(&self) -> GatewayOptions<'_> {
+        GatewayOptions {
+            gateway_devices: self.gateway_devices,
+            devices_per_message: self.devices_per_message,
+            gateway_prefix: self.gateway_prefix.as_deref(),
+            gateway_sends: self.gateway_sends,
+            devices: self.devices,
+            device_prefix: &self.device_prefix,
+        }
+    }
+
+    /// `connections` is the number of those of all mixes.
+    fn messages(&self, mix: &Mix, class: u16, connections: u32) -> Result<Messages, String> {
         let payload = match self.payload {
             Payload::Article => Template::article(),
             Payload::Telemetry => Template::new(self.payload_bytes),
@@ -116,7 +145,8 @@ impl DeviceOptions {
             Payload::Vehicle => Template::vehicle(),
         };
         let qos = QoS::from_bits(self.qos).unwrap_or(QoS::ExactlyOnce);
-        Messages { devices: mix.connections, qos, class, payload }
+        let gateway = self.gateway_options().gateway(&payload, connections)?;
+        Ok(Messages { devices: mix.connections, qos, class, payload, gateway })
     }
 
     fn check(&self, phase: &Phase) -> Result<(), String> {
@@ -160,6 +190,16 @@ mod tests {
     }
 
     #[test]
+    fn connections_with_devices_behind_them_are_gateways() {
+        let read = of_run("gateway", &["phase.most.devices_per_message=7"]).unwrap();
+        let [Messages { gateway: Some(gateway), .. }] = &read.groups[..] else { panic!("{read:?}") };
+        assert_eq!((gateway.devices, gateway.devices_per_message), (10_000, 7));
+        assert_eq!((gateway.sends, gateway.device_prefix.as_str()), (GatewaySends::Telemetry, "dev-"));
+        assert_eq!(read.options.gateway_prefix(), "gateway-");
+        assert!(of_run("thingsboard", &[]).unwrap().groups[0].gateway.is_none());
+    }
+
+    #[test]
     fn what_would_be_published_otherwise_than_said_is_refused() {
         let version = r#"phase.run.mix=[{ name = "a" }, { name = "b", version = "5" }]"#;
         for (scenario, sets, expected) in [
@@ -172,6 +212,12 @@ mod tests {
             ("thingsboard", &["phase.run.qos=3"], "phase `run`: qos = 3"),
             ("thingsboard", &["dataset.devices=3"], "need as many devices"),
             ("thingsboard", &["dataset.colour=1"], "[dataset]: unknown field"),
+            ("thingsboard", &["dataset.devices_per_message=9"], "belongs to gateways"),
+            ("gateway", &["dataset.devices=10000"], "gateway_devices says"),
+            ("gateway", &["phase.most.devices_per_message=10001"], "use 1 to 10000"),
+            ("gateway", &["dataset.gateway_devices=60000", "phase.most.connections=2"], "at most 100000"),
+            ("gateway", &["dataset.payload=article"], "payload = \"telemetry\" or \"vehicle\""),
+            ("gateway", &["dataset.payload_bytes=1000", "phase.most.devices_per_message=2000"], "bytes"),
         ] {
             let error = of_run(scenario, sets).err().unwrap_or_default();
             assert!(error.contains(expected), "{sets:?}: {error}");

@@ -1,8 +1,11 @@
-//! Scenarios of driver `mqtt`: devices that publish telemetry.
+//! Scenarios of driver `mqtt`: devices that publish telemetry, or gateways that do so for the devices behind them.
 //!
 //! `[dataset]` and phases: `payload` (`article`, `telemetry`, `meter`, `vehicle`), `payload_bytes`, `qos`, `version`,
 //! `token_prefix`, `device_prefix`, `devices` (number to create, at least one per connection), `keep_alive_s`. Mixes of
 //! a phase differ in the first three. Operations have no keys of their own, and a mix has one operation.
+//!
+//! With `gateway_devices` each connection is a gateway with that many devices behind it: `devices_per_message`, `gateway_prefix`,
+//! `gateway_sends` (`telemetry`, `connect`). The driver creates gateways, and the server creates the devices when a gateway names them.
 //!
 //! `[target]`: without `url` the driver starts a server (on `data` if given), creates the devices, and reads back the
 //! acknowledged points. `provision = false` and `verify = false` switch that off. The driver uses only MQTT with a
@@ -12,14 +15,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::devices::{DeviceOptions, PhaseDevices};
+use super::findings::{checks, per_point, sentence};
 use super::platform::{Fleet, Platform, TargetOptions, leftover_finding, opened_broker};
 use super::verify::Verification;
-use super::{Config, Messages, Mqtt, Tally};
+use super::{Config, GatewaySends, Messages, Mqtt, Tally};
 use crate::engine::{SegmentOutcome, event};
 use crate::error::{Error, Result};
 use crate::options::Context;
 use crate::progress::Progress;
-use crate::result::{Check, RunResult};
+use crate::result::RunResult;
 use crate::sampling::Source;
 use crate::scenario::{Phase, Scenario, TARGET_KEYS, typed};
 use crate::target::driver::{
@@ -49,6 +53,8 @@ pub(super) struct MqttDriver {
     platform: Option<Platform>,
     /// For each mix of the latest phase, the tally of each device by its number.
     tallies: Vec<Vec<(u32, Tally)>>,
+    /// The connections of this process in the latest phase.
+    connections: usize,
     connect_time: Duration,
     /// The first possible timestamp of the next phase.
     floor_ts_ms: u64,
@@ -72,6 +78,7 @@ impl MqttDriver {
             tls: None,
             platform: None,
             tallies: Vec::new(),
+            connections: 0,
             connect_time: Duration::ZERO,
             floor_ts_ms: 0,
         })
@@ -109,6 +116,7 @@ impl Driver for MqttDriver {
             address
         };
         self.address = Some(address);
+        self.create_gateways(&options, progress)?;
         let platform = self.platform.as_ref();
         self.floor_ts_ms = platform.map_or(self.floor_ts_ms, |platform| platform.floor_ts_ms);
         let target_overrides = platform.map(|it| it.target_overrides(&self.broker_url(address)));
@@ -118,15 +126,18 @@ impl Driver for MqttDriver {
         })
     }
 
-    fn conclusions(&self, _: &RunResult) -> Vec<String> {
-        if self.starts_server() {
-            return Vec::new();
+    fn conclusions(&self, result: &RunResult) -> Vec<String> {
+        let mut findings: Vec<String> =
+            self.scenario.phases.iter().filter_map(|phase| self.figures(phase, result)).collect();
+        if !self.starts_server()
+            && let Ok(first) = self.of_phase(&self.scenario.phases[0])
+        {
+            let fleets = self.created(&first.options);
+            let left =
+                fleets.iter().filter_map(|fleet| leftover_finding(&self.scenario, &self.target, fleet));
+            findings.extend(left);
         }
-        let options = self.of_phase(&self.scenario.phases[0]).ok();
-        options
-            .and_then(|first| leftover_finding(&self.scenario, &self.target, &self.fleet(&first.options)))
-            .into_iter()
-            .collect()
+        findings
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
@@ -150,8 +161,9 @@ impl Driver for MqttDriver {
         let outcome = event::run(&driver, &plan, shared, on_event)?;
         self.tallies = vec![Vec::new(); phase.mixes.len()];
         for session in &outcome.sessions {
-            self.tallies[session.group()].push((session.device(), session.tally));
+            self.tallies[session.group()].extend(session.tallies());
         }
+        self.connections = outcome.sessions.len();
         self.connect_time = outcome.connect_time;
         Ok(outcome.segments)
     }
@@ -167,26 +179,27 @@ impl Driver for MqttDriver {
         let devices = || tallies.iter().flatten();
         let last = devices().map(|(_, tally)| tally.last_ts_ms + 1).max();
         self.floor_ts_ms = last.unwrap_or(0).max(floor_ts_ms);
-        let opened = self.connect_time.as_secs_f64();
+        let (connections, opened) = (self.connections, self.connect_time.as_secs_f64());
         let mut findings = vec![format!(
-            "{place}: {} connections were opened in {opened:.2} s ({:.0}/s).",
-            devices().count(),
-            devices().count() as f64 / opened.max(1e-9)
+            "{place}: {connections} connections were opened in {opened:.2} s ({:.0}/s).",
+            connections as f64 / opened.max(1e-9)
         )];
         let Some(first) = segments.first() else { return Ok(Verdict { findings, ..Verdict::default() }) };
         if devices().all(|(_, tally)| tally.sent == 0) {
             return Ok(Verdict { findings, ..Verdict::default() });
         }
         let base_ts_ms = first.started_ms.max(floor_ts_ms);
-        let groups = self.of_phase(phase)?.groups;
+        let PhaseDevices { options, groups } = self.of_phase(phase)?;
+        let what = if options.gateway_devices.is_some() { "points" } else { "messages" };
+        self.find_devices_behind(&options, &tallies)?;
         let (verified, unread) = self.read_back(phase, &groups, &tallies, base_ts_ms)?;
         match &unread[..] {
             [] => {}
             _ if verified.is_none() => findings.push(format!("{place}: what was stored was not read back.")),
             some => findings.push(format!("{place}: what {} stored was not read back.", some.join(" and "))),
         }
-        findings.extend(verified.as_ref().map(|verified| sentence(&place, verified)));
-        let checks = verified.map_or_else(Vec::new, |verified| checks(&place, &verified));
+        findings.extend(verified.as_ref().map(|verified| sentence(&place, what, verified)));
+        let checks = verified.map_or_else(Vec::new, |verified| checks(&place, what, &verified));
         Ok(Verdict { checks, findings })
     }
 
@@ -209,15 +222,65 @@ impl MqttDriver {
         self.scenario.target.url.is_empty()
     }
 
-    /// The devices of all phases.
+    /// The most connections of a phase.
+    fn connected(&self) -> u32 {
+        self.scenario.phases.iter().map(Phase::connections).max().unwrap_or(0)
+    }
+
+    /// The devices of all phases that exist before the first. Gateways have none: the server creates the devices behind them.
     fn fleet(&self, options: &DeviceOptions) -> Fleet {
-        let connected = self.scenario.phases.iter().map(Phase::connections).max().unwrap_or(0);
+        let connected = if options.gateway_devices.is_some() { 0 } else { self.connected() };
         Fleet {
             device_prefix: options.device_prefix.clone(),
             token_prefix: options.token_prefix.clone(),
             devices: options.devices.unwrap_or(connected),
             connected,
         }
+    }
+
+    /// The devices that the run creates, also those behind gateways.
+    fn created(&self, options: &DeviceOptions) -> Vec<Fleet> {
+        let fleet = self.fleet(options);
+        let Some(behind_each) = options.gateway_devices else { return vec![fleet] };
+        let of = |prefix: &str, devices| Fleet { device_prefix: prefix.to_owned(), devices, ..fleet.clone() };
+        let gateways = self.connected();
+        vec![of(options.gateway_prefix(), gateways), of(&options.device_prefix, gateways * behind_each)]
+    }
+
+    /// Creates the gateways, unless the server knows them.
+    fn create_gateways(&mut self, options: &DeviceOptions, progress: &Progress) -> Result<()> {
+        let (gateways, is_running) = (self.connected(), !self.starts_server());
+        let (Some(platform), Some(behind_each)) = (&mut self.platform, options.gateway_devices) else {
+            return Ok(());
+        };
+        if self.target.provisions(is_running) {
+            progress.step(format!("creating {gateways} gateways"));
+            for number in 0..gateways {
+                let name = format!("{}{number}", options.gateway_prefix());
+                platform.client().create_gateway(&name, &format!("{}{number}", options.token_prefix))?;
+            }
+        }
+        platform.go_after_earlier_gateways(&options.device_prefix, gateways * behind_each, progress)
+    }
+
+    /// Finds the devices behind gateways that the server has created by their names.
+    fn find_devices_behind(&mut self, options: &DeviceOptions, tallies: &[Vec<(u32, Tally)>]) -> Result<()> {
+        let named = tallies.iter().flatten().filter(|(_, tally)| tally.sent > 0);
+        let count = named.map(|(device, _)| device + 1).max().unwrap_or(0);
+        match &mut self.platform {
+            Some(platform) if options.gateway_devices.is_some() => {
+                platform.find_devices(&options.device_prefix, count)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The figures of a phase of gateways by point: what they have in a message for one device.
+    fn figures(&self, phase: &Phase, result: &RunResult) -> Option<String> {
+        let groups = self.of_phase(phase).ok()?.groups;
+        let [Messages { gateway: Some(gateway), .. }] = &groups[..] else { return None };
+        let measured = result.phases.iter().find(|known| known.name == phase.name && known.measured)?;
+        (gateway.sends == GatewaySends::Telemetry).then(|| per_point(measured, gateway.devices_per_message))
     }
 
     fn of_phase(&self, phase: &Phase) -> Result<PhaseDevices> {
@@ -235,13 +298,17 @@ impl MqttDriver {
     ) -> Result<(Option<Verification>, Vec<String>)> {
         let mut sum: Option<Verification> = None;
         let mut unread = Vec::new();
-        for ((mix, Messages { payload, .. }), tallies) in phase.mixes.iter().zip(groups).zip(tallies) {
+        for ((mix, Messages { payload, gateway, .. }), tallies) in phase.mixes.iter().zip(groups).zip(tallies)
+        {
             if tallies.iter().all(|(_, tally)| tally.sent == 0) {
                 continue;
             }
             let verified = match &self.platform {
                 Some(platform) if payload.sequence_key().is_some() => {
-                    platform.verify(tallies, &payload.keys(), base_ts_ms)?
+                    // A device behind a gateway may not exist before a message names it.
+                    let exists = |(_, tally): &(u32, Tally)| gateway.is_none() || tally.sent > 0;
+                    let known: Vec<_> = tallies.iter().copied().filter(exists).collect();
+                    platform.verify(&known, &payload.keys(), base_ts_ms)?
                 }
                 _ => None,
             };
@@ -252,25 +319,6 @@ impl MqttDriver {
         }
         Ok((sum, unread))
     }
-}
-
-fn checks(place: &str, verified: &Verification) -> Vec<Check> {
-    let check = |what: &str, found: u64| Check::equal(format!("{what} ({place})"), 0, found);
-    vec![
-        check("acknowledged messages that are not stored", verified.missing),
-        check("points stored that were never sent", verified.surplus),
-        check("sampled rows with wrong values", verified.wrong_rows),
-    ]
-}
-
-fn sentence(place: &str, verified: &Verification) -> String {
-    let Verification { devices, acked, sent, stored, sampled_devices, sampled_rows, took_s, .. } = verified;
-    let first = verified.first_difference.as_deref().map(|what| format!(" First difference: {what}."));
-    format!(
-        "{place}: {devices} devices sent {sent} messages, {acked} were acknowledged, {stored} points are stored; {sampled_rows} rows of \
-         {sampled_devices} devices were compared value by value ({took_s:.1} s).{}",
-        first.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]
@@ -291,5 +339,22 @@ mod tests {
         assert!(text.starts_with("The run leaves the devices `dev-0` to `dev-1999`"), "{text}");
         assert!(text.contains("seq 0 1999") && text.contains("--url http://broker:8080"), "{text}");
         assert!(!text.contains("password"), "{text}");
+    }
+
+    #[test]
+    fn gateways_and_the_devices_behind_them_stay_too() {
+        let sets = ["target.url=mqtt://broker", "target.password=x", "dataset.gateway_devices=200"]
+            .map(str::to_owned);
+        let scenario = Scenario::load("gateway", &sets).unwrap();
+        let driver = MqttDriver::new(&scenario).unwrap();
+        let findings = driver.conclusions(&example().result);
+        let [figures, gateways, devices] = &findings[..] else { panic!("{findings:?}") };
+        assert!(
+            figures.starts_with("run: ") && figures.contains("points/s were acknowledged, 100 in a message")
+        );
+        assert!(gateways.contains("`gateway-0` to `gateway-0`"), "{gateways}");
+        assert!(devices.contains("`dev-0` to `dev-199`"), "{devices}");
+        let options = driver.of_phase(&scenario.phases[0]).unwrap().options;
+        assert_eq!(driver.fleet(&options).devices, 0, "the server creates them");
     }
 }

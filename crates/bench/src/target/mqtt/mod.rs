@@ -1,27 +1,34 @@
 //! Devices that publish telemetry over MQTT.
 //!
-//! `driver.rs` runs the scenarios, `devices.rs` has their keys, `protocol.rs` is the client, `acks.rs` knows which acks end a message, `subscription.rs` subscribes,
+//! `driver.rs` runs the scenarios, `devices.rs` has their keys and `gateway_options.rs` those of gateways, `protocol.rs` is the client and `behind.rs` the part of it that is a
+//! gateway, `findings.rs` has the sentences and checks of a result, `acks.rs` knows which acks end a message, `subscription.rs` subscribes,
 //! and `template.rs` has the messages. `platform.rs` creates the devices over the HTTP interface of the server, `rest_platform.rs` is a server whose REST interface is part of the load, and `verify.rs` reads the stored
 //! points back.
 
 mod acks;
+mod behind;
 pub(crate) mod defaults;
 mod devices;
 mod driver;
+mod findings;
+mod gateway_options;
 mod platform;
 mod protocol;
 mod rest_platform;
 mod subscription;
+mod tally;
 mod template;
 mod verify;
 mod version;
 
 pub(crate) use acks::{PacketIds, acknowledgement};
+pub use behind::{Gateway, GatewaySends};
 pub(crate) use driver::KIND;
 pub(crate) use platform::{Fleet, Platform, TargetOptions, leftover_finding, opened_broker};
-pub use protocol::{Config, Messages, Mqtt, Tally};
+pub use protocol::{Config, Messages, Mqtt};
 pub(crate) use rest_platform::RestPlatform;
 pub(crate) use subscription::subscribe;
+pub use tally::Tally;
 pub use template::TELEMETRY_TOPIC;
 pub(crate) use template::{PublishPacket, PublishTemplate};
 pub use version::Version;

@@ -67,6 +67,11 @@ impl TargetOptions {
         }
     }
 
+    /// Whether to create devices, on a running server or on one that the run starts.
+    pub(super) fn provisions(&self, is_running: bool) -> bool {
+        if is_running { self.provision_and_verify().0 } else { self.provision.unwrap_or(true) }
+    }
+
     /// Whether to create devices on a running server, and whether to read back what it stored.
     fn provision_and_verify(&self) -> (bool, bool) {
         let has_login = self.http.is_some() || self.password.is_some();
@@ -182,7 +187,7 @@ impl Platform {
         let server = Server::start(&instance)?;
         let password = instance.admin_password()?;
         let client = Client::login(&instance.http_url(), ADMIN, &password)?;
-        let provision_and_verify = (target.provision.unwrap_or(true), target.verify.unwrap_or(true));
+        let provision_and_verify = (target.provisions(false), target.verify.unwrap_or(true));
         let mut platform = Self::of(client, instance.http_url(), fleet, provision_and_verify, progress)?;
         (platform.server, platform._data_directory, platform.password) =
             (Some(server), Some(data_directory), password);
@@ -246,12 +251,7 @@ impl Platform {
         if verify {
             let ids = platform.client.device_ids(&fleet.device_prefix, fleet.connected)?;
             if has_older {
-                // Timestamps of earlier runs may lie in the future, and no point may be counted twice.
-                progress.step("looking for points of earlier runs".to_owned());
-                for id in &ids {
-                    let newest = platform.client.newest_ts_ms(id, SEQUENCE_KEY)?;
-                    platform.floor_ts_ms = platform.floor_ts_ms.max(newest + 1);
-                }
+                platform.go_after_earlier_runs(&ids, progress)?;
             }
             platform.ids = Some(ids);
         }
@@ -281,6 +281,40 @@ impl Platform {
     pub(crate) fn devices(&self, fleet: &Fleet) -> Result<(Vec<String>, String)> {
         let ids = self.client.device_ids(&fleet.device_prefix, fleet.connected)?;
         Ok((ids, self.client.bearer()))
+    }
+
+    /// Makes the first timestamp of the run later than those of these devices: timestamps of earlier runs may lie in the future, and no
+    /// point may be counted twice.
+    fn go_after_earlier_runs(&mut self, ids: &[String], progress: &Progress) -> Result<()> {
+        progress.step("looking for points of earlier runs".to_owned());
+        for id in ids {
+            let newest = self.client.newest_ts_ms(id, SEQUENCE_KEY)?;
+            self.floor_ts_ms = self.floor_ts_ms.max(newest + 1);
+        }
+        Ok(())
+    }
+
+    /// The same for devices behind gateways of an earlier run, as far as they exist and points are read back.
+    pub(super) fn go_after_earlier_gateways(
+        &mut self,
+        device_prefix: &str,
+        count: u32,
+        progress: &Progress,
+    ) -> Result<()> {
+        if self.ids.is_none() {
+            return Ok(());
+        }
+        let ids = self.client.known_device_ids(device_prefix, count)?;
+        self.go_after_earlier_runs(&ids, progress)
+    }
+
+    /// Finds the devices to read back, `<device_prefix>0` to `<device_prefix>count-1`, which the server has created since the run
+    /// opened it. It does nothing if verification is not wanted.
+    pub(super) fn find_devices(&mut self, device_prefix: &str, count: u32) -> Result<()> {
+        if let Some(ids) = &mut self.ids {
+            *ids = self.client.device_ids(device_prefix, count)?;
+        }
+        Ok(())
     }
 
     /// The client of its HTTP interface.

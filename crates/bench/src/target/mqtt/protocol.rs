@@ -1,4 +1,4 @@
-//! Devices that publish telemetry over MQTT 3.1.1 or 5 at QoS 0, 1 or 2.
+//! Devices that publish telemetry over MQTT 3.1.1 or 5 at QoS 0, 1 or 2, for themselves or as gateways.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,6 +6,8 @@ use wire::mqtt::client::Connection;
 use wire::mqtt::{Connect, Disconnect, Packet, QoS};
 
 use super::acks::{PacketIds, acknowledgement};
+use super::behind::{Behind, Gateway};
+use super::tally::Tally;
 use super::template::PublishTemplate;
 use super::version::Version;
 use crate::limits::PACKET_BYTES_MAX;
@@ -41,8 +43,10 @@ pub struct Messages {
     pub qos: QoS,
     /// Class of the messages in the recorder.
     pub class: u16,
-    /// The payload of each message.
+    /// The payload of each message; of a gateway, that of each device in it.
     pub payload: Template,
+    /// The devices behind each of them, if they are gateways.
+    pub gateway: Option<Gateway>,
 }
 
 /// The driver: every connection is one device, every operation one message.
@@ -55,17 +59,6 @@ pub struct Mqtt {
     client_prefix: String,
 }
 
-/// The counts of a device.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Messages handed to the kernel; their sequence numbers are 0..sent.
-    pub sent: u64,
-    /// Messages acknowledged with success.
-    pub acked: u64,
-    /// Timestamp of the newest message, milliseconds.
-    pub last_ts_ms: u64,
-}
-
 /// One device.
 #[derive(Debug)]
 pub struct Session {
@@ -74,8 +67,10 @@ pub struct Session {
     qos: QoS,
     connection: Connection,
     packet_ids: PacketIds,
-    /// The counts of sent and acknowledged messages.
+    /// The counts of sent and acknowledged messages. A gateway has none of its own.
     pub tally: Tally,
+    /// The devices behind a gateway.
+    behind: Option<Box<Behind>>,
 }
 
 impl Session {
@@ -87,6 +82,14 @@ impl Session {
     /// The group of the device.
     pub fn group(&self) -> usize {
         self.group
+    }
+
+    /// The numbers and the counts of the devices that it speaks for: itself, or those behind it.
+    pub fn tallies(&self) -> Vec<(u32, Tally)> {
+        match &self.behind {
+            None => vec![(self.device, self.tally)],
+            Some(behind) => behind.tallies().collect(),
+        }
     }
 }
 
@@ -108,9 +111,18 @@ impl Protocol for Mqtt {
         let last_ts_ms = self.config.floor_ts_ms.saturating_sub(1);
         let tally = Tally { last_ts_ms, ..Tally::default() };
         let (group, _) = place_of(self.config.groups.iter().map(|of| of.devices), number);
-        let qos = self.config.groups[group].qos;
+        let of = &self.config.groups[group];
         let connection = Connection::new(self.config.version.on_the_wire(), PACKET_BYTES_MAX);
-        Session { device: number, group, qos, connection, packet_ids: PacketIds::default(), tally }
+        let behind = of.gateway.as_ref().map(|gateway| Box::new(Behind::new(gateway, number, tally)));
+        Session {
+            device: number,
+            group,
+            qos: of.qos,
+            connection,
+            packet_ids: PacketIds::default(),
+            tally,
+            behind,
+        }
     }
 
     fn open(&self, session: &mut Session, out: &mut Vec<u8>) -> Opening {
@@ -139,17 +151,24 @@ impl Protocol for Mqtt {
     }
 
     fn start(&self, session: &mut Session, due: DueTime, out: &mut Vec<u8>) -> Option<Started> {
+        let of = &self.config.groups[session.group];
         let packet_id = session.packet_ids.next();
+        let answer = match session.qos {
+            QoS::AtMostOnce => Answer::None,
+            QoS::AtLeastOnce | QoS::ExactlyOnce => Answer::Key(packet_id.into()),
+        };
+        let started = Started { class: of.class, answer };
+        if let Some(behind) = &mut session.behind {
+            let version = session.connection.version();
+            let is_sent = behind.publish(&of.payload, due.wall_ms, (session.qos, packet_id, version), out);
+            return is_sent.then_some(started);
+        }
         // Two messages of a device never have the same timestamp, so that none overwrites another.
         let ts_ms = due.wall_ms.max(session.tally.last_ts_ms + 1);
         self.publish[session.group].render(out, packet_id, ts_ms, session.device, session.tally.sent);
         session.tally.last_ts_ms = ts_ms;
         session.tally.sent += 1;
-        let answer = match session.qos {
-            QoS::AtMostOnce => Answer::None,
-            QoS::AtLeastOnce | QoS::ExactlyOnce => Answer::Key(packet_id.into()),
-        };
-        Some(Started { class: self.config.groups[session.group].class, answer })
+        Some(started)
     }
 
     fn receive(
@@ -166,7 +185,11 @@ impl Protocol for Mqtt {
             received.used += length;
             match acknowledgement(&packet, session.qos, session.connection.version(), out) {
                 Some(Some(last)) => {
-                    session.tally.acked += u64::from(last.report(length, done));
+                    let is_taken = last.report(length, done);
+                    match &mut session.behind {
+                        None => session.tally.acked += u64::from(is_taken),
+                        Some(behind) => behind.answered(last.packet_id(), is_taken),
+                    }
                     continue;
                 }
                 Some(None) => continue,
