@@ -78,7 +78,8 @@ def test_every_subscriber_of_a_topic_gets_every_message(target, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("scenario", "sets", "sent", "delivered"), [("broker-pairs-closed", PAIRS_CLOSED, 1_000, 1_000), ("broker-fanout-closed", FANOUT_CLOSED, 50, 2_000)]
+    ("scenario", "sets", "sent", "delivered"),
+    [("broker-pairs-closed", PAIRS_CLOSED, 1_000, 1_000), ("broker-fanout-closed", FANOUT_CLOSED, 50, 2_000)],
 )
 def test_a_closed_loop_ends_when_every_message_has_arrived(target, tmp_path, scenario, sets, sent, delivered):
     result, completed = bench(scenario, tmp_path / "out", sets, *target)

@@ -244,7 +244,8 @@ impl MqttDriver {
         let Some(behind_each) = options.gateway_devices else { return vec![fleet] };
         let of = |prefix: &str, devices| Fleet { device_prefix: prefix.to_owned(), devices, ..fleet.clone() };
         let gateways = self.connected();
-        vec![of(options.gateway_prefix(), gateways), of(&options.device_prefix, gateways * behind_each)]
+        let behind = gateways.saturating_mul(behind_each);
+        vec![of(options.gateway_prefix(), gateways), of(&options.device_prefix, behind)]
     }
 
     /// Creates the gateways, unless the server knows them.
@@ -260,7 +261,8 @@ impl MqttDriver {
                 platform.client().create_gateway(&name, &format!("{}{number}", options.token_prefix))?;
             }
         }
-        platform.go_after_earlier_gateways(&options.device_prefix, gateways * behind_each, progress)
+        let behind = gateways.saturating_mul(behind_each);
+        platform.go_after_earlier_gateways(&options.device_prefix, behind, progress)
     }
 
     /// Finds the devices behind gateways that the server has created by their names.
