@@ -186,8 +186,8 @@ fn run_gateway(lie: &str, more: &str) -> (Result<(), String>, Bundle) {
     let out = directory.path().join("result");
     let line = format!(
         "bench run gateway --quiet --out {} --set dataset.version='3.1.1' --set dataset.gateway_devices=119 \
-         --set dataset.devices_per_message=50 --set phase.run.rate=40 --set phase.run.warmup=0s --set phase.run.duration=1s \
-         --set phase.most.warmup=0s --set phase.most.duration=1s {PATIENT} {more}",
+         --set dataset.devices_per_message=50 --set phase.run.arrival=fixed --set phase.run.rate=40 \
+         --set phase.run.warmup=0s --set phase.run.duration=1s --set phase.most.warmup=0s --set phase.most.duration=1s {PATIENT} {more}",
         out.display()
     );
     let line = Line::try_parse_from(line.split_whitespace()).unwrap();
@@ -199,10 +199,10 @@ fn run_gateway(lie: &str, more: &str) -> (Result<(), String>, Bundle) {
 fn a_gateway_connects_its_devices_and_each_point_of_its_messages_is_counted() {
     let (answer, bundle) = run_gateway("", "");
     answer.unwrap();
-    let [connect, run, most] = &bundle.result.phases[..] else { panic!("{bundle}") };
+    let [connect, open, most] = &bundle.result.phases[..] else { panic!("{bundle}") };
     assert_eq!(connect.total.counts.completed, 119, "each device once: {bundle}");
-    assert!(run.total.counts.completed > 10 && most.total.counts.completed > 10, "{bundle}");
-    for (phase, place) in [(run, "run"), (most, "most")] {
+    assert!(open.total.counts.completed > 10 && most.total.counts.completed > 10, "{bundle}");
+    for (phase, place) in [(open, "run"), (most, "most")] {
         for what in ["are not stored", "never sent", "wrong values"] {
             assert_eq!(found(&bundle, &format!("{what} ({place})")), "0", "{bundle}");
         }

@@ -78,7 +78,8 @@ impl PhaseDevices {
             match &all {
                 Some(first) if first.of_all() != options.of_all() => {
                     return Err(format!(
-                        "mix `{}` has other devices than `{}`: mixes differ in payload, payload_bytes and qos alone",
+                        "mix `{}` has other devices than `{}`: mixes differ in payload, payload_bytes, qos, devices_per_message and \
+                         gateway_sends alone",
                         mix.name, phase.mixes[0].name
                     ));
                 }
