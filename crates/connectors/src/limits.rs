@@ -40,7 +40,7 @@ pub const CSV_LINE_BYTES_MAX: usize = 64 * 1024;
 pub const CSV_HEAD_BYTES_MAX: usize = 1_024;
 /// Elements of one source with one time in milliseconds. They are a microsecond apart.
 pub const ELEMENTS_OF_ONE_TIME_MAX: i64 = 1_000;
-/// Time between two stored places of a file that is read without a pause.
+/// Time between two stored places of a file or a table that is read without a pause.
 pub const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time from the connection to the end of an answer of HTTP.

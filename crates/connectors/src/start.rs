@@ -29,8 +29,8 @@ impl Connectors {
             .thread_name("connectors")
             .enable_all()
             .build()?;
-        runtime.spawn(wrappers::manage(Arc::clone(hub)));
         let pools = Arc::<Pools>::default();
+        runtime.spawn(wrappers::manage(Arc::clone(hub), Arc::clone(&pools)));
         runtime.spawn(databases::manage(Arc::clone(hub), Arc::clone(&pools)));
         runtime.spawn(exporters::manage(Arc::clone(hub), pools));
         Ok(Self { runtime })

@@ -106,7 +106,12 @@ impl Database {
         self.execute(&mut connection, &format!("delete from {}", table.name), statement).await
     }
 
-    async fn connect(&self) -> Result<Connection, DatabaseError> {
+    /// Where it is.
+    pub(super) fn address(&self) -> &DatabaseAddress {
+        &self.address
+    }
+
+    pub(super) async fn connect(&self) -> Result<Connection, DatabaseError> {
         let failed = |cause: String| DatabaseError::new(&self.address, "connect", cause);
         let client = match &self.pool {
             Pool::MySql(pool) => match timeout(CONNECT_TIMEOUT, pool.get_conn()).await {
@@ -123,7 +128,7 @@ impl Database {
         client.map(Connection::new)
     }
 
-    async fn execute(
+    pub(super) async fn execute(
         &self,
         connection: &mut Connection,
         act: &str,
@@ -178,7 +183,7 @@ impl Database {
     }
 
     /// The answer to a statement, if it comes in time. The flag stays set if it does not, or if the caller ends before.
-    async fn in_time<T, E: Cause>(
+    pub(super) async fn in_time<T, E: Cause>(
         &self,
         awaits_answer: &mut bool,
         act: &str,
@@ -196,7 +201,7 @@ impl Database {
 }
 
 /// What a client says about a failure.
-trait Cause {
+pub(super) trait Cause {
     fn cause(&self) -> String;
     fn is_of_data(&self) -> bool;
 }

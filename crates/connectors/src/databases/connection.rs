@@ -31,6 +31,11 @@ impl Connection {
         let client = self.client.as_mut().expect("BUG: only drop takes the client");
         (client, &mut self.awaits_answer)
     }
+
+    /// Closes the connection, and does not give it back to the pool.
+    pub(super) fn close(mut self) {
+        self.awaits_answer = true;
+    }
 }
 
 impl Drop for Connection {

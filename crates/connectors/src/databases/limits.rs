@@ -12,6 +12,14 @@ pub(crate) const ROWS_PER_STATEMENT_MAX: usize = 500;
 pub(crate) const VALUES_PER_STATEMENT_MAX: usize = 65_535;
 /// Bytes of the name of a table or a column: PostgreSQL cuts longer ones.
 pub(crate) const NAME_BYTES_MAX: usize = 63;
+/// Rows of a page that is read.
+pub(crate) const READ_ROWS_MAX: usize = 1_000;
+/// Rows of a page of long texts: a page without a key column has the rows of one time and the first one of the next.
+pub(crate) const READ_ROWS_MIN: usize = 2;
+/// Bytes of a page if all its texts are as long as they can be. Two such rows may have more.
+pub(crate) const READ_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Columns of a table or a query that is read.
+pub(crate) const READ_COLUMNS_MAX: usize = 512;
 /// Characters of a cause that is shown.
 pub(crate) const CAUSE_CHARACTERS_MAX: usize = 500;
 /// Rows that a table may have beyond a `history-size` in rows before the oldest are deleted; a tenth of the count if that is more.

@@ -23,6 +23,17 @@ pub(super) fn real(value: &Value) -> Option<f64> {
     }
 }
 
+/// A decimal number as a column of a database shows it. One that is not whole, or that 64 bits do not hold, is rounded.
+pub(super) fn decimal(text: &str) -> Option<Value> {
+    let whole = text.parse().ok().map(Value::I64);
+    whole.or_else(|| text.parse().ok().and_then(finite))
+}
+
+/// A number that is neither infinite nor no number.
+pub(super) fn finite(number: f64) -> Option<Value> {
+    Some(number).filter(|number| number.is_finite()).map(Value::F64)
+}
+
 /// A text.
 pub(super) fn text(value: &Value) -> String {
     match value {
@@ -45,6 +56,8 @@ mod tests {
         assert_eq!((integer(&Value::F64(f64::NAN)), real(&Value::F64(f64::INFINITY))), (None, None));
         assert_eq!(real(&Value::I64(3)), Some(3.0));
         assert_eq!(text(&Value::I64(3)), "3");
+        assert_eq!(decimal("9007199254740993"), Some(Value::I64(9_007_199_254_740_993)));
+        assert_eq!((decimal("-0.5"), decimal("NaN")), (Some(Value::F64(-0.5)), None));
         assert_eq!(text(&Value::String("a\0b".into())), "ab");
     }
 }

@@ -6,6 +6,7 @@ mod elements;
 mod failure;
 mod http;
 mod http_get;
+mod jdbc;
 mod manager;
 mod mqtt;
 mod payload;

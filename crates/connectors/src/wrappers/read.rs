@@ -4,10 +4,11 @@ use hub::virtual_sensors::External;
 
 use super::failure::Failure;
 use super::sink::Sink;
-use super::{csv, http_get, mqtt, periodic, remote, replay, udp};
+use super::{csv, http_get, jdbc, mqtt, periodic, remote, replay, udp};
+use crate::databases::Pools;
 
 /// Reads a source until it fails. Another wrapper is another variant here.
-pub(super) async fn read(external: &External, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(external: &External, pools: &Pools, sink: &mut Sink) -> Result<(), Failure> {
     match external {
         External::Csv(file) => csv::read(file, sink).await,
         External::HttpGet { url, rate_ms } => http_get::read(url.reveal(), *rate_ms, sink).await,
@@ -18,6 +19,7 @@ pub(super) async fn read(external: &External, sink: &mut Sink) -> Result<(), Fai
         External::FreeDiskSpace { period_ms } => periodic::read(&periodic::Disk, *period_ms, sink).await,
         External::Multiformat { period_ms } => periodic::read(&periodic::Random, *period_ms, sink).await,
         External::Replay { device, speed } => replay::read(device, *speed, sink).await,
+        External::Jdbc(jdbc) => jdbc::read(jdbc, pools, sink).await,
         External::Remote(remote) => remote::read(remote, sink).await,
     }
 }

@@ -99,6 +99,28 @@ impl Sink {
         .await
     }
 
+    /// The place up to which the source was read, as [`keep_place`](Self::keep_place) has stored it.
+    pub(crate) async fn stored_place(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let (hub, caller) = (Arc::clone(&self.hub), self.caller.clone());
+        let device = Arc::clone(&self.source.device);
+        blocking(move || {
+            hub.source_place(&caller, &device)
+                .map_err(|error| Failure::while_("cannot read the place in the source", error))
+        })
+        .await
+    }
+
+    /// Stores the place up to which the source was read. The rows up to there have to be durable.
+    pub(crate) async fn keep_place(&self, place: Vec<u8>) -> Result<(), Failure> {
+        let (hub, caller) = (Arc::clone(&self.hub), self.caller.clone());
+        let device = Arc::clone(&self.source.device);
+        blocking(move || {
+            hub.set_source_place(&caller, &device, &place)
+                .map_err(|error| Failure::while_("cannot store the place in the source", error))
+        })
+        .await
+    }
+
     /// The source is there and is read.
     pub(crate) fn connected(&mut self) {
         self.state.is_connected = true;
@@ -135,6 +157,10 @@ impl Sink {
     {
         let series = self.series().map_err(|failure| failure.to_string())?;
         let limits = self.hub.limits();
+        if self.elements == 0 {
+            // A source may have been silent for longer than the server looks into the future.
+            self.plausible = limits.plausible(system_now());
+        }
         let added = elements::add(&mut self.batch, series, &self.plausible, limits, elements)?;
         self.elements += added;
         Ok(())
@@ -189,7 +215,6 @@ impl Sink {
         door.messages.inc_by(elements);
         door.bytes.inc_by(payload.len() as u64);
         self.hub.device_heard(&self.source.device);
-        self.plausible = self.hub.limits().plausible(system_now());
         self.batch = batch;
         self.batch.clear();
         self.report();

@@ -10,14 +10,15 @@ use tokio::time::sleep;
 use super::read::read;
 use super::sink::Sink;
 use crate::backoff::Backoff;
+use crate::databases::Pools;
 use crate::limits::RETRY_PAUSE_MAX;
 
 /// Reads a source until its task is aborted.
-pub(super) async fn run(hub: Arc<Hub>, caller: Caller, source: Arc<ExternalSource>) {
+pub(super) async fn run(hub: Arc<Hub>, caller: Caller, pools: Arc<Pools>, source: Arc<ExternalSource>) {
     let mut sink = Sink::new(hub, caller, Arc::clone(&source));
     let mut backoff = Backoff::new(RETRY_PAUSE_MAX);
     loop {
-        let failure = match read(&source.external, &mut sink).await {
+        let failure = match read(&source.external, &pools, &mut sink).await {
             Ok(()) => return sink.report(),
             Err(failure) => failure,
         };

@@ -52,7 +52,8 @@ pub(crate) use shared::{FoundSeries, Sensors};
 pub use sensors::virtual_sensors::{Chart, Counters};
 // Parts of [`ExternalSource`]: connectors must not use the crate `sensors`.
 pub use sensors::virtual_sensors::plan::{
-    CsvColumn, CsvFile, CsvFormat, External, MqttTopic, Remote, RemoteInterface, TimePattern, TimeZone,
+    CsvColumn, CsvFile, CsvFormat, External, JdbcSource, MqttTopic, Relation, Remote, RemoteInterface,
+    TimePattern, TimeZone,
 };
 // Part of [`ExternalSource`] and of [`SensorOutput`].
 pub use sensors::virtual_sensors::plan::BrokerTls;

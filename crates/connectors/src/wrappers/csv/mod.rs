@@ -10,7 +10,6 @@ mod line;
 mod place;
 mod values;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hub::virtual_sensors::CsvFile;
@@ -72,7 +71,8 @@ impl Reader {
     async fn open(file: &CsvFile, sink: &mut Sink) -> Result<Self, Failure> {
         let columns = Columns::of(file).map_err(Failure::new)?;
         let has_times = file.has_times();
-        let known = stored_place(sink).await?.filter(|place| place.file == file.file);
+        let stored = sink.stored_place().await?.and_then(|bytes| Place::decode(&bytes));
+        let known = stored.filter(|place| place.file == file.file);
         let place = known.clone().unwrap_or_else(|| Place::beginning(&file.file));
         let path = file.file.clone();
         let begin = place.clone();
@@ -210,26 +210,9 @@ impl Reader {
         if self.place == self.kept || (!now && self.kept_at.elapsed() < PLACE_INTERVAL) {
             return Ok(());
         }
-        let (hub, caller) = (Arc::clone(sink.hub()), sink.caller().clone());
-        let (device, bytes) = (Arc::clone(&sink.source().device), self.place.encode());
-        blocking(move || {
-            hub.set_source_place(&caller, &device, &bytes)
-                .map_err(|error| Failure::while_("cannot store the place in the file", error))
-        })
-        .await?;
+        sink.keep_place(self.place.encode()).await?;
         self.kept = self.place.clone();
         self.kept_at = Instant::now();
         Ok(())
     }
-}
-
-/// The place up to which the source was read, as the store of keys has it.
-async fn stored_place(sink: &Sink) -> Result<Option<Place>, Failure> {
-    let (hub, caller) = (Arc::clone(sink.hub()), sink.caller().clone());
-    let device = Arc::clone(&sink.source().device);
-    let stored = blocking(move || {
-        hub.source_place(&caller, &device)
-            .map_err(|error| Failure::while_("cannot read the place in the file", error))
-    });
-    Ok(stored.await?.and_then(|bytes| Place::decode(&bytes)))
 }

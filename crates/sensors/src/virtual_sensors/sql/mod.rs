@@ -8,6 +8,7 @@ pub(crate) mod datum;
 pub(crate) mod exact_sum;
 pub(crate) mod expr;
 mod expressions;
+pub(crate) mod foreign;
 mod functions;
 pub(crate) mod grouping;
 mod like;

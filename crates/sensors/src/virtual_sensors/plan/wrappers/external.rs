@@ -1,6 +1,7 @@
 //! The wrappers of what is outside of this server's store.
 
 use super::csv_file::CsvFile;
+use super::jdbc::JdbcSource;
 use super::predicates::Predicates;
 use super::remote::Remote;
 use crate::virtual_sensors::fault::{Fault, Note};
@@ -63,6 +64,8 @@ pub enum External {
     },
     /// A virtual sensor of another server.
     Remote(Remote),
+    /// Rows of a database.
+    Jdbc(JdbcSource),
 }
 
 /// Messages of an MQTT broker.
@@ -112,6 +115,7 @@ impl External {
             Self::Multiformat { .. } => "multiformat",
             Self::Replay { .. } => "replay",
             Self::Remote(_) => "remote",
+            Self::Jdbc(_) => "jdbc",
         }
     }
 
@@ -133,6 +137,7 @@ impl External {
             Self::Remote(remote) => {
                 format!("virtual sensor {:?} of {}", remote.sensor, shown_url(&remote.url))
             }
+            Self::Jdbc(jdbc) => jdbc.describe(),
         }
     }
 
@@ -148,7 +153,8 @@ impl External {
             | Self::Mqtt(_)
             | Self::Udp { .. }
             | Self::Replay { .. }
-            | Self::Remote(_) => None,
+            | Self::Remote(_)
+            | Self::Jdbc(_) => None,
         }
     }
 }
@@ -192,6 +198,7 @@ pub(super) fn parse(
             External::Replay { device, speed: u32::try_from(speed).unwrap_or(1) }
         }
         "remote-api" => External::Remote(Remote::of_rest(predicates)?),
+        "jdbc" => External::Jdbc(JdbcSource::parse(predicates, notes)?),
         "remote" | "remote-rest" => External::Remote(Remote::of_multidata(predicates, notes)?),
         _ => return Ok(None),
     };

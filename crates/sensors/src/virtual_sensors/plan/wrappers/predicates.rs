@@ -61,6 +61,22 @@ impl<'a> Predicates<'a> {
         Ok(self.integer(key, least, day_ms)?.map_or(default_ms, i64::unsigned_abs))
     }
 
+    /// A time in milliseconds since 1970, which the predicate says as such a number or in ISO 8601.
+    pub(super) fn time(&mut self, key: &'static str) -> Result<Option<i64>, Fault> {
+        let Some(text) = self.optional(key) else { return Ok(None) };
+        let iso =
+            || chrono::DateTime::parse_from_rfc3339(text.trim()).ok().map(|time| time.timestamp_millis());
+        match text.trim().parse().ok().or_else(iso) {
+            Some(millis) => Ok(Some(millis)),
+            None => {
+                let reason = format!(
+                    "{key} is {text:?}; it is a time such as 2026-11-27T20:15:30Z, or milliseconds since 1970"
+                );
+                Err(self.invalid(key, reason))
+            }
+        }
+    }
+
     /// One character.
     pub(super) fn character(&mut self, key: &'static str, default: char) -> Result<char, Fault> {
         let Some(text) = self.optional(key) else { return Ok(default) };

@@ -4,14 +4,13 @@ use crate::virtual_sensors::descriptor::Said;
 use crate::virtual_sensors::fault::Fault;
 
 /// The wrappers that read something, for a wrong name.
-const HERE: &str = "tacho, local, csv, http-get, mqtt, udp, remote-api, remote-rest, remote, replay, system-time, memory-usage, \
-                    free-disk-space and multiformat";
+const HERE: &str = "tacho, local, csv, http-get, mqtt, udp, remote-api, remote-rest, remote, jdbc, replay, system-time, \
+                    memory-usage, free-disk-space and multiformat";
 
 /// What the wrappers that are not here are for, and what replaces them.
 const REPLACED: &[(&str, &str)] = &[
     ("coap", "let the device publish over MQTT or HTTP, and read it with wrapper tacho"),
     ("serial", "let a program publish what the line says over MQTT, and read it with wrapper tacho"),
-    ("jdbc", "copy the table with tacho import, and read it with wrapper tacho"),
     ("rss", "let a program publish the entries over MQTT, and read it with wrapper tacho"),
     ("grid", "let a program publish the cells over MQTT, and read it with wrapper tacho"),
     ("imagefile", "images are not kept; publish their measures over MQTT, and read these with wrapper tacho"),

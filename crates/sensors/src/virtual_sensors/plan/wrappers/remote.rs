@@ -91,14 +91,7 @@ impl Remote {
         predicates.check_needs("username", "password")?;
         predicates.check_needs("password", "username")?;
         let login = predicates.optional("username").zip(predicates.optional("password"));
-        let start_ms = match predicates.optional("start-time") {
-            None => None,
-            Some(text) => Some(start(&text).ok_or_else(|| {
-                let reason =
-                    format!("start-time is {text:?}; it is a time such as 2026-11-27T20:15:30Z, or milliseconds since 1970");
-                predicates.invalid("start-time", reason)
-            })?),
-        };
+        let start_ms = predicates.time("start-time")?;
         Ok(Self {
             url,
             interface: RemoteInterface::Multidata,
@@ -124,11 +117,4 @@ fn sensor_of_query(predicates: &mut Predicates<'_>) -> Result<String, Fault> {
             Err(predicates.invalid("query", reason))
         }
     }
-}
-
-fn start(text: &str) -> Option<i64> {
-    if let Ok(millis) = text.trim().parse() {
-        return Some(millis);
-    }
-    chrono::DateTime::parse_from_rfc3339(text.trim()).ok().map(|time| time.timestamp_millis())
 }
