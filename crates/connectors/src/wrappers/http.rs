@@ -24,7 +24,7 @@ pub(super) struct Answer {
 #[derive(Debug, Clone)]
 pub(super) enum Request {
     Get { url: String, authorization: Option<String> },
-    PostForm { url: String, form: Vec<(&'static str, String)> },
+    PostForm { url: String, form: Vec<(&'static str, String)>, authorization: Option<String> },
 }
 
 impl Client {
@@ -74,8 +74,12 @@ fn send(agent: &Agent, request: &Request, body_bytes_max: u64) -> Result<Answer,
             agent.get(url.as_str()).header("Authorization", authorization.as_str()).call()?
         }
         Request::Get { url, authorization: None } => agent.get(url.as_str()).call()?,
-        Request::PostForm { url, form } => {
-            agent.post(url.as_str()).send_form(form.iter().map(|(key, value)| (*key, value.as_str())))?
+        Request::PostForm { url, form, authorization } => {
+            let mut post = agent.post(url.as_str());
+            if let Some(authorization) = authorization {
+                post = post.header("Authorization", authorization.as_str());
+            }
+            post.send_form(form.iter().map(|(key, value)| (*key, value.as_str())))?
         }
     };
     let status = answer.status().as_u16();

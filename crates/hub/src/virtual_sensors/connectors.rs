@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::external::{ExternalSource, SourceState};
 use super::info::SensorInfo;
+use super::pushes::Pushes;
 
 /// The sources whose elements come from outside, sorted by device.
 pub type ExternalSources = Arc<[Arc<ExternalSource>]>;
@@ -18,11 +19,12 @@ pub type ExternalSources = Arc<[Arc<ExternalSource>]>;
 pub(crate) struct Connectors {
     pub(super) sources: watch::Sender<ExternalSources>,
     pub(super) states: Mutex<HashMap<Uuid, SourceState>>,
+    pub(super) pushes: Arc<Pushes>,
 }
 
 impl Default for Connectors {
     fn default() -> Self {
-        Self { sources: watch::Sender::new(Arc::new([])), states: Mutex::default() }
+        Self { sources: watch::Sender::new(Arc::new([])), states: Mutex::default(), pushes: Arc::default() }
     }
 }
 

@@ -45,3 +45,7 @@ pub(super) const FOLLOWER_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 pub(super) const FOLLOWER_COUNT_MAX: usize = 1_000_000;
 /// Rows of the output that are appended at once.
 pub(super) const ROWS_PER_APPEND_MAX: usize = 10_000;
+/// Elements that another server has pushed to a source and that wait to be stored. Each has at most the bytes of a form.
+pub const PUSHED_WAITING_MAX: usize = 16;
+/// How long a pushed element waits until it is durable. Then the other server has to push it again.
+pub const PUSH_TAKE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);

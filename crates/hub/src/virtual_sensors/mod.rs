@@ -30,6 +30,7 @@ mod input_names;
 pub mod limits;
 mod operations;
 mod output;
+mod pushes;
 mod record;
 mod reread;
 mod running;
@@ -47,6 +48,7 @@ pub use followers::{
     Begin, FollowRequest, OutputFollower, OutputRow, OutputRows, SensorOutput, SensorOutputs,
 };
 pub use info::{DataType, SensorField, SensorInfo, SensorState};
+pub use pushes::{PushAnswer, PushReceiver, PushedElement};
 pub(crate) use shared::{FoundSeries, Sensors};
 // Part of [`SensorInfo`].
 pub use sensors::virtual_sensors::{Chart, Counters};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hub::virtual_sensors::{External, ExternalSources, SourceState};
+use hub::virtual_sensors::{External, ExternalSources, PushAnswer, SourceState};
 use tokio::sync::watch;
 
 use super::alarm_rules::until;
@@ -114,6 +114,30 @@ async fn a_pattern_stands_for_no_device_of_a_source() {
     }
     until(|| fixture.output("all").len() == 1 && fixture.output("port").len() == 1).await;
     assert_eq!(fixture.output("all"), [(0.0, 20.0, 1)]);
+}
+
+#[tokio::test]
+async fn pushed_elements_need_the_number_of_a_source_and_are_taken_when_it_says_so() {
+    let fixture = fixture();
+    let mut pushes = fixture.hub.receive_pushes(&fixture.administrator()).unwrap();
+    let number = pushes.number() as f64;
+    let other = fixture.hub.push_element(number + 1.0, "a".to_owned()).await;
+    assert_eq!(other, PushAnswer::Unknown);
+    assert_eq!(fixture.hub.push_element(f64::NAN, "a".to_owned()).await, PushAnswer::Unknown);
+    let take = async {
+        let first = pushes.next().await.unwrap();
+        assert_eq!(first.data, "b");
+        first.taken();
+        // It is not stored.
+        drop(pushes.next().await.unwrap());
+    };
+    let push = async {
+        let first = fixture.hub.push_element(number, "b".to_owned()).await;
+        (first, fixture.hub.push_element(number, "c".to_owned()).await)
+    };
+    assert_eq!(tokio::join!(take, push).1, (PushAnswer::Taken, PushAnswer::Busy));
+    drop(pushes);
+    assert_eq!(fixture.hub.push_element(number, "d".to_owned()).await, PushAnswer::Unknown);
 }
 
 #[test]

@@ -199,6 +199,9 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
         operation("external_sources", Administrator, Refused, |hub, caller| {
             hub.external_sources(caller).map(|_| true)
         }),
+        operation("receive_pushes", Administrator, Refused, |hub, caller| {
+            hub.receive_pushes(caller).map(|_| true)
+        }),
         operation("source_place", Public, Refused, move |hub, caller| {
             Ok(hub.source_place(caller, &place)?.is_none_or(|place| place == b"7"))
         }),

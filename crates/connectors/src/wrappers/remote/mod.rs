@@ -1,8 +1,10 @@
-//! The wrappers `remote-api`, `remote-rest` and `remote`: a virtual sensor of another server is asked for new rows.
+//! The wrappers `remote-api`, `remote-rest`, `remote` and `remote-push`: a virtual sensor of another server is asked for new rows, or
+//! pushes them.
 //!
 //! A row is stored with the time that it has there, so it comes once: a request begins at the newest stored row.
 
 mod multidata;
+mod push;
 mod rest_v3;
 mod rows;
 
@@ -17,8 +19,11 @@ use super::http::Client;
 use super::sink::Sink;
 use rows::{New, Refused, Rows};
 
-/// Asks until there is no answer.
+/// Asks, or takes what is pushed, until there is no answer.
 pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure> {
+    if let Some(contact) = &remote.push_to {
+        return push::read(remote, contact, sink).await;
+    }
     let client = Client::new();
     let start_ms = remote.start_ms.unwrap_or_else(|| system_now().millis());
     let mut new = match sink.newest_time().await? {

@@ -20,14 +20,16 @@ pub(super) async fn rows(remote: &Remote, begin_ms: i64, client: &Client) -> Res
         "{}/multidata?vs%5B0%5D={}&field%5B0%5D=All&download_format=csv&download_mode=inline&time_format=unix&from={from}",
         remote.url, remote.sensor
     );
-    let basic = |(user, password): &(String, String)| {
-        format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")))
-    };
     let authorization = remote.login.as_ref().map(basic);
     let answer = client.send(Request::Get { url: url.clone(), authorization }, HTTP_ROWS_BYTES_MAX).await?;
     let body = answer.success(&url)?;
     let text = String::from_utf8_lossy(&body);
     read(&text).map_err(|reason| Failure::new(format!("the answer of {}: {reason}", shown_url(&remote.url))))
+}
+
+/// The header of a login by HTTP Basic.
+pub(super) fn basic((user, password): &(String, String)) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")))
 }
 
 /// Reads the CSV: comments with `#`, of which one names the columns, and rows. A row that cannot be read does not hide the others.

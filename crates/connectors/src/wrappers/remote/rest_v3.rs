@@ -49,7 +49,8 @@ async fn ask_token(remote: &Remote, client: &Client) -> Result<String, Failure> 
     let (id, secret) = remote.login.clone().unwrap_or_default();
     let form =
         vec![("grant_type", "client_credentials".to_owned()), ("client_id", id), ("client_secret", secret)];
-    let answer = client.send(Request::PostForm { url: url.clone(), form }, HTTP_ROWS_BYTES_MAX).await?;
+    let request = Request::PostForm { url: url.clone(), form, authorization: None };
+    let answer = client.send(request, HTTP_ROWS_BYTES_MAX).await?;
     let body = answer.success(&url)?;
     let json: Json = serde_json::from_slice(&body).unwrap_or_default();
     let token = json["access_token"].as_str();

@@ -44,6 +44,7 @@ pub(super) fn routes() -> Routes {
         .post("/upload", upload::row)
         .get("/streaming/{query}", streaming::from_now)
         .get("/streaming/{query}/{start}", streaming::from_start)
+        .put("/streaming/", streaming::pushed)
         .post("/streaming/{query}", streaming::push)
         .post("/streaming/{query}/{start}", streaming::push_from_start)
         .merge(v1::routes())

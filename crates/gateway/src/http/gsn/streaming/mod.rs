@@ -1,8 +1,9 @@
 //! `/streaming`: the rows of a sensor from a time on: an answer without an end, which GSN's wrapper `remote-rest` reads, or requests to the client
-//! (`push`), which its wrapper `remote` takes.
+//! (`push`), which its wrapper `remote` takes. `pushed` takes such requests for the sensors of this server.
 
 mod following;
 mod push;
+mod pushed;
 mod statement;
 mod text;
 
@@ -28,6 +29,7 @@ use crate::http::state::HttpState;
 
 pub(in crate::http) use self::push::Pushes;
 pub(super) use self::push::{push, push_from_start};
+pub(super) use self::pushed::pushed;
 
 /// `GET /streaming/{query}`: rows from now on.
 pub(super) async fn from_now(

@@ -199,7 +199,9 @@ pub(super) fn parse(
         }
         "remote-api" => External::Remote(Remote::of_rest(predicates)?),
         "jdbc" => External::Jdbc(JdbcSource::parse(predicates, notes)?),
-        "remote" | "remote-rest" => External::Remote(Remote::of_multidata(predicates, notes)?),
+        "remote" | "remote-rest" | "remote-push" => {
+            External::Remote(Remote::of_multidata(name, predicates, notes)?)
+        }
         _ => return Ok(None),
     };
     Ok(Some(external))

@@ -4,8 +4,8 @@ use crate::virtual_sensors::descriptor::Said;
 use crate::virtual_sensors::fault::Fault;
 
 /// The wrappers that read something, for a wrong name.
-const HERE: &str = "tacho, local, csv, http-get, mqtt, udp, remote-api, remote-rest, remote, jdbc, replay, system-time, \
-                    memory-usage, free-disk-space and multiformat";
+const HERE: &str = "tacho, local, csv, http-get, mqtt, udp, remote-api, remote-rest, remote, remote-push, jdbc, replay, \
+                    system-time, memory-usage, free-disk-space and multiformat";
 
 /// What the wrappers that are not here are for, and what replaces them.
 const REPLACED: &[(&str, &str)] = &[
@@ -20,7 +20,6 @@ const REPLACED: &[(&str, &str)] = &[
     ("zeromq-sync", "use wrapper local for a sensor of this server, and remote-api for another server"),
     ("zeromq-async", "use wrapper local for a sensor of this server, and remote-api for another server"),
     ("remote-direct", "use wrapper remote-api"),
-    ("remote-push", "use wrapper remote-api"),
     ("toa5", "use wrapper csv with skip-first-lines"),
 ];
 

@@ -1,4 +1,5 @@
-//! The wrappers `remote-api`, `remote-rest` and `remote`: a virtual sensor of another server, which is asked for new rows.
+//! The wrappers `remote-api`, `remote-rest`, `remote` and `remote-push`: a virtual sensor of another server, which is asked for new rows
+//! or pushes them.
 
 use super::predicates::Predicates;
 use crate::virtual_sensors::fault::{Fault, Note};
@@ -23,6 +24,8 @@ pub struct Remote {
     pub start_ms: Option<i64>,
     /// Milliseconds between two requests.
     pub sampling_ms: u64,
+    /// The address at which this server takes rows, if the other one pushes them.
+    pub push_to: Option<String>,
 }
 
 /// An interface for rows of virtual sensors.
@@ -55,11 +58,13 @@ impl Remote {
             login: Some(login),
             start_ms: predicates.integer("starting_time", 0, i64::MAX / 1_000)?,
             sampling_ms: predicates.period("sampling", SAMPLING_MS, SAMPLING_MS_MIN)?,
+            push_to: None,
         })
     }
 
-    /// `remote-rest` and `remote` of GSN 1.1.
+    /// `remote-rest`, `remote` and `remote-push` of GSN 1.1.
     pub(super) fn of_multidata(
+        wrapper: &str,
         predicates: &mut Predicates<'_>,
         notes: &mut Vec<Note>,
     ) -> Result<Self, Fault> {
@@ -85,7 +90,7 @@ impl Remote {
         };
         predicates.check_url(&url, "remote-contact-point")?;
         let url = url.trim_end_matches('/').trim_end_matches("/streaming").trim_end_matches('/').to_owned();
-        predicates.note("local-contact-point", "this server asks the other one for new rows", notes);
+        let push_to = push_to(wrapper, predicates, notes)?;
         predicates.note("timeout", "a request has a limit of its own", notes);
         predicates.note("continuous", "rows after the newest stored one are always read", notes);
         predicates.check_needs("username", "password")?;
@@ -99,8 +104,36 @@ impl Remote {
             login,
             start_ms,
             sampling_ms: predicates.period("sampling", SAMPLING_MS, SAMPLING_MS_MIN)?,
+            push_to,
         })
     }
+}
+
+/// The address at which this server takes rows: `remote-push` needs one, `remote` asks for rows without one, `remote-rest` always asks.
+fn push_to(
+    wrapper: &str,
+    predicates: &mut Predicates<'_>,
+    notes: &mut Vec<Note>,
+) -> Result<Option<String>, Fault> {
+    let contact = match wrapper {
+        "remote-push" => Some(predicates.needed("local-contact-point")?),
+        "remote" => predicates.optional("local-contact-point"),
+        _ => {
+            predicates.note("local-contact-point", "this server asks the other one for new rows", notes);
+            None
+        }
+    };
+    let Some(contact) = contact else { return Ok(None) };
+    predicates.check_url(&contact, "local-contact-point")?;
+    if contact.contains('@') || !contact.starts_with("http://") {
+        let reason = "local-contact-point is the address of this server, such as http://HOST:22001/streaming/, without a user and without TLS";
+        return Err(predicates.invalid("local-contact-point", reason.to_owned()));
+    }
+    if predicates.optional("sampling").is_some() {
+        let reason = "sampling is how often this server asks; with local-contact-point the other one pushes";
+        return Err(predicates.invalid("sampling", reason.to_owned()));
+    }
+    Ok(Some(contact))
 }
 
 /// The sensor of a query of the form `select … from SENSOR`.

@@ -42,7 +42,7 @@ impl Delivery {
     /// Sends an element once.
     ///
     /// # Errors
-    /// There is no answer of HTTP.
+    /// There is no answer of HTTP, or it says that the client is busy.
     pub(super) async fn send(&mut self, element: &[u8], targets: &[String]) -> io::Result<Sent> {
         let request = self.request(element);
         let exchange = async {
@@ -59,7 +59,13 @@ impl Delivery {
         };
         let (status, connection) = timeout(PUSH_ANSWER_TIMEOUT, exchange).await.map_err(|_| silent())??;
         self.connection = connection;
-        Ok(if status == 200 { Sent::Taken } else { Sent::Ended(status) })
+        match status {
+            200 => Ok(Sent::Taken),
+            429 | 503 => {
+                Err(io::Error::new(ErrorKind::WouldBlock, format!("the client is busy: status {status}")))
+            }
+            status => Ok(Sent::Ended(status)),
+        }
     }
 
     fn request(&self, element: &[u8]) -> Vec<u8> {
@@ -145,7 +151,7 @@ mod tests {
         let mut delivery = delivery(listener.local_addr().unwrap().port());
         let server = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            for status in ["200 OK", "300 Multiple Choices"] {
+            for status in ["200 OK", "503 Service Unavailable", "300 Multiple Choices"] {
                 let mut room = [0; 4_096];
                 assert!(stream.read(&mut room).await.unwrap() > 0);
                 let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
@@ -153,6 +159,7 @@ mod tests {
             }
         });
         assert_eq!(delivery.send(b"<a/>", &[]).await.unwrap(), Sent::Taken);
+        assert_eq!(delivery.send(b"<b/>", &[]).await.unwrap_err().kind(), ErrorKind::WouldBlock);
         assert_eq!(delivery.send(b"<b/>", &[]).await.unwrap(), Sent::Ended(300));
         server.await.unwrap();
         // The listener is gone.
