@@ -86,9 +86,9 @@ def free_port():
         return free.getsockname()[1]
 
 
-def await_port(port, process):
+def await_port(port, process, seconds=20):
     """Until a server that was started takes connections."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + seconds
     while socket.socket().connect_ex(("127.0.0.1", port)) != 0:
         if time.monotonic() > deadline or process.poll() is not None:
             sys.exit(f"{process.args[0]} does not start")

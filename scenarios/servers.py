@@ -10,6 +10,9 @@ import tempfile
 
 import parity
 
+# A server of this program reads its store and its log before it takes connections.
+START_S = 300
+
 
 @contextlib.contextmanager
 def running(line, port, **variables):
@@ -116,11 +119,48 @@ def victoria_metrics(where):
             yield port, pid
 
 
+class Tacho:
+    """A server of this program on a directory, with ports that stay. It can be killed and started again."""
+
+    def __init__(self, program, home):
+        self.program, self.home = program, pathlib.Path(home)
+        self.http, self.mqtt = parity.free_port(), parity.free_port()
+        self.process = None
+
+    def start(self):
+        """Until it takes connections. Its log is in the directory."""
+        listen = {"TACHO_HTTP_LISTEN": f"127.0.0.1:{self.http}", "TACHO_MQTT_LISTEN": f"127.0.0.1:{self.mqtt}"}
+        line = [self.program, "serve", "--data", self.home]
+        with (self.home / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=log, env={**os.environ, "TACHO_LOG_LEVEL": "warn", **listen})
+        parity.await_port(self.http, self.process, seconds=START_S)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def password(self):
+        """That of the administrator."""
+        return (self.home / "admin-password").read_text().strip()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+
+
 @contextlib.contextmanager
 def tacho(program, where):
-    """Its port, process id and the password of its admin; the data is in a temporary directory there."""
-    port = parity.free_port()
+    """A server of this program that runs; its data is in a temporary directory there."""
     with tempfile.TemporaryDirectory(dir=where) as home:
-        listen = {"TACHO_HTTP_LISTEN": f"127.0.0.1:{port}", "TACHO_MQTT_LISTEN": f"127.0.0.1:{parity.free_port()}"}
-        with running([program, "serve", "--data", home], port, TACHO_LOG_LEVEL="warn", **listen) as pid:
-            yield port, pid, (pathlib.Path(home) / "admin-password").read_text().strip()
+        server = Tacho(program, home)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
