@@ -36,7 +36,7 @@ def run(args):
         session = Session(server)
         session.add_devices(args.devices, PREFIX)
         for number in range(args.devices):
-            # A device that has never reported has no keys that a WebSocket can follow.
+            # A device joins a subscription within 0.2 s after its first report (docs/protocol/thingsboard-ws.md), so that comes before.
             session.post(f"/api/v1/{PREFIX}{number}/telemetry", {"sent": 0, "celsius": 0})
         session.load_sensors({f"out_{number}.toml": descriptors.passing(f"out_{number}", f"{PREFIX}{number}") for number in range(args.devices)})
         with contextlib.ExitStack() as stack:
