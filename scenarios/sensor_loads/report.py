@@ -16,7 +16,8 @@ class Report:
     def __init__(self, load, args):
         self.load, self.out = load, pathlib.Path(args.out)
         self.figures, self.checks, self.notes = [], [], []
-        options = {name: str(value) if isinstance(value, pathlib.Path) else value for name, value in vars(args).items()}
+        # Paths say nothing to others.
+        options = {name: value for name, value in vars(args).items() if name not in ("load", "binary", "out")}
         version = subprocess.run([args.binary, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
         machine = {"cpu": parity.processor(), "processors": os.cpu_count(), "kernel": os.uname().release}
         self.head = {"load": load, "tacho": version, "machine": machine, "options": options}
