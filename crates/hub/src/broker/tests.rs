@@ -78,7 +78,7 @@ fn take(broker: &Broker, attached: &Attached) -> Vec<(Option<u16>, String)> {
                     let payload = String::from_utf8(message.payload.to_vec()).unwrap();
                     let marks = [(*duplicate, "!"), (*retain, "#")];
                     let marks: String = marks.iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
-                    (*packet_id, payload + &marks)
+                    (*packet_id, format!("{payload}{marks}"))
                 }
             });
             Sent::Yes

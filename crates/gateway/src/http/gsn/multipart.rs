@@ -76,7 +76,8 @@ mod tests {
         let part = |disposition: &str, text: &str| {
             format!("--xy\r\nContent-Disposition: form-data; {disposition}\r\n\r\n{text}\r\n")
         };
-        let body = part("name=\"cmd\"", "c") + &part("name=\"c;state\"", "a\r\nb") + "--xy--\r\n";
+        let body =
+            [part("name=\"cmd\"", "c"), part("name=\"c;state\"", "a\r\nb"), "--xy--\r\n".to_owned()].concat();
         let expected = [("cmd".to_owned(), "c".to_owned()), ("c;state".to_owned(), "a\r\nb".to_owned())];
         assert_eq!(pairs(body.as_bytes(), "xy").unwrap(), expected);
         let file = part("name=\"c;a\"; filename=\"x.png\"", "x") + "--xy--\r\n";

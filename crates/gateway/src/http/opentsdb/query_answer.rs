@@ -29,7 +29,7 @@ pub(super) fn send_answer(
         asked.cuts[answer.query].apply(&mut answer.line);
         let series = if annotated { answer.series.as_slice() } else { &[] };
         let annotations = match notes.of_series(&answer.metric, series) {
-            Ok(annotations) => annotations + &global,
+            Ok(annotations) => format!("{annotations}{global}"),
             Err(error) => {
                 unread = Err(error);
                 ended = ControlFlow::Break(());

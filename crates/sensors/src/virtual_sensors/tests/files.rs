@@ -68,7 +68,7 @@ fn a_file_has_limits() {
     let wide = format!("<virtual-sensor name='v'>{}</virtual-sensor>", "<a/>".repeat(DESCRIPTOR_NODES_MAX));
     assert!(fault(&wide).contains("DESCRIPTOR_NODES_MAX"), "{}", fault(&wide));
     let wide = "<virtual-sensor name='v'><a b='' c='' d=''/>".to_owned();
-    let wide = wide + &"<a b='' c='' d=''/>".repeat(DESCRIPTOR_NODES_MAX / 3) + "</virtual-sensor>";
+    let wide = format!("{wide}{}</virtual-sensor>", "<a b='' c='' d=''/>".repeat(DESCRIPTOR_NODES_MAX / 3));
     assert!(fault(&wide).contains("DESCRIPTOR_NODES_MAX"), "{}", fault(&wide));
 }
 

@@ -15,8 +15,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use self::received::Received;
 use super::multidata::basic;
-use super::time::iso;
 use crate::limits::{HTTP_ELEMENT_BYTES_MAX, PUSH_RENEW_INTERVAL};
+use crate::time::iso;
 use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};
 use crate::wrappers::sink::Sink;

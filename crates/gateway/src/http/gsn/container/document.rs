@@ -19,7 +19,7 @@ pub(super) fn named(state: &HttpState, asked: &Asked) -> Result<Sensor, Refusal>
 
 /// An answer with a text after the declaration.
 pub(super) fn document(text: String) -> Response {
-    let mut response = (DECLARATION.to_owned() + &text).into_response();
+    let mut response = format!("{DECLARATION}{text}").into_response();
     set_headers(&mut response);
     response
 }

@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_stream_has_its_structure_and_its_elements() {
         let selection = Selection::all(meadow());
-        let structure = BEGIN.to_owned() + &structure(&selection);
+        let structure = format!("{BEGIN}{}", structure(&selection));
         assert!(structure.starts_with(
             "<object-stream>\n  <strcture-array>\n    <strcture>\n      <description>of the air</description>\n      \
              <name>temperature</name>\n      <dataTypeID>5</dataTypeID>\n      <type>double</type>\n      <unit>&#176;C</unit>\n    \

@@ -50,7 +50,7 @@ pub(super) fn data_head(selection: &Selection, with_time: bool) -> String {
     let names = joined(&|field| field.name.to_owned());
     let units = joined(&|field| field.unit.unwrap_or_default().to_owned());
     let types = joined(&|field| field.type_name.to_owned());
-    text + &format!("# fields:{names}\n# units:{units}\n# types:{types}\n")
+    format!("{text}# fields:{names}\n# units:{units}\n# types:{types}\n")
 }
 
 /// The line of a row.

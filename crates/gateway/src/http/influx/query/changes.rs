@@ -106,5 +106,5 @@ fn clauses(from: &[Measurement], condition: Option<&Expr>) -> String {
     let names: Vec<String> = from.iter().map(name).collect();
     let from = if names.is_empty() { String::new() } else { format!(" FROM {}", names.join(", ")) };
     let condition = condition.map(|condition| format!(" WHERE {condition}")).unwrap_or_default();
-    from + &condition
+    format!("{from}{condition}")
 }

@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(json(false), r#"{"statement_id":1,"error":"a \"b\""}"#);
         let mut text = ResultText::new(JSON, 1, false);
         text.row(&head("a"), &[Value::Int(0), Value::Null]);
-        let whole = String::from_utf8(text.take()).unwrap() + &json(true);
+        let whole = format!("{}{}", String::from_utf8(text.take()).unwrap(), json(true));
         let parsed: serde_json::Value = serde_json::from_str(&whole).unwrap();
         assert_eq!(
             (&parsed["error"], parsed["series"][0]["values"].as_array().unwrap().len()),

@@ -141,7 +141,7 @@ fn command_that_reads(args: &ImportArgs, config: &Config, imported: &Imported) -
             let data = format!(" --data {}", program::path_word(&config.data));
             let file =
                 args.data.config.as_ref().map(|file| format!(" --config {}", program::path_word(file)));
-            data + &file.unwrap_or_default()
+            format!("{data}{}", file.unwrap_or_default())
         }
     };
     Some(format!("{} sql {}{place}", program::name(), program::double_quoted(&statement)))
