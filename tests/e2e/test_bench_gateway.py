@@ -1,5 +1,7 @@
 """`tacho bench run gateway`, small: on a server that the run starts, and on one that runs."""
 
+import re
+
 from harness.bench import bench
 
 SMALL = [
@@ -17,8 +19,10 @@ def check(result, completed):
     for phase in ("run", "most"):
         points = 20 * completed[phase]["publish"]
         assert points > 400
-        said = f"{phase}: 30 devices sent {points} points, {points} were acknowledged, {points} points are stored"
-        assert any(finding.startswith(said) for finding in result["findings"]), result["findings"]
+        # An answer after the end of the phase belongs to a point that is stored, and to no completed operation of the phase.
+        said = re.compile(rf"{phase}: 30 devices sent (\d+) points, \1 were acknowledged, \1 points are stored")
+        found = [match for match in map(said.match, result["findings"]) if match]
+        assert len(found) == 1 and int(found[0][1]) >= points, result["findings"]
 
 
 def test_every_point_of_a_gateway_is_stored(tmp_path):

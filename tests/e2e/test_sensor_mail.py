@@ -52,8 +52,13 @@ class MailServer:
         return self.answers.pop(0) if self.answers else "250 2.0.0 kept"
 
     def texts(self):
-        """The texts of the mails; a mail that came again counts once."""
-        return list({mail["Message-ID"]: mail.get_content() for _, mail, _ in self.mails}.values())
+        """The lines of the mails; a mail that came again counts once."""
+        return list({mail["Message-ID"]: lines_of(mail) for _, mail, _ in self.mails}.values())
+
+
+def lines_of(mail):
+    """A mail ends with an empty line."""
+    return mail.get_content().rstrip("\r\n").splitlines()
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ def readings(count):
 
 
 def last_lines(mail_server):
-    return [text.splitlines()[-1] for text in mail_server.texts()]
+    return [lines[-1] for lines in mail_server.texts()]
 
 
 def test_rows_are_mails_also_those_of_an_outage_and_a_kill(own_server, mail_server):
@@ -95,7 +100,7 @@ def test_rows_are_mails_also_those_of_an_outage_and_a_kill(own_server, mail_serv
     receivers, mail, _ = mail_server.mails[0]
     assert receivers == ["ann@example.org"]
     assert (mail["From"], mail["To"], mail["Subject"]) == ("tacho@example.org", "ann@example.org", "GSN-Notification")
-    assert mail.get_content().splitlines()[:2] == ["sensor: out", "timed: 2023-11-14T22:13:20.000Z"]
+    assert lines_of(mail)[:2] == ["sensor: out", "timed: 2023-11-14T22:13:20.000Z"]
     # A mail that the server takes later is the same mail, so readers can leave out the second.
     mail_server.answers = ["451 4.3.0 later"]
     report(server, 2, [2.0])
@@ -141,7 +146,7 @@ def test_a_mail_that_is_refused_does_not_hold_the_next_one(own_server, mail_serv
     (first, bob, _), (second, ann, _) = mail_server.mails
     assert (first, second) == (["bob@example.org"], ["ann@example.org"])
     assert (bob["Subject"], bob["Bcc"], ann["Subject"], ann["Bcc"]) == ("ice  Bcc: eve@example.org", None, "Road", None)
-    assert (bob.get_content().splitlines(), ann.get_content().splitlines()) == (["23 °C", ".", "warm"], ["to all"])
+    assert (lines_of(bob), lines_of(ann)) == (["23 °C", ".", "warm"], ["to all"])
     assert refused() == 2 and exporter(server, "out")["failures"] == 0
     assert 'tacho_virtual_sensor_follower_refused{sensor="out",follower="export"} 2' in server.api.metrics()
 

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_record_of_the_documentation_is_read_and_written() {
         let page = include_str!("../../../../../docs/format/virtual-sensors.md");
-        let start = page.find("{\"rows\"").expect("an example");
+        let start = page.find("{\"rows\":").expect("an example");
         let example = page[start..].lines().next().unwrap();
         let place = Place::decode(example.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(place.encode()).unwrap(), example);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{Query, Select, Statement as AstStatement, Visit as _, Visitor};
-use sqlparser::dialect::GenericDialect;
+use sqlparser::dialect::AnsiDialect;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 
 use super::statement::Statement;
@@ -15,11 +15,11 @@ use crate::virtual_sensors::fault::Fault;
 /// # Errors
 /// The text is no SQL, it is several statements, it writes or locks rows, or it has a comment.
 pub(crate) fn check_reads(said: &Said<String>) -> Result<(), Fault> {
-    let statement = Statement::parse(said)?;
     if has_comment(&said.value) {
         let reason = "the query has a comment, which databases may execute; leave it out";
         return Err(Fault::invalid(said.place, reason));
     }
+    let statement = Statement::parse(said)?;
     match statement.query.visit(&mut Reads) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(reason) => Err(Fault::invalid(said.place, reason)),
@@ -33,7 +33,8 @@ fn has_comment(text: &str) -> bool {
             Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_))
         )
     };
-    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
+    // MySQL executes the comment `/*! ... */`, and the dialects of MySQL read it as a part of the statement.
+    let tokens = Tokenizer::new(&AnsiDialect {}, text).tokenize();
     tokens.is_ok_and(|tokens| tokens.iter().any(is_comment))
 }
 
