@@ -54,7 +54,7 @@ pub const RAW_COPIES_BYTES_MAX: usize = 1024 * 1024;
 /// later `starting_time` or `start-time` helps.
 pub const HTTP_ROWS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How often this server says to another one, which pushes rows to it, that it still takes them. One that has forgotten it begins again.
+/// Time between two registrations at a server that pushes rows. A server that has forgotten the registration then starts again.
 pub const PUSH_RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Bytes of one message of a broker. The connection ends at a longer one.

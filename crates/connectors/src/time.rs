@@ -1,4 +1,4 @@
-//! Times in the words of others: of requests, answers and mails.
+//! Text forms of times in requests, answers and mails.
 
 use model::Timestamp;
 

@@ -139,7 +139,10 @@ impl Client {
     fn ids_by_name(&self, prefix: &str) -> Result<BTreeMap<String, String>> {
         let mut by_name = BTreeMap::new();
         for page in 0.. {
-            let path = format!("/api/tenant/devices?pageSize={PAGE_DEVICES}&page={page}&textSearch={prefix}");
+            let path = format!(
+                "/api/tenant/devices?pageSize={PAGE_DEVICES}&page={page}&textSearch={}",
+                escaped(prefix)
+            );
             let answer = self.rest.get(&path)?;
             let devices = devices_of(&answer);
             for device in devices.ok_or_else(|| self.unlike("GET", &path, "no page of devices", &answer))? {
@@ -154,7 +157,7 @@ impl Client {
 
     /// The number of devices whose names begin with a text.
     pub(crate) fn device_count(&self, prefix: &str) -> Result<u64> {
-        let path = format!("/api/tenant/devices?pageSize=1&page=0&textSearch={prefix}");
+        let path = format!("/api/tenant/devices?pageSize=1&page=0&textSearch={}", escaped(prefix));
         let answer = self.rest.get(&path)?;
         answer["totalElements"]
             .as_u64()

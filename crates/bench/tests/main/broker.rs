@@ -100,7 +100,6 @@ fn a_closed_loop_ends_with_the_last_delivery() {
         let bundle = run_on_mosquitto(name, &sets);
         let phase = bundle.main_phase().unwrap();
         assert_eq!((completed(phase, "publish"), completed(phase, "deliver")), (sent, delivered), "{bundle}");
-        assert!(phase.duration_s < 60.0, "the phase ends with its messages: {bundle}");
         let rate = phase.operations.iter().find(|known| known.name == "deliver").unwrap().completed_per_s;
         assert!((rate * phase.duration_s - delivered as f64).abs() < 1.0, "{bundle}");
     }

@@ -201,16 +201,19 @@ fn a_gateway_connects_its_devices_and_each_point_of_its_messages_is_counted() {
     answer.unwrap();
     let [connect, open, most] = &bundle.result.phases[..] else { panic!("{bundle}") };
     assert_eq!(connect.total.counts.completed, 119, "each device once: {bundle}");
-    assert!(open.total.counts.completed > 10 && most.total.counts.completed > 10, "{bundle}");
+    assert!(open.total.counts.completed > 0 && most.total.counts.completed > 0, "{bundle}");
     for (phase, place) in [(open, "run"), (most, "most")] {
         for what in ["are not stored", "never sent", "wrong values"] {
             assert_eq!(found(&bundle, &format!("{what} ({place})")), "0", "{bundle}");
         }
-        let sent = 50 * phase.total.counts.completed;
-        let said = format!(
-            "{place}: 119 devices sent {sent} points, {sent} were acknowledged, {sent} points are stored"
-        );
-        assert!(bundle.result.findings.iter().any(|finding| finding.starts_with(&said)), "{said}: {bundle}");
+        // An answer after the end of the phase belongs to points that are stored, and to no completed operation of the phase.
+        let begin = format!("{place}: 119 devices sent ");
+        let sent = bundle.result.findings.iter().find_map(|finding| finding.strip_prefix(&begin));
+        let (sent, rest) =
+            sent.and_then(|sent| sent.split_once(' ')).unwrap_or_else(|| panic!("{begin}: {bundle}"));
+        assert!(sent.parse::<u64>().unwrap() >= 50 * phase.total.counts.completed, "{bundle}");
+        let said = format!("points, {sent} were acknowledged, {sent} points are stored");
+        assert!(rest.starts_with(&said), "{said}: {bundle}");
         let rate = format!(
             "{place}: {:.0} points/s were acknowledged, 50 in a message",
             50.0 * phase.total.completed_per_s

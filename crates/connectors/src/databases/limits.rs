@@ -14,7 +14,7 @@ pub(crate) const VALUES_PER_STATEMENT_MAX: usize = 65_535;
 pub(crate) const NAME_BYTES_MAX: usize = 63;
 /// Rows of a page that is read.
 pub(crate) const READ_ROWS_MAX: usize = 1_000;
-/// Rows of a page of long texts: a page without a key column has the rows of one time and the first one of the next.
+/// Fewest rows of a page. Without a key column a page needs a row of the next time to show that the rows of its time are complete.
 pub(crate) const READ_ROWS_MIN: usize = 2;
 /// Bytes of a page if all its texts are as long as they can be. Two such rows may have more.
 pub(crate) const READ_BYTES_MAX: u64 = 16 * 1024 * 1024;

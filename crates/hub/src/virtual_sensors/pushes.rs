@@ -90,6 +90,11 @@ impl Hub {
         Ok(PushReceiver { pushes, number, waiting })
     }
 
+    /// Whether any source takes pushes.
+    pub fn takes_pushes(&self) -> bool {
+        !self.sensors.connectors.pushes.0.lock().is_empty()
+    }
+
     /// Gives an element to the source with a number, and waits until it is durable. The number is the credential of the other server,
     /// which has no caller. While the store is busy, at most [`PUSHED_WAITING_MAX`] elements wait, for at most [`PUSH_TAKE_TIMEOUT`].
     pub async fn push_element(&self, number: f64, data: String) -> PushAnswer {

@@ -49,7 +49,7 @@ const OBJECT_FRAME_BYTES: usize = 2;
 
 /// The devices behind one gateway.
 #[derive(Debug)]
-pub(super) struct Behind {
+pub(super) struct GatewayDevices {
     /// The number of the first device.
     first: u32,
     devices: Vec<Device>,
@@ -73,7 +73,7 @@ fn json_name(prefix: &str, number: u64) -> String {
     serde_json::Value::String(format!("{prefix}{number}")).to_string()
 }
 
-impl Behind {
+impl GatewayDevices {
     /// The devices of the gateway with this number. `tally` is that of a device which has sent nothing.
     pub(super) fn new(gateway: &Gateway, number: u32, tally: Tally) -> Self {
         let first = number * gateway.devices;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     /// The topic and the payload of the next message, with its identifier.
-    fn next(behind: &mut Behind, packet_id: u16) -> Option<(String, Value)> {
+    fn next(behind: &mut GatewayDevices, packet_id: u16) -> Option<(String, Value)> {
         let mut out = Vec::new();
         let template = Template::new(PAYLOAD_BYTES_MIN);
         if !behind.publish(&template, NOW_MS, (QoS::AtLeastOnce, packet_id, VERSION), &mut out) {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn each_device_is_connected_once() {
-        let mut behind = Behind::new(&gateway(GatewaySends::Connect), 1, Tally::default());
+        let mut behind = GatewayDevices::new(&gateway(GatewaySends::Connect), 1, Tally::default());
         for device in 3..6 {
             let (topic, payload) = next(&mut behind, device).unwrap();
             assert_eq!(topic, "v1/gateway/connect");
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn telemetry_has_the_next_devices_in_turn_and_an_ack_counts_for_each() {
-        let mut behind = Behind::new(&gateway(GatewaySends::Telemetry), 1, Tally::default());
+        let mut behind = GatewayDevices::new(&gateway(GatewaySends::Telemetry), 1, Tally::default());
         let row = |number: u64, after_ms: u64| json!([{ "ts": NOW_MS + after_ms, "values": { "seq": SEQUENCE_BASE + number } }]);
         let (topic, payload) = next(&mut behind, 1).unwrap();
         assert_eq!(topic, "v1/gateway/telemetry");
@@ -229,7 +229,7 @@ mod tests {
     fn the_size_of_a_message_is_known_before_it_is_made() {
         let known = Gateway { devices: 10, devices_per_message: 10, ..gateway(GatewaySends::Telemetry) };
         let template = Template::new(60);
-        let mut behind = Behind::new(&known, 0, Tally::default());
+        let mut behind = GatewayDevices::new(&known, 0, Tally::default());
         behind.render_telemetry(&template, NOW_MS);
         let (most, size) = (known.message_bytes(&template, 1), behind.payload.len());
         // The names have a digit less than that of device 10, and the last device has no comma.

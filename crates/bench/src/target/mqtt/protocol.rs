@@ -6,7 +6,7 @@ use wire::mqtt::client::Connection;
 use wire::mqtt::{Connect, Disconnect, Packet, QoS};
 
 use super::acks::{PacketIds, acknowledgement};
-use super::behind::{Behind, Gateway};
+use super::behind::{Gateway, GatewayDevices};
 use super::tally::Tally;
 use super::template::PublishTemplate;
 use super::version::Version;
@@ -70,7 +70,7 @@ pub struct Session {
     /// The counts of sent and acknowledged messages. A gateway has none of its own.
     pub tally: Tally,
     /// The devices behind a gateway.
-    behind: Option<Box<Behind>>,
+    behind: Option<Box<GatewayDevices>>,
 }
 
 impl Session {
@@ -113,7 +113,7 @@ impl Protocol for Mqtt {
         let (group, _) = place_of(self.config.groups.iter().map(|of| of.devices), number);
         let of = &self.config.groups[group];
         let connection = Connection::new(self.config.version.on_the_wire(), PACKET_BYTES_MAX);
-        let behind = of.gateway.as_ref().map(|gateway| Box::new(Behind::new(gateway, number, tally)));
+        let behind = of.gateway.as_ref().map(|gateway| Box::new(GatewayDevices::new(gateway, number, tally)));
         Session {
             device: number,
             group,

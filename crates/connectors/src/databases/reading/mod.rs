@@ -65,10 +65,12 @@ impl RowReader {
     /// The database refuses or does not answer, or rows of one time cannot be told apart.
     pub(crate) async fn page(&self, after: Option<Position>, until: i64) -> Result<Page, DatabaseError> {
         let kind = self.database.address().kind;
-        let cut = (self.text_bytes_max, self.rows_at_once);
+        let has_key = self.columns.has_key();
+        // With a key one row more tells rows of the same time and key apart at the end of a page.
+        let cut = (self.text_bytes_max, self.rows_at_once + usize::from(has_key));
         let statement = sql::page(kind, &self.relation, &self.columns, cut, (after, until));
         let rows = self.database.read_rows(&statement, &self.columns).await?;
-        Page::new(rows, self.rows_at_once, self.columns.has_key())
+        Page::new(rows, self.rows_at_once, has_key)
             .map_err(|cause| DatabaseError::new(self.database.address(), READ, cause))
     }
 }

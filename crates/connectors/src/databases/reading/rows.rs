@@ -37,13 +37,16 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page of an answer that has at most `limit` rows. The error says which rows cannot be told apart.
+    /// The page of an answer that has at most `limit` rows, with a key one more, which belongs to the next page. The error says which rows
+    /// cannot be told apart.
     pub(super) fn new(mut rows: Vec<ReadRow>, limit: usize, has_key: bool) -> Result<Self, String> {
-        let is_last = rows.len() < limit;
         if has_key {
             check_keys(&rows)?;
+            let is_last = rows.len() <= limit;
+            rows.truncate(limit);
             return Ok(Self { rows, is_last });
         }
+        let is_last = rows.len() < limit;
         if !is_last && let Some(last) = rows.last().map(|row| row.position.time) {
             // The rows of the last time may go on behind the page.
             let complete = rows.partition_point(|row| row.position.time < last);
@@ -91,8 +94,12 @@ mod tests {
 
     #[test]
     fn a_page_with_keys_ends_anywhere() {
-        let page = Page::new(rows(&[(1, 1, 5), (1, 2, 4)]), 2, true).unwrap();
+        let page = Page::new(rows(&[(1, 1, 5), (1, 2, 4), (1, 3, 3)]), 2, true).unwrap();
         assert_eq!((page.rows.len(), page.is_last), (2, false));
+        let page = Page::new(rows(&[(1, 1, 5), (1, 2, 4)]), 2, true).unwrap();
+        assert_eq!((page.rows.len(), page.is_last), (2, true));
+        let refused = Page::new(rows(&[(1, 1, 5), (1, 2, 4), (1, 2, 3)]), 2, true).unwrap_err();
+        assert!(refused.contains("the time 1 and the key 2"), "{refused}");
         assert!(Page::new(rows(&[(1, 1, 5)]), 2, true).unwrap().is_last);
         let refused = Page::new(rows(&[(1, 2, 5), (1, 2, 4)]), 9, true).unwrap_err();
         assert!(refused.contains("the time 1 and the key 2"), "{refused}");

@@ -1,5 +1,5 @@
-//! The texts of statements that read. Numbers and times stand in them as literals; no text from outside does, but names in quotes
-//! and the query of a descriptor.
+//! The texts of statements that read. They have numbers and times as literals. The only texts from outside are quoted names and the
+//! query of a descriptor.
 
 use hub::virtual_sensors::{DatabaseKind, Relation};
 use model::Timestamp;
@@ -31,7 +31,10 @@ pub(super) fn all_columns(relation: &str) -> String {
 pub(super) fn begin(kind: DatabaseKind) -> &'static [&'static str] {
     match kind {
         DatabaseKind::MySql => &["SET time_zone = '+00:00'", "START TRANSACTION READ ONLY"],
-        DatabaseKind::PostgreSql => &["BEGIN READ ONLY", "SET LOCAL TIME ZONE 'UTC'"],
+        DatabaseKind::PostgreSql => {
+            // The server gives up before the client does (STATEMENT_TIMEOUT), so that slow statements do not pile up.
+            &["BEGIN READ ONLY", "SET LOCAL TIME ZONE 'UTC'", "SET LOCAL statement_timeout = '55s'"]
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! A connection to a mail server, for one mail.
 
 use std::error::Error as _;
-use std::fmt::Display;
 use std::time::Duration;
 
 use hub::virtual_sensors::{EmailExport, Encryption};
@@ -14,6 +13,7 @@ use lettre::transport::smtp::extension::ClientId;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::text::one_line;
 use crate::exporters::limits::{EMAIL_ANSWER_TIMEOUT, EMAIL_LOGIN_TIMEOUT, EMAIL_QUIT_TIMEOUT};
 use crate::tls::certificates;
 
@@ -33,7 +33,7 @@ impl Connection {
     /// Connects, encrypts the connection and logs in.
     ///
     /// # Errors
-    /// None of them is one of a mail: when the server or the descriptor is mended, the same mail is taken.
+    /// The fault is not in the mail: the same mail can be sent when the server or the descriptor is corrected.
     pub(super) async fn open(export: &EmailExport) -> Result<Self, String> {
         let opened = in_time(EMAIL_LOGIN_TIMEOUT, open(export)).await;
         opened.map(Self).map_err(|reason| format!("{}:{}: {reason}", export.server, export.port))
@@ -138,12 +138,7 @@ fn reason(error: &Error) -> String {
         }
     };
     let code = error.status().map(|code| format!("{code} "));
-    one_line(format_args!("{}{text}", code.unwrap_or_default()))
-}
-
-/// A server's words cannot make lines of a log.
-fn one_line(text: impl Display) -> String {
-    text.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    one_line(&format!("{}{text}", code.unwrap_or_default()))
 }
 
 async fn in_time<T>(time: Duration, answer: impl Future<Output = Result<T, String>>) -> Result<T, String> {

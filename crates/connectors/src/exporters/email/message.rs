@@ -5,9 +5,19 @@ use lettre::message::{Mailbox, SinglePart};
 use lettre::{Address, Message};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::text::one_line;
 use crate::exporters::limits::EMAIL_SUBJECT_CHARACTERS_MAX;
 use crate::exporters::row;
 use crate::time::iso;
+
+/// Checks the addresses of the descriptor: a fault there is no fault of a row.
+///
+/// # Errors
+/// Names the text that is no address.
+pub(super) fn check(export: &EmailExport) -> Result<(), String> {
+    address(&export.sender)?;
+    export.receiver.as_deref().map_or(Ok(()), |receiver| address(receiver).map(drop))
+}
 
 /// The mail of a row; `None` if the row says nothing.
 ///
@@ -33,7 +43,7 @@ pub(super) fn of(
     let mail = Message::builder()
         .from(Mailbox::new(None, sender))
         .to(Mailbox::new(None, receiver))
-        .subject(one_line(&subject))
+        .subject(of_subject(&subject))
         .message_id(Some(id))
         .singlepart(SinglePart::plain(lines(&text)));
     mail.map(Some).map_err(|error| format!("the row cannot be a mail: {error}"))
@@ -65,9 +75,8 @@ fn address(text: &str) -> Result<Address, String> {
 }
 
 /// A subject has no line ends, so a row cannot add headers.
-fn one_line(subject: &str) -> String {
-    let shown = subject.chars().map(|c| if c.is_control() { ' ' } else { c });
-    shown.take(EMAIL_SUBJECT_CHARACTERS_MAX).collect()
+fn of_subject(subject: &str) -> String {
+    one_line(subject).chars().take(EMAIL_SUBJECT_CHARACTERS_MAX).collect()
 }
 
 /// A text with one kind of line ends: a single CR must not stand in a mail (RFC 5322, section 2.3).
@@ -156,6 +165,15 @@ mod tests {
         let text = of(&export, &output(&["celsius"]), &row(1_000_000, &["3.5"])).unwrap().unwrap();
         let text = String::from_utf8(text.formatted()).unwrap();
         assert!(text.contains("sensor: street\r\ntimed: 1970-01-01T00:00:01.000Z\r\ncelsius: 3.5"), "{text}");
+    }
+
+    #[test]
+    fn an_address_of_the_descriptor_is_checked_before_rows_are_sent() {
+        assert_eq!(check(&export()), Ok(()));
+        let sender = EmailExport { sender: "a@b..c".to_owned(), ..export() };
+        let receiver = EmailExport { receiver: Some("ann".to_owned()), ..export() };
+        assert!(check(&sender).unwrap_err().contains("a@b..c"));
+        assert!(check(&receiver).unwrap_err().contains("\"ann\" is no address"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod connection;
 mod message;
 mod rate;
+mod text;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,6 +60,7 @@ impl EmailSink {
 impl Sink for EmailSink {
     /// Shows early that the server does not answer, or refuses the login.
     async fn prepare(&mut self) -> Result<(), String> {
+        message::check(&self.export)?;
         Connection::open(&self.export).await?.close().await;
         Ok(())
     }

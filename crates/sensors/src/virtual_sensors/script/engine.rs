@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use rhai::Engine;
 use rhai::packages::{
     ArithmeticPackage, BasicArrayPackage, BasicFnPackage, BasicIteratorPackage, BasicMapPackage,
     BasicMathPackage, BasicStringPackage, BitFieldPackage, LogicPackage, MoreStringPackage, Package,
 };
+use rhai::{Engine, EvalAltResult, ImmutableString, Position};
 
 use crate::virtual_sensors::limits::{
     SCRIPT_CALLS_MAX, SCRIPT_DEPTH_MAX, SCRIPT_FUNCTION_DEPTH_MAX, SCRIPT_FUNCTIONS_MAX, SCRIPT_ITEMS_MAX,
@@ -43,6 +43,13 @@ fn engine() -> Engine {
     BasicArrayPackage::new().register_into_engine(&mut engine);
     BasicMapPackage::new().register_into_engine(&mut engine);
     MoreStringPackage::new().register_into_engine(&mut engine);
+    // A function that is registered comes before those of packages.
+    engine.register_fn("replace", |text: &mut ImmutableString, find: &str, with: &str| {
+        replace(text, find, with)
+    });
+    engine.register_fn("replace", |text: &mut ImmutableString, find: char, with: &str| {
+        replace(text, find.encode_utf8(&mut [0; 4]), with)
+    });
     for word in DISABLED {
         engine.disable_symbol(word);
     }
@@ -58,8 +65,37 @@ fn engine() -> Engine {
     engine
 }
 
+/// Replaces a text in another one. The function of the package makes the whole result before a limit looks at it, and one call can make
+/// hundreds of megabytes.
+fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Result<(), Box<EvalAltResult>> {
+    let added_bytes = text.matches(find).count().saturating_mul(with.len());
+    if text.len().saturating_add(added_bytes) > 2 * SCRIPT_TEXT_BYTES_MAX {
+        let what = "Length of string".to_owned();
+        return Err(Box::new(EvalAltResult::ErrorDataTooLarge(what, Position::NONE)));
+    }
+    *text = text.replace(find, with).into();
+    Ok(())
+}
+
 /// Whether a script can have a variable of this name.
 pub(super) fn is_variable(name: &str) -> bool {
     let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     is_word && TOLERANT.compile(format!("let {name} = 0;")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replacement_is_refused_before_it_is_made() {
+        let mut text = ImmutableString::from("x".repeat(SCRIPT_TEXT_BYTES_MAX));
+        let refused = replace(&mut text, "x", &"y".repeat(SCRIPT_TEXT_BYTES_MAX)).unwrap_err();
+        assert!(matches!(*refused, EvalAltResult::ErrorDataTooLarge(..)), "{refused}");
+        replace(&mut text, "x", "y").unwrap();
+        assert_eq!(text, "y".repeat(SCRIPT_TEXT_BYTES_MAX));
+        let given =
+            TOLERANT.eval::<String>("let t = \"a-b-c\"; t.replace(\"-\", \"+\"); t.replace('c', \"d\"); t");
+        assert_eq!(given.unwrap(), "a+b+d");
+    }
 }

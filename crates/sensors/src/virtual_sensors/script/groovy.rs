@@ -8,7 +8,7 @@ const WORDS: &[(&str, &str)] = &[
     ("Math", "`Math.sqrt(x)` is `x.sqrt()` in Rhai"),
     ("println", "a script prints nothing; give the output a field"),
     ("print", "a script prints nothing; give the output a field"),
-    ("sendEmail", "a script sends nothing; use the class Webhook over this sensor, or alarm rules"),
+    ("sendEmail", "a script sends nothing; use the class Email over this sensor, or alarm rules"),
     ("sendSMS", "a script sends nothing; use the class Webhook over this sensor, or alarm rules"),
     ("new", "a script has numbers, texts, arrays `[1, 2]` and maps `#{a: 1}`, and no objects of Java"),
     ("import", "a script reads no other files and has no classes of Java"),

@@ -189,7 +189,7 @@ fn a_script_in_groovy_is_refused_with_what_to_write() {
     let mut run = Run::new(&scripted("sendEmail(\"a\", \"b\"); n = 1;", "", &[("n", "bigint")]));
     run.x(1, 1);
     let fault = run.sensor.counters().last_fault.expect("a fault");
-    assert!(fault.contains("sendEmail") && fault.contains("use the class Webhook"), "{fault}");
+    assert!(fault.contains("sendEmail") && fault.contains("use the class Email"), "{fault}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod received;
 
 use hub::clock::system_now;
 use hub::virtual_sensors::{PushedElement, Remote};
+use model::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::received::Received;
@@ -60,6 +61,15 @@ async fn take(pushed: PushedElement, received: &mut Received, sink: &mut Sink) -
 
 fn add(text: &str, received: &mut Received, sink: &mut Sink) -> Result<(), String> {
     let Some(element) = element::read(text)? else { return Ok(()) };
+    let limits = sink.hub().limits();
+    let is_plausible = |ts| limits.plausible(system_now()).contains(ts);
+    // A row with a time far in the future must not hide the rows after it.
+    if !Timestamp::from_millis(element.ms).is_some_and(is_plausible) {
+        return Err(format!(
+            "the time {} ms is out of the range that the server takes (ingest.future_max_s)",
+            element.ms
+        ));
+    }
     let Some(time) = received.time(element.ms, text) else { return Ok(()) };
     sink.element(time?, element.fields.iter().map(|(name, value)| (name.as_str(), value.as_ref())))
 }

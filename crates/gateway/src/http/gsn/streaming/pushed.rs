@@ -18,6 +18,10 @@ pub(in super::super) async fn pushed(
     State(state): State<Arc<HttpState>>,
     request: Request,
 ) -> Result<StatusCode, Refusal> {
+    // Nothing of a stranger is read on a server that takes no pushes.
+    if !state.hub.takes_pushes() {
+        return Err(unknown());
+    }
     let body = read_body(request, FORM_BYTES_MAX, "", state.bodies.begin(Sender::Anonymous)).await?;
     let form = std::str::from_utf8(&body.bytes);
     let params =
@@ -33,10 +37,13 @@ pub(in super::super) async fn pushed(
     match state.hub.push_element(number, data).await {
         PushAnswer::Taken => Ok(StatusCode::OK),
         PushAnswer::Busy => Err(Refusal(ApiError::busy("the row is not stored yet; push it again"))),
-        PushAnswer::Unknown => {
-            let (status, code) = (StatusCode::MULTIPLE_CHOICES, ErrorCode::NotFound);
-            let reason = "no virtual sensor of this server has this notification-id";
-            Err(Refusal(ApiError::new(status, code, "push_unknown", reason)))
-        }
+        PushAnswer::Unknown => Err(unknown()),
     }
+}
+
+/// The answer that ends pushes.
+fn unknown() -> Refusal {
+    let (status, code) = (StatusCode::MULTIPLE_CHOICES, ErrorCode::NotFound);
+    let reason = "no virtual sensor of this server has this notification-id";
+    Refusal(ApiError::new(status, code, "push_unknown", reason))
 }

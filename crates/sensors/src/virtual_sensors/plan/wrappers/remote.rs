@@ -125,7 +125,7 @@ fn push_to(
     };
     let Some(contact) = contact else { return Ok(None) };
     predicates.check_url(&contact, "local-contact-point")?;
-    if contact.contains('@') || !contact.starts_with("http://") {
+    if contact.contains('@') || !contact.starts_with("http://") || !contact.ends_with("/streaming/") {
         let reason = "local-contact-point is the address of this server, such as http://HOST:22001/streaming/, without a user and without TLS";
         return Err(predicates.invalid("local-contact-point", reason.to_owned()));
     }
