@@ -18,8 +18,8 @@ pub const CUSTOMERS_PER_TENANT_MAX: usize = 100_000;
 pub const DATABASES_PER_TENANT_MAX: usize = 1_000;
 /// Users of a tenant.
 pub const USERS_PER_TENANT_MAX: usize = 100_000;
-/// Device profiles of a tenant. Each has a table of its own.
-pub const PROFILES_PER_TENANT_MAX: usize = 1_000;
+/// Device profiles of a tenant. Each has a table of its own. A virtual sensor has one, and a second one for elements from outside.
+pub const PROFILES_PER_TENANT_MAX: usize = 25_000;
 /// Asset profiles of a tenant.
 pub const ASSET_PROFILES_PER_TENANT_MAX: usize = 1_000;
 /// Single devices that share one transaction when they are added at the same time.

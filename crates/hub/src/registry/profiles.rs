@@ -216,7 +216,7 @@ impl Registry {
         if self.profile(tenant, fields.name).is_some() {
             return Err(RegistryError::exists("profile", fields.name));
         }
-        let count = self.index.read().profiles.of(tenant).count() + 1;
+        let count = self.index.read().profiles.len_of(tenant) + 1;
         over_limit("number of device profiles of the tenant", count, PROFILES_PER_TENANT_MAX)?;
         Ok(Profile {
             id: file::new_id(),

@@ -1,6 +1,6 @@
 //! The sources whose elements come from outside, as connectors see them, and what the connectors report.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -39,8 +39,8 @@ impl Connectors {
             }
             is_new
         });
-        let sources = self.sources.borrow();
-        self.states.lock().retain(|device, _| sources.iter().any(|source| source.device.id == *device));
+        let devices: HashSet<Uuid> = self.sources.borrow().iter().map(|source| source.device.id).collect();
+        self.states.lock().retain(|device, _| devices.contains(device));
     }
 
     /// Adds to a sensor what its connectors have reported.

@@ -11,19 +11,18 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kv::WriteBatch;
 use model::{PanicEndsProcess, SeriesId};
 
 use super::candidate::SensorFile;
+use super::checkpoint::checkpoint;
 use super::container::ContainerFiles;
 use super::directory::Directory;
-use super::durable;
 use super::evaluate::InputRow;
 use super::fields_read::FieldsRead;
 use super::history_rows;
 use super::info::SensorState;
 use super::limits::{CHECKPOINT_INTERVAL, DIRECTORY_INTERVAL, PUBLISH_INTERVAL, TICK_INTERVAL};
-use super::record::SENSORS;
+use super::readers::Readers;
 use super::running::{Running, absent, described};
 use super::shared::{Infos, Sensors};
 use super::start::series_of;
@@ -41,8 +40,14 @@ pub(super) struct Engine {
     /// The file of the container.
     pub(super) container: ContainerFiles,
     pub(super) running: Vec<Running>,
-    /// The places of the sensors that read a series.
-    pub(super) readers: HashMap<SeriesId, Vec<usize>>,
+    /// The places of the sensors by what they read.
+    pub(super) readers: Readers,
+    /// The places of the sensors that have taken rows in this turn.
+    took: Vec<usize>,
+    /// Whether a sensor has taken a row since callers were shown the sensors.
+    has_taken: bool,
+    /// When the clocks of the sensors were looked at.
+    ticked: Option<Instant>,
     pub(super) fields: FieldsRead,
     pub(super) outputs: Arc<Outputs>,
     looked_at: Option<Instant>,
@@ -63,7 +68,10 @@ impl Engine {
             files: BTreeMap::new(),
             container: ContainerFiles::default(),
             running: Vec::new(),
-            readers: HashMap::new(),
+            readers: Readers::default(),
+            took: Vec::new(),
+            has_taken: false,
+            ticked: None,
             fields: FieldsRead::new(),
             outputs: Arc::default(),
             looked_at: None,
@@ -111,10 +119,10 @@ impl Engine {
         for series in &taken.lost {
             self.read_again(hub, *series)?;
         }
-        let now = Instant::now();
-        for running in &mut self.running {
-            running.tick(hub, now)?;
-            running.output.flush(hub, &mut running.destination)?;
+        self.flush_taken(hub)?;
+        // With many sensors a look at each of them is too much work for every turn.
+        if is_due(self.ticked, TICK_INTERVAL) {
+            self.tick(hub)?;
         }
         if self.checkpointed.elapsed() >= CHECKPOINT_INTERVAL {
             self.compare_with_registry(hub)?;
@@ -127,8 +135,29 @@ impl Engine {
         Ok(())
     }
 
+    /// Appends what the sensors have made that have taken rows in this turn.
+    fn flush_taken(&mut self, hub: &Hub) -> Result<(), Stopped> {
+        self.took.sort_unstable();
+        self.took.dedup();
+        for at in self.took.drain(..) {
+            let running = &mut self.running[at];
+            running.output.flush(hub, &mut running.destination)?;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, hub: &Hub) -> Result<(), Stopped> {
+        let now = Instant::now();
+        self.ticked = Some(now);
+        for running in &mut self.running {
+            running.tick(hub, now)?;
+            running.output.flush(hub, &mut running.destination)?;
+        }
+        Ok(())
+    }
+
     fn pause(&self) -> Duration {
-        if self.running.iter().any(Running::needs_ticks) || self.has_news() {
+        if self.has_taken || self.running.iter().any(Running::needs_ticks) || self.has_news() {
             return TICK_INTERVAL;
         }
         DIRECTORY_INTERVAL
@@ -142,7 +171,7 @@ impl Engine {
     fn take_rows(&mut self, hub: &Hub, taken: &Taken) -> Result<(), Stopped> {
         let mut values = Vec::new();
         for row in taken.rows() {
-            if !self.readers.contains_key(&row.series()) {
+            if !self.readers.has(row.series()) {
                 self.adopt(hub, row.series())?;
             }
             values.clear();
@@ -159,9 +188,11 @@ impl Engine {
         values: &[(u16, model::ValueRef<'a>)],
     ) -> Result<(), Stopped> {
         let (series, ts, sequence) = (row.series(), row.ts(), row.sequence());
-        let Self { readers, running, .. } = self;
-        for at in readers.get(&series).into_iter().flatten() {
+        let Self { readers, running, took, has_taken, .. } = self;
+        for at in readers.of_series(series) {
             running[*at].take(hub, InputRow { series, ts, sequence, values })?;
+            took.push(*at);
+            *has_taken = true;
         }
         Ok(())
     }
@@ -175,12 +206,12 @@ impl Engine {
         };
         // A door may have found it before the present fields were wanted.
         self.shared.want(series, device.id, self.fields.wanted());
-        for (at, running) in self.running.iter_mut().enumerate() {
-            if running.add_device(&device, series, i64::MIN) {
-                self.readers.entry(series).or_default().push(at);
+        for at in self.readers.of_device(&device.name) {
+            if self.running[at].add_device(&device, series, i64::MIN) {
+                self.readers.add(series, at);
             }
         }
-        if !self.readers.contains_key(&series) {
+        if !self.readers.has(series) {
             // No sensor reads it; a sensor that is loaded later finds it.
             self.shared.tap.unwant(|other, _| other == series);
         }
@@ -190,7 +221,7 @@ impl Engine {
     /// Evaluates the rows of a series that found no room in the tap.
     fn read_again(&mut self, hub: &Hub, series: SeriesId) -> Result<(), Stopped> {
         hub.metrics.virtual_sensors.rereads.inc();
-        if self.readers.contains_key(&series) {
+        if self.readers.has(series) {
             return self.evaluate_stored(hub, series);
         }
         self.adopt(hub, series)
@@ -198,7 +229,7 @@ impl Engine {
 
     fn evaluate_stored(&mut self, hub: &Hub, series: SeriesId) -> Result<(), Stopped> {
         let Self { readers, running, fields, .. } = self;
-        for at in readers.get(&series).into_iter().flatten() {
+        for at in readers.of_series(series) {
             running[*at].evaluate_stored(hub, fields, Some(series))?;
         }
         Ok(())
@@ -207,23 +238,30 @@ impl Engine {
     /// Stores how far the sensors have evaluated.
     pub(super) fn checkpoint(&mut self, hub: &Hub) -> Result<(), Stopped> {
         self.checkpointed = Instant::now();
-        for running in &mut self.running {
-            checkpoint(hub, running)?;
-        }
-        Ok(())
+        checkpoint(hub, &mut self.running)
     }
 
     /// Shows the sensors to callers and in the metrics.
     fn publish(&mut self, hub: &Hub) {
+        let is_first = self.published.is_none();
         self.published = Some(Instant::now());
-        for running in &mut self.running {
+        self.has_taken = false;
+        let mut changed = Vec::new();
+        for (at, running) in self.running.iter_mut().enumerate() {
             let counts = running.counts();
-            hub.metrics.virtual_sensors.count(running.name(), &running.counted, &counts);
-            running.counted = counts;
+            let is_unseen = std::mem::replace(&mut running.is_unseen, false);
+            if is_first || is_unseen || counts != running.counted {
+                hub.metrics.virtual_sensors.count(running.name(), &running.counted, &counts);
+                running.counted = counts;
+                changed.push(at);
+            }
         }
         let failed = self.files.len().saturating_sub(self.running.len());
         hub.metrics.virtual_sensors.sensors(self.running.len(), failed);
-        self.shared.publish(self.infos(None));
+        if is_first {
+            return self.shared.publish(self.infos(None));
+        }
+        self.shared.change(|infos| changed.into_iter().for_each(|at| refresh(infos, &self.running[at])));
     }
 
     /// Shows that no sensor runs any more.
@@ -233,10 +271,16 @@ impl Engine {
         self.shared.followers.publish(Vec::new());
     }
 
+    /// The sensors that run, by their files.
+    pub(super) fn by_file(&self) -> HashMap<&str, &Running> {
+        self.running.iter().map(|running| (running.file.as_str(), running)).collect()
+    }
+
     fn infos(&self, end: Option<&str>) -> Infos {
         let mut infos = Infos::new();
+        let by_file = self.by_file();
         for (name, file) in &self.files {
-            let running = self.running.iter().find(|running| running.file == *name);
+            let running = by_file.get(name.as_str());
             let reason = end.or(file.problem.as_deref());
             let failed = |reason: &str| SensorState::Failed { reason: format!("{name}: {reason}") };
             let mut info = match (running, &file.latest) {
@@ -255,17 +299,11 @@ impl Engine {
     }
 }
 
-/// Stores how far a sensor has evaluated, after its rows are durable.
-pub(super) fn checkpoint(hub: &Hub, running: &mut Running) -> Result<(), Stopped> {
-    running.output.flush(hub, &mut running.destination)?;
-    if !std::mem::replace(&mut running.is_changed, false) {
-        return Ok(());
+/// Brings up to date what callers see of a sensor.
+fn refresh(infos: &mut Infos, running: &Running) {
+    if let Some(info) = infos.get_mut(&(running.name().to_lowercase(), running.file.clone())) {
+        running.refresh(Arc::make_mut(info));
     }
-    running.output.wait_until_durable(hub)?;
-    let mut batch = WriteBatch::new();
-    hub.sensors.followers.put_changed(running.name(), &mut batch);
-    batch.put(SENSORS, running.name().as_bytes().to_vec(), running.record().encode());
-    durable::commit(hub, &batch)
 }
 
 fn is_due(last: Option<Instant>, interval: Duration) -> bool {

@@ -1,17 +1,19 @@
 //! The engine follows the files of the directory, and the devices of the registry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use kv::WriteBatch;
 
 use super::candidate::{Candidate, SensorFile};
+use super::checkpoint::checkpoint;
 use super::destination::{Destination, external_sources};
 use super::durable;
-use super::engine::{Engine, checkpoint};
+use super::engine::Engine;
 use super::external::ExternalSource;
 use super::followers::{begin_followers, forget_followers};
 use super::graph::{Node, refusals};
+use super::readers::Readers;
 use super::record::SENSORS;
 use super::reread::newest;
 use super::running::Running;
@@ -43,21 +45,25 @@ impl Engine {
             }
         }
         self.shared.publish_container(self.container.info());
-        for file in &changes.gone {
-            self.files.remove(file);
-            if let Some(at) = self.running.iter().position(|running| running.file == *file) {
-                tracing::info!(
-                    file,
-                    sensor = self.running[at].name(),
-                    "virtual sensor removed; its table stays"
-                );
-                self.stop(hub, at)?;
-            }
-        }
+        self.remove(hub, changes.gone)?;
         for (file, latest) in of_sensors {
             self.files.insert(file, SensorFile { latest, problem: None });
         }
         self.load_all(hub)
+    }
+
+    /// Stops the sensors of files that are gone.
+    fn remove(&mut self, hub: &Hub, gone: Vec<String>) -> Result<(), Stopped> {
+        let gone: HashSet<String> = gone.into_iter().collect();
+        self.files.retain(|file, _| !gone.contains(file));
+        let running = std::mem::take(&mut self.running).into_iter();
+        let (stopped, kept): (Vec<_>, Vec<_>) = running.partition(|running| gone.contains(&running.file));
+        self.running = kept;
+        for running in &stopped {
+            let (file, sensor) = (running.file.as_str(), running.name());
+            tracing::info!(file, sensor, "virtual sensor removed; its table stays");
+        }
+        stop(hub, &stopped)
     }
 
     /// Loads the files that can run together, and do not run as they are.
@@ -73,33 +79,32 @@ impl Engine {
         for running in &mut self.running {
             running.outputs = Arc::clone(&self.outputs);
         }
-        let files: Vec<(String, Arc<Candidate>)> = self
-            .files
-            .iter()
-            .filter(|(file, _)| !problems.contains_key(*file))
-            .filter_map(|(file, state)| Some((file.clone(), Arc::clone(state.latest.as_ref().ok()?))))
-            .collect();
-        for (file, candidate) in files {
-            let runs = self
-                .running
-                .iter()
-                .any(|running| running.file == file && running.candidate.digest == candidate.digest);
-            if !runs && let Err(reason) = self.load(hub, &file, candidate)? {
-                problems.insert(file, reason);
+        let mut loaded = Vec::new();
+        for (file, candidate, replaces) in self.files_to_load(&problems) {
+            match self.load(hub, &file, candidate, replaces)? {
+                Ok(running) => loaded.push(running),
+                Err(reason) => drop(problems.insert(file, reason)),
             }
         }
+        self.run_loaded(hub, loaded)?;
+        let runs: HashSet<&str> = self.running.iter().map(|running| running.file.as_str()).collect();
         for (file, state) in &mut self.files {
             let problem = problems.remove(file);
             if let Some(reason) = problem.as_ref().filter(|problem| Some(*problem) != state.problem.as_ref())
             {
-                let runs = self.running.iter().any(|running| running.file == *file);
-                let then = if runs { "the sensor goes on as it was" } else { "the sensor does not run" };
+                let then = if runs.contains(file.as_str()) {
+                    "the sensor goes on as it was"
+                } else {
+                    "the sensor does not run"
+                };
                 let directory = self.directory.path().display();
                 tracing::warn!(file, %directory, "virtual sensor not loaded, {then}: {reason}");
             }
             state.problem = problem;
         }
-        self.index_readers();
+        self.readers = Readers::of(&self.running);
+        self.shared.wish(self.running.iter().flat_map(wishes_of), &self.outputs, self.fields.wanted());
+        self.unwant(hub);
         self.publish_external();
         self.publish_outputs(hub)?;
         self.published = None;
@@ -110,8 +115,9 @@ impl Engine {
     fn problems(&self) -> BTreeMap<String, String> {
         let mut nodes = Vec::new();
         let mut faults = BTreeMap::new();
+        let by_file = self.by_file();
         for (file, state) in &self.files {
-            let running = self.running.iter().find(|running| running.file == *file);
+            let running = by_file.get(file.as_str());
             let candidate = match (&state.latest, running) {
                 (Ok(candidate), _) => candidate,
                 (Err(fault), running) => {
@@ -135,13 +141,44 @@ impl Engine {
         problems
     }
 
-    /// Loads a file. The sensor that ran from it goes on until then.
+    /// The files without a problem that do not run as they are, and whether a sensor runs from the file.
+    fn files_to_load(&self, problems: &BTreeMap<String, String>) -> Vec<(String, Arc<Candidate>, bool)> {
+        let by_file = self.by_file();
+        let to_load = |(file, state): (&String, &SensorFile)| {
+            let candidate = state.latest.as_ref().ok()?;
+            let running = by_file.get(file.as_str());
+            let is_same = running.is_some_and(|running| running.candidate.digest == candidate.digest);
+            let is_loaded = is_same || problems.contains_key(file);
+            (!is_loaded).then(|| (file.clone(), Arc::clone(candidate), running.is_some()))
+        };
+        self.files.iter().filter_map(to_load).collect()
+    }
+
+    /// Lets loaded sensors run. A crash before the first checkpoint must not make a sensor begin anew, so all are stored first, in few
+    /// commits.
+    fn run_loaded(&mut self, hub: &Hub, mut loaded: Vec<Running>) -> Result<(), Stopped> {
+        checkpoint(hub, &mut loaded)?;
+        for mut running in loaded {
+            for (series, cursor) in &running.cursors {
+                self.shared.want(*series, cursor.id, self.fields.wanted());
+            }
+            // Rows that came until the tap wanted them.
+            running.evaluate_stored(hub, &self.fields, None)?;
+            let (file, sensor) = (running.file.as_str(), running.name());
+            tracing::info!(file, sensor, "virtual sensor loaded");
+            self.running.push(running);
+        }
+        Ok(())
+    }
+
+    /// Loads a file. The sensor that ran from it goes on until then. The new one does not run yet.
     fn load(
         &mut self,
         hub: &Hub,
         file: &str,
         candidate: Arc<Candidate>,
-    ) -> Result<Result<(), String>, Stopped> {
+        replaces: bool,
+    ) -> Result<Result<Running, String>, Stopped> {
         let columns = candidate.plan.sources().flat_map(|(_, source)| &source.columns[1..]);
         match self.fields.add(columns) {
             Ok(true) => self.want_again(),
@@ -156,52 +193,26 @@ impl Engine {
             Ok(external) => external,
             Err(reason) => return Ok(Err(reason)),
         };
-        if let Some(at) = self.running.iter().position(|running| running.file == file) {
+        let old = replaces.then(|| self.running.iter().position(|running| running.file == file)).flatten();
+        if let Some(at) = old {
             // The new one goes on from where the old one is.
-            checkpoint(hub, &mut self.running[at])?;
-            match self.running[at].name() == candidate.plan.name {
-                true => forget_sources(hub, &self.running.remove(at)),
-                false => self.stop(hub, at)?,
+            let mut old = [self.running.remove(at)];
+            checkpoint(hub, &mut old)?;
+            match old[0].name() == candidate.plan.name {
+                true => forget_sources(hub, &old[0]),
+                false => stop(hub, &old)?,
             }
         }
         self.wish(&candidate);
-        let name = candidate.plan.name.clone();
         begin_followers(hub, &sensor_output(&candidate, self.container.storage()), destination.series)?;
         let from = (file, candidate);
-        let mut running = Running::start(hub, &self.fields, &self.outputs, from, destination, external)?;
-        // A crash before the first checkpoint must not make the sensor begin anew.
-        checkpoint(hub, &mut running)?;
-        for (series, cursor) in &running.cursors {
-            self.shared.want(*series, cursor.id, self.fields.wanted());
-        }
-        // Rows that came until the tap wanted them.
-        running.evaluate_stored(hub, &self.fields, None)?;
-        self.running.push(running);
-        tracing::info!(file, sensor = name, "virtual sensor loaded");
-        Ok(Ok(()))
+        Running::start(hub, &self.fields, &self.outputs, from, destination, external).map(Ok)
     }
 
-    /// Stops a sensor, and forgets how far it was.
-    fn stop(&mut self, hub: &Hub, at: usize) -> Result<(), Stopped> {
-        let stopped = self.running.remove(at);
-        hub.metrics.virtual_sensors.forget(stopped.name());
-        forget_sources(hub, &stopped);
-        let mut batch = WriteBatch::new();
-        batch.delete(SENSORS, stopped.name().as_bytes().to_vec());
-        durable::commit(hub, &batch)?;
-        forget_followers(hub, stopped.name())?;
-        let wishes = self.running.iter().flat_map(wishes_of).collect();
-        self.shared.wish(wishes, &self.outputs, self.fields.wanted());
-        self.index_readers();
-        self.unwant(hub);
-        Ok(())
-    }
-
-    /// Wants the devices of all sensors, and of one more.
+    /// Wants the devices of one more sensor.
     fn wish(&self, candidate: &Candidate) {
         let new = candidate.plan.sources().map(|(id, _)| Wish::of(&candidate.plan, id));
-        let wishes = self.running.iter().flat_map(wishes_of).chain(new).collect();
-        self.shared.wish(wishes, &self.outputs, self.fields.wanted());
+        self.shared.wish_more(new, &self.outputs, self.fields.wanted());
     }
 
     /// Wants the fields of all sensors of the series that they read.
@@ -216,7 +227,8 @@ impl Engine {
         let reads = |device| {
             let device = hub.registry.device_by_id(device);
             device.is_some_and(|device| {
-                self.running.iter().any(|running| !running.sources_of(&device).is_empty())
+                let mut places = self.readers.of_device(&device.name).into_iter();
+                places.any(|at| !self.running[at].sources_of(&device).is_empty())
             })
         };
         self.shared.tap.unwant(|_, wanted| !reads(wanted.device));
@@ -241,15 +253,6 @@ impl Engine {
         Ok(())
     }
 
-    fn index_readers(&mut self) {
-        self.readers.clear();
-        for (at, running) in self.running.iter().enumerate() {
-            for series in running.cursors.keys() {
-                self.readers.entry(*series).or_default().push(at);
-            }
-        }
-    }
-
     /// Finds devices that were renamed or moved, and forgets those that are gone.
     pub(super) fn compare_with_registry(&mut self, hub: &Hub) -> Result<(), Stopped> {
         let generation = hub.registry.generation();
@@ -263,8 +266,7 @@ impl Engine {
             for device in running.devices(hub) {
                 let Some(series) = series_of(hub, &device) else { continue };
                 // Rows of a series that no sensor has seen are new, and the tap has them.
-                let is_unseen =
-                    !self.readers.contains_key(&series) && self.shared.tap.wanted(series).is_some();
+                let is_unseen = !self.readers.has(series) && self.shared.tap.wanted(series).is_some();
                 if running.cursors.contains_key(&series) || is_unseen {
                     continue;
                 }
@@ -273,7 +275,6 @@ impl Engine {
                 running.add_device(&device, series, newest.unwrap_or(i64::MIN));
             }
         }
-        self.unwant(hub);
         // A name that was taken may be free.
         self.load_all(hub)
     }
@@ -293,12 +294,26 @@ impl Engine {
             };
             let has_inputs = running.external.iter().all(has_input);
             if !has_inputs || !device.is_some_and(|device| is_its_own(&device)) {
-                checkpoint(hub, running)?;
+                checkpoint(hub, std::slice::from_mut(running))?;
                 self.running.remove(at);
             }
         }
         Ok(())
     }
+}
+
+/// Ends sensors that run no more, and forgets how far they were.
+fn stop(hub: &Hub, stopped: &[Running]) -> Result<(), Stopped> {
+    let mut batch = WriteBatch::new();
+    for running in stopped {
+        hub.metrics.virtual_sensors.forget(running.name());
+        forget_sources(hub, running);
+        batch.delete(SENSORS, running.name().as_bytes().to_vec());
+    }
+    if !batch.is_empty() {
+        durable::commit(hub, &batch)?;
+    }
+    stopped.iter().try_for_each(|running| forget_followers(hub, running.name()))
 }
 
 fn forget_sources(hub: &Hub, running: &Running) {

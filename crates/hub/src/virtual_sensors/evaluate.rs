@@ -87,6 +87,7 @@ impl Running {
             // Elements go on that waited for late ones; a late one must be very late to be left out.
             self.sensor.advance(until.min(newest), &mut out);
             self.is_changed = true;
+            self.is_unseen = true;
         }
         for _ in 0..SLIDES_PER_TURN_MAX {
             let Some(deadline) = self.sensor.next_deadline().filter(|deadline| *deadline < until) else {
@@ -94,6 +95,7 @@ impl Running {
             };
             self.sensor.advance(deadline.saturating_add(1), &mut out);
             self.is_changed = true;
+            self.is_unseen = true;
         }
         self.add(hub, &mut out)
     }

@@ -22,7 +22,11 @@ pub(super) fn refusals(nodes: &[Node<'_>]) -> BTreeMap<String, String> {
     refuse_shared_names(nodes, &mut refused);
     refuse_cycles(nodes, &mut refused);
     // A sensor without one that it reads is refused, and then those that read it.
-    while refuse_missing(nodes, &mut refused) {}
+    let mut first_of: HashMap<&str, &Node<'_>> = HashMap::new();
+    for node in nodes {
+        first_of.entry(node.name).or_insert(node);
+    }
+    while refuse_missing(nodes, &first_of, &mut refused) {}
     refused
 }
 
@@ -82,13 +86,17 @@ fn way_back<'n, 'a>(start: &'n Node<'a>, by_name: &HashMap<&str, &'n Node<'a>>) 
 }
 
 /// Refuses a sensor that reads one that is not there. Says whether there was one.
-fn refuse_missing(nodes: &[Node<'_>], refused: &mut BTreeMap<String, String>) -> bool {
+fn refuse_missing(
+    nodes: &[Node<'_>],
+    first_of: &HashMap<&str, &Node<'_>>,
+    refused: &mut BTreeMap<String, String>,
+) -> bool {
     let is_there = |node: &&Node<'_>| node.runs || !refused.contains_key(node.file);
     let there: BTreeSet<&str> = nodes.iter().filter(is_there).map(|node| node.name).collect();
     let mut more = Vec::new();
     for node in nodes.iter().filter(|node| !refused.contains_key(node.file)) {
         let Some(local) = node.locals.iter().find(|local| !there.contains(*local)) else { continue };
-        let reason = match nodes.iter().find(|other| other.name == *local) {
+        let reason = match first_of.get(local) {
             Some(other) => format!("it reads the sensor {local:?} of {}, which is not loaded", other.file),
             None => format!("it reads the sensor {local:?}, which no file of the directory has"),
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Files of sensors that the server reads from its directory; the first ones by their names.
-pub const SENSOR_FILES_MAX: usize = 1_000;
+pub const SENSOR_FILES_MAX: usize = 20_000;
 /// Devices that one sensor reads. Further ones are not read, and are counted.
 pub const DEVICES_PER_SENSOR_MAX: usize = 10_000;
 /// Different fields that all sensors read. A sensor that needs more is refused.
@@ -19,6 +19,8 @@ pub const FAULT_CHARACTERS_MAX: usize = 500;
 pub(super) const DIRECTORY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two checkpoints of a sensor that evaluates.
 pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
+/// Bytes of records after which a checkpoint commits. One more record with its cursors fits the batch of the store of keys.
+pub(super) const CHECKPOINT_BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// Time between two looks at slides in time that are due without an element.
 pub(super) const TICK_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two updates of what callers see of sensors.

@@ -10,6 +10,7 @@
 //! `docs/sensors.md` describes the files.
 
 mod candidate;
+mod checkpoint;
 mod connectors;
 mod container;
 mod cursor;
@@ -31,6 +32,7 @@ pub mod limits;
 mod operations;
 mod output;
 mod pushes;
+mod readers;
 mod record;
 mod reread;
 mod running;

@@ -45,9 +45,10 @@ impl Hub {
     /// # Errors
     /// The caller may not read.
     pub fn virtual_sensor(&self, caller: &Caller, name: &str) -> Result<Option<Arc<SensorInfo>>, Error> {
-        let name = name.to_lowercase();
-        let named = self.virtual_sensors(caller)?.into_iter().filter(|info| info.name.to_lowercase() == name);
-        Ok(named.min_by_key(|info| info.device.is_empty()))
+        caller.check(Action::Read)?;
+        let named = self.sensors.infos_named(&name.to_lowercase()).into_iter();
+        let seen = named.filter(|info| self.sees_sensor(caller, info));
+        Ok(seen.min_by_key(|info| info.device.is_empty()))
     }
 
     /// The file of the container, GSN's `gsn.xml`, if the directory of the sensors has one and the caller is of its tenant.

@@ -43,6 +43,8 @@ pub(super) struct Running {
     pub(super) devices_left_out: u64,
     /// Whether it has evaluated something since its last checkpoint.
     pub(super) is_changed: bool,
+    /// Whether its devices or elements have changed in a way that no count shows, since callers saw it.
+    pub(super) is_unseen: bool,
     /// What the metrics have counted.
     pub(super) counted: SensorCounts,
     /// How many rows it had appended when rows beyond its `history-size` were deleted.
@@ -99,26 +101,32 @@ impl Running {
 
     /// What callers see of it. `problem` says why the file, as it is now, is not used.
     pub(super) fn info(&self, problem: Option<&str>) -> SensorInfo {
-        let has_device =
-            |source: &&Source| self.cursors.values().any(|cursor| cursor.sources.contains(&source.id));
-        let waits_for =
-            self.sources.iter().filter(|source| !has_device(source)).map(|source| source.words.clone());
-        SensorInfo {
+        let mut info = SensorInfo {
             table: self.destination.device.profile.table.name().to_owned(),
             device: self.destination.device.name.clone(),
             state: SensorState::Running,
             problem: problem.map(str::to_owned),
-            waits_for: waits_for.collect(),
             sources: self.external.iter().map(|source| source.info()).collect(),
-            counters: self.counters(),
-            rows_out_of_order: self.rows_out_of_order,
-            rows_refused: self.output.refused,
-            devices_left_out: self.devices_left_out,
-            elements_held: self.sensor.elements_held(),
-            bytes_held: self.sensor.bytes_held(),
-            chart: self.sensor.chart().map(Arc::new),
             ..described(&self.file, &self.candidate, SensorState::Running)
-        }
+        };
+        self.refresh(&mut info);
+        info
+    }
+
+    /// Brings up to date what changes while the sensor runs.
+    pub(super) fn refresh(&self, info: &mut SensorInfo) {
+        let has_device =
+            |source: &&Source| self.cursors.values().any(|cursor| cursor.sources.contains(&source.id));
+        let waits_for =
+            self.sources.iter().filter(|source| !has_device(source)).map(|source| source.words.clone());
+        info.waits_for = waits_for.collect();
+        info.counters = self.counters();
+        info.rows_out_of_order = self.rows_out_of_order;
+        info.rows_refused = self.output.refused;
+        info.devices_left_out = self.devices_left_out;
+        info.elements_held = self.sensor.elements_held();
+        info.bytes_held = self.sensor.bytes_held();
+        info.chart = self.sensor.chart().map(Arc::new);
     }
 
     /// What the sensor has done, with the faults of its rows on their way into the store.

@@ -1,6 +1,6 @@
 //! What the hub shares with the thread of the sensors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -47,7 +47,10 @@ pub(super) type Infos = BTreeMap<(String, String), Arc<SensorInfo>>;
 
 #[derive(Debug, Default)]
 struct Wishes {
-    wishes: Vec<Wish>,
+    /// Those of one device, by its name.
+    by_device: HashMap<String, Vec<Wish>>,
+    /// Those with a pattern.
+    patterns: Vec<Wish>,
     outputs: Arc<Outputs>,
     keys: Option<Arc<WantedKeys>>,
 }
@@ -82,17 +85,35 @@ impl Sensors {
         let wishes = self.wishes.read();
         let fits = |wish: &Wish| wish.fits(found.name, found.table, profile, &wishes.outputs);
         if let Some(keys) = &wishes.keys
-            && wishes.wishes.iter().any(fits)
+            && wishes.may_be_for(found.name).any(fits)
         {
             self.tap.want(found.series, found.device, keys);
         }
     }
 
-    /// Wants the series of these devices from now on.
-    pub(super) fn wish(&self, wishes: Vec<Wish>, outputs: &Arc<Outputs>, keys: &Arc<WantedKeys>) {
+    /// Wants the series of these devices from now on, and of no others.
+    pub(super) fn wish(
+        &self,
+        wishes: impl Iterator<Item = Wish>,
+        outputs: &Arc<Outputs>,
+        keys: &Arc<WantedKeys>,
+    ) {
         let mut all = self.wishes.write();
-        self.has_wishes.store(!wishes.is_empty(), Ordering::Release);
-        *all = Wishes { wishes, outputs: Arc::clone(outputs), keys: Some(Arc::clone(keys)) };
+        *all = Wishes::default();
+        all.add(wishes, outputs, keys);
+        self.has_wishes.store(!all.is_empty(), Ordering::Release);
+    }
+
+    /// Wants the series of these devices also.
+    pub(super) fn wish_more(
+        &self,
+        wishes: impl Iterator<Item = Wish>,
+        outputs: &Arc<Outputs>,
+        keys: &Arc<WantedKeys>,
+    ) {
+        let mut all = self.wishes.write();
+        all.add(wishes, outputs, keys);
+        self.has_wishes.store(!all.is_empty(), Ordering::Release);
     }
 
     /// Wants a series.
@@ -105,9 +126,29 @@ impl Sensors {
         *self.infos.write() = infos;
     }
 
+    /// Changes what callers see of sensors. Callers wait for it.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Infos)) {
+        change(&mut self.infos.write());
+    }
+
     /// All sensors, sorted by name.
     pub(super) fn infos(&self) -> Vec<Arc<SensorInfo>> {
-        let mut infos: Vec<_> = self.infos.read().values().cloned().collect();
+        let infos = self.infos.read().values().cloned().collect();
+        self.shown(infos)
+    }
+
+    /// The sensors with a name in lower case, sorted by file.
+    pub(super) fn infos_named(&self, name: &str) -> Vec<Arc<SensorInfo>> {
+        // No file sorts before the empty one.
+        let from = (name.to_owned(), String::new());
+        let all = self.infos.read();
+        let named = all.range(from..).take_while(|((known, _), _)| known == name);
+        let infos = named.map(|(_, info)| Arc::clone(info)).collect();
+        drop(all);
+        self.shown(infos)
+    }
+
+    fn shown(&self, mut infos: Vec<Arc<SensorInfo>>) -> Vec<Arc<SensorInfo>> {
         infos.iter_mut().for_each(|info| self.connectors.show(info));
         infos.iter_mut().for_each(|info| self.followers.show(info));
         infos
@@ -121,5 +162,27 @@ impl Sensors {
     /// The file of the container.
     pub(super) fn container(&self) -> Option<Arc<ContainerInfo>> {
         self.container.read().clone()
+    }
+}
+
+impl Wishes {
+    fn add(&mut self, wishes: impl Iterator<Item = Wish>, outputs: &Arc<Outputs>, keys: &Arc<WantedKeys>) {
+        for wish in wishes {
+            match wish.is_of_one().map(str::to_owned) {
+                Some(device) => self.by_device.entry(device).or_default().push(wish),
+                None => self.patterns.push(wish),
+            }
+        }
+        self.outputs = Arc::clone(outputs);
+        self.keys = Some(Arc::clone(keys));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_device.is_empty() && self.patterns.is_empty()
+    }
+
+    /// The wishes that may be for a device of this name.
+    fn may_be_for(&self, name: &str) -> impl Iterator<Item = &Wish> {
+        self.by_device.get(name).into_iter().flatten().chain(&self.patterns)
     }
 }

@@ -56,6 +56,7 @@ impl Running {
             rows_out_of_order: 0,
             devices_left_out: 0,
             is_changed: true,
+            is_unseen: true,
             counted: SensorCounts::default(),
             trimmed: None,
         };
@@ -129,10 +130,12 @@ impl Running {
         }
         if self.cursors.len() >= DEVICES_PER_SENSOR_MAX {
             self.devices_left_out += 1;
+            self.is_unseen = true;
             return false;
         }
         let cursor = Cursor::new(device.id, &device.name, device.profile.table.name(), sources, evaluated_us);
         self.cursors.insert(series, cursor);
+        self.is_unseen = true;
         true
     }
 

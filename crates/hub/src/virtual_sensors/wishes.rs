@@ -38,6 +38,12 @@ impl Wish {
         }
     }
 
+    /// The devices with a name or a pattern of names.
+    #[cfg(test)]
+    pub(super) fn of_device(device: &str) -> Self {
+        Self { device: device.to_owned(), table: None, profile: None }
+    }
+
     /// Whether the name is that of one device.
     pub(super) fn is_of_one(&self) -> Option<&str> {
         (!self.device.contains('*')).then_some(self.device.as_str())

@@ -1,6 +1,7 @@
 //! The followers of all sensors: their cursors, what they have reported, and the outputs that there are.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use kv::{KeyValueStore, KvError, WriteBatch};
@@ -59,7 +60,7 @@ impl Followers {
     /// Adds the cursors of a sensor that have new ranges to a batch.
     pub(crate) fn put_changed(&self, sensor: &str, batch: &mut WriteBatch) {
         let mut all = self.all.lock();
-        let of_sensor = all.iter_mut().filter(|((of, _), _)| of == sensor);
+        let of_sensor = all.range_mut(range_of(sensor));
         for ((_, name), follower) in of_sensor {
             if std::mem::replace(&mut follower.cursor.is_changed, false) {
                 batch.put(FOLLOWERS, key(sensor, name), follower.cursor.encode());
@@ -69,8 +70,8 @@ impl Followers {
 
     /// Forgets the followers of a sensor that are not wanted, and returns their names.
     pub(super) fn forget(&self, sensor: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
-        let is_forgotten = |(of, name): &(String, String)| of == sensor && !is_wanted(name);
-        self.all.lock().extract_if(.., |key, _| is_forgotten(key)).map(|((_, name), _)| name).collect()
+        let mut all = self.all.lock();
+        all.extract_if(range_of(sensor), |(_, name), _| !is_wanted(name)).map(|((_, name), _)| name).collect()
     }
 
     /// Adds to a sensor what its followers have reported.
@@ -155,8 +156,13 @@ impl Followers {
 
 type All = BTreeMap<(String, String), Follower>;
 
-fn of_sensor<'a>(all: &'a mut All, sensor: &'a str) -> impl Iterator<Item = &'a mut Follower> {
-    all.iter_mut().filter(move |((of, _), _)| of == sensor).map(|(_, follower)| follower)
+fn of_sensor<'a>(all: &'a mut All, sensor: &str) -> impl Iterator<Item = &'a mut Follower> + use<'a> {
+    all.range_mut(range_of(sensor)).map(|(_, follower)| follower)
+}
+
+/// The keys of the followers of a sensor: those before the next longer name.
+fn range_of(sensor: &str) -> Range<(String, String)> {
+    (sensor.to_owned(), String::new())..(format!("{sensor}\0"), String::new())
 }
 
 /// A follower, if its rows go where the request says.
