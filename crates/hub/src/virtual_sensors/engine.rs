@@ -44,7 +44,7 @@ pub(super) struct Engine {
     pub(super) readers: Readers,
     /// The places of the sensors that have taken rows in this turn.
     took: Vec<usize>,
-    /// Whether a sensor has taken a row since callers were shown the sensors.
+    /// Whether a sensor has taken a row since the engine looked for news to show.
     has_taken: bool,
     /// When the clocks of the sensors were looked at.
     ticked: Option<Instant>,
@@ -129,8 +129,11 @@ impl Engine {
             self.checkpoint(hub)?;
             self.running.iter_mut().for_each(|running| history_rows::trim(hub, running));
         }
-        if is_due(self.published, PUBLISH_INTERVAL) && (self.published.is_none() || self.has_news()) {
-            self.publish(hub);
+        if is_due(self.published, PUBLISH_INTERVAL) {
+            self.has_taken = false;
+            if self.published.is_none() || self.has_news() {
+                self.publish(hub);
+            }
         }
         Ok(())
     }
@@ -245,7 +248,6 @@ impl Engine {
     fn publish(&mut self, hub: &Hub) {
         let is_first = self.published.is_none();
         self.published = Some(Instant::now());
-        self.has_taken = false;
         let mut changed = Vec::new();
         for (at, running) in self.running.iter_mut().enumerate() {
             let counts = running.counts();

@@ -1,7 +1,7 @@
 //! Which sensors of a directory can run together: each name once, each sensor that one reads is there, and none reads itself by
 //! way of others.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A sensor of a file.
 #[derive(Debug)]
@@ -49,15 +49,45 @@ fn refuse_shared_names(nodes: &[Node<'_>], refused: &mut BTreeMap<String, String
 fn refuse_cycles(nodes: &[Node<'_>], refused: &mut BTreeMap<String, String>) {
     let by_name: HashMap<&str, &Node<'_>> =
         nodes.iter().filter(|node| !refused.contains_key(node.file)).map(|node| (node.name, node)).collect();
-    for node in
-        nodes.iter().filter(|node| by_name.get(node.name).is_some_and(|known| known.file == node.file))
-    {
+    let in_question = perhaps_in_cycles(&by_name);
+    let is_in_question = |node: &&Node<'_>| {
+        in_question.contains(node.name) && by_name.get(node.name).is_some_and(|known| known.file == node.file)
+    };
+    for node in nodes.iter().filter(is_in_question) {
         if let Some(path) = way_back(node, &by_name) {
             let shown = |node: &&Node<'_>| format!("{} ({})", node.name, node.file);
             let path = path.iter().map(shown).collect::<Vec<_>>().join(" reads ");
             refused.insert(node.file.to_owned(), format!("the sensors read each other in a cycle: {path}"));
         }
     }
+}
+
+/// The sensors that remain without those that read only sensors that do not remain. Without a cycle none remains, and no way back has
+/// to be searched.
+fn perhaps_in_cycles<'n>(by_name: &HashMap<&'n str, &'n Node<'n>>) -> HashSet<&'n str> {
+    let mut readers: HashMap<&'n str, Vec<&'n str>> = HashMap::new();
+    let mut reads: HashMap<&'n str, usize> = HashMap::new();
+    for (name, node) in by_name {
+        let known = node.locals.iter().chain(&node.devices).filter(|read| by_name.contains_key(**read));
+        let mut count = 0;
+        for read in known {
+            readers.entry(*read).or_default().push(*name);
+            count += 1;
+        }
+        reads.insert(*name, count);
+    }
+    let mut leaving: Vec<&'n str> =
+        reads.iter().filter(|(_, count)| **count == 0).map(|(name, _)| *name).collect();
+    while let Some(left) = leaving.pop() {
+        for reader in readers.remove(left).into_iter().flatten() {
+            let Some(count) = reads.get_mut(reader) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                leaving.push(reader);
+            }
+        }
+    }
+    reads.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name).collect()
 }
 
 /// The way from a sensor over those that it reads back to itself.
@@ -167,6 +197,30 @@ mod tests {
                 "e: the sensors read each other in a cycle: self (e) reads self (e)",
             ]
         );
+    }
+
+    #[test]
+    fn in_a_long_chain_no_sensor_is_in_question() {
+        let names: Vec<String> = (0..10_000).map(|at| format!("s{at}")).collect();
+        let node = |at: usize| Node {
+            file: &names[at],
+            name: &names[at],
+            locals: names.get(at + 1).map(String::as_str).into_iter().collect(),
+            devices: BTreeSet::new(),
+            runs: false,
+        };
+        let mut nodes: Vec<_> = (0..names.len()).map(node).collect();
+        let in_question = |nodes: &[Node<'_>]| {
+            perhaps_in_cycles(&nodes.iter().map(|node| (node.name, node)).collect()).len()
+        };
+        assert_eq!(in_question(&nodes), 0);
+        assert_eq!(refusals(&nodes), BTreeMap::new());
+        // The last three read each other. All that read them are in question, and only those three are in the cycle.
+        nodes[9_999].locals.insert("s9997");
+        assert_eq!(in_question(&nodes[9_990..]), 10);
+        let reasons = refusals(&nodes[9_990..]);
+        assert_eq!(reasons.values().filter(|reason| reason.contains("in a cycle")).count(), 3);
+        assert_eq!(reasons.len(), 10);
     }
 
     #[test]
