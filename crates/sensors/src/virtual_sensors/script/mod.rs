@@ -111,9 +111,7 @@ impl Script {
         };
         let known: Vec<_> = names.iter().copied().collect();
         let lower = name.to_lowercase();
-        let hint = if names.contains(name.as_str()) {
-            "; a function has only its parameters as variables".to_owned()
-        } else if names.contains(lower.as_str()) {
+        let hint = if names.contains(lower.as_str()) {
             format!("; names are in lower case: {lower}")
         } else {
             groovy::instead(name).map(|instead| format!("; {instead}")).unwrap_or_default()
