@@ -32,6 +32,7 @@ pub mod limits;
 mod operations;
 mod output;
 mod pushes;
+mod pushing;
 mod readers;
 mod record;
 mod reread;

@@ -12,9 +12,6 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::limits::{PUSH_TAKE_TIMEOUT, PUSHED_WAITING_MAX};
-use crate::caller::{Action, Caller};
-use crate::error::Error;
-use crate::hub::Hub;
 
 /// Bits of a number that a `double` holds exactly.
 const NUMBER_BITS: u32 = 53;
@@ -50,6 +47,36 @@ pub enum PushAnswer {
     Unknown,
 }
 
+impl Pushes {
+    /// A source with a number of its own.
+    pub(super) fn open(self: &Arc<Self>) -> PushReceiver {
+        let number = (Uuid::new_v4().as_u128() as u64) & ((1 << NUMBER_BITS) - 1);
+        let (sender, waiting) = mpsc::channel(PUSHED_WAITING_MAX);
+        self.0.lock().insert(number, sender);
+        PushReceiver { pushes: Arc::clone(self), number, waiting }
+    }
+
+    /// Whether there is no source.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
+    /// Gives an element to the source with a number, and waits until it is durable.
+    pub(super) async fn push(&self, number: f64, data: String) -> PushAnswer {
+        let known = self.0.lock().get(&(number as u64)).cloned();
+        let Some(sender) = known.filter(|_| number.fract() == 0.0) else { return PushAnswer::Unknown };
+        let (stored, taken) = oneshot::channel();
+        let take = async {
+            // A source that ends drops its elements. The next push finds no source.
+            sender.send(PushedElement { data, stored }).await.is_ok() && taken.await.is_ok()
+        };
+        match timeout(PUSH_TAKE_TIMEOUT, take).await {
+            Ok(true) => PushAnswer::Taken,
+            Ok(false) | Err(_) => PushAnswer::Busy,
+        }
+    }
+}
+
 impl PushReceiver {
     /// The number that the other server has to give with each element.
     pub fn number(&self) -> u64 {
@@ -73,41 +100,5 @@ impl PushedElement {
     pub fn taken(self) {
         // The other server may have gone; then it pushes the element again.
         let _ = self.stored.send(());
-    }
-}
-
-impl Hub {
-    /// Takes pushes of another server from now on.
-    ///
-    /// # Errors
-    /// The caller may not see credentials of the default tenant, which has all sensors.
-    pub fn receive_pushes(&self, caller: &Caller) -> Result<PushReceiver, Error> {
-        caller.check_on(Action::SeeCredentials, self.registry.default_tenant(), None)?;
-        let number = (Uuid::new_v4().as_u128() as u64) & ((1 << NUMBER_BITS) - 1);
-        let (sender, waiting) = mpsc::channel(PUSHED_WAITING_MAX);
-        let pushes = Arc::clone(&self.sensors.connectors.pushes);
-        pushes.0.lock().insert(number, sender);
-        Ok(PushReceiver { pushes, number, waiting })
-    }
-
-    /// Whether any source takes pushes.
-    pub fn takes_pushes(&self) -> bool {
-        !self.sensors.connectors.pushes.0.lock().is_empty()
-    }
-
-    /// Gives an element to the source with a number, and waits until it is durable. The number is the credential of the other server,
-    /// which has no caller. While the store is busy, at most [`PUSHED_WAITING_MAX`] elements wait, for at most [`PUSH_TAKE_TIMEOUT`].
-    pub async fn push_element(&self, number: f64, data: String) -> PushAnswer {
-        let known = self.sensors.connectors.pushes.0.lock().get(&(number as u64)).cloned();
-        let Some(sender) = known.filter(|_| number.fract() == 0.0) else { return PushAnswer::Unknown };
-        let (stored, taken) = oneshot::channel();
-        let take = async {
-            // A source that ends drops its elements. The next push finds no source.
-            sender.send(PushedElement { data, stored }).await.is_ok() && taken.await.is_ok()
-        };
-        match timeout(PUSH_TAKE_TIMEOUT, take).await {
-            Ok(true) => PushAnswer::Taken,
-            Ok(false) | Err(_) => PushAnswer::Busy,
-        }
     }
 }
