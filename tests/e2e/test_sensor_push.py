@@ -3,7 +3,7 @@
 import requests
 
 from harness import wait
-from harness.sensors import shown, write
+from harness.sensors import loaded, shown, write
 from test_sensor_wrappers import START, WAIT_S, connected, output, sensor, source, values
 
 ROWS = 200
@@ -60,13 +60,22 @@ def test_pushed_rows_come_once_through_kills_of_both_servers(own_server, tmp_pat
     second.stop()
 
 
-def test_a_push_without_the_number_of_a_source_is_refused(own_server):
+def test_a_push_without_the_number_of_a_source_is_refused(own_server, tmp_path):
     server = own_server()
     element = '<stream-element timestamp="2026-11-27 20:15:30.125 UTC"/>'
 
     def put(**form):
         return requests.put(f"{server.url}/streaming/", data=form, timeout=WAIT_S).status_code
 
+    # Nothing of a stranger is read before a source takes pushes.
+    for form in ({"notification-id": "7", "data": element}, {"data": element}):
+        assert put(**form) == 300
+    (tmp_path / "road.csv").write_text("")
+    write(server, "road.toml", sensor("road", "csv", {"file": tmp_path / "road.csv", "fields": "timed, value", "formats": "bigint, numeric"}))
+    loaded(server, "road")
+    own = {"remote-contact-point": f"{server.url}/streaming/", "local-contact-point": f"{server.url}/streaming/", "name": "road"}
+    write(server, "copy.toml", sensor("copy", "remote-push", {**own, "username": "admin@tachograph.local", "password": server.password}))
+    wait.until(lambda: source(server, "copy").get("connected"), "the registration")
     assert put(**{"notification-id": "7", "data": element}) == 300
     assert put(data=element) == 400
     assert put(**{"notification-id": "7"}) == 400
