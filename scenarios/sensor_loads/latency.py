@@ -130,7 +130,7 @@ class Listener:
                     self.seen[self.kinds[message["subscriptionId"]]].setdefault(int(sent), now_us)
 
     def wait_for(self, count):
-        """Until so many messages came, or do not."""
+        """Waits until this number of messages has come, or the time is over."""
         deadline = time.monotonic() + END_S
         while min(map(len, self.seen.values())) < count and time.monotonic() < deadline:
             time.sleep(0.01)

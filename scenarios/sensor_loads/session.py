@@ -88,7 +88,7 @@ class Session:
         return time.monotonic() - began
 
     def wait_for_sensors(self, count):
-        """Until so many run. A sensor runs when its windows are full."""
+        """Waits until this number of sensors runs. A sensor runs when its windows are full."""
         deadline, seen, since = time.monotonic() + WAIT_S, None, 0
         while True:
             shown = self.sensors()
@@ -117,7 +117,7 @@ class Session:
 
 
 def pause(sensors):
-    """Between two looks at so many sensors, of which the server makes a text each time."""
+    """Between two requests for all sensors, whose state the server writes as text each time."""
     return max(0.1, sensors / 20_000)
 
 
