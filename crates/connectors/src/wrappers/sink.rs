@@ -26,6 +26,7 @@ pub(crate) struct Sink {
     /// The stream and the alias: the topic of dead letters.
     name: String,
     series: Option<SeriesId>,
+    begun: Timestamp,
     batch: Batch,
     elements: u64,
     letters: usize,
@@ -43,6 +44,7 @@ impl Sink {
             name: source.source(),
             source,
             series: None,
+            begun: system_now(),
             batch: Batch::new(),
             elements: 0,
             letters: 0,
@@ -62,6 +64,11 @@ impl Sink {
 
     pub(crate) fn source(&self) -> &ExternalSource {
         &self.source
+    }
+
+    /// When the source began. It stays while the source fails and is read again, so that no row is missed that is made meanwhile.
+    pub(crate) fn begun(&self) -> Timestamp {
+        self.begun
     }
 
     /// The series of the device. It is made with the first call.

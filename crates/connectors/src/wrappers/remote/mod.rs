@@ -10,7 +10,6 @@ mod rows;
 
 use std::time::Duration;
 
-use hub::clock::system_now;
 use hub::virtual_sensors::{Remote, RemoteInterface};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -25,7 +24,7 @@ pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure
         return push::read(remote, contact, sink).await;
     }
     let client = Client::new();
-    let start_ms = remote.start_ms.unwrap_or_else(|| system_now().millis());
+    let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     let mut new = match sink.newest_time().await? {
         // The microsecond says how many rows of the millisecond are stored.
         Some(ts) => New::after(ts.millis(), ts.micros().rem_euclid(1_000)),

@@ -3,6 +3,8 @@
 use model::Value;
 use roxmltree::{Document, Node};
 
+use crate::time::iso;
+
 /// An element: its time in milliseconds, and the fields that have values.
 #[derive(Debug, PartialEq)]
 pub(super) struct Element {
@@ -62,7 +64,11 @@ fn millis(text: &str) -> Option<i64> {
     let is_time = is_in(hour, 23) && is_in(minute, 59) && is_in(second, 59);
     let is_date = is_in(year, 9_999) && (1..=12).contains(&month) && (1..=31).contains(&day);
     let seconds = hour * 3_600 + minute * 60 + second;
-    (is_time && is_date).then(|| (days(year, month, day) * 86_400 + seconds) * 1_000 + ms)
+    let since_1970 =
+        (is_time && is_date).then(|| (days(year, month, day) * 86_400 + seconds) * 1_000 + ms)?;
+    // A day that its month does not have is another date.
+    let is_of_month = iso(since_1970).starts_with(&format!("{year:04}-{month:02}-{day:02}T"));
+    is_of_month.then_some(since_1970)
 }
 
 /// Days of a date of the Gregorian calendar since 1970-01-01.
@@ -100,6 +106,7 @@ mod tests {
             ("<a/>".to_owned(), "it is <a>"),
             (element("2026-11-27 20:15:30.125 CET", ""), "no time such as"),
             (element("2026-13-27 20:15:30.125 UTC", ""), "no time such as"),
+            (element("2026-02-31 20:15:30.125 UTC", ""), "no time such as"),
             (element(now, "<field name=\"x\" type=\"numeric\">one</field>"), "is no number"),
             (element(now, "<field type=\"numeric\">1</field>"), "has no name"),
             ("<stream-element/>".to_owned(), "no timestamp"),

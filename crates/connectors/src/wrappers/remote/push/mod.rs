@@ -25,7 +25,7 @@ use crate::wrappers::sink::Sink;
 /// Registers, and takes elements until the other server does not answer.
 pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Result<(), Failure> {
     let client = Client::new();
-    let start_ms = remote.start_ms.unwrap_or_else(|| system_now().millis());
+    let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     // All elements of the newest stored millisecond come again.
     let after_ms = sink.newest_time().await?.map_or(start_ms, |newest| newest.millis().saturating_sub(1));
     let mut received = Received::after(after_ms);
@@ -33,11 +33,17 @@ pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Res
     let mut pushes = pushes.map_err(|error| Failure::while_("cannot take pushes", error))?;
     let mut turns = interval(PUSH_RENEW_INTERVAL);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Rows are taken while a registration is under way: the other server may be slow to answer.
+    let mut registering = None;
     loop {
         tokio::select! {
-            _ = turns.tick() => {
+            _ = turns.tick(), if registering.is_none() => {
                 let request = registration(remote, contact, pushes.number(), received.after_ms());
-                client.send(request, HTTP_ELEMENT_BYTES_MAX).await?.success(&remote.url)?;
+                registering = Some(Box::pin(client.send(request, HTTP_ELEMENT_BYTES_MAX)));
+            }
+            answer = finished(&mut registering) => {
+                registering = None;
+                answer?.success(&remote.url)?;
                 sink.connected();
             }
             pushed = pushes.next() => match pushed {
@@ -45,6 +51,14 @@ pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Res
                 None => return Err(Failure::new("the server takes no pushes any more")),
             },
         }
+    }
+}
+
+/// The result of what is under way; never returns if nothing is.
+async fn finished<F: Future + Unpin>(under_way: &mut Option<F>) -> F::Output {
+    match under_way {
+        Some(future) => future.await,
+        None => std::future::pending().await,
     }
 }
 
