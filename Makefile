@@ -22,6 +22,9 @@ say = @printf '\n== %s\n' "$(1)"
 .PHONY: setup debian format tidy dashboard lint unit docs licences binary e2e attacks fuzz-brief
 
 RELEASE := $(CARGO_TARGET_DIR)/release/tacho
+# The page is built when its sources have changed, so that nothing is compiled again otherwise.
+PAGE := dashboard/dist/index.html
+PAGE_SOURCES := $(shell find dashboard/src dashboard/public -type f) $(wildcard dashboard/*.html dashboard/*.json dashboard/*.ts)
 PREFIX ?= $(HOME)/.local
 INSTALLED := $(DESTDIR)$(PREFIX)
 
@@ -29,7 +32,7 @@ INSTALLED := $(DESTDIR)$(PREFIX)
 run: release
 	exec "$(RELEASE)" demo $(ARGS)
 
-release: $(if $(shell command -v npm),dashboard-build)
+release: $(if $(shell command -v npm),$(PAGE))
 	@[ -e "$(RELEASE)" ] || echo "The first build takes 20 minutes on two cores, and 2 GB in $(CARGO_TARGET_DIR)."
 	cargo build --release --package tacho
 
@@ -83,11 +86,12 @@ tidy:
 	$(call say,tidy: crate edges and paths in the docs)
 	cargo xtask tidy
 
-.PHONY: dashboard-build
-dashboard-build: dashboard/node_modules/.installed
+# The compiler notices a changed page by itself, but not the first one.
+$(PAGE): $(PAGE_SOURCES) dashboard/node_modules/.installed
 	cd dashboard && npm run --silent build
+	touch crates/page/src/lib.rs
 
-dashboard: dashboard-build
+dashboard: $(PAGE)
 	$(call say,dashboard tests)
 	cd dashboard && npm test --silent
 

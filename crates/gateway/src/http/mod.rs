@@ -90,6 +90,7 @@ mod users;
 mod virtual_sensors;
 mod websocket;
 
+pub use dashboard::{Page, PageFile};
 pub use maintenance::{report_json, rewritten_json};
 pub use options::HttpOptions;
 pub use server::serve;

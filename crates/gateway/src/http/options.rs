@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use model::limits::Portion;
 use serde_json::{Map, Value};
 
+use super::dashboard::Page;
 use super::limits;
 use crate::door::{DoorLimits, Networks};
 use crate::mqtt::MqttEntrance;
@@ -40,6 +41,8 @@ pub struct HttpOptions {
     /// The settings in `/api/status` by their names in `config/tacho.toml`: those that `tacho tune` has rules for. They are
     /// visible without a login.
     pub settings: Map<String, Value>,
+    /// The files of the page at `/`.
+    pub page: Page,
 }
 
 impl Default for HttpOptions {
@@ -58,6 +61,7 @@ impl Default for HttpOptions {
             memory: Portion::ALL,
             version: env!("CARGO_PKG_VERSION"),
             settings: Map::new(),
+            page: |_| None,
         }
     }
 }

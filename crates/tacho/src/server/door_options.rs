@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway::http::HttpOptions;
+use gateway::http::{HttpOptions, PageFile};
 use gateway::mqtt::{MqttEntrance, MqttOptions};
 use gateway::postgres::PostgresOptions;
 use gateway::tls::Tls;
@@ -42,7 +42,13 @@ pub(super) fn http_options(config: &Config, files: OpenFiles, mqtt: Option<MqttE
         memory: config.memory.doors,
         version: env!("CARGO_PKG_VERSION"),
         settings: public_settings(config, files),
+        page: page_file,
     }
+}
+
+fn page_file(name: &str) -> Option<PageFile> {
+    let page::File { bytes, content_type, sha256, immutable } = page::file(name)?;
+    Some(PageFile { bytes, content_type, sha256, immutable })
 }
 
 /// The options of another port with the interface of the HTTP door.
