@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreStatus};
 
 use crate::Error;
-use crate::alarms::{self, AlarmStore, Inbox, RuleBook, RuleThread};
+use crate::alarms::{self, AlarmStore, Inbox, RuleBook, RuleSeries, RuleThread};
 use crate::annotations::Usages;
 use crate::attributes::{Feed, Pushes, Writer};
 use crate::broker::{Broker, BrokerError};
@@ -31,8 +31,8 @@ use crate::points::SeriesCache;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
 use crate::rpc::{Calls, StoredCalls};
-use crate::taps::Tap;
 use crate::taps::limits::TAP_PENDING_BYTES_MAX;
+use crate::taps::{Listeners, Tap};
 use crate::tenant_loads::TenantLoads;
 use crate::ttls::Ttls;
 use crate::virtual_sensors::Sensors;
@@ -69,6 +69,7 @@ pub struct Hub {
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) alarm_inbox: Arc<Inbox>,
     pub(crate) tap: Arc<Tap>,
+    pub(crate) listeners: Listeners,
     pub(crate) sensors: Arc<Sensors>,
     rule_thread: Mutex<Option<RuleThread>>,
     pub(crate) fan_out: Arc<FanOut>,
@@ -136,10 +137,13 @@ impl Hub {
         let alarms = Arc::new(AlarmStore::open(Arc::clone(&kv), Arc::clone(&metrics))?);
         let tap_bytes_max = memory.of(TAP_PENDING_BYTES_MAX);
         let tap = Arc::new(Tap::new(tap_bytes_max, metrics.alarms.queued_bytes.clone()));
-        store.watch(Arc::clone(&tap) as Arc<dyn ProgressWatcher>);
-        let sensors = Arc::new(Sensors::new(tap_bytes_max, &metrics));
-        store.watch(Arc::clone(&sensors.tap) as Arc<dyn ProgressWatcher>);
         let (rule_book, alarm_inbox) = (Arc::new(alarms::all_rules(&registry)), Arc::<Inbox>::default());
+        let listeners = Listeners::default();
+        listeners.add_tap(&*store, &tap);
+        listeners.add_observer(Arc::new(RuleSeries { book: Arc::clone(&rule_book), tap: Arc::clone(&tap) }));
+        let sensors = Arc::new(Sensors::new(tap_bytes_max, &metrics));
+        listeners.add_tap(&*store, &sensors.tap);
+        listeners.add_observer(Arc::clone(&sensors) as _);
         let rule_thread = RuleThread::start(alarms::Shared {
             kv: Arc::clone(&kv),
             store: Arc::clone(&store),
@@ -176,6 +180,7 @@ impl Hub {
             rule_book,
             alarm_inbox,
             tap,
+            listeners,
             sensors,
             rule_thread: Mutex::new(Some(rule_thread)),
             outboxes,

@@ -13,7 +13,7 @@ use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
 use crate::hub::Hub;
 use crate::namespace::own_table;
 use crate::series_owner::SeriesOwner;
-use crate::virtual_sensors::FoundSeries;
+use crate::taps::FoundSeries;
 
 impl Hub {
     /// The series that a device or an asset writes to. Creates it with the first rows.
@@ -28,14 +28,11 @@ impl Hub {
                 series
             }
         };
-        if let Some(rules) = owner.device_profile.and_then(|profile| self.rule_book.of(profile)) {
-            self.tap.want(series, owner.entity.id, rules.wanted());
-        }
         if let Some(profile) = owner.device_profile {
             let SeriesOwner { tenant, name, table, .. } = &owner;
             let (tenant, device) = (*tenant, owner.entity.id);
             let found = FoundSeries { series, tenant, device, name, profile, table };
-            self.sensors.found_series(&self.registry, &found);
+            self.listeners.found_series(&self.registry, &found);
         }
         Ok(series)
     }
@@ -70,22 +67,17 @@ impl Hub {
         Ok(sequence)
     }
 
-    /// Counts appended rows and queues them for live subscribers, alarm rules and virtual sensors.
+    /// Counts appended rows and queues them for live subscribers and for the taps.
     pub(crate) fn count_and_queue(&self, batch: &Batch, sequence: Sequence, durability: Durability) {
         self.metrics.appended(durability, batch.len() as u64, batch.points() as u64);
-        let queued = self.live.queue(batch, sequence, durability);
-        let tapped = self.tap.queue(batch, sequence, durability);
-        let sensed = self.sensors.tap.queue(batch, sequence, durability);
-        if (queued || tapped || sensed) && self.store.progress().reached(durability) >= sequence {
-            // The store announced the progress of these rows before they were queued.
-            if queued {
-                self.fan_out.wake_up();
-            }
-            if tapped {
-                self.tap.wake_up();
-            }
-            if sensed {
-                self.sensors.tap.wake_up();
+        // Whether the store announced the progress of these rows before they were queued, so that nobody was woken for them.
+        let is_announced = || self.store.progress().reached(durability) >= sequence;
+        if self.live.queue(batch, sequence, durability) && is_announced() {
+            self.fan_out.wake_up();
+        }
+        for tap in self.listeners.taps() {
+            if tap.queue(batch, sequence, durability) && is_announced() {
+                tap.wake_up();
             }
         }
     }

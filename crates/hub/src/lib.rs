@@ -68,7 +68,7 @@ pub mod sql_deletion;
 mod stopped;
 pub mod stored_calls;
 mod tables;
-mod taps;
+pub mod taps;
 pub mod tenant_loads;
 mod tenants;
 pub mod time_series;

@@ -6,9 +6,7 @@ mod alarms;
 mod device_messages;
 mod histogram;
 mod rpc;
-mod sensor_followers;
 mod tenants;
-mod virtual_sensors;
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +32,6 @@ pub use histogram::LatencyHistogram;
 pub use rpc::RpcMetrics;
 use tenants::TenantMetrics;
 pub(crate) use tenants::TenantReport;
-pub use virtual_sensors::VirtualSensorMetrics;
-pub(crate) use virtual_sensors::{SensorCounts, SourceCounts};
 
 /// A door: a listener with a protocol. Also the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -135,8 +131,6 @@ pub struct Metrics {
     pub rpc: RpcMetrics,
     /// Alarms and their rules.
     pub alarms: AlarmMetrics,
-    /// Virtual sensors.
-    pub virtual_sensors: VirtualSensorMetrics,
     /// Devices that gateways have added.
     pub gateway_devices_added: Counter,
     tenants: TenantMetrics,
@@ -271,7 +265,6 @@ impl Metrics {
             device_messages: DeviceMessageMetrics::default(),
             rpc: RpcMetrics::default(),
             alarms: AlarmMetrics::default(),
-            virtual_sensors: VirtualSensorMetrics::default(),
             gateway_devices_added: Counter::default(),
             tenants: TenantMetrics::default(),
             store: StoreGauges::default(),
@@ -287,11 +280,15 @@ impl Metrics {
         metrics.rpc.register(&mut registry);
         metrics.alarms.register(&mut registry);
         metrics.tenants.register(&mut registry);
-        metrics.virtual_sensors.register(&mut registry);
         let help = "Devices that gateways have added to the registry";
         registry.register("gateway_devices_added", help, metrics.gateway_devices_added.clone());
         *metrics.registry.lock() = registry;
         metrics
+    }
+
+    /// Adds the metrics of something that the hub does not know. `register` gives them their names.
+    pub fn add(&self, register: impl FnOnce(&mut Registry)) {
+        register(&mut self.registry.lock());
     }
 
     /// Shows what the tenants do.

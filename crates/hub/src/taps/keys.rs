@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// The keys that are wanted of some series, with their numbers.
 #[derive(Debug)]
-pub(crate) struct WantedKeys {
+pub struct WantedKeys {
     numbers: HashMap<Box<str>, u16>,
     of_elements: bool,
     generation: u64,
@@ -12,13 +12,13 @@ pub(crate) struct WantedKeys {
 
 impl WantedKeys {
     /// Keys with their numbers. The reader sees the generation in the rows: numbers of another generation mean other keys.
-    pub(crate) fn new(keys: impl IntoIterator<Item = (Box<str>, u16)>, generation: u64) -> Self {
+    pub fn new(keys: impl IntoIterator<Item = (Box<str>, u16)>, generation: u64) -> Self {
         Self { numbers: keys.into_iter().collect(), of_elements: false, generation }
     }
 
     /// The same for elements of virtual sensors: keys in lower case stand for keys in any case, and a row without a wanted key is an
     /// element too.
-    pub(crate) fn of_elements(keys: impl IntoIterator<Item = (Box<str>, u16)>, generation: u64) -> Self {
+    pub fn of_elements(keys: impl IntoIterator<Item = (Box<str>, u16)>, generation: u64) -> Self {
         Self { of_elements: true, ..Self::new(keys, generation) }
     }
 
@@ -38,7 +38,7 @@ impl WantedKeys {
     }
 
     /// The generation of the numbers.
-    pub(crate) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.generation
     }
 }

@@ -1,4 +1,4 @@
 //! Bounds of taps.
 
 /// Bytes of rows that wait for the reader of a tap. Above it their series are read again from the store.
-pub(crate) const TAP_PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub const TAP_PENDING_BYTES_MAX: usize = 32 * 1024 * 1024;

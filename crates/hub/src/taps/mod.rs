@@ -5,15 +5,21 @@
 //! reader gets the mark in place of the rows: it reads the series again from the store ([`Taken::lost`]). While nobody wants a
 //! series, ingest pays one load of an atomic number.
 //!
+//! The hub has a list of taps, and a list of observers that learn which series doors look up. It does not know what the readers do.
+//!
 //! Rows of imports do not pass: they are history.
 
+mod append_list;
 mod keys;
-pub(crate) mod limits;
+pub mod limits;
+mod listeners;
 mod pending;
 mod rows;
 mod tap;
 
-pub(crate) use keys::WantedKeys;
-pub(crate) use pending::Taken;
-pub(crate) use rows::TapRow;
-pub(crate) use tap::Tap;
+pub use keys::WantedKeys;
+pub(crate) use listeners::Listeners;
+pub use listeners::{FoundSeries, SeriesObserver};
+pub use pending::Taken;
+pub use rows::TapRow;
+pub use tap::{Tap, Wanted};

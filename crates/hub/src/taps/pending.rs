@@ -19,15 +19,15 @@ pub(super) struct Pending {
 
 /// What a reader of a tap takes at once.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub struct Taken {
     rows: Vec<Rows>,
     /// Series to read again from the store, after the rows.
-    pub(crate) lost: Vec<SeriesId>,
+    pub lost: Vec<SeriesId>,
 }
 
 impl Taken {
     /// The rows, in the order in which they were appended.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = TapRow<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = TapRow<'_>> {
         self.rows.iter().flat_map(Rows::iter)
     }
 }

@@ -37,7 +37,7 @@ enum Compact {
 
 /// A row of a tap.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TapRow<'a> {
+pub struct TapRow<'a> {
     rows: &'a Rows,
     head: &'a RowHead,
 }
@@ -112,26 +112,28 @@ impl Rows {
 }
 
 impl<'a> TapRow<'a> {
-    pub(crate) fn series(self) -> SeriesId {
+    /// The series.
+    pub fn series(self) -> SeriesId {
         self.head.series
     }
 
-    pub(crate) fn ts(self) -> Timestamp {
+    /// The time.
+    pub fn ts(self) -> Timestamp {
         self.head.ts
     }
 
     /// The sequence of the batch of the row.
-    pub(crate) fn sequence(self) -> Sequence {
+    pub fn sequence(self) -> Sequence {
         self.rows.sequence
     }
 
     /// The generation of the numbers of the keys.
-    pub(crate) fn generation(self) -> u64 {
+    pub fn generation(self) -> u64 {
         self.head.generation
     }
 
     /// The wanted values with the numbers of their keys.
-    pub(crate) fn values(self) -> impl Iterator<Item = (u16, ValueRef<'a>)> {
+    pub fn values(self) -> impl Iterator<Item = (u16, ValueRef<'a>)> {
         let Self { rows, head } = self;
         rows.values[head.values.clone()].iter().map(move |(number, value)| {
             let value = match value {

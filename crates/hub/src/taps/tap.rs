@@ -17,7 +17,7 @@ use super::rows::Rows;
 
 /// A tap with one reader.
 #[derive(Debug)]
-pub(crate) struct Tap {
+pub struct Tap {
     // Ingest reads it for every batch and locks the map below only if it is above 0.
     wanted_series: AtomicUsize,
     wanted: RwLock<HashMap<SeriesId, Wanted>>,
@@ -31,11 +31,11 @@ pub(crate) struct Tap {
 
 /// What the reader wants of a series.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// The device that writes the series.
-    pub(crate) device: Uuid,
+    pub device: Uuid,
     /// The keys.
-    pub(crate) keys: Arc<WantedKeys>,
+    pub keys: Arc<WantedKeys>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ struct Wake {
 
 impl Tap {
     /// A tap without interests, whose queue has a bound in bytes. The gauge shows the bytes of the queue.
-    pub(crate) fn new(bytes_max: usize, queued_bytes: Gauge) -> Self {
+    pub fn new(bytes_max: usize, queued_bytes: Gauge) -> Self {
         Self {
             wanted_series: AtomicUsize::new(0),
             wanted: RwLock::default(),
@@ -59,7 +59,7 @@ impl Tap {
     }
 
     /// Wants keys of a series from now on.
-    pub(crate) fn want(&self, series: SeriesId, device: Uuid, keys: &Arc<WantedKeys>) {
+    pub fn want(&self, series: SeriesId, device: Uuid, keys: &Arc<WantedKeys>) {
         let known = |wanted: &Wanted| wanted.device == device && Arc::ptr_eq(&wanted.keys, keys);
         if self.wanted.read().get(&series).is_some_and(known) {
             return;
@@ -70,14 +70,14 @@ impl Tap {
     }
 
     /// Wants no more of the series for which `is_over` says so.
-    pub(crate) fn unwant(&self, is_over: impl Fn(SeriesId, &Wanted) -> bool) {
+    pub fn unwant(&self, is_over: impl Fn(SeriesId, &Wanted) -> bool) {
         let mut wanted = self.wanted.write();
         wanted.retain(|series, of_series| !is_over(*series, of_series));
         self.wanted_series.store(wanted.len(), Ordering::Release);
     }
 
     /// What is wanted of a series.
-    pub(crate) fn wanted(&self, series: SeriesId) -> Option<Wanted> {
+    pub fn wanted(&self, series: SeriesId) -> Option<Wanted> {
         self.wanted.read().get(&series).cloned()
     }
 
@@ -103,7 +103,7 @@ impl Tap {
     }
 
     /// Takes what is durable in a store.
-    pub(crate) fn take_durable(&self, store: &dyn Store) -> Taken {
+    pub fn take_durable(&self, store: &dyn Store) -> Taken {
         self.take(store.progress(), &|ticket| store.late_failure(ticket).is_some())
     }
 
@@ -116,18 +116,18 @@ impl Tap {
     }
 
     /// Whether rows of a series wait.
-    pub(crate) fn has_rows_of(&self, series: SeriesId) -> bool {
+    pub fn has_rows_of(&self, series: SeriesId) -> bool {
         self.pending.lock().has(series)
     }
 
     /// Wakes the reader.
-    pub(crate) fn wake_up(&self) {
+    pub fn wake_up(&self) {
         self.wake.lock().pending = true;
         self.woken.notify_one();
     }
 
     /// Waits for a wake, at most for `timeout`. Returns `false` when the reader must stop.
-    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+    pub fn wait(&self, timeout: Duration) -> bool {
         let mut wake = self.wake.lock();
         if !wake.pending && !wake.stop {
             self.woken.wait_for(&mut wake, timeout);
@@ -137,13 +137,13 @@ impl Tap {
     }
 
     /// Ends the reader.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.wake.lock().stop = true;
         self.woken.notify_all();
     }
 
     /// Whether the reader must stop.
-    pub(crate) fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         self.wake.lock().stop
     }
 

@@ -223,7 +223,7 @@ impl Engine {
 
     /// Evaluates the rows of a series that found no room in the tap.
     fn read_again(&mut self, hub: &Hub, series: SeriesId) -> Result<(), Stopped> {
-        hub.metrics.virtual_sensors.rereads.inc();
+        hub.sensors.metrics.rereads.inc();
         if self.readers.has(series) {
             return self.evaluate_stored(hub, series);
         }
@@ -253,13 +253,13 @@ impl Engine {
             let counts = running.counts();
             let is_unseen = std::mem::replace(&mut running.is_unseen, false);
             if is_first || is_unseen || counts != running.counted {
-                hub.metrics.virtual_sensors.count(running.name(), &running.counted, &counts);
+                hub.sensors.metrics.count(running.name(), &running.counted, &counts);
                 running.counted = counts;
                 changed.push(at);
             }
         }
         let failed = self.files.len().saturating_sub(self.running.len());
-        hub.metrics.virtual_sensors.sensors(self.running.len(), failed);
+        hub.sensors.metrics.sensors(self.running.len(), failed);
         if is_first {
             return self.shared.publish(self.infos(None));
         }

@@ -306,7 +306,7 @@ impl Engine {
 fn stop(hub: &Hub, stopped: &[Running]) -> Result<(), Stopped> {
     let mut batch = WriteBatch::new();
     for running in stopped {
-        hub.metrics.virtual_sensors.forget(running.name());
+        hub.sensors.metrics.forget(running.name());
         forget_sources(hub, running);
         batch.delete(SENSORS, running.name().as_bytes().to_vec());
     }
@@ -318,7 +318,7 @@ fn stop(hub: &Hub, stopped: &[Running]) -> Result<(), Stopped> {
 
 fn forget_sources(hub: &Hub, running: &Running) {
     for source in &running.external {
-        hub.metrics.virtual_sensors.forget_source(&source.sensor, &source.source());
+        hub.sensors.metrics.forget_source(&source.sensor, &source.source());
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::candidate::Candidate;
 use super::input_names::input_device;
-use crate::metrics::SourceCounts;
+use super::metrics::SourceCounts;
 use crate::registry::Device;
 
 /// A source of a sensor that runs, whose elements come from outside.

@@ -29,6 +29,7 @@ mod history_rows;
 mod info;
 mod input_names;
 pub mod limits;
+mod metrics;
 mod operations;
 mod output;
 mod pushes;
@@ -52,7 +53,7 @@ pub use followers::{
 };
 pub use info::{DataType, SensorField, SensorInfo, SensorState};
 pub use pushes::{PushAnswer, PushReceiver, PushedElement};
-pub(crate) use shared::{FoundSeries, Sensors};
+pub(crate) use shared::Sensors;
 // Part of [`SensorInfo`].
 pub use sensors::virtual_sensors::{Chart, Counters};
 // Parts of [`ExternalSource`]: connectors must not use the crate `sensors`.

@@ -15,11 +15,11 @@ use super::destination::Destination;
 use super::external::ExternalSource;
 use super::info::{SensorInfo, SensorState};
 use super::limits::FAULT_CHARACTERS_MAX;
+use super::metrics::SensorCounts;
 use super::output::Output;
 use super::record::{InputPoint, SensorRecord};
 use super::sensor_output::fields;
 use super::wishes::{Outputs, Wish};
-use crate::metrics::SensorCounts;
 use crate::registry::Device;
 
 /// A sensor that runs.

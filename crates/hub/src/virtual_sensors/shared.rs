@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use model::{SeriesId, TableName};
+use model::SeriesId;
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
@@ -13,15 +13,17 @@ use super::connectors::Connectors;
 use super::container::ContainerInfo;
 use super::followers::Followers;
 use super::info::SensorInfo;
+use super::metrics::VirtualSensorMetrics;
 use super::wishes::{Outputs, Wish};
 use crate::metrics::Metrics;
 use crate::registry::Registry;
-use crate::taps::{Tap, WantedKeys};
+use crate::taps::{FoundSeries, SeriesObserver, Tap, WantedKeys};
 
 /// What the hub shares with the thread of the sensors.
 #[derive(Debug)]
 pub(crate) struct Sensors {
     pub(crate) tap: Arc<Tap>,
+    pub(super) metrics: VirtualSensorMetrics,
     // A door reads it for every series that it looks up, and locks the wishes only if there are some.
     has_wishes: AtomicBool,
     wishes: RwLock<Wishes>,
@@ -30,16 +32,6 @@ pub(crate) struct Sensors {
     container: RwLock<Option<Arc<ContainerInfo>>>,
     pub(super) followers: Followers,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// The series of a device, which a door has looked up.
-pub(crate) struct FoundSeries<'a> {
-    pub(crate) series: SeriesId,
-    pub(crate) tenant: Uuid,
-    pub(crate) device: Uuid,
-    pub(crate) name: &'a str,
-    pub(crate) profile: Uuid,
-    pub(crate) table: &'a TableName,
 }
 
 /// Sensors by their names in lower case, and then by their files.
@@ -56,10 +48,13 @@ struct Wishes {
 }
 
 impl Sensors {
-    /// Without sensors, with a tap of this many bytes.
-    pub(crate) fn new(tap_bytes_max: usize, metrics: &Metrics) -> Self {
+    /// Without sensors, with a tap of this many bytes. Their metrics are among all metrics from now on.
+    pub(crate) fn new(tap_bytes_max: usize, all_metrics: &Metrics) -> Self {
+        let metrics = VirtualSensorMetrics::default();
+        all_metrics.add(|registry| metrics.register(registry));
         Self {
-            tap: Arc::new(Tap::new(tap_bytes_max, metrics.virtual_sensors.queued_bytes.clone())),
+            tap: Arc::new(Tap::new(tap_bytes_max, metrics.queued_bytes.clone())),
+            metrics,
             has_wishes: AtomicBool::new(false),
             wishes: RwLock::default(),
             infos: RwLock::default(),
@@ -67,27 +62,6 @@ impl Sensors {
             container: RwLock::default(),
             followers: Followers::default(),
             thread: Mutex::default(),
-        }
-    }
-
-    /// A door has looked up a series: the tap gets it if a sensor reads it.
-    pub(crate) fn found_series(&self, registry: &Registry, found: &FoundSeries<'_>) {
-        if !self.has_wishes.load(Ordering::Acquire) || found.tenant != registry.default_tenant() {
-            return;
-        }
-        if self.tap.wanted(found.series).is_some() {
-            return;
-        }
-        let profile = || {
-            let profile = registry.profile_by_id(found.tenant, found.profile);
-            profile.map(|profile| profile.name.clone()).unwrap_or_default()
-        };
-        let wishes = self.wishes.read();
-        let fits = |wish: &Wish| wish.fits(found.name, found.table, profile, &wishes.outputs);
-        if let Some(keys) = &wishes.keys
-            && wishes.may_be_for(found.name).any(fits)
-        {
-            self.tap.want(found.series, found.device, keys);
         }
     }
 
@@ -162,6 +136,29 @@ impl Sensors {
     /// The file of the container.
     pub(super) fn container(&self) -> Option<Arc<ContainerInfo>> {
         self.container.read().clone()
+    }
+}
+
+impl SeriesObserver for Sensors {
+    /// A door has looked up a series: the tap gets it if a sensor reads it.
+    fn found_series(&self, registry: &Registry, found: &FoundSeries<'_>) {
+        if !self.has_wishes.load(Ordering::Acquire) || found.tenant != registry.default_tenant() {
+            return;
+        }
+        if self.tap.wanted(found.series).is_some() {
+            return;
+        }
+        let profile = || {
+            let profile = registry.profile_by_id(found.tenant, found.profile);
+            profile.map(|profile| profile.name.clone()).unwrap_or_default()
+        };
+        let wishes = self.wishes.read();
+        let fits = |wish: &Wish| wish.fits(found.name, found.table, profile, &wishes.outputs);
+        if let Some(keys) = &wishes.keys
+            && wishes.may_be_for(found.name).any(fits)
+        {
+            self.tap.want(found.series, found.device, keys);
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Hub {
         let mut states = self.sensors.connectors.states.lock();
         let before = states.get(&device.id).map(SourceState::counts).unwrap_or_default();
         let (sensor, name) = (&source.sensor, source.source());
-        self.metrics.virtual_sensors.count_source((sensor, &name), &before, &state.counts());
+        self.sensors.metrics.count_source((sensor, &name), &before, &state.counts());
         states.insert(device.id, state);
         Ok(())
     }

@@ -16,13 +16,13 @@ use super::evaluate::InputRow;
 use super::external::ExternalSource;
 use super::fields_read::FieldsRead;
 use super::limits::DEVICES_PER_SENSOR_MAX;
+use super::metrics::SensorCounts;
 use super::output::Output;
 use super::record::SensorRecord;
 use super::reread::{Reread, newest, newest_times};
 use super::running::{Running, Source};
 use super::wishes::{Outputs, Wish};
 use crate::hub::Hub;
-use crate::metrics::SensorCounts;
 use crate::registry::Device;
 use crate::stopped::Stopped;
 

@@ -51,7 +51,7 @@ fn forget(hub: &Hub, sensor: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(
         durable::commit(hub, &batch)?;
     }
     for name in hub.sensors.followers.forget(sensor, is_wanted) {
-        hub.metrics.virtual_sensors.followers.forget(sensor, &name);
+        hub.sensors.metrics.followers.forget(sensor, &name);
     }
     Ok(())
 }

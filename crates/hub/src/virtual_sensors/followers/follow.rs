@@ -76,7 +76,7 @@ impl OutputFollower {
     /// Shows callers what the follower does.
     pub fn report(&self, report: FollowerReport) {
         if let Some(info) = self.hub.sensors.followers.report(&self.request, report) {
-            self.hub.metrics.virtual_sensors.followers.set(&self.request.sensor, &info);
+            self.hub.sensors.metrics.followers.set(&self.request.sensor, &info);
         }
     }
 

@@ -1,12 +1,14 @@
 //! Counters of virtual sensors. Their number is bounded by the number of sensors.
 
+mod followers;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::sensor_followers::FollowerMetrics;
+use followers::FollowerMetrics;
 
 /// What a sensor leaves out, by the names of the metrics.
 pub(crate) const LEFT_OUT: [&str; 14] = [
@@ -58,7 +60,7 @@ struct SourceMetrics {
 
 /// Counters of virtual sensors.
 #[derive(Debug, Default)]
-pub struct VirtualSensorMetrics {
+pub(super) struct VirtualSensorMetrics {
     sensors: Family<StateLabel, Gauge>,
     elements: Family<SensorLabel, Counter>,
     rows: Family<SensorLabel, Counter>,
@@ -158,6 +160,7 @@ impl VirtualSensorMetrics {
         }
     }
 
+    /// Gives the metrics their names.
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("virtual_sensors", "Virtual sensors by state", self.sensors.clone());
         for (name, help, family) in [

@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::virtual_sensors::FollowerInfo;
+use super::super::follower_info::FollowerInfo;
 
 /// Gauges of the followers of virtual sensors.
 #[derive(Debug, Default)]
