@@ -3,6 +3,7 @@
 //! Each check is a function from texts to findings, so it can be tested without a repository. This file reads the real
 //! repository and prints the findings.
 
+mod bundles;
 mod circles;
 mod conformance;
 mod docs;
@@ -34,10 +35,14 @@ fn main() -> ExitCode {
 fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
     let mut findings = edges::check(&repository.read("ARCHITECTURE.md")?, &repository.packages()?);
     let files = repository.files()?;
+    let mut pages = Vec::new();
     for file in files.iter().filter(|file| docs::is_checked(file)) {
         let missing = |path: &str| !repository.has(&files, path);
-        findings.extend(docs::check(file, &repository.read(file)?, &repository.top_level(&files), missing));
+        let text = repository.read(file)?;
+        findings.extend(docs::check(file, &text, &repository.top_level(&files), missing));
+        pages.push((file.clone(), text));
     }
+    findings.extend(bundles::check(&files, &pages));
     for file in files.iter().filter(|file| sources::is_checked(file)) {
         // A file that is no text (a picture, a sample of a binary format) has no lines to check.
         if let Some(text) = repository.read_text(file)? {

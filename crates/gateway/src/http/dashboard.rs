@@ -1,30 +1,14 @@
 //! The files of the dashboard, which the binary hands over, and the answer to every unknown path.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
+use super::page::Page;
 use super::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
-
-/// A file of the page at `/`.
-#[derive(Debug, Clone)]
-pub struct PageFile {
-    /// The content.
-    pub bytes: Cow<'static, [u8]>,
-    /// The value of the header `content-type`.
-    pub content_type: &'static str,
-    /// The SHA-256 of the content.
-    pub sha256: [u8; 32],
-    /// Whether the name always has this content, so that browsers may keep it.
-    pub immutable: bool,
-}
-
-/// Finds a file of the page by its name relative to the root (`index.html`).
-pub type Page = fn(&str) -> Option<PageFile>;
 
 /// Allows scripts, styles and connections only of this origin, and no framing of the page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self' ws: wss:; object-src 'none'; \
@@ -98,6 +82,9 @@ fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
+    use super::super::page::PageFile;
     use super::*;
 
     fn built(name: &str) -> Option<PageFile> {

@@ -60,6 +60,7 @@ mod package_json;
 mod package_upload;
 mod packages;
 mod packed;
+mod page;
 mod passwords;
 mod pieces;
 mod polls;
@@ -90,7 +91,7 @@ mod users;
 mod virtual_sensors;
 mod websocket;
 
-pub use dashboard::{Page, PageFile};
 pub use maintenance::{report_json, rewritten_json};
 pub use options::HttpOptions;
+pub use page::{Page, PageFile};
 pub use server::serve;
