@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::assigned::{self, Answer, Assigned, Wanted};
+use super::assigned::{self, Assigned, Wanted};
 use super::entities::{IdJson, add_customer, customer_id, info_text, no_public_customer, stored_json};
+use super::error_response::Answer;
 use super::json::{Json, entity};
 use super::request::{JsonBody, Params, parse_id};
 use super::route_list::Routes;

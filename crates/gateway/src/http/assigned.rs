@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use hub::caller::{Action, Caller};
 use hub::registry::{Page, PageRequest, RegistryError};
 use hub::{Entity, EntityKind, Hub};
@@ -12,14 +12,13 @@ use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
 use super::entities::{Listing, ids, page_answer};
+use super::error_response::Answer;
 use super::json::{Json, entity};
 use super::relations::DeviceQueryJson;
 use super::request::{JsonBody, Params, PathOf, parse_id};
 use super::session::Session;
 use super::state::HttpState;
 use crate::error::ApiError;
-
-pub(super) type Answer = Result<Response, ApiError>;
 
 /// Whether a listing shows an entity.
 pub(super) type Wanted<T> = Box<dyn Fn(&Hub, &Caller, &T) -> bool + Send>;

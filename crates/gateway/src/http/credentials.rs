@@ -9,8 +9,8 @@ use hub::registry::{Credentials, CredentialsKind, Device};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::assigned::Answer;
 use super::entities::IdJson;
+use super::error_response::Answer;
 use super::json::{Json, entity};
 use super::request::{JsonBody, PathOf, parse_id};
 use super::route_list::Routes;

@@ -8,7 +8,7 @@ use hub::Message;
 use super::bodies::Sender;
 use super::connection::Peer;
 use super::device_login::sender_of;
-use super::messages::store_message;
+use super::messages::{BODY_SETTING, store_message};
 use super::request::{PathOf, read_body};
 use super::state::HttpState;
 use crate::error::ApiError;
@@ -16,9 +16,6 @@ use crate::refusals;
 
 /// The topic in dead letters of this door. It omits the token, which is a secret.
 const TOPIC: &str = "/api/v1/{token}/telemetry";
-/// How an operator raises the bound on bodies.
-pub(super) const BODY_SETTING: &str =
-    " (or raise body_bytes_max in the section [http] of the server's configuration)";
 
 /// `POST /api/v1/{token}/telemetry`: 200 once the payload is as durable as the device's profile requires.
 pub(crate) async fn telemetry(

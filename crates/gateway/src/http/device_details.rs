@@ -1,4 +1,4 @@
-//! Details of a device for operators: its table, its newest time, and its refused messages.
+//! Devices for operators: many new ones at once, and the details of one: its table, its newest time, and its refused messages.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use axum::response::{IntoResponse, Response};
 use hub::Hub;
 use hub::caller::{Action, Caller};
 use hub::refusals::Refused;
-use hub::registry::Device;
+use hub::registry::{BulkDevices, Device, Provisioned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
 
-use super::devices::device_json;
-use super::json::Json;
+use super::device_json::device_json;
+use super::json::{Json, Sequence};
 use super::limits::REFUSALS_LISTED_MAX;
-use super::request::{PathOf, parse_id};
+use super::request::{JsonBody, PathOf, parse_id};
 use super::session::Session;
 use super::state::HttpState;
 use crate::error::ApiError;
@@ -68,4 +69,79 @@ fn refused_json(refused: &Refused, caller: &Caller) -> JsonValue {
         "door": refused.door,
         "reason": caller.may(Action::ReadRefused).then_some(refused.reason.as_str()),
     })
+}
+
+/// Many devices: `<prefix><n>` with the tokens `<tokenPrefix><n>`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct BulkJson {
+    count: usize,
+    #[serde(default)]
+    start_index: u64,
+    prefix: String,
+    token_prefix: Option<String>,
+    profile: Option<String>,
+    #[serde(default)]
+    existing_ok: bool,
+    #[serde(default)]
+    list: bool,
+}
+
+/// `POST /api/tacho/devices`: all or none, in one transaction.
+pub(crate) async fn create_many(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    JsonBody(bulk): JsonBody<BulkJson>,
+) -> Result<Response, ApiError> {
+    session.check(Action::ManageDevices)?;
+    let (hub, list) = (Arc::clone(&state.hub), bulk.list);
+    let add = move || {
+        let devices = BulkDevices {
+            count: bulk.count,
+            start_index: bulk.start_index,
+            prefix: &bulk.prefix,
+            token_prefix: bulk.token_prefix.as_deref(),
+            profile: bulk.profile.as_deref(),
+            existing_ok: bulk.existing_ok,
+        };
+        hub.add_devices(session.caller(), devices).map(|provisioned| bulk_answer(&provisioned, list))
+    };
+    Ok(state.changes.run(add).await??)
+}
+
+fn bulk_answer(provisioned: &[Provisioned], list: bool) -> Response {
+    #[derive(Serialize)]
+    struct Listed<'a> {
+        name: &'a str,
+        /// Absent for other credentials than a token.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<&'a str>,
+    }
+    #[derive(Serialize)]
+    struct Answer<T> {
+        created: usize,
+        existing: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        devices: Option<T>,
+    }
+    let created = provisioned.iter().filter(|new| new.created).count();
+    let listed = || {
+        provisioned.iter().map(|new| Listed {
+            name: &new.device.name,
+            token: new.credentials.token().map(|token| &**token),
+        })
+    };
+    let devices = list.then_some(Sequence(listed));
+    Json(Answer { created, existing: provisioned.len() - created, devices }).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bulk_requests_refuse_members_they_do_not_know() {
+        let error = serde_json::from_str::<BulkJson>(r#"{"count":1,"prefix":"d","tokens":"t"}"#).unwrap_err();
+        assert!(error.to_string().contains("tokens"), "{error}");
+    }
 }

@@ -7,10 +7,10 @@ use axum::response::IntoResponse;
 use hub::ota::PackageRequest;
 use hub::registry::PackageKind;
 
-use super::assigned::Answer;
 use super::connection::Peer;
 use super::device_login::device_of;
-use super::packages::{file_answer, file_headers};
+use super::error_response::Answer;
+use super::package_file::{file_answer, file_headers};
 use super::request::{Params, PathOf};
 use super::route_list::Routes;
 use super::state::HttpState;

@@ -1,26 +1,27 @@
-//! Devices in ThingsBoard's shapes, and their bulk creation.
+//! Devices in ThingsBoard's shapes.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use hub::attributes::Scope;
 use hub::caller::{Action, Caller};
 use hub::registry::{
-    BulkDevices, Credentials, Device, DeviceChange, NewDevice, PackageIds, Page, PageRequest, Provisioned,
-    RegistryError,
+    Credentials, Device, DeviceChange, NewDevice, PackageIds, Page, PageRequest, RegistryError,
 };
 use hub::{Entity, EntityKind, Hub};
 use model::Value;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::assigned::{self, Answer, Assigned, Wanted};
+use super::assigned::{self, Assigned, Wanted};
 use super::credentials::CredentialsJson;
-use super::entities::{IdJson, add_customer, customer_id, no_public_customer, present, refuse};
-use super::json::{Json, Sequence, entity};
-use super::package_json::{package_change, package_id};
+use super::device_json::device_json;
+use super::entities::{IdJson, add_customer, no_public_customer, present, refuse};
+use super::error_response::Answer;
+use super::json::Json;
+use super::package_json::package_change;
 use super::request::{JsonBody, Params, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
@@ -45,28 +46,6 @@ pub(super) fn routes() -> Routes {
         .post("/api/customer/{customer}/device/{id}", assigned::assign::<Device>)
         .post("/api/customer/public/device/{id}", no_public_customer)
         .delete("/api/customer/device/{id}", assigned::unassign::<Device>)
-        .post("/api/tacho/devices", create_many)
-}
-
-pub(crate) fn device_json(device: &Device) -> JsonValue {
-    json!({
-        "id": entity("DEVICE", device.id),
-        "createdTime": device.created_at.millis(),
-        "tenantId": entity("TENANT", device.tenant),
-        "customerId": customer_id(device.customer),
-        "deviceProfileId": entity("DEVICE_PROFILE", device.profile.id),
-        "name": device.name,
-        "type": device.profile.name,
-        "label": device.label,
-        "firmwareId": package_id(device.own_packages.firmware),
-        "softwareId": package_id(device.own_packages.software),
-        "deviceData": {
-            "configuration": { "type": "DEFAULT" },
-            "transportConfiguration": { "type": device.profile.payloads.transport_type() },
-        },
-        "additionalInfo": device.info(),
-        "version": device.version,
-    })
 }
 
 /// Whether the device counts as active: its server attribute `active`, as in ThingsBoard.
@@ -305,79 +284,4 @@ async fn save_with_credentials(
     let pool = if new.device.id.is_none() { &state.creations } else { &state.changes };
     let store = move || new.device.store(&hub, session.caller(), Some(credentials));
     Ok(Json(device_json(&*pool.run(store).await??)).into_response())
-}
-
-/// Many devices: `<prefix><n>` with the tokens `<tokenPrefix><n>`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct BulkJson {
-    count: usize,
-    #[serde(default)]
-    start_index: u64,
-    prefix: String,
-    token_prefix: Option<String>,
-    profile: Option<String>,
-    #[serde(default)]
-    existing_ok: bool,
-    #[serde(default)]
-    list: bool,
-}
-
-/// `POST /api/tacho/devices`: all or none, in one transaction.
-pub(crate) async fn create_many(
-    State(state): State<Arc<HttpState>>,
-    session: Session,
-    JsonBody(bulk): JsonBody<BulkJson>,
-) -> Result<Response, ApiError> {
-    session.check(Action::ManageDevices)?;
-    let (hub, list) = (Arc::clone(&state.hub), bulk.list);
-    let add = move || {
-        let devices = BulkDevices {
-            count: bulk.count,
-            start_index: bulk.start_index,
-            prefix: &bulk.prefix,
-            token_prefix: bulk.token_prefix.as_deref(),
-            profile: bulk.profile.as_deref(),
-            existing_ok: bulk.existing_ok,
-        };
-        hub.add_devices(session.caller(), devices).map(|provisioned| bulk_answer(&provisioned, list))
-    };
-    Ok(state.changes.run(add).await??)
-}
-
-fn bulk_answer(provisioned: &[Provisioned], list: bool) -> Response {
-    #[derive(Serialize)]
-    struct Listed<'a> {
-        name: &'a str,
-        /// Absent for other credentials than a token.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        token: Option<&'a str>,
-    }
-    #[derive(Serialize)]
-    struct Answer<T> {
-        created: usize,
-        existing: usize,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        devices: Option<T>,
-    }
-    let created = provisioned.iter().filter(|new| new.created).count();
-    let listed = || {
-        provisioned.iter().map(|new| Listed {
-            name: &new.device.name,
-            token: new.credentials.token().map(|token| &**token),
-        })
-    };
-    let devices = list.then_some(Sequence(listed));
-    Json(Answer { created, existing: provisioned.len() - created, devices }).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bulk_requests_refuse_members_they_do_not_know() {
-        let error = serde_json::from_str::<BulkJson>(r#"{"count":1,"prefix":"d","tokens":"t"}"#).unwrap_err();
-        assert!(error.to_string().contains("tokens"), "{error}");
-    }
 }

@@ -13,6 +13,9 @@ use super::limits::BUSY_TIMEOUT;
 use crate::error::{ApiError, ErrorCode};
 use crate::refusals;
 
+/// How an operator raises the bound on bodies.
+pub(super) const BODY_SETTING: &str =
+    " (or raise body_bytes_max in the section [http] of the server's configuration)";
 /// The metrics label of a message that the store refuses.
 const STORE_LIMIT: &str = "store_limit";
 

@@ -11,7 +11,7 @@ use hub::ota::{ChecksumAlgorithm, Package};
 use uuid::Uuid;
 use wire::multipart::{Event, Multipart, PartHead, boundary};
 
-use super::assigned::Answer;
+use super::error_response::Answer;
 use super::json::Json;
 use super::limits::{BODY_TIMEOUT, FORM_TEXT_BYTES_MAX};
 use super::package_json::package_json;

@@ -1,29 +1,25 @@
 //! Packages of firmware and software in ThingsBoard's shapes (`OtaPackageInfo`).
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
-use hub::Blame;
-use hub::ota::{OtaError, Package, PackageFields, PackageFile};
+use hub::ota::{Package, PackageFields};
 use hub::registry::{PackageKind, PageRequest, SortProperty};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 
-use super::assigned::Answer;
 use super::entities::{IdJson, Listing, info_text, page_answer, refuse};
+use super::error_response::Answer;
 use super::json::Json;
-use super::limits::STREAM_PIECE_BYTES;
+use super::package_file::file_answer;
 use super::package_json::package_json;
 use super::package_upload;
 use super::request::{JsonBody, Params, PathOf, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
-use super::stream::streamed;
 use crate::error::ApiError;
 
 /// The routes of packages.
@@ -197,69 +193,6 @@ async fn download(
     file_answer(&package, move |begin, bytes| hub.package_bytes(session.caller(), id, begin, bytes))
 }
 
-/// The bytes of a package as a streamed answer. `read` reads some from a position on.
-pub(super) fn file_answer(
-    package: &Package,
-    read: impl Fn(u64, usize) -> Result<Vec<u8>, OtaError> + Send + 'static,
-) -> Answer {
-    let Some(file) = package.file.clone() else {
-        return Err(ApiError::argument("the package has no bytes on this server"));
-    };
-    let (mut writer, body) = streamed();
-    let (headers, length) = (file_headers(&file), file.bytes);
-    tokio::task::spawn_blocking(move || {
-        let mut at = 0;
-        while at < length {
-            let piece = read(at, STREAM_PIECE_BYTES).map_err(io::Error::other);
-            let written = piece.and_then(|piece| writer.write_all(&piece).map(|()| piece.len() as u64));
-            match written {
-                Ok(bytes) => at += bytes,
-                Err(error) => {
-                    tracing::debug!(%error, "the answer with a package was broken off");
-                    return writer.abort(error);
-                }
-            }
-        }
-        if let Err(error) = writer.flush() {
-            writer.abort(error);
-        }
-    });
-    let length = HeaderValue::from(length);
-    Ok((headers, [(header::CONTENT_LENGTH, length)], body).into_response())
-}
-
-/// ThingsBoard's headers of an answer with bytes of a package.
-pub(super) fn file_headers(file: &PackageFile) -> [(HeaderName, HeaderValue); 3] {
-    let shown: String = file.name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    let text = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"));
-    [
-        (header::CONTENT_TYPE, text(&file.content_type)),
-        (header::CONTENT_DISPOSITION, text(&format!("attachment;filename={shown}"))),
-        (HeaderName::from_static("x-filename"), text(&shown)),
-    ]
-}
-
-/// Whether a character of a file's name may stand in a header without quotes.
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || ".-_+".contains(c)
-}
-
 fn parse_kind(text: &str) -> Result<PackageKind, ApiError> {
     text.parse::<PackageKind>().map_err(|reason| ApiError::argument(format!("the type is {reason}")))
-}
-
-impl From<OtaError> for ApiError {
-    fn from(error: OtaError) -> Self {
-        let message = error.to_string();
-        match (error.blame(), error) {
-            (_, OtaError::Forbidden(error)) => error.into(),
-            (_, OtaError::Registry(error)) => error.into(),
-            (_, OtaError::Attributes(error)) => error.into(),
-            (_, OtaError::Kv(error)) => error.into(),
-            (_, OtaError::NotFound(_)) => Self::not_found(message),
-            (Blame::Operator, _) => Self::internal(message),
-            (Blame::Busy, _) => Self::busy(message),
-            (Blame::Caller, _) => Self { label: "package", ..Self::argument(message) },
-        }
-    }
 }

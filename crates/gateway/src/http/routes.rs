@@ -14,10 +14,10 @@ use super::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, claims, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,
-    device_attributes, device_details, device_packages, device_profiles, device_rpc, devices, entity_query,
-    entity_views, gsn, influx, maintenance, mqtt_socket, openapi, opentsdb, packages, prometheus, provision,
-    relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenant_limits, tenants, thingsboard_keys,
-    thingsboard_tenants, thingsboard_users, users, virtual_sensors, websocket,
+    device_attributes, device_claim, device_details, device_packages, device_profiles, device_rpc, devices,
+    entity_query, entity_views, gsn, influx, maintenance, mqtt_socket, openapi, opentsdb, packages,
+    prometheus, provision, relations, rpc, sql, stored_calls, telemetry, telemetry_write, tenant_limits,
+    tenants, thingsboard_keys, thingsboard_tenants, thingsboard_users, users, virtual_sensors, websocket,
 };
 use crate::error::{ApiError, ErrorCode};
 
@@ -79,6 +79,7 @@ fn device_api_routes() -> Routes {
         .get("/api/v1/{token}/rpc", device_rpc::poll)
         .post("/api/v1/{token}/rpc", device_rpc::call)
         .post("/api/v1/{token}/rpc/{id}", device_rpc::answer)
+        .post("/api/v1/{token}/claim", device_claim::offer)
 }
 
 /// ThingsBoard's interface for applications.
@@ -100,6 +101,7 @@ fn thingsboard_routes() -> Routes {
 /// Tachograph's own interface.
 fn own_routes() -> Routes {
     Routes::default()
+        .post("/api/tacho/devices", device_details::create_many)
         .get("/api/tacho/devices/{id}", device_details::details)
         .get("/api/tacho/refusals", device_details::refusals)
         .get("/api/tacho/tables", bulk::tables)

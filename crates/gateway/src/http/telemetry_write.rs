@@ -8,8 +8,7 @@ use hub::caller::Action;
 use hub::{Message, SeriesOwner};
 
 use super::connection::Peer;
-use super::device_api::BODY_SETTING;
-use super::messages::{Stored, store_message};
+use super::messages::{BODY_SETTING, Stored, store_message};
 use super::request::{PathOf, discard_body, read_body};
 use super::route_list::Routes;
 use super::session::Session;

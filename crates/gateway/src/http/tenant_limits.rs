@@ -1,42 +1,17 @@
-//! The limits of tenants in requests and answers.
+//! Sets the limits of tenants.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::IntoResponse;
 use hub::caller::Action;
-use hub::registry::TenantLimits;
-use serde::{Deserialize, Serialize};
 
-use super::assigned::Answer;
+use super::error_response::Answer;
 use super::json::Json;
 use super::request::{JsonBody, PathOf};
 use super::session::Session;
 use super::state::HttpState;
-
-/// The limits of a tenant; `null` and an absent member are no limit.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct LimitsJson {
-    messages_per_second_max: Option<NonZeroU32>,
-    points_per_second_max: Option<NonZeroU32>,
-    connections_max: Option<NonZeroU32>,
-}
-
-impl From<TenantLimits> for LimitsJson {
-    fn from(limits: TenantLimits) -> Self {
-        let TenantLimits { messages_per_second_max, points_per_second_max, connections_max } = limits;
-        Self { messages_per_second_max, points_per_second_max, connections_max }
-    }
-}
-
-impl From<LimitsJson> for TenantLimits {
-    fn from(limits: LimitsJson) -> Self {
-        let LimitsJson { messages_per_second_max, points_per_second_max, connections_max } = limits;
-        Self { messages_per_second_max, points_per_second_max, connections_max }
-    }
-}
+use super::tenant_limits_json::LimitsJson;
 
 /// `POST /api/tacho/tenants/{name}/limits`: sets all limits of a tenant.
 pub(super) async fn set(

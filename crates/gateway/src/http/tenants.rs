@@ -13,7 +13,7 @@ use super::json::Json;
 use super::request::{JsonBody, PathOf};
 use super::session::Session;
 use super::state::HttpState;
-use super::tenant_limits::LimitsJson;
+use super::tenant_limits_json::LimitsJson;
 use crate::error::ApiError;
 
 #[derive(Deserialize)]

@@ -19,7 +19,7 @@ use super::request::{JsonBody, Params, PathOf, parse_id};
 use super::route_list::Routes;
 use super::session::Session;
 use super::state::HttpState;
-use super::tenant_limits::LimitsJson;
+use super::tenant_limits_json::LimitsJson;
 use crate::error::ApiError;
 
 /// The routes of tenants.
