@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::middleware::from_fn;
 use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::{Extension, Router};
 
 use super::compression;
 use super::state::HttpState;
@@ -41,6 +41,12 @@ impl Routes {
     /// Compresses the answers of these routes for clients that accept it.
     pub(super) fn compressed(mut self) -> Self {
         self.router = self.router.route_layer(from_fn(compression::gzip));
+        self
+    }
+
+    /// Gives these routes a value that is not part of the state of the door. Their handlers take it as `Extension`.
+    pub(super) fn sharing(mut self, value: impl Clone + Send + Sync + 'static) -> Self {
+        self.router = self.router.route_layer(Extension(value));
         self
     }
 

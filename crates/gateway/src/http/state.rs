@@ -7,7 +7,6 @@ use hub::Hub;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::bodies::{Bodies, BodyLimits};
-use super::gsn::Pushes;
 use super::limits;
 use super::options::HttpOptions;
 use super::passwords::Passwords;
@@ -35,8 +34,6 @@ pub(super) struct HttpState {
     /// Devices that wait for a message.
     pub(super) polls: Arc<Polls>,
     pub(super) bodies: Arc<Bodies>,
-    /// Clients to which GSN's push sends elements.
-    pub(super) gsn_pushes: Arc<Pushes>,
     /// Bytes of answers in memory that clients have not taken yet.
     pub(super) answers: Arc<Budget>,
     /// Bytes of subscriptions and watches of WebSockets.
@@ -77,7 +74,6 @@ impl HttpState {
             passwords: Passwords::new(),
             polls: Polls::new(limits::POLLS_MAX, limits::POLLS_PER_DEVICE_MAX),
             bodies: Bodies::new(bodies),
-            gsn_pushes: Arc::default(),
             answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
             subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),
             maintenance: Arc::new(Semaphore::new(limits::MAINTENANCE_AT_ONCE)),

@@ -30,8 +30,6 @@ mod xml;
 
 use super::route_list::Routes;
 
-pub(super) use self::streaming::Pushes;
-
 /// The routes of these interfaces.
 pub(super) fn routes() -> Routes {
     Routes::default()
@@ -45,8 +43,7 @@ pub(super) fn routes() -> Routes {
         .get("/streaming/{query}", streaming::from_now)
         .get("/streaming/{query}/{start}", streaming::from_start)
         .put("/streaming/", streaming::pushed)
-        .post("/streaming/{query}", streaming::push)
-        .post("/streaming/{query}/{start}", streaming::push_from_start)
+        .merge(streaming::push_routes())
         .merge(v1::routes())
         .merge(v3::routes())
 }

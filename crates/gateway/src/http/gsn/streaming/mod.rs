@@ -27,8 +27,7 @@ use crate::http::connection::Peer;
 use crate::http::request::{Params, PathOf};
 use crate::http::state::HttpState;
 
-pub(in crate::http) use self::push::Pushes;
-pub(super) use self::push::{push, push_from_start};
+pub(super) use self::push::routes as push_routes;
 pub(super) use self::pushed::pushed;
 
 /// `GET /streaming/{query}`: rows from now on.

@@ -10,6 +10,7 @@ mod registry;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use self::contact::ContactPoint;
 use self::delivery::{Delivery, Sent};
-use self::registry::Subscription;
+use self::registry::{Pushes, Subscription};
 use super::super::asker::Asked;
 use super::super::limits::{PUSH_RETRY_PAUSE, PUSH_RETRY_PAUSE_MAX, PUSH_RETRY_TIMEOUT};
 use super::super::live_rows::Login;
@@ -30,38 +31,48 @@ use super::text::structure;
 use crate::acceptor::Stop;
 use crate::http::connection::Peer;
 use crate::http::request::PathOf;
+use crate::http::route_list::Routes;
 use crate::http::state::HttpState;
-
-pub(in crate::http) use self::registry::Pushes;
 
 /// The metrics label of a subscription whose client does not answer.
 const UNREACHABLE: &str = "push_unreachable";
 
+/// The routes of this folder. They share the subscriptions of the door.
+pub(in super::super) fn routes() -> Routes {
+    let routes = Routes::default()
+        .post("/streaming/{query}", push)
+        .post("/streaming/{query}/{start}", push_from_start);
+    routes.sharing(Arc::<Pushes>::default())
+}
+
 /// `POST /streaming/{query}`: rows from now on.
-pub(in super::super) async fn push(
+async fn push(
     State(state): State<Arc<HttpState>>,
+    Extension(pushes): Extension<Arc<Pushes>>,
     PathOf(query): PathOf<String>,
     Peer(peer): Peer,
     headers: HeaderMap,
     asked: Asked,
 ) -> Result<Response, Refusal> {
-    register(state, &query, system_now(), Login { params: asked.params, headers, peer }).await
+    register(state, &pushes, &query, system_now(), Login { params: asked.params, headers, peer }).await
 }
 
 /// `POST /streaming/{query}/{start}`: rows later than a time.
-pub(in super::super) async fn push_from_start(
+async fn push_from_start(
     State(state): State<Arc<HttpState>>,
+    Extension(pushes): Extension<Arc<Pushes>>,
     PathOf((query, start)): PathOf<(String, String)>,
     Peer(peer): Peer,
     headers: HeaderMap,
     asked: Asked,
 ) -> Result<Response, Refusal> {
-    register(state, &query, start_of(&start)?, Login { params: asked.params, headers, peer }).await
+    register(state, &pushes, &query, start_of(&start)?, Login { params: asked.params, headers, peer }).await
 }
 
 /// Registers a client, and answers with the structure of the elements. A client that is registered gets an empty answer.
 async fn register(
     state: Arc<HttpState>,
+    pushes: &Arc<Pushes>,
     query: &str,
     after: Timestamp,
     login: Login,
@@ -76,7 +87,7 @@ async fn register(
     let contact = ContactPoint::parse(login.params.text("local-contact-point").ok_or_else(missing)?)?;
     contact.address(peer, &state.options.gsn_push_targets).await.map_err(Refusal::argument)?;
     let following = Following::open(Arc::clone(&state), query, after, login).await?;
-    let Some(subscription) = state.gsn_pushes.register(&id, &contact, peer)? else {
+    let Some(subscription) = pushes.register(&id, &contact, peer)? else {
         return Ok(answer(String::new()));
     };
     let text = structure(following.selection());

@@ -16,7 +16,7 @@ type Key = (String, ContactPoint);
 
 /// The subscriptions, each with the address of its client.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Pushes(Mutex<HashMap<Key, Option<IpAddr>>>);
+pub(super) struct Pushes(Mutex<HashMap<Key, Option<IpAddr>>>);
 
 /// A subscription, until this is dropped.
 #[derive(Debug)]
