@@ -10,10 +10,10 @@ use hub::clock::system_now;
 use serde::Deserialize;
 
 use super::auth::pair;
-use super::connection::Peer;
-use super::request::{JsonBody, Params};
-use super::route_list::Routes;
-use super::state::HttpState;
+use super::tools::connection::Peer;
+use super::tools::request::{JsonBody, Params};
+use super::tools::route_list::Routes;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of activation.

@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use hub::registry::DEFAULT_NAME;
 use serde_json::{Map, Value, json};
 
-use super::error_response::RefusalLabel;
-use super::json::Json;
-use super::state::HttpState;
+use super::tools::error_response::RefusalLabel;
+use super::tools::json::Json;
+use super::tools::state::HttpState;
 use crate::error::RETRY_BUSY_S;
 
 /// `GET /healthz`: 200 while the process runs.

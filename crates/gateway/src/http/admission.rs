@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpStream;
 
-use super::state::HttpState;
+use super::tools::state::HttpState;
 use crate::door::LimitExceeded;
 use crate::error::{ApiError, ErrorCode, RETRY_BUSY_S};
 use crate::refusals;

@@ -10,12 +10,12 @@ use hub::registry::AssetProfile;
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::entities::{IdJson, Listing, page_answer, refuse};
-use super::json::{Json, entity};
-use super::request::{JsonBody, Params, PathOf, parse_id};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::{IdJson, Listing, page_answer, refuse};
+use super::tools::json::{Json, entity};
+use super::tools::request::{JsonBody, Params, PathOf, parse_id};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of asset profiles.

@@ -11,13 +11,13 @@ use hub::{Entity, EntityKind, Hub};
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::entities::{Listing, ids, page_answer};
-use super::error_response::Answer;
-use super::json::{Json, entity};
 use super::relations::DeviceQueryJson;
-use super::request::{JsonBody, Params, PathOf, parse_id};
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::{Listing, ids, page_answer};
+use super::tools::error_response::Answer;
+use super::tools::json::{Json, entity};
+use super::tools::request::{JsonBody, Params, PathOf, parse_id};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// Whether a listing shows an entity.

@@ -14,14 +14,14 @@ use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 use wire::thingsboard::attributes::{JsonValue, read_publish};
 
-use super::json::{Json, Sequence};
 use super::limits::REST_BODY_BYTES_MAX;
-use super::request::{Params, PathOf, discard_body, read_body};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
 use super::telemetry::unique_keys;
 use super::telemetry_entity::entity;
+use super::tools::json::{Json, Sequence};
+use super::tools::request::{Params, PathOf, discard_body, read_body};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 type Path<T> = PathOf<T>;

@@ -11,12 +11,12 @@ use model::{TimeRange, Timestamp};
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::entities::{customer_id, entity_id, page_answer};
-use super::json::entity;
-use super::request::{Params, PathOf, parse_id};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::{customer_id, entity_id, page_answer};
+use super::tools::json::entity;
+use super::tools::request::{Params, PathOf, parse_id};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of the audit log.

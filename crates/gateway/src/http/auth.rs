@@ -10,13 +10,13 @@ use hub::clock::system_now;
 use hub::session_token::TokenPair;
 use serde::Deserialize;
 
-use super::connection::Peer;
-use super::json::Json;
-use super::request::JsonBody;
-use super::route_list::Routes;
-use super::session::{Session, no_public_reading};
-use super::state::HttpState;
 use super::thingsboard_users::user_json;
+use super::tools::connection::Peer;
+use super::tools::json::Json;
+use super::tools::request::JsonBody;
+use super::tools::route_list::Routes;
+use super::tools::session::{Session, no_public_reading};
+use super::tools::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
 use crate::refusals;
 

@@ -17,14 +17,14 @@ use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::json::Json;
 use super::limits::{
     BUSY_TIMEOUT, IMPORT_BODY_BYTES_MAX, IMPORT_HELD_BYTES_MAX, IMPORT_HELD_BYTES_MIN, IMPORT_ROWS_MAX,
 };
-use super::request::{JsonBody, Params, read_body};
-use super::session::Session;
-use super::state::HttpState;
-use super::stream::streamed;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, Params, read_body};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
+use super::tools::stream::streamed;
 use crate::error::ApiError;
 
 /// Header with an upper bound of the rows of an export.

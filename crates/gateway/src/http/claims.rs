@@ -8,15 +8,15 @@ use axum::response::{IntoResponse, Response};
 use hub::claims::Claimed;
 use serde_json::json;
 
-use super::claim_request::read_claim;
-use super::connection::Peer;
-use super::device_json::device_json;
-use super::json::Json;
 use super::limits::CLAIM_BODY_BYTES_MAX;
-use super::request::{PathOf, read_body};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::claims::read_claim;
+use super::shapes::devices::device_json;
+use super::tools::connection::Peer;
+use super::tools::json::Json;
+use super::tools::request::{PathOf, read_body};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of claims.

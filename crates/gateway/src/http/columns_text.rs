@@ -10,8 +10,8 @@ use model::{Timestamp, ValueRef};
 use parking_lot::Mutex;
 
 use super::history_text::json;
-use super::json::{WireValue, too_long};
-use super::pieces::Pieces;
+use super::tools::json::{WireValue, too_long};
+use super::tools::pieces::Pieces;
 use crate::blocking::WorkerSet;
 use crate::error::ApiError;
 use crate::text::{F64_BYTES_MAX, TimeText, write_f64};

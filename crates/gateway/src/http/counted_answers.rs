@@ -13,8 +13,8 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
 use super::limits::{ANSWER_COUNTED_BYTES_MIN, ANSWER_PIECE_BYTES};
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::budget::Charge;
 use crate::error::ApiError;
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::budget::Budget;
     use crate::http::limits::ANSWER_BUDGET;
-    use crate::http::pieces::Pieces;
+    use crate::http::tools::pieces::Pieces;
 
     #[tokio::test]
     async fn bytes_are_released_piece_by_piece() {

@@ -9,13 +9,13 @@ use hub::registry::{Credentials, CredentialsKind, Device};
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::entities::IdJson;
-use super::error_response::Answer;
-use super::json::{Json, entity};
-use super::request::{JsonBody, PathOf, parse_id};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::IdJson;
+use super::tools::error_response::Answer;
+use super::tools::json::{Json, entity};
+use super::tools::request::{JsonBody, PathOf, parse_id};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of credentials.

@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::json::Json;
-use super::request::{JsonBody, PathOf};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, PathOf};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of databases.

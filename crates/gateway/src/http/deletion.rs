@@ -10,13 +10,13 @@ use model::{TimeRange, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::json::Json;
-use super::request::{JsonBody, Params, PathOf};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
 use super::telemetry::{range, unique_keys};
 use super::telemetry_entity::series_owner;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, Params, PathOf};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of this file.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use hub::Message;
 
-use super::bodies::Sender;
-use super::connection::Peer;
 use super::device_login::sender_of;
-use super::messages::{BODY_SETTING, store_message};
-use super::request::{PathOf, read_body};
-use super::state::HttpState;
+use super::tools::bodies::Sender;
+use super::tools::connection::Peer;
+use super::tools::messages::{BODY_SETTING, store_message};
+use super::tools::request::{PathOf, read_body};
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 use crate::refusals;
 

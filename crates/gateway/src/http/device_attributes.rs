@@ -10,12 +10,12 @@ use hub::device_messages::{DeviceMessage, DeviceOutbox, Interests, NotifyWake};
 use hub::registry::Device;
 use wire::thingsboard::attributes::{push_of_changed, push_of_deleted, read_publish, response};
 
-use super::bodies::Sender;
-use super::connection::Peer;
 use super::device_login::{device_of, poll_timeout, polled, sender_of};
-use super::json::json_response;
-use super::request::{Params, PathOf, read_body, split_keys};
-use super::state::HttpState;
+use super::tools::bodies::Sender;
+use super::tools::connection::Peer;
+use super::tools::json::json_response;
+use super::tools::request::{Params, PathOf, read_body, split_keys};
+use super::tools::state::HttpState;
 use crate::attribute_pairs::pairs;
 use crate::error::ApiError;
 use crate::refusals;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use hub::registry::Device;
 
-use super::bodies::Sender;
-use super::claim_request::read_claim;
-use super::connection::Peer;
 use super::device_login::sender_of;
 use super::limits::CLAIM_BODY_BYTES_MAX;
-use super::request::{PathOf, read_body};
-use super::state::HttpState;
+use super::shapes::claims::read_claim;
+use super::tools::bodies::Sender;
+use super::tools::connection::Peer;
+use super::tools::request::{PathOf, read_body};
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 use crate::refusals;
 

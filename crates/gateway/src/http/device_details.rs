@@ -11,12 +11,12 @@ use hub::registry::{BulkDevices, Device, Provisioned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
 
-use super::device_json::device_json;
-use super::json::{Json, Sequence};
 use super::limits::REFUSALS_LISTED_MAX;
-use super::request::{JsonBody, PathOf, parse_id};
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::devices::device_json;
+use super::tools::json::{Json, Sequence};
+use super::tools::request::{JsonBody, PathOf, parse_id};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// `GET /api/tacho/devices/{id}`: the device, its table, its number of keys, its newest time, its refusals.

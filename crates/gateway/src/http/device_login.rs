@@ -8,8 +8,8 @@ use axum::extract::Request;
 use hub::registry::Device;
 
 use super::limits::{POLL_TIMEOUT_DEFAULT, POLL_TIMEOUT_MAX};
-use super::request::{Params, discard_body};
-use super::state::HttpState;
+use super::tools::request::{Params, discard_body};
+use super::tools::state::HttpState;
 use crate::acceptor::Stop;
 use crate::error::ApiError;
 use crate::refusals;

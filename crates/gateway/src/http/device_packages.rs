@@ -7,13 +7,13 @@ use axum::response::IntoResponse;
 use hub::ota::PackageRequest;
 use hub::registry::PackageKind;
 
-use super::connection::Peer;
 use super::device_login::device_of;
-use super::error_response::Answer;
-use super::package_file::{file_answer, file_headers};
-use super::request::{Params, PathOf};
-use super::route_list::Routes;
-use super::state::HttpState;
+use super::tools::connection::Peer;
+use super::tools::error_response::Answer;
+use super::tools::package_file::{file_answer, file_headers};
+use super::tools::request::{Params, PathOf};
+use super::tools::route_list::Routes;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of packages for devices.

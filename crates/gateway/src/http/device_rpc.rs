@@ -10,12 +10,12 @@ use hub::device_messages::{DeviceMessage, DeviceOutbox, NotifyWake};
 use hub::rpc::{Delivery, SessionLimits, answer_to_device};
 use wire::thingsboard::rpc::{DeviceCall, call_with_id};
 
-use super::bodies::Sender;
-use super::connection::Peer;
 use super::device_login::{device_of, poll_timeout, polled, sender_of};
-use super::json::json_response;
-use super::request::{HeldBody, Params, PathOf, read_body};
-use super::state::HttpState;
+use super::tools::bodies::Sender;
+use super::tools::connection::Peer;
+use super::tools::json::json_response;
+use super::tools::request::{HeldBody, Params, PathOf, read_body};
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// `GET /api/v1/{token}/rpc?timeout=<ms>`: waits for a call. 408 without a body if none came, as in ThingsBoard.

@@ -17,15 +17,15 @@ use uuid::Uuid;
 
 use super::assigned::{self, Assigned, Wanted};
 use super::credentials::CredentialsJson;
-use super::device_json::device_json;
-use super::entities::{IdJson, add_customer, no_public_customer, present, refuse};
-use super::error_response::Answer;
-use super::json::Json;
-use super::package_json::package_change;
-use super::request::{JsonBody, Params, parse_id};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::devices::device_json;
+use super::shapes::entities::{IdJson, add_customer, no_public_customer, present, refuse};
+use super::shapes::packages::package_change;
+use super::tools::error_response::Answer;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, Params, parse_id};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of devices.

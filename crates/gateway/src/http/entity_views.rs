@@ -13,15 +13,15 @@ use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
 use super::assigned::{self, Assigned, Wanted};
-use super::entities::{
+use super::shapes::entities::{
     EntityIdJson, IdJson, add_customer, customer_id, entity_id, info_text, no_public_customer, stored_json,
 };
-use super::error_response::Answer;
-use super::json::{Json, entity};
-use super::request::{JsonBody, Params};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::error_response::Answer;
+use super::tools::json::{Json, entity};
+use super::tools::request::{JsonBody, Params};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of entity views.

@@ -8,9 +8,9 @@ use hub::registry::Device;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor, value};
 
 use super::limits::DEVICES_PER_READ_MAX;
-use super::request::parse_id;
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::request::parse_id;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The body of a request for values of many devices: `["<id>", ...]` or `{"<name>": ["<id>", ...], ...}`.

@@ -12,8 +12,8 @@ use model::limits::READ_ROWS_MAX;
 use super::columns_text::ColumnsText;
 use super::groups::Group;
 use super::history_text::HistoryText;
-use super::json::{Entries, too_long};
-use super::pieces::Pieces;
+use super::tools::json::{Entries, too_long};
+use super::tools::pieces::Pieces;
 use crate::blocking::WorkerSet;
 use crate::error::ApiError;
 

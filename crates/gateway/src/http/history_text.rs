@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use hub::history::Sink;
 use model::{Timestamp, ValueRef};
 
-use super::json::WireValue;
-use super::pieces::Pieces;
+use super::tools::json::WireValue;
+use super::tools::pieces::Pieces;
 use crate::text::{F64_BYTES_MAX, TimeText, write_f64};
 
 /// Text for each key: `,{"ts":<ms>,"value":<value>}` for each value. Numbers have fast code of their own, because a history can

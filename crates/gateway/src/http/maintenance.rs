@@ -14,12 +14,12 @@ use hub::caller::{Action, Caller};
 use hub::{BackupList, CheckReport, Error, Finding, Hub, Rewritten, Severity};
 use serde_json::{Value as JsonValue, json};
 
-use super::json::Json;
 use super::limits::MAINTENANCE_BODY_BYTES_MAX;
-use super::request::read_body;
-use super::session::Session;
-use super::state::HttpState;
-use super::stream::{StreamWriter, streamed};
+use super::tools::json::Json;
+use super::tools::request::read_body;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
+use super::tools::stream::{StreamWriter, streamed};
 use crate::error::ApiError;
 
 /// Header with the bytes of the files in a backup.

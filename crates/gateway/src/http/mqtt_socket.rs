@@ -17,9 +17,9 @@ use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::admission::unavailable;
-use super::connection::Connection;
 use super::door_stream::{TimedStream, take_socket};
-use super::state::HttpState;
+use super::tools::connection::Connection;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 use crate::mqtt::WebSocket;
 

@@ -11,13 +11,13 @@ use hub::ota::{ChecksumAlgorithm, Package};
 use uuid::Uuid;
 use wire::multipart::{Event, Multipart, PartHead, boundary};
 
-use super::error_response::Answer;
-use super::json::Json;
 use super::limits::{BODY_TIMEOUT, FORM_TEXT_BYTES_MAX};
-use super::package_json::package_json;
-use super::request::{Params, PathOf, discard, discard_body, parse_id};
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::packages::package_json;
+use super::tools::error_response::Answer;
+use super::tools::json::Json;
+use super::tools::request::{Params, PathOf, discard, discard_body, parse_id};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
 
 /// `POST /api/otaPackage/{id}?checksum=&checksumAlgorithm=`: a form whose part `file` has the bytes. The parameters may also be parts

@@ -10,16 +10,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 
-use super::entities::{IdJson, Listing, info_text, page_answer, refuse};
-use super::error_response::Answer;
-use super::json::Json;
-use super::package_file::file_answer;
-use super::package_json::package_json;
 use super::package_upload;
-use super::request::{JsonBody, Params, PathOf, parse_id};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::{IdJson, Listing, info_text, page_answer, refuse};
+use super::shapes::packages::package_json;
+use super::tools::error_response::Answer;
+use super::tools::json::Json;
+use super::tools::package_file::file_answer;
+use super::tools::request::{JsonBody, Params, PathOf, parse_id};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of packages.

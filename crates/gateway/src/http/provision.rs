@@ -8,12 +8,12 @@ use axum::response::Response;
 use hub::provisioning::ProvisionRefused;
 use wire::thingsboard::provision::ProvisionRequest;
 
-use super::bodies::Sender;
-use super::connection::Peer;
-use super::json::json_response;
 use super::limits::PROVISION_BODY_BYTES_MAX;
-use super::request::read_body;
-use super::state::HttpState;
+use super::tools::bodies::Sender;
+use super::tools::connection::Peer;
+use super::tools::json::json_response;
+use super::tools::request::read_body;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 use crate::provisioning;
 

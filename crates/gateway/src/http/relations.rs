@@ -14,12 +14,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::entities::{EntityIdJson, entity_id, entity_in, info_text, stored_json};
-use super::json::Json;
-use super::request::{JsonBody, Params};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::{EntityIdJson, entity_id, entity_in, info_text, stored_json};
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, Params};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of relations.

@@ -8,9 +8,9 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{from_fn_with_state, map_response_with_state};
 use axum::response::Response;
 
-use super::error_response::RefusalLabel;
-use super::route_list::Routes;
-use super::state::HttpState;
+use super::tools::error_response::RefusalLabel;
+use super::tools::route_list::Routes;
+use super::tools::state::HttpState;
 use super::{
     activation, admin, admission, alarms, api_keys, asset_profiles, assets, attributes, audit_log, auth,
     bulk, claims, counted_answers, credentials, customers, dashboard, databases, deletion, device_api,

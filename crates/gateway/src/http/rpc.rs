@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::json::{Json, json_response};
 use super::limits::RPC_BODY_BYTES_MAX;
-use super::request::{PathOf, discard_body, parse_id, read_body};
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::json::{Json, json_response};
+use super::tools::request::{PathOf, discard_body, parse_id, read_body};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
 
 /// A version of ThingsBoard's interface. They differ in the answers when a device does not answer.

@@ -17,7 +17,6 @@ use tokio::time::timeout;
 use tower::Service;
 
 use super::admission::{is_probe, reject, unavailable};
-use super::connection::Connection;
 use super::door_stream::{DoorStream, timed};
 use super::limits::{
     ACCEPT_PAUSE, DRAIN_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX, PROBE_TIMEOUT, PROBES_MAX,
@@ -26,7 +25,8 @@ use super::limits::{
 use super::opentsdb::telnet::{self, Speaks};
 use super::options::HttpOptions;
 use super::routes::router;
-use super::state::HttpState;
+use super::tools::connection::Connection;
+use super::tools::state::HttpState;
 use crate::acceptor::{
     Accepted, Acceptor, AddressLimiter, ConnectionPermit, Gate, NotIdentified, Stop, StopSignal,
 };

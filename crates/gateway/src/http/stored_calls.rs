@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::entities::PageJson;
-use super::json::{Json, entity};
 use super::limits::RPC_PAGE_MAX;
-use super::request::{Params, PathOf, parse_id};
 use super::rpc::{Version, refusal};
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::PageJson;
+use super::tools::json::{Json, entity};
+use super::tools::request::{Params, PathOf, parse_id};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// `GET /api/rpc/persistent/{rpcId}`

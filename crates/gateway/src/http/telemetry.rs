@@ -15,14 +15,14 @@ use serde::Serialize;
 
 use super::groups::{Group, Selection, devices_of};
 use super::histories::{Form, Histories};
-use super::json::{Entries, Json, Object, TsValue, json_response};
 use super::limits::KEYS_PER_REQUEST_MAX;
-use super::pieces::Pieces;
-use super::request::{JsonBody, Params, PathOf};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
 use super::telemetry_entity::shown_series;
+use super::tools::json::{Entries, Json, Object, TsValue, json_response};
+use super::tools::pieces::Pieces;
+use super::tools::request::{JsonBody, Params, PathOf};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of this file.

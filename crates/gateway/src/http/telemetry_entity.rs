@@ -4,8 +4,8 @@ use hub::registry::Entity;
 use hub::{EntityId, EntityKind, SeriesOwner, ShownSeries};
 use uuid::Uuid;
 
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The entity that the session sees.

@@ -7,13 +7,13 @@ use axum::extract::{Request, State};
 use hub::caller::Action;
 use hub::{Message, SeriesOwner};
 
-use super::connection::Peer;
-use super::messages::{BODY_SETTING, Stored, store_message};
-use super::request::{PathOf, discard_body, read_body};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
 use super::telemetry_entity::series_owner;
+use super::tools::connection::Peer;
+use super::tools::messages::{BODY_SETTING, Stored, store_message};
+use super::tools::request::{PathOf, discard_body, read_body};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The topic in dead letters of these requests.

@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use hub::caller::Action;
 
-use super::error_response::Answer;
-use super::json::Json;
-use super::request::{JsonBody, PathOf};
-use super::session::Session;
-use super::state::HttpState;
-use super::tenant_limits_json::LimitsJson;
+use super::shapes::tenant_limits::LimitsJson;
+use super::tools::error_response::Answer;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, PathOf};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 
 /// `POST /api/tacho/tenants/{name}/limits`: sets all limits of a tenant.
 pub(super) async fn set(

@@ -9,11 +9,11 @@ use hub::registry::Tenant;
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::json::Json;
-use super::request::{JsonBody, PathOf};
-use super::session::Session;
-use super::state::HttpState;
-use super::tenant_limits_json::LimitsJson;
+use super::shapes::tenant_limits::LimitsJson;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, PathOf};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 #[derive(Deserialize)]

@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
-use super::entities::{IdJson, Listing, customer_id, info_text, page_answer, stored_json};
-use super::json::{Json, entity};
-use super::request::{JsonBody, Params, PathOf, parse_id};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::shapes::entities::{IdJson, Listing, customer_id, info_text, page_answer, stored_json};
+use super::tools::json::{Json, entity};
+use super::tools::request::{JsonBody, Params, PathOf, parse_id};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of users.

@@ -9,10 +9,10 @@ use hub::registry::User;
 use serde::Deserialize;
 use serde_json::{Value as JsonValue, json};
 
-use super::json::Json;
-use super::request::{JsonBody, PathOf};
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, PathOf};
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 #[derive(Deserialize)]

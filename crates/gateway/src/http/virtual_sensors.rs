@@ -8,11 +8,11 @@ use axum::response::{IntoResponse, Response};
 use hub::virtual_sensors::{ContainerInfo, FollowerInfo, SensorInfo, SensorState, SourceInfo};
 use serde_json::{Value as JsonValue, json};
 
-use super::json::Json;
-use super::request::PathOf;
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::json::Json;
+use super::tools::request::PathOf;
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of virtual sensors.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
-use super::super::json::Json;
-use super::super::request::{JsonBody, PathOf};
-use super::super::session::Session;
-use super::super::state::HttpState;
 use super::json::{alarm_info_json, alarm_json};
 use super::request::{AlarmBody, id_of};
 use crate::error::ApiError;
+use crate::http::tools::json::Json;
+use crate::http::tools::request::{JsonBody, PathOf};
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 type Answer = Result<Response, ApiError>;
 

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use serde_json::Value as JsonValue;
 use uuid::Uuid;
 
-use super::super::entities::page_answer;
-use super::super::json::Json;
-use super::super::request::{JsonBody, Params, PathOf};
-use super::super::session::Session;
-use super::super::state::HttpState;
 use super::json::{comment_info_json, comment_json};
 use super::request::{id_of, page, wrong_comment};
 use crate::error::ApiError;
+use crate::http::shapes::entities::page_answer;
+use crate::http::tools::json::Json;
+use crate::http::tools::request::{JsonBody, Params, PathOf};
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 /// The body of a comment. Members that are not named here have no effect, as in ThingsBoard.
 #[derive(Deserialize)]

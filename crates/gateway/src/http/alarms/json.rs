@@ -7,7 +7,7 @@ use model::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Value as JsonValue, json};
 
-use super::super::json::entity;
+use crate::http::tools::json::entity;
 
 /// ThingsBoard's `Alarm`.
 pub(crate) fn alarm_json(alarm: &Alarm) -> JsonValue {

@@ -6,7 +6,7 @@ pub(super) mod json;
 pub(super) mod request;
 mod searches;
 
-use super::route_list::Routes;
+use super::tools::route_list::Routes;
 
 /// The routes of alarms.
 pub(super) fn routes() -> Routes {

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::super::limits::ALARM_PAGE_MAX;
-use super::super::request::Params;
 use super::json::text;
 use crate::error::{ApiError, ErrorCode};
+use crate::http::tools::request::Params;
 
 /// An entity in a body.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

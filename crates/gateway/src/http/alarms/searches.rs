@@ -7,14 +7,14 @@ use axum::response::{IntoResponse, Response};
 use hub::alarms::{Alarm, AlarmQuery};
 use serde_json::{Value as JsonValue, json};
 
-use super::super::entities::{PageJson, page_answer};
-use super::super::json::{Json, entity};
-use super::super::request::{Params, PathOf};
-use super::super::session::Session;
-use super::super::state::HttpState;
 use super::json::{alarm_info_json, alarm_json};
 use super::request::{assignee, entity_of, id_of, page, query_v1, query_v2, statuses};
 use crate::error::ApiError;
+use crate::http::shapes::entities::{PageJson, page_answer};
+use crate::http::tools::json::{Json, entity};
+use crate::http::tools::request::{Params, PathOf};
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 type Answer = Result<Response, ApiError>;
 

@@ -22,12 +22,12 @@ use super::json::Latest;
 use crate::error::ApiError;
 use crate::http::alarms::json::alarm_info_json;
 use crate::http::alarms::request::{EntityJson, parsed, time};
-use crate::http::entities::PageJson;
-use crate::http::json::{Json, Sequence, entity};
 use crate::http::limits::{ALARM_PAGE_MAX, ALARM_QUERY_ENTITIES_MAX};
-use crate::http::request::JsonBody;
-use crate::http::session::Session;
-use crate::http::state::HttpState;
+use crate::http::shapes::entities::PageJson;
+use crate::http::tools::json::{Json, Sequence, entity};
+use crate::http::tools::request::JsonBody;
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 /// A query for a page of alarms. The answer has all members of the alarms, as in ThingsBoard.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

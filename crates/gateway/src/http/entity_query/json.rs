@@ -6,8 +6,8 @@ use model::{Timestamp, Value};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::http::entities::PageJson;
-use crate::http::json::{Object, Sequence, TsValue, entity};
+use crate::http::shapes::entities::PageJson;
+use crate::http::tools::json::{Object, Sequence, TsValue, entity};
 
 /// A page of entities.
 pub(crate) struct EntityPageJson<'a> {

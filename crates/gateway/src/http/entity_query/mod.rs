@@ -14,11 +14,11 @@ use serde_json::json;
 pub(super) use self::alarms::{AlarmCountQuery, AlarmDataPage, AlarmDataQuery};
 use self::json::EntityPageJson;
 pub(super) use self::json::{EntityDataJson, Latest, no_entries};
-use super::json::Json;
-use super::request::{JsonBody, Params};
-use super::route_list::Routes;
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::json::Json;
+use super::tools::request::{JsonBody, Params};
+use super::tools::route_list::Routes;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::error::ApiError;
 
 /// The routes of queries.

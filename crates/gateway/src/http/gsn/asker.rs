@@ -14,13 +14,13 @@ use hub::caller::Caller;
 
 use super::limits::FORM_BYTES_MAX;
 use super::refusal::Refusal;
-use crate::http::bodies::Sender;
-use crate::http::connection::Peer;
 use crate::http::limits::LOGIN_BODY_BYTES_MAX;
-use crate::http::request::{Params, read_body};
-use crate::http::series_caller::{caller_of_login, series_caller};
-use crate::http::session::Session;
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::{Params, read_body};
+use crate::http::tools::series_caller::{caller_of_login, series_caller};
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 /// A request: the caller, and the parameters of the address and of a form.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::read::{Column, Selection};
 use super::refusal::{Refusal, refused_task};
 use super::sensor::Sensor;
 use crate::error::ApiError;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// `GET /field` and `POST /field`: the value of a field in the row `pk`, which is its time in milliseconds; without it the newest row's.
 pub(super) async fn value(

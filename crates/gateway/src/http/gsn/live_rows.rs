@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use super::asker::caller_of;
 use super::refusal::Refusal;
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 /// What a client has logged in with.
 pub(super) struct Login {

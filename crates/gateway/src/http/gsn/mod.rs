@@ -28,7 +28,7 @@ mod v3;
 mod value;
 mod xml;
 
-use super::route_list::Routes;
+use super::tools::route_list::Routes;
 
 /// The routes of these interfaces.
 pub(super) fn routes() -> Routes {

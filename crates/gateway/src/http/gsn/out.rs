@@ -12,8 +12,8 @@ use hub::time_series::{ChunkSender, Source, SourceError};
 
 use super::limits::PIECE_BYTES;
 use super::refusal::{Refusal, refused_task};
-use crate::http::chunked_body::chunked_body;
-use crate::http::state::HttpState;
+use crate::http::tools::chunked_body::chunked_body;
+use crate::http::tools::state::HttpState;
 
 /// Text that is sent in pieces.
 pub(super) struct Out<'a> {

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use hub::time_series::{SourceError, TaskError};
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::error_response::RefusalLabel;
+use crate::http::tools::error_response::RefusalLabel;
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]

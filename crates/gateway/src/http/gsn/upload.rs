@@ -17,10 +17,10 @@ use super::refusal::Refusal;
 use super::sensor::{Field, Sensor};
 use super::v3::store_rows;
 use super::value::Kind;
-use crate::http::bodies::Sender;
-use crate::http::connection::Peer;
-use crate::http::request::read_body;
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::read_body;
+use crate::http::tools::state::HttpState;
 
 /// The topic in dead letters of these requests.
 const TOPIC: &str = "/upload";

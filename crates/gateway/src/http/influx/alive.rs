@@ -8,8 +8,8 @@ use axum::response::Response;
 use serde_json::json;
 
 use super::answers::{VERSION, answer, no_content};
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 /// `GET /ping`: 204, with `verbose` 200 and the version.
 pub(super) async fn ping(params: Params) -> Response {

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::http::error_response::RefusalLabel;
+use crate::http::tools::error_response::RefusalLabel;
 
 /// The version that clients are told: the last one whose interface this is.
 pub(super) const VERSION: &str = "1.8.10";

@@ -10,7 +10,7 @@ mod query;
 mod rows;
 mod write;
 
-use super::route_list::Routes;
+use super::tools::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {

@@ -14,13 +14,13 @@ use super::faults::Faults;
 use super::limits::WRITE_BYTES_MAX;
 use super::rows::collect;
 use crate::error::ApiError;
-use crate::http::bodies::Sender;
-use crate::http::connection::Peer;
-use crate::http::packed::PlainBody;
-use crate::http::request::{Params, discard_body};
-use crate::http::series_caller::series_caller;
-use crate::http::series_rows::{Target, store_rows};
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::packed::PlainBody;
+use crate::http::tools::request::{Params, discard_body};
+use crate::http::tools::series_caller::series_caller;
+use crate::http::tools::series_rows::{Target, store_rows};
+use crate::http::tools::state::HttpState;
 
 /// `POST /write?db=NAME`: 204 once the lines are on the disk.
 pub(super) async fn v1(

@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::json::json_response;
-use super::route_list::Routes;
+use super::tools::json::json_response;
+use super::tools::route_list::Routes;
 
 /// The document as JSON text. It never changes while the server runs.
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document::assemble().to_string().into());

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::answers::{json_answer, refusal};
 use crate::error::ApiError;
-use crate::http::series_caller::SeriesCaller;
-use crate::http::state::HttpState;
+use crate::http::tools::series_caller::SeriesCaller;
+use crate::http::tools::state::HttpState;
 
 /// The version whose interface this is.
 pub(super) const VERSION: &str = "2.4.0";

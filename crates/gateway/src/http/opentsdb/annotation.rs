@@ -17,10 +17,10 @@ use super::asking::{Asker, parsed};
 use super::body;
 use super::limits::ANNOTATIONS_BODY_BYTES_MAX;
 use crate::error::ApiError;
-use crate::http::request::Params;
-use crate::http::route_list::Routes;
-use crate::http::series_caller::SeriesCaller;
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::route_list::Routes;
+use crate::http::tools::series_caller::SeriesCaller;
+use crate::http::tools::state::HttpState;
 
 /// What a handler gets besides a body.
 type Asked = (State<Arc<HttpState>>, Params, Result<SeriesCaller, ApiError>);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::lenient::{flag, number, or_default, text};
 use crate::error::ApiError;
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 /// An annotation in JSON. Other members are ignored, as OpenTSDB does: an answer can be sent back.
 #[derive(Debug, Default, Deserialize)]

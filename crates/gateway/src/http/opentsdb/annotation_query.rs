@@ -11,7 +11,7 @@ use hub::time_series::opentsdb::{Query, QueryError, tsuid};
 use serde_json::json;
 
 use super::asked::Look;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// The annotations of the time of a query.
 pub(super) struct QueryNotes {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::blocking::PoolError;
 use crate::error::ApiError;
-use crate::http::error_response::RefusalLabel;
+use crate::http::tools::error_response::RefusalLabel;
 
 /// An answer with a JSON body.
 pub(super) fn json_answer(status: StatusCode, body: impl Into<axum::body::Body>) -> Response {

@@ -16,8 +16,8 @@ use super::answers::Refusal;
 use super::body;
 use super::limits::QUERY_BYTES_MAX;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::series_caller::SeriesCaller;
-use crate::http::state::HttpState;
+use crate::http::tools::series_caller::SeriesCaller;
+use crate::http::tools::state::HttpState;
 
 /// The caller of a request that reads. It is refused in the shape of this interface.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use axum::extract::Request;
 use hub::caller::Caller;
 
 use crate::error::ApiError;
-use crate::http::bodies::Sender;
-use crate::http::packed::PlainBody;
-use crate::http::request::discard_body;
-use crate::http::series_caller::SeriesCaller;
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::packed::PlainBody;
+use crate::http::tools::request::discard_body;
+use crate::http::tools::series_caller::SeriesCaller;
+use crate::http::tools::state::HttpState;
 
 /// The caller of a request, and its body of at most `limit` bytes. The body of a caller who is refused is read and discarded.
 pub(super) async fn read(

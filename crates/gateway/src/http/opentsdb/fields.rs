@@ -26,7 +26,7 @@ use super::query::streamed;
 use super::query_answer::{TagsJson, write_float};
 use super::query_body::{QueryBody, SubBody};
 use super::refused_members::refuse_of_mlast;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// `POST /api/mquery`.
 pub(super) async fn query(

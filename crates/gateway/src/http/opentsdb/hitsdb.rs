@@ -17,8 +17,8 @@ use super::annotation_body::texts;
 use super::answers::{Refusal, json_answer};
 use super::asking::{Asker, Asking};
 use super::lenient::number;
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 /// The time to live that means for ever.
 const FOR_EVER: i64 = i32::MAX as i64;

@@ -17,7 +17,7 @@ use super::asking::{Asker, Asking, ask, now};
 use super::lenient::{number, or_default, text};
 use super::query_answer::TagsJson;
 use super::refused_members::refuse_of_last;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// A wish for last points.
 #[derive(Debug, Default)]

@@ -28,7 +28,7 @@ mod rows;
 mod server;
 pub(super) mod telnet;
 
-use super::route_list::Routes;
+use super::tools::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {

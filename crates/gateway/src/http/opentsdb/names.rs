@@ -20,8 +20,8 @@ use super::lenient::{flag, number, or_default, text};
 use super::limits::{LISTED_MAX, LOOKED_UP, SUGGESTED};
 use super::query_answer::TagsJson;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 /// A wish for names.
 #[derive(Deserialize, Default)]

@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Response};
 use super::answers::{json_answer, refusal};
 use super::limits::NAMED_BYTES_MAX;
 use crate::error::ApiError;
-use crate::http::error_response::RefusalLabel;
-use crate::http::request::Params;
+use crate::http::tools::error_response::RefusalLabel;
+use crate::http::tools::request::Params;
 
 /// The points of a body: how many there are and were refused, and the first refused ones by name.
 #[derive(Debug, Default)]

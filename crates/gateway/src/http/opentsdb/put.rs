@@ -13,10 +13,10 @@ use super::limits::PUT_BYTES_MAX;
 use super::outcome::Wanted;
 use super::rows::{Form, collect, name_refused, timed_out};
 use crate::error::ApiError;
-use crate::http::request::Params;
-use crate::http::series_caller::SeriesCaller;
-use crate::http::series_rows::{Target, store_rows};
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::series_caller::SeriesCaller;
+use crate::http::tools::series_rows::{Target, store_rows};
+use crate::http::tools::state::HttpState;
 
 /// `POST /api/put`: 204 once the points are on the disk.
 pub(super) async fn values(

@@ -18,10 +18,10 @@ use super::asked::Asked;
 use super::asking::{Asker, Asking, ask, now, refused_task, stream as stream_query};
 use super::query_answer::send_answer;
 use super::query_body::QueryBody;
-use crate::http::chunked_body::chunked_body;
-use crate::http::json::too_long;
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::chunked_body::chunked_body;
+use crate::http::tools::json::too_long;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 /// `GET /api/query`.
 pub(super) async fn get(

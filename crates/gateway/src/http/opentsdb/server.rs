@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::answers::{Refusal, json_answer};
 use super::asking::{Asker, now};
 use super::limits::PUT_BYTES_MAX;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// `/api/aggregators`.
 pub(super) async fn aggregators() -> Response {

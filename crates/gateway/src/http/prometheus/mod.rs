@@ -6,7 +6,7 @@
 mod rows;
 mod write;
 
-use super::route_list::Routes;
+use super::tools::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {

@@ -12,12 +12,12 @@ use wire::prometheus::{PrometheusError, REQUEST_BYTES_MAX, unpack};
 
 use super::rows::{Left, collect};
 use crate::error::{ApiError, ErrorCode};
-use crate::http::bodies::{OverBodyLimit, Sender};
-use crate::http::connection::Peer;
-use crate::http::request::{Params, discard_body, read_body};
-use crate::http::series_caller::series_caller;
-use crate::http::series_rows::{Target, store_rows};
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::{OverBodyLimit, Sender};
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::{Params, discard_body, read_body};
+use crate::http::tools::series_caller::series_caller;
+use crate::http::tools::series_rows::{Target, store_rows};
+use crate::http::tools::state::HttpState;
 
 /// The name of the request in dead letters.
 const TOPIC: &str = "/api/v1/write";

@@ -15,9 +15,9 @@ use axum::response::Response;
 use hub::caller::Action;
 use hub::sql::{Parameter, Reader};
 
-use super::request::Params;
-use super::session::Session;
-use super::state::HttpState;
+use super::tools::request::Params;
+use super::tools::session::Session;
+use super::tools::state::HttpState;
 use crate::answer::{AnswerError, Format, Pieces, deleted_rows, pieces};
 use crate::error::ApiError;
 use crate::statements::is_deletion;

@@ -6,11 +6,11 @@ use hub::sql::Parameter;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::bodies::HeldBytes;
 use super::super::limits::SQL_BODY_BYTES_MAX;
-use super::super::request::{Params, read_body};
 use crate::answer::Format;
 use crate::error::ApiError;
+use crate::http::tools::bodies::HeldBytes;
+use crate::http::tools::request::{Params, read_body};
 
 /// A query with its parameters, and the format of the answer.
 #[derive(Debug, PartialEq)]

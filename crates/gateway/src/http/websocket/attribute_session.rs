@@ -18,8 +18,8 @@ use super::session::{End, SocketSession};
 use super::update::{data_message, error_message};
 use crate::error::ApiError;
 use crate::http::limits::ENTITIES_PER_SUBSCRIPTION_MAX;
-use crate::http::request::parse_id;
 use crate::http::telemetry::unique_keys;
+use crate::http::tools::request::parse_id;
 
 /// Subscriptions, or rows of queries, whose attributes one job reads.
 const READS_PER_JOB: usize = 256;

@@ -7,7 +7,7 @@ use super::query_commands::{CommandId, EntityCountCommand, EntityDataCommand};
 use super::query_update::UpdateType;
 use crate::error::ApiError;
 use crate::http::entity_query::{AlarmCountQuery, AlarmDataQuery};
-use crate::http::request::split_keys;
+use crate::http::tools::request::split_keys;
 
 /// One message of a client. Absent and `null` members have no commands.
 #[derive(Debug, Default, Deserialize)]

@@ -10,9 +10,9 @@ use serde::ser::Serializer;
 
 use super::entity_read::{Compared, EntityValues};
 use super::queries::RowChange;
-use crate::http::entities::PageJson;
 use crate::http::entity_query::{EntityDataJson, Latest, no_entries};
-use crate::http::json::{Object, Sequence, TsValue};
+use crate::http::shapes::entities::PageJson;
+use crate::http::tools::json::{Object, Sequence, TsValue};
 
 /// Entities with the values that were read.
 #[derive(Debug, Clone, Copy)]

@@ -20,12 +20,12 @@ use super::outbound::Outbound;
 use super::session::SocketSession;
 use crate::acceptor::Stop;
 use crate::error::ApiError;
-use crate::http::connection::Connection;
 use crate::http::limits::{SOCKET_LOGIN_TIMEOUT, SOCKET_MESSAGE_BYTES_MAX, SOCKET_MESSAGES_WAITING_MAX};
-use crate::http::request::Params;
-use crate::http::route_list::Routes;
-use crate::http::session::Session;
-use crate::http::state::HttpState;
+use crate::http::tools::connection::Connection;
+use crate::http::tools::request::Params;
+use crate::http::tools::route_list::Routes;
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 /// The routes of WebSockets.
 pub(crate) fn routes() -> Routes {

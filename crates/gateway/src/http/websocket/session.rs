@@ -35,10 +35,10 @@ use crate::http::limits::{
     ANSWER_COUNTED_BYTES_MIN, REGISTRY_CHECK_INTERVAL, SERIES_BIND_INTERVAL, SOCKET_PING_INTERVAL,
     SOCKET_SILENCE_MAX, UPDATE_BYTES_MAX, WATCH_TAKES_MAX,
 };
-use crate::http::request::parse_id;
-use crate::http::session::Session;
-use crate::http::state::HttpState;
 use crate::http::telemetry::check_kind;
+use crate::http::tools::request::parse_id;
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 /// Latest values that one blocking job reads: a thousand subscriptions take a few jobs.
 const READS_PER_JOB: usize = 256;

@@ -3,8 +3,8 @@
 use tokio::sync::watch;
 
 use crate::error::ApiError;
-use crate::http::session::Session;
-use crate::http::state::HttpState;
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 /// Returns when the token has become invalid because a user or the key has changed.
 pub(super) async fn token_ended(

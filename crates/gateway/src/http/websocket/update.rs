@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::ser::{SerializeTuple, Serializer};
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::json::{Object, Sequence, WireValue, to_bytes};
+use crate::http::tools::json::{Object, Sequence, WireValue, to_bytes};
 
 /// A value with its time.
 pub(crate) trait Sample {

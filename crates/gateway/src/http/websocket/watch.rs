@@ -24,11 +24,11 @@ use super::seam::bytes_of;
 use super::update::bytes_of_sample;
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
-use crate::http::json::{Object, WireValue, to_bytes};
 use crate::http::limits::{
     REMEMBERED_KEY_BYTES, SUBSCRIPTION_BYTES, UPDATE_BYTES_MAX, WATCH_DEVICES_MAX, WATCH_INTERVAL_DEFAULT,
     WATCH_INTERVAL_MAX, WATCH_INTERVAL_MIN, WATCH_KEYS_MAX, WATCHES_MAX,
 };
+use crate::http::tools::json::{Object, WireValue, to_bytes};
 
 /// Bytes of a row besides its values: the index of the device, the time, brackets.
 const ROW_BYTES: usize = 32;

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::super::asker::Asked;
 use super::super::refusal::Refusal;
 use super::super::sensor::Sensor;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// The first line of every answer. All characters of an answer are ASCII.
 pub(super) const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n";

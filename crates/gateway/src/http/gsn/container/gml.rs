@@ -10,8 +10,8 @@ use super::super::refusal::Refusal;
 use super::super::sensor::Sensor;
 use super::super::xml::escaped;
 use super::document::{DECLARATION, set_headers};
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 const BEGIN: &str = "<gsn:FeatureCollection xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"./gsn.xsd\" \
                      xmlns:gsn=\"http://gsn.ch/\" xmlns:gml=\"http://www.opengis.net/gml\"> \n";

@@ -12,7 +12,7 @@ use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, time_text};
 use super::super::xml::escaped;
 use super::document::{DECLARATION, set_headers};
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// Lists all sensors, or the one of the parameter `name`.
 pub(super) async fn list(state: &HttpState, asked: Asked) -> Result<Response, Refusal> {

@@ -16,7 +16,7 @@ use axum::response::Response;
 use self::document::{document, named};
 use super::asker::Asked;
 use super::refusal::Refusal;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 pub(super) use self::list::push_sensor;
 

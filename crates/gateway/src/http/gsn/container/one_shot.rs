@@ -14,8 +14,8 @@ use super::super::time::{TimeFormat, TimeText};
 use super::super::value::Value;
 use super::super::xml::{escape, escaped};
 use super::document::{DECLARATION, named, set_headers};
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 /// Answers with rows, and with the place of the sensor in each of them if `with_addressing`.
 pub(super) async fn rows(

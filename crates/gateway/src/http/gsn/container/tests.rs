@@ -4,7 +4,7 @@ use super::super::condition::{Condition, Join};
 use super::super::newest::NewestRow;
 use super::super::sensor::tests::meadow;
 use super::*;
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 #[test]
 fn a_listed_sensor_has_its_newest_row() {

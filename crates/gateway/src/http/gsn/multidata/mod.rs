@@ -27,7 +27,7 @@ use super::read::Selection;
 use super::refusal::Refusal;
 use super::sensor::Sensor;
 use super::time::{TimeFormat, time_text};
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// `GET /multidata` and `POST /multidata`.
 pub(super) async fn rows(

@@ -9,7 +9,7 @@ use super::super::read::{Column, Sample, Selection};
 use super::super::refusal::Refusal;
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, parse_day_first};
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 /// A request.
 #[derive(Debug)]

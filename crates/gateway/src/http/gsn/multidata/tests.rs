@@ -4,7 +4,7 @@ use super::super::read::{Row, Sample};
 use super::super::sensor::tests::meadow;
 use super::super::value::Value;
 use super::*;
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 fn request(query: &str) -> Result<MultiRequest, Refusal> {
     MultiRequest::read(&Params::parse(query), &[meadow()])

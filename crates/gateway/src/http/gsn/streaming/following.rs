@@ -20,7 +20,7 @@ use super::super::sensor::Sensor;
 use super::statement::Statement;
 use super::text::Elements;
 use crate::acceptor::Stop;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// A client that follows a sensor.
 pub(super) struct Following {

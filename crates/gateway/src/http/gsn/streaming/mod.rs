@@ -23,9 +23,9 @@ use self::text::{BEGIN, END, KEEP_ALIVE, structure};
 use super::live_rows::Login;
 use super::refusal::Refusal;
 use super::time::parse_iso;
-use crate::http::connection::Peer;
-use crate::http::request::{Params, PathOf};
-use crate::http::state::HttpState;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::{Params, PathOf};
+use crate::http::tools::state::HttpState;
 
 pub(super) use self::push::routes as push_routes;
 pub(super) use self::pushed::pushed;

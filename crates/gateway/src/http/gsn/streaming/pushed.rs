@@ -9,9 +9,9 @@ use hub::virtual_sensors::PushAnswer;
 use super::super::limits::FORM_BYTES_MAX;
 use super::super::refusal::Refusal;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::bodies::Sender;
-use crate::http::request::{Params, read_body};
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::request::{Params, read_body};
+use crate::http::tools::state::HttpState;
 
 /// Takes a row, and answers when it is durable: 200 asks for the next one, 429 for the same one again, and 300 for none any more.
 pub(in super::super) async fn pushed(

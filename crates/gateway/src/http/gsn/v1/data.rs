@@ -18,8 +18,8 @@ use super::super::v3::{columns, conditions};
 use super::Format;
 use super::refusal::RestRefusal;
 use super::text::{RestText, fields_with_time};
-use crate::http::request::{Params, PathOf};
-use crate::http::state::HttpState;
+use crate::http::tools::request::{Params, PathOf};
+use crate::http::tools::state::HttpState;
 
 /// `GET /rest/sensors/{sensor}`
 pub(super) async fn rows(

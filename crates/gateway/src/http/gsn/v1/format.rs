@@ -3,7 +3,7 @@
 use hub::clock::system_now;
 
 use super::super::time::{TimeFormat, time_text};
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

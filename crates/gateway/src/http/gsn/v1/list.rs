@@ -17,7 +17,7 @@ use super::Format;
 use super::data::with_file_name;
 use super::refusal::RestRefusal;
 use super::text::{RestText, fields};
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// `GET /rest/sensors`
 pub(super) async fn sensors(

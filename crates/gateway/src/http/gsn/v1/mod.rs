@@ -10,7 +10,7 @@ mod tests;
 mod text;
 
 use self::format::Format;
-use crate::http::route_list::Routes;
+use crate::http::tools::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {

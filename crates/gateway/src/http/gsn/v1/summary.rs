@@ -19,8 +19,8 @@ use super::Format;
 use super::data::with_file_name;
 use super::refusal::RestRefusal;
 use super::text::{RestText, fields_with_time};
-use crate::http::request::{Params, PathOf};
-use crate::http::state::HttpState;
+use crate::http::tools::request::{Params, PathOf};
+use crate::http::tools::state::HttpState;
 
 /// Rows of a preview if the request names no number.
 const PREVIEW_ROWS: u64 = 1_000;

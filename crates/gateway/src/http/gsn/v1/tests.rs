@@ -7,7 +7,7 @@ use super::super::sensor::tests::meadow;
 use super::super::value::Value;
 use super::text::{RestText, fields, fields_with_time};
 use super::*;
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 const VALUES: [Option<Value<'static>>; 3] = [Some(Value::F64(21.5)), None, Some(Value::Text("a\nb"))];
 

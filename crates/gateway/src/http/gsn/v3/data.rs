@@ -18,8 +18,8 @@ use super::super::time::{TimeFormat, TimeText};
 use super::csv::{data_head, push_row};
 use super::feature::{Extent, FeatureText, TIME, about};
 use super::request::{Format, selection, time_format};
-use crate::http::request::PathOf;
-use crate::http::state::HttpState;
+use crate::http::tools::request::PathOf;
+use crate::http::tools::state::HttpState;
 
 /// `GET /api/sensors/{sensor}/data`
 pub(super) async fn data(

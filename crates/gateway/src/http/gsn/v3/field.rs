@@ -13,8 +13,8 @@ use super::super::out::{Out, streamed};
 use super::super::read::{Column, Selection};
 use super::super::refusal::Refusal;
 use super::super::sensor::Sensor;
-use crate::http::request::PathOf;
-use crate::http::state::HttpState;
+use crate::http::tools::request::PathOf;
+use crate::http::tools::state::HttpState;
 
 /// `GET /api/sensors/{sensor}/field/{field}`: the value of the newest row; empty if it has none.
 pub(super) async fn newest(

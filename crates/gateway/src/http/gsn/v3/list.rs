@@ -19,8 +19,8 @@ use super::super::time::TimeFormat;
 use super::csv::{data_head, list_head, list_line};
 use super::feature::{Extent, FeatureText, TIME, about};
 use super::request::{Format, time_format};
-use crate::http::request::{Params, PathOf};
-use crate::http::state::HttpState;
+use crate::http::tools::request::{Params, PathOf};
+use crate::http::tools::state::HttpState;
 
 /// `GET /api/sensors`
 pub(super) async fn sensors(

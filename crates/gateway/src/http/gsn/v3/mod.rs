@@ -17,7 +17,7 @@ mod user;
 
 pub(super) use self::request::{columns, conditions};
 pub(super) use self::upload::store_rows;
-use crate::http::route_list::Routes;
+use crate::http::tools::route_list::Routes;
 
 /// The routes of this interface.
 pub(super) fn routes() -> Routes {

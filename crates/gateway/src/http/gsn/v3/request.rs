@@ -9,7 +9,7 @@ use super::super::refusal::Refusal;
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, parse_iso};
 use super::period::parse_millis;
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

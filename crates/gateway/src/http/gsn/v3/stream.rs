@@ -17,13 +17,13 @@ use super::super::refusal::Refusal;
 use super::super::sensor::Sensor;
 use super::stream_text::messages;
 use crate::acceptor::Stop;
-use crate::http::connection::{Connection, Peer};
 use crate::http::limits::{
     SOCKET_CLOSE_TIMEOUT, SOCKET_MESSAGE_BYTES_MAX, SOCKET_PING_INTERVAL, SOCKET_SEND_TIMEOUT,
     SOCKET_SILENCE_MAX,
 };
-use crate::http::request::{Params, PathOf};
-use crate::http::state::HttpState;
+use crate::http::tools::connection::{Connection, Peer};
+use crate::http::tools::request::{Params, PathOf};
+use crate::http::tools::state::HttpState;
 
 /// `GET /api/sensors/{sensor}/stream`
 pub(super) async fn open(

@@ -9,7 +9,7 @@ use super::super::time::{TimeFormat, TimeText};
 use super::super::value::Value;
 use super::feature::{Extent, FeatureText, TIME, about};
 use super::*;
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 const ROWS: [(i64, [Option<Value<'static>>; 3]); 2] = [
     (1_795_810_530_125_000, [Some(Value::F64(21.5)), Some(Value::I64(3)), Some(Value::Text("a\"b,\nc"))]),

@@ -15,13 +15,13 @@ use serde_json::{Value as Json, json};
 
 use super::super::refusal::Refusal;
 use crate::error::ApiError;
-use crate::http::bodies::Sender;
-use crate::http::connection::Peer;
 use crate::http::limits::LOGIN_BODY_BYTES_MAX;
-use crate::http::request::{Params, read_body};
-use crate::http::series_caller::caller_of_login;
-use crate::http::session::Session;
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::{Params, read_body};
+use crate::http::tools::series_caller::caller_of_login;
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
 
 /// Seconds after which clients ask for an API key again. The key itself may live longer.
 const KEY_SECONDS: u64 = 3_600;

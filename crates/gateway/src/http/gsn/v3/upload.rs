@@ -15,12 +15,12 @@ use serde_json::{Map, Value as Json, json};
 use super::super::asker::Asker;
 use super::super::refusal::Refusal;
 use super::super::sensor::Sensor;
-use crate::http::bodies::Sender;
-use crate::http::connection::Peer;
-use crate::http::json::Json as JsonAnswer;
-use crate::http::messages::{Stored, store_message};
-use crate::http::request::{PathOf, read_body};
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::json::Json as JsonAnswer;
+use crate::http::tools::messages::{Stored, store_message};
+use crate::http::tools::request::{PathOf, read_body};
+use crate::http::tools::state::HttpState;
 
 /// The topic in dead letters of these requests.
 const TOPIC: &str = "/api/sensors/{sensor}/data";

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::super::asker::Asker;
 use super::super::refusal::Refusal;
 use crate::error::ApiError;
-use crate::http::json::Json;
-use crate::http::state::HttpState;
+use crate::http::tools::json::Json;
+use crate::http::tools::state::HttpState;
 
 /// `GET /api/user`
 pub(super) async fn user(

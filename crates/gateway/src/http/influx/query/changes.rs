@@ -10,7 +10,7 @@ use hub::time_series::influxql::{Error, Removal};
 
 use super::scope::{Scope, open};
 use crate::error::ApiError;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// Runs a statement. Returns its text if InfluxDB would run it in a GET request only with a warning.
 pub(super) async fn change(

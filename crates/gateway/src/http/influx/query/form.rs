@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::super::limits::CHUNK_ROWS_DEFAULT;
 use crate::error::ApiError;
-use crate::http::request::Params;
+use crate::http::tools::request::Params;
 
 /// How the results of a query are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use super::super::limits::INTO_ROWS;
 use super::refusal::error_of;
 use super::text::ResultText;
 use crate::error::ApiError;
-use crate::http::series_rows::{Target, store_rows};
-use crate::http::state::HttpState;
+use crate::http::tools::series_rows::{Target, store_rows};
+use crate::http::tools::state::HttpState;
 
 /// Tells the names of these series apart from those of the other interfaces.
 const ROWS_OF_ANSWERS: u8 = 2;

@@ -28,11 +28,11 @@ use hub::time_series::influxql::ast::Statement;
 use super::answers::{Dialect, with_version};
 use super::limits::PIECE_BYTES;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::bodies::Sender;
-use crate::http::connection::Peer;
-use crate::http::request::{Params, discard_body};
-use crate::http::series_caller::series_caller;
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::{Params, discard_body};
+use crate::http::tools::series_caller::series_caller;
+use crate::http::tools::state::HttpState;
 use request::QueryRequest;
 use run::Run;
 

@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::super::limits::QUERY_BODY_BYTES_MAX;
 use super::form::Form;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::bodies::Sender;
-use crate::http::packed::PlainBody;
-use crate::http::request::Params;
-use crate::http::state::HttpState;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::packed::PlainBody;
+use crate::http::tools::request::Params;
+use crate::http::tools::state::HttpState;
 
 /// A request for answers.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use super::request::QueryRequest;
 use super::scope::{Scope, open};
 use super::text::{ResultText, empty, failed, warning};
 use crate::error::ApiError;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// The statements of a request while they run.
 pub(super) struct Run {

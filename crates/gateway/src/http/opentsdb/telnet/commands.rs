@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hub::clock::system_now;
 
 use super::super::about::VERSION;
-use crate::http::state::HttpState;
+use crate::http::tools::state::HttpState;
 
 /// The answer to `help`.
 pub(super) const HELP: &str = "available commands: auth exit help put stats version\n";

@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 use super::limits::TELNET_IDLE_TIMEOUT;
 use crate::acceptor::{Stop, StopSignal};
-use crate::http::connection::Connection;
 use crate::http::limits::HEAD_TIMEOUT;
-use crate::http::state::HttpState;
+use crate::http::tools::connection::Connection;
+use crate::http::tools::state::HttpState;
 use session::Session;
 
 /// What a connection speaks.

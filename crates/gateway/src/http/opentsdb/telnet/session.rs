@@ -24,9 +24,9 @@ use super::replies::{Replies, one_line};
 use crate::acceptor::{Stop, StopSignal};
 use crate::error::ApiError;
 use crate::http::limits::HEAD_TIMEOUT;
-use crate::http::series_caller::caller_of_login;
-use crate::http::series_rows::{Target, store_rows};
-use crate::http::state::HttpState;
+use crate::http::tools::series_caller::caller_of_login;
+use crate::http::tools::series_rows::{Target, store_rows};
+use crate::http::tools::state::HttpState;
 
 /// A connection that speaks lines.
 pub(super) struct Session {

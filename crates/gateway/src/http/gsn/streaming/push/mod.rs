@@ -29,10 +29,10 @@ use super::following::Following;
 use super::start_of;
 use super::text::structure;
 use crate::acceptor::Stop;
-use crate::http::connection::Peer;
-use crate::http::request::PathOf;
-use crate::http::route_list::Routes;
-use crate::http::state::HttpState;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::PathOf;
+use crate::http::tools::route_list::Routes;
+use crate::http::tools::state::HttpState;
 
 /// The metrics label of a subscription whose client does not answer.
 const UNREACHABLE: &str = "push_unreachable";

@@ -46,7 +46,7 @@ impl FromRequestParts<Arc<HttpState>> for SeriesCaller {
 }
 
 /// The caller of a request to a time-series interface, for handlers that refuse in a shape of their own.
-pub(super) async fn series_caller(
+pub(crate) async fn series_caller(
     state: &HttpState,
     headers: &HeaderMap,
     params: &Params,
@@ -56,7 +56,7 @@ pub(super) async fn series_caller(
 }
 
 /// The caller of a login with a password or an API key, for interfaces without headers.
-pub(super) async fn caller_of_login(
+pub(crate) async fn caller_of_login(
     state: &HttpState,
     peer: Option<SocketAddr>,
     login: &str,

@@ -13,7 +13,7 @@ use super::state::HttpState;
 
 /// Routes with their methods.
 #[derive(Debug, Default)]
-pub(super) struct Routes {
+pub(crate) struct Routes {
     router: Router<Arc<HttpState>>,
     #[cfg(test)]
     listed: Vec<(Method, &'static str)>,
@@ -21,7 +21,7 @@ pub(super) struct Routes {
 
 impl Routes {
     /// Adds a path for GET.
-    pub(super) fn get<T: 'static>(
+    pub(crate) fn get<T: 'static>(
         self,
         path: &'static str,
         handler: impl Handler<T, Arc<HttpState>>,
@@ -30,7 +30,7 @@ impl Routes {
     }
 
     /// Adds a path for GET whose answers are compressed for clients that accept it.
-    pub(super) fn get_compressed<T: 'static>(
+    pub(crate) fn get_compressed<T: 'static>(
         self,
         path: &'static str,
         handler: impl Handler<T, Arc<HttpState>>,
@@ -39,19 +39,19 @@ impl Routes {
     }
 
     /// Compresses the answers of these routes for clients that accept it.
-    pub(super) fn compressed(mut self) -> Self {
+    pub(crate) fn compressed(mut self) -> Self {
         self.router = self.router.route_layer(from_fn(compression::gzip));
         self
     }
 
     /// Gives these routes a value that is not part of the state of the door. Their handlers take it as `Extension`.
-    pub(super) fn sharing(mut self, value: impl Clone + Send + Sync + 'static) -> Self {
+    pub(crate) fn sharing(mut self, value: impl Clone + Send + Sync + 'static) -> Self {
         self.router = self.router.route_layer(Extension(value));
         self
     }
 
     /// Adds a path for POST.
-    pub(super) fn post<T: 'static>(
+    pub(crate) fn post<T: 'static>(
         self,
         path: &'static str,
         handler: impl Handler<T, Arc<HttpState>>,
@@ -60,7 +60,7 @@ impl Routes {
     }
 
     /// Adds a path for PUT.
-    pub(super) fn put<T: 'static>(
+    pub(crate) fn put<T: 'static>(
         self,
         path: &'static str,
         handler: impl Handler<T, Arc<HttpState>>,
@@ -69,7 +69,7 @@ impl Routes {
     }
 
     /// Adds a path for DELETE.
-    pub(super) fn delete<T: 'static>(
+    pub(crate) fn delete<T: 'static>(
         self,
         path: &'static str,
         handler: impl Handler<T, Arc<HttpState>>,
@@ -78,7 +78,7 @@ impl Routes {
     }
 
     /// Adds the routes of another list.
-    pub(super) fn merge(mut self, other: Self) -> Self {
+    pub(crate) fn merge(mut self, other: Self) -> Self {
         self.router = self.router.merge(other.router);
         #[cfg(test)]
         self.listed.extend(other.listed);
@@ -87,12 +87,12 @@ impl Routes {
 
     /// The methods and paths, in the order in which they were added.
     #[cfg(test)]
-    pub(super) fn listed(&self) -> &[(Method, &'static str)] {
+    pub(crate) fn listed(&self) -> &[(Method, &'static str)] {
         &self.listed
     }
 
     /// The router of all routes.
-    pub(super) fn into_router(self) -> Router<Arc<HttpState>> {
+    pub(crate) fn into_router(self) -> Router<Arc<HttpState>> {
         self.router
     }
 

@@ -4,8 +4,8 @@ use hub::registry::Device;
 use serde_json::{Value as JsonValue, json};
 
 use super::entities::customer_id;
-use super::json::entity;
-use super::package_json::package_id;
+use super::packages::package_id;
+use crate::http::tools::json::entity;
 
 /// ThingsBoard's `Device`.
 pub(crate) fn device_json(device: &Device) -> JsonValue {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The limits of a tenant; `null` and an absent member are no limit.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct LimitsJson {
+pub(crate) struct LimitsJson {
     messages_per_second_max: Option<NonZeroU32>,
     points_per_second_max: Option<NonZeroU32>,
     connections_max: Option<NonZeroU32>,

@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::bodies::{HeldBytes, OverBodyLimit, Sender};
-use super::limits::{BODY_TIMEOUT, DISCARDED_BYTES_MAX, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
 use super::session::Session;
 use super::state::HttpState;
 use crate::error::{ApiError, ErrorCode};
+use crate::http::limits::{BODY_TIMEOUT, DISCARDED_BYTES_MAX, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
 
 /// The variable parts of the path.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ fn waits_for_permission(request: &Request) -> bool {
 }
 
 /// Reads and discards the rest of a body, as far as it is short.
-pub(super) async fn discard(body: &mut Body) {
+pub(crate) async fn discard(body: &mut Body) {
     let mut left = DISCARDED_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {
         let bytes = frame.data_ref().map_or(0, Bytes::len);

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use sha2::Sha256;
 use uuid::Uuid;
 
-use super::limits::PASSWORDS_REMEMBERED_MAX;
+use crate::http::limits::PASSWORDS_REMEMBERED_MAX;
 
 /// The right passwords of users, as hashes with a key that only this process knows.
-pub(super) struct Passwords {
+pub(crate) struct Passwords {
     key: [u8; 32],
     right: Mutex<HashMap<Uuid, Right>>,
 }
@@ -31,7 +31,7 @@ impl fmt::Debug for Passwords {
 }
 
 impl Passwords {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut key = [0; 32];
         for half in key.chunks_exact_mut(16) {
             half.copy_from_slice(Uuid::new_v4().as_bytes());
@@ -40,12 +40,12 @@ impl Passwords {
     }
 
     /// Whether a password is known to be the user's present one.
-    pub(super) fn is_right(&self, user: &User, password: &str) -> bool {
+    pub(crate) fn is_right(&self, user: &User, password: &str) -> bool {
         user.enabled && self.right.lock().get(&user.id) == Some(&self.right(user, password))
     }
 
     /// Remembers a password that was checked.
-    pub(super) fn remember(&self, user: &User, password: &str) {
+    pub(crate) fn remember(&self, user: &User, password: &str) {
         let right = self.right(user, password);
         let mut all = self.right.lock();
         if all.len() >= PASSWORDS_REMEMBERED_MAX {

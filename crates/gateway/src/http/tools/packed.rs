@@ -16,14 +16,14 @@ use crate::error::{ApiError, ErrorCode};
 const STEP_BYTES: usize = 64 * 1024;
 
 /// The bytes of a body, with the accounts that they are on.
-pub(super) struct PlainBody {
-    pub(super) bytes: Bytes,
+pub(crate) struct PlainBody {
+    pub(crate) bytes: Bytes,
     _accounts: (HeldBody, HeldBytes),
 }
 
 impl PlainBody {
     /// Reads a body and unpacks it. It may have `limit` bytes, before and after.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         state: &HttpState,
         request: Request,
         limit: usize,
@@ -97,7 +97,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::http::bodies::{Bodies, BodyLimits, Sender};
+    use crate::http::tools::bodies::{Bodies, BodyLimits, Sender};
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -10,9 +10,9 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use uuid::Uuid;
 use wire::thingsboard::attributes::JsonValue;
 
-use super::limits::ANSWER_BYTES_MAX;
 use super::pieces::Pieces;
 use crate::error::ApiError;
+use crate::http::limits::ANSWER_BYTES_MAX;
 
 /// A JSON answer with status 200; a refusal if it would be larger than [`ANSWER_BYTES_MAX`].
 #[derive(Debug)]

@@ -7,44 +7,44 @@ use hub::Hub;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::bodies::{Bodies, BodyLimits};
-use super::limits;
-use super::options::HttpOptions;
 use super::passwords::Passwords;
 use super::polls::Polls;
 use crate::acceptor::{Gate, StopSignal};
 use crate::blocking::BlockingPool;
 use crate::budget::Budget;
 use crate::error::ApiError;
+use crate::http::limits;
+use crate::http::options::HttpOptions;
 
 /// The state that all connections of the door share.
 #[derive(Debug)]
-pub(super) struct HttpState {
-    pub(super) hub: Arc<Hub>,
-    pub(super) options: HttpOptions,
-    pub(super) gate: Arc<Gate>,
-    pub(super) started: Instant,
-    pub(super) reads: BlockingPool,
-    pub(super) logins: BlockingPool,
-    pub(super) changes: BlockingPool,
+pub(crate) struct HttpState {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) options: HttpOptions,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) started: Instant,
+    pub(crate) reads: BlockingPool,
+    pub(crate) logins: BlockingPool,
+    pub(crate) changes: BlockingPool,
     /// Adds single devices.
-    pub(super) creations: BlockingPool,
-    pub(super) attributes: BlockingPool,
+    pub(crate) creations: BlockingPool,
+    pub(crate) attributes: BlockingPool,
     /// Right passwords of clients that log in with each request.
-    pub(super) passwords: Passwords,
+    pub(crate) passwords: Passwords,
     /// Devices that wait for a message.
-    pub(super) polls: Arc<Polls>,
-    pub(super) bodies: Arc<Bodies>,
+    pub(crate) polls: Arc<Polls>,
+    pub(crate) bodies: Arc<Bodies>,
     /// Bytes of answers in memory that clients have not taken yet.
-    pub(super) answers: Arc<Budget>,
+    pub(crate) answers: Arc<Budget>,
     /// Bytes of subscriptions and watches of WebSockets.
-    pub(super) subscriptions: Arc<Budget>,
+    pub(crate) subscriptions: Arc<Budget>,
     /// Permits for checks, backups and exports.
     maintenance: Arc<Semaphore>,
-    pub(super) stop: StopSignal,
+    pub(crate) stop: StopSignal,
 }
 
 impl HttpState {
-    pub(super) fn new(hub: Arc<Hub>, options: HttpOptions, gate: Arc<Gate>, stop: StopSignal) -> Self {
+    pub(crate) fn new(hub: Arc<Hub>, options: HttpOptions, gate: Arc<Gate>, stop: StopSignal) -> Self {
         // A body as large as the operator allows must fit, and so must a piece of an import.
         let memory = options.memory;
         let total =
@@ -84,17 +84,17 @@ impl HttpState {
     }
 
     /// Longest answer with values.
-    pub(super) fn answer_bytes_max(&self) -> usize {
+    pub(crate) fn answer_bytes_max(&self) -> usize {
         self.options.memory.of(limits::ANSWER_BYTES_MAX)
     }
 
     /// Counts a refusal.
-    pub(super) fn refused(&self, label: &'static str) {
+    pub(crate) fn refused(&self, label: &'static str) {
         self.hub.metrics().refused(self.options.door, label);
     }
 
     /// A permit to read all files; one job at a time may.
-    pub(super) fn maintenance_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(crate) fn maintenance_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let permit = Arc::clone(&self.maintenance).try_acquire_owned();
         permit.map_err(|_| {
             ApiError::busy("a check, a backup or an export is under way; try again when it is done")

@@ -9,7 +9,7 @@ use futures_util::stream;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::limits::{STREAM_PIECE_BYTES, STREAM_PIECES, STREAM_SEND_TIMEOUT};
+use crate::http::limits::{STREAM_PIECE_BYTES, STREAM_PIECES, STREAM_SEND_TIMEOUT};
 
 /// The writer of a streamed answer. An error means that the client is gone or takes no more output.
 pub(crate) struct StreamWriter {

@@ -11,7 +11,7 @@ use hub::time_series::{Chunks, TaskError};
 ///
 /// # Errors
 /// The query failed before its first chunk.
-pub(super) async fn chunked_body<E: Display + Send + 'static>(
+pub(crate) async fn chunked_body<E: Display + Send + 'static>(
     mut chunks: Chunks<Bytes, E>,
 ) -> Result<Body, TaskError<E>> {
     let first = chunks.next().await.transpose()?.unwrap_or_default();

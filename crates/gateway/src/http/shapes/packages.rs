@@ -6,10 +6,10 @@ use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
 use super::entities::{IdJson, stored_json};
-use super::json::entity;
+use crate::http::tools::json::entity;
 
 /// ThingsBoard's `OtaPackageInfo`.
-pub(super) fn package_json(package: &Package) -> JsonValue {
+pub(crate) fn package_json(package: &Package) -> JsonValue {
     let file = package.file.as_ref();
     json!({
         "id": entity("OTA_PACKAGE", package.id),
@@ -33,13 +33,13 @@ pub(super) fn package_json(package: &Package) -> JsonValue {
 }
 
 /// The id of a package of a device or a profile in ThingsBoard's form.
-pub(super) fn package_id(id: Option<Uuid>) -> JsonValue {
+pub(crate) fn package_id(id: Option<Uuid>) -> JsonValue {
     id.map(|id| entity("OTA_PACKAGE", id)).into()
 }
 
 /// The packages that a device or a profile in a request is to have. As in ThingsBoard, an absent member takes the package
 /// away: its clients leave out what is `null`.
-pub(super) fn package_change(firmware: Option<IdJson>, software: Option<IdJson>) -> PackageChange {
+pub(crate) fn package_change(firmware: Option<IdJson>, software: Option<IdJson>) -> PackageChange {
     let id = |named: Option<IdJson>| Some(named.map(|named| named.id));
     PackageChange { firmware: id(firmware), software: id(software) }
 }

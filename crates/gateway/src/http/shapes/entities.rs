@@ -9,23 +9,23 @@ use serde_json::Value as JsonValue;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::json::{Json, Sequence, entity};
-use super::limits::DEVICES_PER_READ_MAX;
-use super::request::{Params, parse_id, split_keys};
 use crate::error::ApiError;
+use crate::http::limits::DEVICES_PER_READ_MAX;
+use crate::http::tools::json::{Json, Sequence, entity};
+use crate::http::tools::request::{Params, parse_id, split_keys};
 
 /// ThingsBoard's null id (`EntityId.NULL_UUID`): that of no customer.
-pub(super) const NULL_UUID: Uuid = Uuid::from_u128(0x1381_4000_1dd2_11b2_8080_8080_8080_8080);
+pub(crate) const NULL_UUID: Uuid = Uuid::from_u128(0x1381_4000_1dd2_11b2_8080_8080_8080_8080);
 
 /// An id in a request. ThingsBoard's clients send the kind too, which the place of the id says already.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct IdJson {
-    pub(super) id: Uuid,
+pub(crate) struct IdJson {
+    pub(crate) id: Uuid,
 }
 
 impl IdJson {
     /// The id of a customer; `None` for the null id.
-    pub(super) fn customer(self) -> Option<Uuid> {
+    pub(crate) fn customer(self) -> Option<Uuid> {
         Some(self.id).filter(|id| *id != NULL_UUID)
     }
 }
@@ -33,47 +33,47 @@ impl IdJson {
 /// An id with its kind in a request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct EntityIdJson {
+pub(crate) struct EntityIdJson {
     entity_type: String,
     id: Uuid,
 }
 
 impl EntityIdJson {
-    pub(super) fn parse(&self) -> Result<EntityId, ApiError> {
+    pub(crate) fn parse(&self) -> Result<EntityId, ApiError> {
         let kind = self.entity_type.parse().map_err(ApiError::argument)?;
         Ok(EntityId { kind, id: self.id })
     }
 }
 
 /// ThingsBoard's form of an id of any kind.
-pub(super) fn entity_id(id: EntityId) -> JsonValue {
+pub(crate) fn entity_id(id: EntityId) -> JsonValue {
     entity(id.kind.name(), id.id)
 }
 
 /// ThingsBoard's form of the customer that something is assigned to.
-pub(super) fn customer_id(customer: Option<Uuid>) -> JsonValue {
+pub(crate) fn customer_id(customer: Option<Uuid>) -> JsonValue {
     entity("CUSTOMER", customer.unwrap_or(NULL_UUID))
 }
 
 /// JSON text that the registry keeps, as JSON.
-pub(super) fn stored_json(text: Option<&str>) -> JsonValue {
+pub(crate) fn stored_json(text: Option<&str>) -> JsonValue {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// A member that may be absent, `null`, or have a value.
-pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
 /// `additionalInfo` in a request; `null` is none.
-pub(super) fn info_text(info: Option<&RawValue>) -> Option<&str> {
+pub(crate) fn info_text(info: Option<&RawValue>) -> Option<&str> {
     info.map(RawValue::get)
 }
 
 /// Members of ThingsBoard's entities that have no meaning here: refused unless they are absent, `null` or have ThingsBoard's default.
-pub(super) fn refuse(member: &str, value: Option<&JsonValue>, default: &[JsonValue]) -> Result<(), ApiError> {
+pub(crate) fn refuse(member: &str, value: Option<&JsonValue>, default: &[JsonValue]) -> Result<(), ApiError> {
     match value {
         Some(value) if !value.is_null() && !default.contains(value) => {
             let default = default.iter().map(|value| format!(" or {value}")).collect::<String>();
@@ -87,7 +87,7 @@ pub(super) fn refuse(member: &str, value: Option<&JsonValue>, default: &[JsonVal
 
 /// A page that a request asks for. All parameters are ThingsBoard's.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     page: usize,
     page_size: usize,
     filter: Option<String>,
@@ -96,12 +96,12 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    pub(super) fn parse(params: &Params, kind: EntityKind) -> Result<Self, ApiError> {
+    pub(crate) fn parse(params: &Params, kind: EntityKind) -> Result<Self, ApiError> {
         Self::parse_sorted(params, |name| SortProperty::parse(kind, name).map_err(|error| error.to_string()))
     }
 
     /// Like [`parse`](Self::parse) for entries whose properties `property` knows.
-    pub(super) fn parse_sorted(
+    pub(crate) fn parse_sorted(
         params: &Params,
         property: impl FnOnce(&str) -> Result<SortProperty, String>,
     ) -> Result<Self, ApiError> {
@@ -120,7 +120,7 @@ impl Listing {
         })
     }
 
-    pub(super) fn request(&self) -> PageRequest<'_> {
+    pub(crate) fn request(&self) -> PageRequest<'_> {
         PageRequest {
             page: self.page,
             page_size: self.page_size,
@@ -134,15 +134,15 @@ impl Listing {
 /// ThingsBoard's `PageData`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PageJson<T> {
-    pub(super) data: T,
-    pub(super) total_pages: usize,
-    pub(super) total_elements: usize,
-    pub(super) has_next: bool,
+pub(crate) struct PageJson<T> {
+    pub(crate) data: T,
+    pub(crate) total_pages: usize,
+    pub(crate) total_elements: usize,
+    pub(crate) has_next: bool,
 }
 
 /// The answer with a page.
-pub(super) fn page_answer<T>(page: &Page<T>, item: impl Fn(&T) -> JsonValue) -> Response {
+pub(crate) fn page_answer<T>(page: &Page<T>, item: impl Fn(&T) -> JsonValue) -> Response {
     let Page { data, total_pages, total_elements, has_next } = page;
     let answer = PageJson {
         data: Sequence(|| data.iter().map(&item)),
@@ -154,7 +154,7 @@ pub(super) fn page_answer<T>(page: &Page<T>, item: impl Fn(&T) -> JsonValue) -> 
 }
 
 /// The ids of a list in a parameter, such as `deviceIds`.
-pub(super) fn ids(params: &Params, name: &str) -> Result<Vec<Uuid>, ApiError> {
+pub(crate) fn ids(params: &Params, name: &str) -> Result<Vec<Uuid>, ApiError> {
     let list = params.text(name).ok_or_else(|| ApiError::argument(format!("name ids in {name}")))?;
     let ids: Vec<Uuid> = split_keys(list).map(|id| parse_id(id.trim())).collect::<Result<_, _>>()?;
     if ids.len() > DEVICES_PER_READ_MAX {
@@ -167,14 +167,14 @@ pub(super) fn ids(params: &Params, name: &str) -> Result<Vec<Uuid>, ApiError> {
 }
 
 /// The title of a customer and whether it is the public one, for ThingsBoard's infos.
-pub(super) fn add_customer(json: &mut JsonValue, hub: &Hub, caller: &Caller, customer: Option<Uuid>) {
+pub(crate) fn add_customer(json: &mut JsonValue, hub: &Hub, caller: &Caller, customer: Option<Uuid>) {
     let customer = customer.and_then(|id| hub.customer(caller, id).ok());
     json["customerTitle"] = customer.map(|customer| customer.title.clone()).into();
     json["customerIsPublic"] = false.into();
 }
 
 /// Adds addresses to an object.
-pub(super) fn add_contact(json: &mut JsonValue, contact: &Contact) {
+pub(crate) fn add_contact(json: &mut JsonValue, contact: &Contact) {
     let Contact { country, state, city, address, address2, zip, phone, email } = contact;
     for (name, value) in [
         ("country", country),
@@ -191,14 +191,14 @@ pub(super) fn add_contact(json: &mut JsonValue, contact: &Contact) {
 }
 
 /// The answer to a request for what ThingsBoard calls public: there are no public customers.
-pub(super) async fn no_public_customer() -> ApiError {
+pub(crate) async fn no_public_customer() -> ApiError {
     ApiError::argument(
         "there are no public customers here; assign it to a customer, or let readers without a login in with http.public_read",
     )
 }
 
 /// The kind of an entity and its id in parameters, such as `fromType` and `fromId`.
-pub(super) fn entity_in(params: &Params, kind: &str, id: &str) -> Result<Option<EntityId>, ApiError> {
+pub(crate) fn entity_in(params: &Params, kind: &str, id: &str) -> Result<Option<EntityId>, ApiError> {
     let (kind_text, id_text) = (params.text(kind), params.text(id));
     match (kind_text, id_text) {
         (None, None) => Ok(None),

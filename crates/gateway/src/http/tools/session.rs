@@ -104,7 +104,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {
 }
 
 /// Public reading is off.
-pub(super) fn no_public_reading() -> ApiError {
+pub(crate) fn no_public_reading() -> ApiError {
     let message = "reading without a login is off on this server; log in with POST /api/auth/login";
     ApiError::forbidden(message)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::error::ApiError;
 
 /// The answer of a handler.
-pub(super) type Answer = Result<Response, ApiError>;
+pub(crate) type Answer = Result<Response, ApiError>;
 
 /// The label of a refusal. A response carries it to the layer that counts refusals.
 #[derive(Debug, Clone, Copy)]

@@ -15,8 +15,8 @@ use futures_util::stream::{iter, unfold};
 use futures_util::{Stream, StreamExt};
 use http_body_util::BodyExt;
 
-use super::limits::{COMPRESSED_BYTES_MAX, COMPRESSED_BYTES_MIN};
 use crate::error::ApiError;
+use crate::http::limits::{COMPRESSED_BYTES_MAX, COMPRESSED_BYTES_MIN};
 
 /// Compresses an answer if the client accepts gzip: one in memory whose length is within bounds, or a stream whose first piece is
 /// long enough.

@@ -31,17 +31,17 @@ enum Permit {
 }
 
 impl Connection {
-    pub(super) fn new(permit: ConnectionPermit, peer: SocketAddr) -> Self {
+    pub(crate) fn new(permit: ConnectionPermit, peer: SocketAddr) -> Self {
         Self { _permit: Arc::new(Permit::Regular { _permit: permit }), peer }
     }
 
     /// The client.
-    pub(super) fn peer(&self) -> SocketAddr {
+    pub(crate) fn peer(&self) -> SocketAddr {
         self.peer
     }
 
     /// A connection above the bound that only checks the server's health.
-    pub(super) fn probe(permit: OwnedSemaphorePermit, address: AddressPermit, peer: SocketAddr) -> Self {
+    pub(crate) fn probe(permit: OwnedSemaphorePermit, address: AddressPermit, peer: SocketAddr) -> Self {
         Self { _permit: Arc::new(Permit::Probe { _permit: permit, _address: address }), peer }
     }
 }

@@ -4,17 +4,17 @@ use hub::OpenDatabase;
 use hub::caller::Caller;
 use hub::points::{AcceptError, Accepted, Points};
 
-use super::limits::{BUSY_TIMEOUT, INLINE_BODY_BYTES_MAX, READINGS_MAX};
 use super::state::HttpState;
 use crate::error::ApiError;
+use crate::http::limits::{BUSY_TIMEOUT, INLINE_BODY_BYTES_MAX, READINGS_MAX};
 
 /// Where the rows of a request go.
 #[derive(Debug)]
-pub(super) struct Target {
-    pub(super) caller: Caller,
-    pub(super) database: OpenDatabase,
+pub(crate) struct Target {
+    pub(crate) caller: Caller,
+    pub(crate) database: OpenDatabase,
     /// The name of the request in dead letters.
-    pub(super) topic: &'static str,
+    pub(crate) topic: &'static str,
 }
 
 /// Collects the rows of a body, appends them, and waits until they are on the disk. Returns what `collect` says about the others. A
@@ -23,7 +23,7 @@ pub(super) struct Target {
 ///
 /// # Errors
 /// `collect` refuses the body as a whole, the caller may not write, or the store does not take the rows.
-pub(super) async fn store_rows<T: Send + 'static>(
+pub(crate) async fn store_rows<T: Send + 'static>(
     state: &HttpState,
     target: &Target,
     bytes: usize,

@@ -7,12 +7,12 @@ use axum::response::IntoResponse;
 use hub::ota::{OtaError, Package, PackageFile};
 
 use super::error_response::Answer;
-use super::limits::STREAM_PIECE_BYTES;
 use super::stream::streamed;
 use crate::error::ApiError;
+use crate::http::limits::STREAM_PIECE_BYTES;
 
 /// The bytes of a package as a streamed answer. `read` reads some from a position on.
-pub(super) fn file_answer(
+pub(crate) fn file_answer(
     package: &Package,
     read: impl Fn(u64, usize) -> Result<Vec<u8>, OtaError> + Send + 'static,
 ) -> Answer {
@@ -43,7 +43,7 @@ pub(super) fn file_answer(
 }
 
 /// ThingsBoard's headers of an answer with bytes of a package.
-pub(super) fn file_headers(file: &PackageFile) -> [(HeaderName, HeaderValue); 3] {
+pub(crate) fn file_headers(file: &PackageFile) -> [(HeaderName, HeaderValue); 3] {
     let shown: String = file.name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     let text = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"));
     [

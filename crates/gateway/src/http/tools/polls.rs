@@ -10,7 +10,7 @@ use crate::error::ApiError;
 
 /// The requests that wait for messages to devices.
 #[derive(Debug)]
-pub(super) struct Polls {
+pub(crate) struct Polls {
     max: usize,
     per_device_max: usize,
     waiting: Mutex<Waiting>,
@@ -24,13 +24,13 @@ struct Waiting {
 
 /// A waiting request, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Poll {
+pub(crate) struct Poll {
     polls: Arc<Polls>,
     device: Uuid,
 }
 
 impl Polls {
-    pub(super) fn new(max: usize, per_device_max: usize) -> Arc<Self> {
+    pub(crate) fn new(max: usize, per_device_max: usize) -> Arc<Self> {
         Arc::new(Self { max, per_device_max, waiting: Mutex::default() })
     }
 
@@ -38,7 +38,7 @@ impl Polls {
     ///
     /// # Errors
     /// 429 if as many wait as may.
-    pub(super) fn begin(self: &Arc<Self>, device: Uuid) -> Result<Poll, ApiError> {
+    pub(crate) fn begin(self: &Arc<Self>, device: Uuid) -> Result<Poll, ApiError> {
         let mut waiting = self.waiting.lock();
         if waiting.total >= self.max {
             let (total, limit) = (waiting.total, self.max);

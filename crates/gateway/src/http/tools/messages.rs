@@ -9,19 +9,19 @@ use hub::{Blame, EntityId, EntityKind, Hub, IngestError, Message, MessageRefusal
 use model::Batch;
 use wire::telemetry::Receipt;
 
-use super::limits::BUSY_TIMEOUT;
 use crate::error::{ApiError, ErrorCode};
+use crate::http::limits::BUSY_TIMEOUT;
 use crate::refusals;
 
 /// How an operator raises the bound on bodies.
-pub(super) const BODY_SETTING: &str =
+pub(crate) const BODY_SETTING: &str =
     " (or raise body_bytes_max in the section [http] of the server's configuration)";
 /// The metrics label of a message that the store refuses.
 const STORE_LIMIT: &str = "store_limit";
 
 /// What an accepted message had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stored {
+pub(crate) enum Stored {
     /// Values.
     Rows,
     /// No value.
@@ -32,7 +32,7 @@ pub(super) enum Stored {
 ///
 /// # Errors
 /// The message is refused, and kept as a dead letter if the error says so.
-pub(super) async fn store_message(
+pub(crate) async fn store_message(
     hub: &Hub,
     sent: &Message<'_>,
     peer: Option<SocketAddr>,
