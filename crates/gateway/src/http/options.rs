@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use model::limits::Portion;
 use serde_json::{Map, Value};
 
-use super::dashboard::Page;
 use super::limits;
+use super::page::Page;
 use crate::door::{DoorLimits, Networks};
 use crate::mqtt::MqttEntrance;
 
