@@ -6,9 +6,11 @@ use axum::http::StatusCode;
 use hub::annotations::AnnotationError;
 use hub::bulk::BulkError;
 use hub::caller::Forbidden;
+use hub::claims::ClaimError;
 use hub::entity_query::EntityQueryError;
 use hub::history::HistoryError;
 use hub::logins::LoginRefused;
+use hub::ota::OtaError;
 use hub::registry::RegistryError;
 use hub::session_token::TokenError;
 use hub::sql::SqlError;
@@ -301,6 +303,38 @@ impl From<OverBudget> for ApiError {
         Self {
             label: "held_bytes",
             ..Self::busy(format!("{over}; read or end what there is, then try again"))
+        }
+    }
+}
+
+impl From<OtaError> for ApiError {
+    fn from(error: OtaError) -> Self {
+        let message = error.to_string();
+        match (error.blame(), error) {
+            (_, OtaError::Forbidden(error)) => error.into(),
+            (_, OtaError::Registry(error)) => error.into(),
+            (_, OtaError::Attributes(error)) => error.into(),
+            (_, OtaError::Kv(error)) => error.into(),
+            (_, OtaError::NotFound(_)) => Self::not_found(message),
+            (Blame::Operator, _) => Self::internal(message),
+            (Blame::Busy, _) => Self::busy(message),
+            (Blame::Caller, _) => Self { label: "package", ..Self::argument(message) },
+        }
+    }
+}
+
+impl From<ClaimError> for ApiError {
+    fn from(error: ClaimError) -> Self {
+        let message = error.to_string();
+        match (error.blame(), error) {
+            (_, ClaimError::Forbidden(error)) => error.into(),
+            (_, ClaimError::NoCustomer { .. }) => Self::forbidden(message),
+            (_, ClaimError::Registry(error)) => error.into(),
+            (_, ClaimError::TooManyGuesses(wait)) => wait.into(),
+            (_, ClaimError::Attributes(error)) => error.into(),
+            (_, ClaimError::Kv(error)) => error.into(),
+            (Blame::Busy, _) => Self::busy(message),
+            (Blame::Caller | Blame::Operator, _) => Self { label: "claim", ..Self::argument(message) },
         }
     }
 }

@@ -1,5 +1,10 @@
 //! The doors: one module per protocol. They call only the hub.
 //!
+//! - `mqtt`, `postgres`: each is a door of its own.
+//! - `http`: the server of HTTP, ThingsBoard's interfaces for devices and applications, and our own.
+//! - `influx`, `opentsdb`, `prometheus`, `gsn`: interfaces of other products. They use the tools of `http`; `http` does not know them.
+//! - `http_door`: puts all interfaces over HTTP behind one port.
+//!
 //! All doors have the same shape:
 //! - `options.rs`: options for operators. `limits.rs`: fixed bounds.
 //! - `state.rs`: the state that all connections of the door share: the hub, the options, pools and budgets.
@@ -23,9 +28,14 @@ mod blocking;
 mod budget;
 pub mod door;
 mod error;
+mod gsn;
 pub mod http;
+pub mod http_door;
+mod influx;
 pub mod mqtt;
+mod opentsdb;
 pub mod postgres;
+mod prometheus;
 mod provisioning;
 mod refusals;
 pub mod statements;

@@ -1,4 +1,4 @@
-//! The files of the page at `/`, which the binary hands over.
+//! The files of the dashboard, which the binary hands over.
 
 use std::borrow::Cow;
 

@@ -31,7 +31,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::http::{HttpOptions, serve};
+use gateway::http::HttpOptions;
+use gateway::http_door::serve;
 use hub::caller::{Caller, Role};
 use hub::registry::{FirstStart, NewDevice, NewUser, Registry};
 use hub::{Durability, Hub, LatestValue, Metrics};

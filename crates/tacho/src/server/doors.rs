@@ -150,7 +150,7 @@ fn http_door(config: &Config, files: OpenFiles) -> DoorPlan<'_> {
             let (hub, options) = (Arc::clone(hub), http_options(config, files, mqtt.clone()));
             let schemes = Schemes { plain: "http", tls: "https" };
             let door = DoorTask::start(hub::Door::Http, schemes, listeners, runtime, |listeners, stopped| {
-                gateway::http::serve(hub, listeners, options, stopped)
+                gateway::http_door::serve(hub, listeners, options, stopped)
             });
             Ok(Box::new(door?))
         }),
@@ -200,7 +200,7 @@ fn time_series_doors(config: &Config, files: OpenFiles) -> impl Iterator<Item = 
             let (hub, options) = (Arc::clone(hub), time_series_options(config, files, door));
             let schemes = Schemes { plain: door.name(), tls: door.name() };
             let task = DoorTask::start(door, schemes, listeners, runtime, |listeners, stopped| {
-                gateway::http::serve(hub, listeners, options, stopped)
+                gateway::http_door::serve(hub, listeners, options, stopped)
             });
             Ok(Box::new(task?))
         }),

@@ -1,0 +1,162 @@
+//! `/upload`: a form with the values of one row, which GSN gives to the `web-input` of a sensor. Here they become a row of the sensor's output, with the time
+//! at which the form arrives.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use hub::caller::{Action, Caller};
+use hub::clock::system_now;
+use serde_json::{Map, Value as Json, json};
+
+use super::asker::Asker;
+use super::limits::FORM_BYTES_MAX;
+use super::multipart::{self, Pair};
+use super::refusal::Refusal;
+use super::sensor::{Field, Sensor};
+use super::v3::store_rows;
+use super::value::Kind;
+use crate::http::tools::bodies::Sender;
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::read_body;
+use crate::http::tools::state::HttpState;
+
+/// The topic in dead letters of these requests.
+const TOPIC: &str = "/upload";
+
+/// `POST /upload`
+pub(super) async fn row(
+    State(state): State<Arc<HttpState>>,
+    Asker(caller): Asker,
+    peer: Peer,
+    request: Request,
+) -> Result<Response, Refusal> {
+    caller.check(Action::Write)?;
+    let pairs = form(&state, &caller, request).await?;
+    let form = Form::read(&pairs)?;
+    let sensor = Sensor::named(&state.hub, &caller, form.sensor)?;
+    let row = json!([{ "ts": system_now().millis(), "values": values(&sensor, &form.values)? }]);
+    store_rows(&state, &caller, &sensor, (TOPIC, row.to_string().as_bytes()), peer).await?;
+    Ok(format!("The upload to the virtual sensor went successfully! ({})\n", sensor.name()).into_response())
+}
+
+/// Reads a form in either encoding.
+async fn form(state: &HttpState, caller: &Caller, request: Request) -> Result<Vec<Pair>, Refusal> {
+    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let boundary = content_type.and_then(multipart::boundary).map(str::to_owned);
+    let account = state.bodies.begin(Sender::User(caller.user_id().unwrap_or_default()));
+    let body = read_body(request, FORM_BYTES_MAX, "", account).await?;
+    match boundary {
+        Some(boundary) => multipart::pairs(&body.bytes, &boundary),
+        None => Ok(form_urlencoded::parse(&body.bytes).into_owned().collect()),
+    }
+}
+
+/// What a form names.
+struct Form<'a> {
+    sensor: &'a str,
+    /// The fields with their texts.
+    values: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Form<'a> {
+    /// Reads `vsname`, `cmd`, and the values: under `COMMAND;FIELD`, as GSN's page sends them.
+    fn read(pairs: &'a [Pair]) -> Result<Self, Refusal> {
+        let text = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, text)| text.as_str());
+        let sensor = text("vsname")
+            .ok_or_else(|| Refusal::argument("the form has no vsname, the name of the sensor"))?;
+        let command =
+            text("cmd").ok_or_else(|| Refusal::argument("the form has no cmd, the name of its command"))?;
+        let mut values = Vec::new();
+        for (name, text) in pairs.iter().filter(|(name, _)| name != "vsname" && name != "cmd") {
+            match name.split_once(';') {
+                Some((of, field)) if of == command => values.push((field, text.as_str())),
+                // GSN's page sends the values of all commands of the sensor.
+                Some(_) => {}
+                None => {
+                    return Err(Refusal::argument(format!(
+                        "{name:?} is no name of a value; values are named COMMAND;FIELD, such as {command};temperature"
+                    )));
+                }
+            }
+        }
+        match values.is_empty() {
+            true => Err(Refusal::argument(format!("the form has no value of the command {command:?}"))),
+            false => Ok(Self { sensor, values }),
+        }
+    }
+}
+
+fn values(sensor: &Sensor, texts: &[(&str, &str)]) -> Result<Map<String, Json>, Refusal> {
+    let of = |(name, text): &(&str, &str)| {
+        let field = sensor.field(name).map_err(|_| no_command(sensor, name))?;
+        Ok((field.name.clone(), value(field, text)?))
+    };
+    texts.iter().map(of).collect()
+}
+
+/// The refusal of a field that the output does not have: GSN gives it to the sensor's code.
+fn no_command(sensor: &Sensor, name: &str) -> Refusal {
+    let names: Vec<&str> = sensor.fields().iter().map(|field| field.name.as_str()).collect();
+    Refusal::absent(format!(
+        "{} has no field {name:?} in its output ({}); this server appends the values of a form as a row, and has no commands of web-input",
+        sensor.name(),
+        names.join(", ")
+    ))
+}
+
+fn value(field: &Field, text: &str) -> Result<Json, Refusal> {
+    let wrong = || Refusal::argument(format!("{}: {text:?} is no {}", field.name, field.type_name));
+    match field.kind {
+        Kind::Text => Ok(Json::from(text)),
+        Kind::Integer => text.trim().parse::<i64>().map(Json::from).map_err(|_| wrong()),
+        Kind::Double | Kind::Float => {
+            let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+            number.map(Json::from).ok_or_else(wrong)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sensor::tests::meadow;
+    use super::*;
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<Pair> {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn values_of_the_command_become_a_row() {
+        let pairs = pairs(&[
+            ("vsname", "meadow"),
+            ("cmd", "report"),
+            ("report;Temperature", " 21.5 "),
+            ("report;readings", "3"),
+            ("report;state", "a;b"),
+            ("other;state", "x"),
+        ]);
+        let form = Form::read(&pairs).unwrap();
+        assert_eq!(form.sensor, "meadow");
+        let values = values(&meadow(), &form.values).unwrap();
+        assert_eq!(Json::Object(values), json!({ "temperature": 21.5, "readings": 3, "state": "a;b" }));
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused() {
+        for (form, part) in [
+            (&[("cmd", "c"), ("c;state", "x")][..], "no vsname"),
+            (&[("vsname", "meadow"), ("c;state", "x")], "no cmd"),
+            (&[("vsname", "meadow"), ("cmd", "c"), ("d;state", "x")], "no value of the command"),
+            (&[("vsname", "meadow"), ("cmd", "c"), ("state", "x")], "COMMAND;FIELD"),
+        ] {
+            let message = Form::read(&pairs(form)).err().unwrap().0.message;
+            assert!(message.contains(part), "{form:?}: {message}");
+        }
+        let of = |name, text| values(&meadow(), &[(name, text)]).unwrap_err().0;
+        assert_eq!(of("valve", "1").status, 501);
+        assert!(of("readings", "3.5").message.contains("is no integer"));
+        assert!(of("temperature", "inf").message.contains("is no double"));
+    }
+}

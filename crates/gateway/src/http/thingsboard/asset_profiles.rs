@@ -1,0 +1,178 @@
+//! Asset profiles in ThingsBoard's shapes.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hub::EntityKind;
+use hub::caller::Action;
+use hub::registry::AssetProfile;
+use serde::Deserialize;
+use serde_json::{Value as JsonValue, json};
+
+use crate::error::ApiError;
+use crate::http::shapes::entities::{IdJson, Listing, page_answer, refuse};
+use crate::http::tools::json::{Json, entity};
+use crate::http::tools::request::{JsonBody, Params, PathOf, parse_id};
+use crate::http::tools::route_list::Routes;
+use crate::http::tools::session::Session;
+use crate::http::tools::state::HttpState;
+
+/// The routes of asset profiles.
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .get("/api/assetProfiles", list)
+        .get("/api/assetProfileInfos", list_infos)
+        .get("/api/assetProfile/names", names)
+        .get("/api/assetProfile/{id}", show)
+        .get("/api/assetProfileInfo/default", default_info)
+        .get("/api/assetProfileInfo/{id}", info)
+        .post("/api/assetProfile", save)
+        .post("/api/assetProfile/{id}/default", set_default)
+        .delete("/api/assetProfile/{id}", delete)
+}
+
+type Answer = Result<Response, ApiError>;
+
+fn profile_json(profile: &AssetProfile) -> JsonValue {
+    json!({
+        "id": entity("ASSET_PROFILE", profile.id),
+        "createdTime": profile.created_at.millis(),
+        "tenantId": entity("TENANT", profile.tenant),
+        "name": profile.name,
+        "description": profile.description,
+        "image": null,
+        "defaultRuleChainId": null,
+        "defaultDashboardId": null,
+        "defaultQueueName": null,
+        "defaultEdgeRuleChainId": null,
+        "default": profile.is_default,
+        "version": profile.version,
+    })
+}
+
+/// ThingsBoard's `AssetProfileInfo`.
+fn info_json(profile: &AssetProfile) -> JsonValue {
+    json!({
+        "id": entity("ASSET_PROFILE", profile.id),
+        "tenantId": entity("TENANT", profile.tenant),
+        "name": profile.name,
+        "image": null,
+        "defaultDashboardId": null,
+    })
+}
+
+/// `GET /api/assetProfiles`
+async fn list(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
+    let listing = Listing::parse(&params, EntityKind::AssetProfile)?;
+    let found = state.hub.asset_profiles_page(session.caller(), listing.request())?;
+    Ok(page_answer(&found, |profile| profile_json(profile)))
+}
+
+/// `GET /api/assetProfileInfos`
+async fn list_infos(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
+    let listing = Listing::parse(&params, EntityKind::AssetProfile)?;
+    let found = state.hub.asset_profiles_page(session.caller(), listing.request())?;
+    Ok(page_answer(&found, |profile| info_json(profile)))
+}
+
+/// `GET /api/assetProfile/names?activeOnly=`: with `activeOnly` those that assets have.
+async fn names(State(state): State<Arc<HttpState>>, session: Session, params: Params) -> Answer {
+    let active_only = params.flag("activeOnly")?;
+    let hub = Arc::clone(&state.hub);
+    let read = move || {
+        let mut profiles = hub.visible_entities(session.caller(), EntityKind::AssetProfile)?;
+        if active_only {
+            let used = hub.used_profiles(session.caller(), EntityKind::Asset)?;
+            profiles.retain(|profile| used.contains(&profile.id().id));
+        }
+        let one = |profile: &hub::Entity| json!({ "id": entity("ASSET_PROFILE", profile.id().id), "name": profile.name() });
+        Ok(Json(profiles.iter().map(one).collect::<Vec<_>>()).into_response())
+    };
+    state.reads.run(read).await?
+}
+
+/// `GET /api/assetProfile/{id}`
+async fn show(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
+    let profile = state.hub.asset_profile(session.caller(), parse_id(&id)?)?;
+    Ok(Json(profile_json(&profile)).into_response())
+}
+
+/// `GET /api/assetProfileInfo/default`
+async fn default_info(State(state): State<Arc<HttpState>>, session: Session) -> Answer {
+    Ok(Json(info_json(&*state.hub.default_asset_profile(session.caller())?)).into_response())
+}
+
+/// `GET /api/assetProfileInfo/{id}`
+async fn info(State(state): State<Arc<HttpState>>, session: Session, PathOf(id): PathOf<String>) -> Answer {
+    let profile = state.hub.asset_profile(session.caller(), parse_id(&id)?)?;
+    Ok(Json(info_json(&profile)).into_response())
+}
+
+/// A profile in a request. `default` changes with its own request, as in ThingsBoard.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AssetProfileJson {
+    id: Option<IdJson>,
+    name: String,
+    description: Option<String>,
+    version: Option<i64>,
+    image: Option<JsonValue>,
+    default_rule_chain_id: Option<JsonValue>,
+    default_edge_rule_chain_id: Option<JsonValue>,
+    default_dashboard_id: Option<JsonValue>,
+    default_queue_name: Option<JsonValue>,
+}
+
+impl AssetProfileJson {
+    fn check(&self) -> Result<(), ApiError> {
+        refuse("image", self.image.as_ref(), &[])?;
+        refuse("defaultRuleChainId", self.default_rule_chain_id.as_ref(), &[])?;
+        refuse("defaultEdgeRuleChainId", self.default_edge_rule_chain_id.as_ref(), &[])?;
+        refuse("defaultDashboardId", self.default_dashboard_id.as_ref(), &[])?;
+        refuse("defaultQueueName", self.default_queue_name.as_ref(), &[json!("Main"), json!("")])
+    }
+}
+
+/// `POST /api/assetProfile`: adds a profile, or changes it if the body has an `id`.
+async fn save(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    JsonBody(new): JsonBody<AssetProfileJson>,
+) -> Answer {
+    session.check(Action::ManageEntities)?;
+    new.check()?;
+    let hub = Arc::clone(&state.hub);
+    let store = move || {
+        let description = new.description.as_deref();
+        match new.id {
+            Some(IdJson { id }) => {
+                hub.change_asset_profile(session.caller(), id, &new.name, description, new.version)
+            }
+            None => hub.add_asset_profile(session.caller(), &new.name, description),
+        }
+    };
+    Ok(Json(profile_json(&*state.changes.run(store).await??)).into_response())
+}
+
+/// `POST /api/assetProfile/{id}/default`: assets that are added without a profile get this one.
+async fn set_default(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Answer {
+    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    let profile = state.changes.run(move || hub.set_default_asset_profile(session.caller(), id)).await??;
+    Ok(Json(profile_json(&profile)).into_response())
+}
+
+/// `DELETE /api/assetProfile/{id}`. A profile that assets have is refused.
+async fn delete(
+    State(state): State<Arc<HttpState>>,
+    session: Session,
+    PathOf(id): PathOf<String>,
+) -> Result<(), ApiError> {
+    let (hub, id) = (Arc::clone(&state.hub), parse_id(&id)?);
+    state.changes.run(move || hub.delete_asset_profile(session.caller(), id)).await??;
+    Ok(())
+}

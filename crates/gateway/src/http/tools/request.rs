@@ -1,0 +1,287 @@
+//! Extractors for handlers: path, query, body. Every refusal has the shape of this door.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::bodies::{HeldBytes, OverBodyLimit, Sender};
+use super::session::Session;
+use super::state::HttpState;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::limits::{BODY_TIMEOUT, DISCARDED_BYTES_MAX, LOGIN_BODY_BYTES_MAX, REST_BODY_BYTES_MAX};
+
+/// The variable parts of the path.
+#[derive(Debug)]
+pub(crate) struct PathOf<T>(pub(crate) T);
+
+impl<T, S> FromRequestParts<S> for PathOf<T>
+where
+    T: DeserializeOwned + Send,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(value) = Path::from_request_parts(parts, state).await?;
+        Ok(Self(value))
+    }
+}
+
+/// The decoded parameters of the query string, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl Params {
+    pub(crate) fn parse(query: &str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// The first value of a name. An empty value counts as absent.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a name appears, with a value or without one. Blanks after the name do not count.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key.trim_end() == name)
+    }
+
+    /// A whole number.
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let parse = |text: &str| {
+            text.parse().map_err(|_| {
+                ApiError::argument(format!("{name} is {text:?}; it must be a whole number in its range"))
+            })
+        };
+        self.text(name).map(parse).transpose()
+    }
+
+    /// Whether `sortOrder` asks for the last first; absent is ascending.
+    pub(crate) fn descending(&self) -> Result<bool, ApiError> {
+        match self.text("sortOrder") {
+            None | Some("ASC") => Ok(false),
+            Some("DESC") => Ok(true),
+            Some(other) => Err(ApiError::argument(format!("sortOrder is {other:?}; it must be ASC or DESC"))),
+        }
+    }
+
+    /// `true` or `false` in any letter case, as clients of several languages write them; absent is false.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        match self.text(name) {
+            None => Ok(false),
+            // Python's clients of ThingsBoard send `True` and `False`.
+            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+            Some(other) => Err(ApiError::argument(format!("{name} is {other:?}; it must be true or false"))),
+        }
+    }
+
+    /// All pairs of name and value.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The parts of all lists of a name, which are separated by commas.
+    pub(crate) fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let values = self.0.iter().filter(move |(key, _)| key == name);
+        values.flat_map(|(_, value)| split_keys(value))
+    }
+
+    /// The named keys: those of all lists `keys`, and each `key`.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|(name, value)| {
+            let list = (name == "keys").then(|| split_keys(value));
+            let one = (name == "key").then_some(value.as_str()).filter(|key| !key.is_empty());
+            list.into_iter().flatten().chain(one)
+        })
+    }
+}
+
+/// Splits a list of keys at commas. Blanks belong to a key, as in ThingsBoard. A list cannot name a key with a comma.
+pub(crate) fn split_keys(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').filter(|key| !key.is_empty())
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+/// Reads an id of a device.
+pub(crate) fn parse_id(text: &str) -> Result<Uuid, ApiError> {
+    let wrong = || ApiError::argument(format!("{text:?} is not the id of a device; ids are UUIDs"));
+    Uuid::parse_str(text).map_err(|_| wrong())
+}
+
+/// The body of a request. Its bytes count for the sender until this is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldBody {
+    pub(crate) bytes: Bytes,
+    _account: HeldBytes,
+}
+
+/// Reads a whole body of at most `limit` bytes and charges it to an account. The error text ends with `setting`, which says
+/// how to raise the limit.
+pub(crate) async fn read_body(
+    request: Request,
+    limit: usize,
+    setting: &str,
+    account: HeldBytes,
+) -> Result<HeldBody, ApiError> {
+    let waits = waits_for_permission(&request);
+    let mut body = request.into_body();
+    let reading = async {
+        let read = collect(&mut body, limit, account).await;
+        if let Err(Unread::TooLarge) = read
+            && !waits
+        {
+            discard(&mut body).await;
+        }
+        read
+    };
+    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or(Err(Unread::Slow));
+    read.map_err(|unread| match unread {
+        Unread::TooLarge => ApiError::too_large("the body", limit, setting),
+        Unread::Slow => {
+            let seconds = BODY_TIMEOUT.as_secs();
+            let message = format!("the body did not arrive within {seconds} s; send it faster");
+            ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BadRequest, "slow_body", message)
+        }
+        Unread::OverLimit(OverBodyLimit { whose, limit }) => ApiError::busy(format!(
+            "the bodies that {whose} may have in the server's memory are {limit} bytes at most; try again"
+        )),
+        Unread::Broken(error) => ApiError::bad_request(format!("the body ended early: {error}")),
+    })
+}
+
+/// Reads and discards the body of a refused request. If the server closed the connection while the client still sends, the
+/// connection would be reset and the client would not see the answer.
+pub(crate) async fn discard_body(request: Request) {
+    if !waits_for_permission(&request) {
+        // An incomplete body does not matter.
+        let _ = tokio::time::timeout(BODY_TIMEOUT, discard(&mut request.into_body())).await;
+    }
+}
+
+/// Whether the client sends its body only after an interim answer (RFC 9110 §10.1.1).
+fn waits_for_permission(request: &Request) -> bool {
+    request.headers().contains_key(header::EXPECT)
+}
+
+/// Reads and discards the rest of a body, as far as it is short.
+pub(crate) async fn discard(body: &mut Body) {
+    let mut left = DISCARDED_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        match left.checked_sub(bytes) {
+            Some(less) => left = less,
+            None => return,
+        }
+    }
+}
+
+/// The reason why a body was not read.
+enum Unread {
+    TooLarge,
+    Slow,
+    OverLimit(OverBodyLimit),
+    Broken(axum::Error),
+}
+
+async fn collect(body: &mut Body, limit: usize, mut account: HeldBytes) -> Result<HeldBody, Unread> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Unread::TooLarge);
+    }
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(Unread::TooLarge);
+        }
+        // Charged as it arrives: an announced length costs nothing.
+        account.add(data.len()).map_err(Unread::OverLimit)?;
+        if first.is_empty() {
+            first = data;
+        } else {
+            rest.extend_from_slice(&data);
+        }
+    }
+    let bytes = if rest.is_empty() { first } else { [first, rest.freeze()].concat().into() };
+    Ok(HeldBody { bytes, _account: account })
+}
+
+/// A JSON body of the REST interface.
+#[derive(Debug)]
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, ApiError> {
+        // An anonymous client sends a login, which is short.
+        let (account, limit) = match Session::of(state, request.headers()) {
+            Ok(session) => (session.body_account(state), REST_BODY_BYTES_MAX),
+            Err(_) => (state.bodies.begin(Sender::Anonymous), LOGIN_BODY_BYTES_MAX),
+        };
+        let body = read_body(request, limit, "", account).await?;
+        // Tools of Windows write a byte order mark before UTF-8 text.
+        let text = body.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body.bytes);
+        let parsed = serde_json::from_slice(text);
+        let wrong = |error| ApiError::bad_request(format!("the body is not the JSON wanted here: {error}"));
+        parsed.map(Self).map_err(wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bodies::{Bodies, BodyLimits};
+    use super::*;
+
+    #[test]
+    fn keys_are_named_in_lists_or_one_by_one() {
+        let params = Params::parse("keys=a,%20b%2Cc,,&limit=5&keys=d&key=x%2Cy%20&key=&key=a,b");
+        assert_eq!(params.keys().collect::<Vec<_>>(), ["a", " b", "c", "d", "x,y ", "a,b"]);
+        assert_eq!(params.number::<u64>("limit").unwrap(), Some(5));
+        assert_eq!(params.number::<u64>("interval").unwrap(), None);
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        let params = Params::parse("startTs=yesterday&useStrictDataTypes=1&endTs=");
+        let error = params.number::<i64>("startTs").unwrap_err();
+        assert_eq!(error.message, "startTs is \"yesterday\"; it must be a whole number in its range");
+        assert!(params.flag("useStrictDataTypes").unwrap_err().message.contains("true or false"));
+        assert_eq!(params.text("endTs"), None);
+        assert!(!params.flag("absent").unwrap());
+        assert!(Params::parse("strict=True").flag("strict").unwrap());
+    }
+
+    #[tokio::test]
+    async fn bodies_are_bounded_one_by_one_and_together() {
+        let bodies = Bodies::new(BodyLimits { total: 10, device: 10, user: 10, anonymous: 0 });
+        let sender = Sender::Device(Uuid::nil());
+        let read = async |size: usize, limit| {
+            read_body(Request::new(Body::from(vec![b'x'; size])), limit, "", bodies.begin(sender)).await
+        };
+        let held = read(8, 100).await.unwrap();
+        assert_eq!(held.bytes.len(), 8);
+        assert_eq!(read(3, 100).await.unwrap_err().status, StatusCode::TOO_MANY_REQUESTS);
+        drop(held);
+        assert!(read(3, 100).await.is_ok());
+        assert_eq!(read(3, 2).await.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(read(10, 100).await.is_ok(), "what was refused is not held");
+    }
+}

@@ -1,0 +1,103 @@
+//! The state that the connections of the HTTP door share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hub::Hub;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::bodies::{Bodies, BodyLimits};
+use super::passwords::Passwords;
+use super::polls::Polls;
+use crate::acceptor::{Gate, StopSignal};
+use crate::blocking::BlockingPool;
+use crate::budget::Budget;
+use crate::error::ApiError;
+use crate::http::limits;
+use crate::http::options::HttpOptions;
+
+/// The state that all connections of the door share.
+#[derive(Debug)]
+pub(crate) struct HttpState {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) options: HttpOptions,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) started: Instant,
+    pub(crate) reads: BlockingPool,
+    pub(crate) logins: BlockingPool,
+    pub(crate) changes: BlockingPool,
+    /// Adds single devices.
+    pub(crate) creations: BlockingPool,
+    pub(crate) attributes: BlockingPool,
+    /// Right passwords of clients that log in with each request.
+    pub(crate) passwords: Passwords,
+    /// Devices that wait for a message.
+    pub(crate) polls: Arc<Polls>,
+    pub(crate) bodies: Arc<Bodies>,
+    /// Bytes of answers in memory that clients have not taken yet.
+    pub(crate) answers: Arc<Budget>,
+    /// Bytes of subscriptions and watches of WebSockets.
+    pub(crate) subscriptions: Arc<Budget>,
+    /// Permits for checks, backups and exports.
+    maintenance: Arc<Semaphore>,
+    pub(crate) stop: StopSignal,
+}
+
+impl HttpState {
+    pub(crate) fn new(hub: Arc<Hub>, options: HttpOptions, gate: Arc<Gate>, stop: StopSignal) -> Self {
+        // A body as large as the operator allows must fit, and so must a piece of an import.
+        let memory = options.memory;
+        let total =
+            memory.of(limits::BODIES_BYTES_MAX).max(options.body_bytes_max).max(limits::BODIES_BYTES_MIN);
+        let bodies = BodyLimits {
+            total,
+            device: limits::DEVICE_BODIES_BYTES_MAX.max(options.body_bytes_max).min(total),
+            user: limits::USER_BODIES_BYTES_MAX.min(total),
+            anonymous: memory.of(limits::ANONYMOUS_BODIES_BYTES_MAX).max(limits::LOGIN_BODY_BYTES_MAX),
+        };
+        Self {
+            hub,
+            started: Instant::now(),
+            reads: BlockingPool::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
+            logins: BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),
+            changes: BlockingPool::new("changes", limits::CHANGES_AT_ONCE, limits::CHANGES_WAITING_MAX),
+            creations: BlockingPool::new(
+                "new devices",
+                limits::CREATIONS_AT_ONCE,
+                limits::CREATIONS_WAITING_MAX,
+            ),
+            attributes: BlockingPool::new(
+                "attributes",
+                limits::ATTRIBUTES_AT_ONCE,
+                limits::ATTRIBUTES_WAITING_MAX,
+            ),
+            passwords: Passwords::new(),
+            polls: Polls::new(limits::POLLS_MAX, limits::POLLS_PER_DEVICE_MAX),
+            bodies: Bodies::new(bodies),
+            answers: Budget::new(limits::ANSWER_BUDGET.on(memory)),
+            subscriptions: Budget::new(limits::SUBSCRIPTION_BUDGET.on(memory)),
+            maintenance: Arc::new(Semaphore::new(limits::MAINTENANCE_AT_ONCE)),
+            options,
+            gate,
+            stop,
+        }
+    }
+
+    /// Longest answer with values.
+    pub(crate) fn answer_bytes_max(&self) -> usize {
+        self.options.memory.of(limits::ANSWER_BYTES_MAX)
+    }
+
+    /// Counts a refusal.
+    pub(crate) fn refused(&self, label: &'static str) {
+        self.hub.metrics().refused(self.options.door, label);
+    }
+
+    /// A permit to read all files; one job at a time may.
+    pub(crate) fn maintenance_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let permit = Arc::clone(&self.maintenance).try_acquire_owned();
+        permit.map_err(|_| {
+            ApiError::busy("a check, a backup or an export is under way; try again when it is done")
+        })
+    }
+}

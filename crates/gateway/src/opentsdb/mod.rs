@@ -1,0 +1,89 @@
+//! The interface of OpenTSDB 2.4 and HiTSDB: points in, over HTTP and in lines; queries, lists of names and
+//! annotations out.
+//!
+//! `docs/protocol/opentsdb.md` says what is supported and what differs.
+
+mod about;
+mod annotation;
+mod annotation_body;
+mod annotation_query;
+mod answers;
+mod asked;
+mod asking;
+mod body;
+mod fields;
+mod hitsdb;
+mod last;
+mod lenient;
+mod limits;
+mod names;
+mod outcome;
+mod put;
+mod query;
+mod query_answer;
+mod query_body;
+mod query_params;
+mod refused_members;
+mod rows;
+mod server;
+pub(crate) mod telnet;
+
+use crate::http::tools::route_list::Routes;
+
+/// The routes of this interface.
+pub(crate) fn routes() -> Routes {
+    let routes = writing().merge(annotation::routes()).merge(looking_after());
+    routes.merge(reading()).merge(about_the_server()).compressed()
+}
+
+fn writing() -> Routes {
+    Routes::default()
+        .post("/api/put", put::values)
+        .put("/api/put", put::values)
+        .post("/api/mput", put::fields)
+}
+
+fn looking_after() -> Routes {
+    Routes::default()
+        .get("/api/ttl", hitsdb::ttl)
+        .post("/api/ttl", hitsdb::set_ttl)
+        .post("/api/delete_data", hitsdb::delete_data)
+        .post("/api/delete_meta", hitsdb::delete_meta)
+}
+
+fn reading() -> Routes {
+    Routes::default()
+        .get("/api/query", query::get)
+        .post("/api/query", query::post)
+        .delete("/api/query", query::delete)
+        .get("/api/query/last", last::get)
+        .post("/api/query/last", last::post)
+        .post("/api/query/mlast", fields::last)
+        .post("/api/mquery", fields::query)
+        .get("/api/suggest", names::suggest)
+        .post("/api/suggest", names::suggest_by_body)
+        .get("/api/search/lookup", names::lookup)
+        .post("/api/search/lookup", names::lookup_by_body)
+        .post("/api/dump_meta", names::dump_meta)
+}
+
+fn about_the_server() -> Routes {
+    Routes::default()
+        .get("/api/version", about::version)
+        .post("/api/version", about::version)
+        .get("/api/tscount", about::series_count)
+        .get("/api/aggregators", server::aggregators)
+        .post("/api/aggregators", server::aggregators)
+        .get("/api/config", server::config)
+        .post("/api/config", server::config)
+        .get("/api/config/filters", server::filters)
+        .post("/api/config/filters", server::filters)
+        .get("/api/stats", server::stats)
+        .post("/api/stats", server::stats)
+        .get("/api/dropcaches", server::drop_caches)
+        .delete("/api/dropcaches", server::drop_caches)
+        .get("/api/uid/{operation}", server::uid)
+        .post("/api/uid/{operation}", server::uid)
+        .put("/api/uid/{operation}", server::uid)
+        .delete("/api/uid/{operation}", server::uid)
+}

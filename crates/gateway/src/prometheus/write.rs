@@ -1,0 +1,103 @@
+//! The request that writes.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use hub::OpenDatabase;
+use hub::caller::Caller;
+use hub::points::Points;
+use hub::registry::RegistryError;
+use wire::prometheus::{PrometheusError, REQUEST_BYTES_MAX, unpack};
+
+use super::rows::{Left, collect};
+use crate::error::{ApiError, ErrorCode};
+use crate::http::tools::bodies::{OverBodyLimit, Sender};
+use crate::http::tools::connection::Peer;
+use crate::http::tools::request::{Params, discard_body, read_body};
+use crate::http::tools::series_caller::series_caller;
+use crate::http::tools::series_rows::{Target, store_rows};
+use crate::http::tools::state::HttpState;
+
+/// The name of the request in dead letters.
+const TOPIC: &str = "/api/v1/write";
+
+/// `POST /api/v1/write`: 204 once the samples are on the disk. 429 and 503 ask the sender to try again, 400 not to.
+pub(super) async fn write(
+    State(state): State<Arc<HttpState>>,
+    params: Params,
+    Peer(peer): Peer,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    // A block that holds the whole request could not move between threads.
+    let headers = request.headers();
+    let target = async {
+        check_headers(headers)?;
+        let caller = series_caller(&state, headers, &params, peer).await?;
+        let database = database(&state, &caller, &params)?;
+        Ok(Target { caller, database, topic: TOPIC })
+    };
+    let target = match target.await {
+        Ok(target) => target,
+        Err(refused) => {
+            discard_body(request).await;
+            return Err(refused);
+        }
+    };
+    let sender = Sender::User(target.caller.user_id().unwrap_or_default());
+    let body = read_body(request, REQUEST_BYTES_MAX, "", state.bodies.begin(sender)).await?;
+    let unpacked =
+        unpack(&body.bytes, REQUEST_BYTES_MAX).map_err(|error| ApiError::argument(error.to_string()))?;
+    let mut account = state.bodies.begin(sender);
+    account.add(unpacked.len()).map_err(|OverBodyLimit { whose, limit }| {
+        ApiError::busy(format!(
+            "the bodies that {whose} may have in the server's memory are {limit} bytes at most"
+        ))
+    })?;
+    let request = Arc::new(unpacked);
+    let bytes = request.len();
+    let malformed = |error: PrometheusError| ApiError::argument(error.to_string());
+    let collect = move |points: &mut Points| collect(points, &request).map_err(malformed);
+    let (accepted, mut left) = store_rows(&state, &target, bytes, collect).await?;
+    accepted.refused.into_iter().for_each(|refused| left.add(refused.reason));
+    answer(&state, &left)
+}
+
+/// Refuses what is not version 1: its senders fall back to it.
+fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
+    let text = |name: header::HeaderName| {
+        headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    };
+    let refused = |message: String| {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        Err(ApiError::new(status, ErrorCode::BadRequest, "encoding", message))
+    };
+    let kind = text(header::CONTENT_TYPE);
+    if kind.contains("proto=") && !kind.contains("prometheus.WriteRequest") {
+        return refused(format!("the content type {kind:?} is not supported; send remote write 1.0"));
+    }
+    match text(header::CONTENT_ENCODING) {
+        "" | "snappy" => Ok(()),
+        other => refused(format!("the content encoding {other:?} is not supported; send snappy")),
+    }
+}
+
+fn database(state: &HttpState, caller: &Caller, params: &Params) -> Result<OpenDatabase, ApiError> {
+    let Some(name) = params.text("db") else { return Ok(state.hub.own_database(caller)) };
+    state.hub.database(caller, name).map_err(|error| match error {
+        RegistryError::Unknown { .. } => ApiError::not_found(format!("database not found: {name:?}")),
+        error => error.into(),
+    })
+}
+
+fn answer(state: &HttpState, left: &Left) -> Result<StatusCode, ApiError> {
+    if left.without_number > 0 {
+        state.refused("without_number");
+    }
+    if left.refused == 0 {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let reasons = left.reasons.join("; ");
+    let message = format!("{} series or samples are not stored, the others are: {reasons}", left.refused);
+    Err(ApiError::argument(message))
+}
