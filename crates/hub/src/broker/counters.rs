@@ -10,7 +10,7 @@ use super::publishing::Target;
 use super::session::Session;
 use super::subscription::{Quality, SubscriptionOptions};
 use super::system::{Sizes, Totals};
-use super::topic::matches;
+use model::topic::matches;
 
 /// What all topics of the server begin with.
 const SYSTEM: &str = "$SYS";

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::children::Children;
 use super::session::Session;
 use super::subscription::SubscriptionOptions;
-use super::topic::{group_of, levels};
+use model::topic::{group_of, levels};
 
 /// The subscriptions of a tenant.
 #[derive(Debug, Default)]

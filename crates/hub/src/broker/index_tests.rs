@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::index::{Subscriber, SubscriptionIndex};
 use super::session::{Session, SessionKey, State};
 use super::subscription::{Quality, SubscriptionOptions};
-use super::topic::matches;
+use model::topic::matches;
 
 fn session(id: u64) -> Arc<Session> {
     let key = SessionKey { device: Uuid::nil(), client_id: id.to_string().into() };

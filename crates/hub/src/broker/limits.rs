@@ -1,7 +1,7 @@
 //! Bounds of the broker: topics, subscriptions, queues and retained messages.
 
-/// Levels of a topic name or filter. Each level costs a step of every match.
-pub const TOPIC_LEVELS_MAX: usize = 128;
+pub use model::limits::TOPIC_LEVELS_MAX;
+
 /// Subscriptions of one session.
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: usize = 1_024;
 /// Bytes of all filters of one session.
@@ -39,7 +39,3 @@ pub const SESSIONS_PER_DEVICE_MAX: usize = 1_024;
 pub const SESSION_EXPIRY_MAX_S: u32 = 7 * 24 * 3_600;
 /// Retained messages of a deleted tenant that one sweep deletes.
 pub const FORGOTTEN_PER_SWEEP: usize = 10_000;
-/// Patterns in a list of topics of a device profile. Each costs a comparison for each message of its devices.
-pub const TOPIC_PATTERNS_MAX: usize = 64;
-/// Bytes of such a pattern.
-pub const TOPIC_PATTERN_BYTES_MAX: usize = 1_024;

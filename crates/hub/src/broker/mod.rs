@@ -19,7 +19,6 @@ mod publishing;
 mod queue;
 mod record;
 mod retained;
-mod rights;
 mod session;
 mod session_map;
 mod sessions;
@@ -29,19 +28,17 @@ mod subscription;
 mod system;
 #[cfg(test)]
 mod tests;
-mod topic;
 
 pub use core::Broker;
 pub use delivering::{Acknowledged, Delivered, Received};
 pub use error::BrokerError;
 pub use message::{CallOf, Content, Message, Publication, ToClient};
 pub use metrics::BrokerMetrics;
+pub use model::topic::{covers, is_too_deep};
 pub use publishing::{Dropped, Published};
 pub use queue::{Outgoing, Sent};
 pub use retained::BrokerReadError;
-pub use rights::{Names, TOPICS_MEMBER, TopicRights, check_pattern, fill};
 pub use session::{Session, SessionKey};
 pub use sessions::{Attach, Attached};
 pub use subscribing::Request;
 pub use subscription::{Quality, RetainHandling, SubscriptionOptions};
-pub use topic::{covers, is_too_deep};

@@ -9,7 +9,7 @@ use super::limits;
 use super::message::{Delivery, MemoryAccount, Publication};
 use super::record::{MessageRecord, QueueRecord, read_retained_key, retained_key};
 use super::subscription::SubscriptionOptions;
-use super::topic::{literal_prefix, matches};
+use model::topic::{literal_prefix, matches};
 
 /// Retained messages by tenant and topic.
 pub(super) const RETAINED: Space = Space::new("mqtt_retained");

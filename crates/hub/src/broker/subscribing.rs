@@ -14,7 +14,7 @@ use super::record::{number_key, subscription_key};
 use super::retained::RetainedCursor;
 use super::session::{Session, SessionKey, State};
 use super::subscription::{Quality, RetainHandling, SubscriptionOptions};
-use super::topic::{group_of, is_too_deep, matches};
+use model::topic::{group_of, is_too_deep, matches};
 
 /// A subscription that a client asks for.
 #[derive(Debug, Clone, Copy)]
