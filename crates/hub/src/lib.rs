@@ -12,7 +12,6 @@ mod audit;
 pub mod audit_log;
 mod behind_gateways;
 mod blocking_append;
-pub mod broker;
 pub mod bulk;
 mod calls;
 pub mod claims;
@@ -82,7 +81,8 @@ pub use error::Error;
 pub use hub::Hub;
 pub use message::{Kept, Message, MessageRefusal};
 pub use metrics::{Door, Made, Metrics};
-// The registry and the callers are a part of the interface of the hub.
+// The broker, the registry and the callers are a part of the interface of the hub.
+pub use broker;
 pub use registry;
 pub use registry::{Entity, EntityId, EntityKind, caller, certificate, protobuf, session_token};
 pub use series_owner::{ASSETS_TABLE, SeriesOwner};

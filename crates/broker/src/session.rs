@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::queue::Queue;
 use super::retained::RetainedCursor;
 use super::subscription::SubscriptionOptions;
-use crate::wake::Wake;
+use model::Wake;
 
 /// Names a session: client identifiers are unique only within a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

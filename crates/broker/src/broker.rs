@@ -121,7 +121,7 @@ impl Broker {
     }
 
     /// Sets the gauges.
-    pub(crate) fn measure(&self) {
+    pub fn measure(&self) {
         let metrics = &self.metrics;
         metrics.sessions.set(self.sessions.lock().len() as i64);
         metrics.subscriptions.set(self.subscriptions() as i64);

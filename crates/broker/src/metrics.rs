@@ -45,7 +45,7 @@ pub struct BrokerMetrics {
 
 impl BrokerMetrics {
     /// Registers the counters under their names.
-    pub(crate) fn register(&self, registry: &mut Registry) {
+    pub fn register(&self, registry: &mut Registry) {
         let counters = [
             ("broker_published", "Messages that clients have published for subscribers", &self.published),
             ("broker_delivered", "Messages sent to subscribers", &self.delivered),

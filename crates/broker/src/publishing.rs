@@ -6,7 +6,7 @@ use kv::{Sequence, WriteBatch};
 use parking_lot::MutexGuard;
 use uuid::Uuid;
 
-use super::core::{Broker, QUEUES};
+use super::broker::{Broker, QUEUES};
 use super::error::BrokerError;
 use super::limits;
 use super::message::{Delivery, Message, Publication, ToClient};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kv::{Direction, KeyRange, WriteBatch};
 
-use super::core::{Broker, QUEUES};
+use super::broker::{Broker, QUEUES};
 use super::error::BrokerError;
 use super::limits;
 use super::message::{CallOf, Delivery, Message};

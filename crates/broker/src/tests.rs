@@ -8,7 +8,7 @@ use model::limits::Portion;
 use uuid::Uuid;
 
 use super::*;
-use crate::wake::Wake;
+use model::Wake;
 
 const TENANT: Uuid = Uuid::from_u128(1);
 const DEVICE: Uuid = Uuid::from_u128(2);
@@ -270,7 +270,7 @@ fn a_session_ends_when_it_has_expired_or_the_client_wants_a_new_one() {
     assert_eq!(broker.sessions.lock().len(), 1);
     broker.sweep(late, &exists, &exists);
     assert_eq!(broker.sessions.lock().len(), 0);
-    for space in [core::SESSIONS, core::SUBSCRIPTIONS, core::QUEUES] {
+    for space in [super::broker::SESSIONS, super::broker::SUBSCRIPTIONS, super::broker::QUEUES] {
         let all = kv::KeyValueStore::scan(&*kv, space, &kv::KeyRange::all(), kv::Direction::Ascending);
         assert_eq!(all.unwrap().count(), 0, "{space}");
     }

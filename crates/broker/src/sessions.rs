@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use kv::{KeyRange, WriteBatch};
 use uuid::Uuid;
 
-use super::core::{Broker, QUEUES, SESSIONS, SUBSCRIPTIONS};
+use super::broker::{Broker, QUEUES, SESSIONS, SUBSCRIPTIONS};
 use super::error::BrokerError;
 use super::record::{SessionRecord, number_key};
 use super::session::{Connection, Session, SessionKey, State};
-use crate::wake::Wake;
+use model::Wake;
 
 /// A client that connects.
 pub struct Attach<'a> {

@@ -3,9 +3,12 @@
 //! A client subscribes to topic filters. A published message enters the queue of each session with a matching filter and
 //! leaves it for the connection of the session. Sessions that outlive their connections, their messages of QoS 1 and 2, and
 //! retained messages are in the key-value engine.
+//!
+//! This crate knows no registry, no rows and no packets: the hub tells it which devices and tenants exist, and the door turns
+//! packets into its requests.
 
+mod broker;
 mod children;
-mod core;
 mod counters;
 mod delivering;
 mod error;
@@ -29,7 +32,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use core::Broker;
+pub use broker::Broker;
 pub use delivering::{Acknowledged, Delivered, Received};
 pub use error::BrokerError;
 pub use message::{CallOf, Content, Message, Publication, ToClient};

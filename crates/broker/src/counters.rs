@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::core::Broker;
+use super::broker::Broker;
 use super::message::{Content, Delivery, Message};
 use super::publishing::Target;
 use super::session::Session;
@@ -18,7 +18,7 @@ const SYSTEM: &str = "$SYS";
 impl Broker {
     /// Publishes the counters, with QoS 0: a subscriber that misses some gets newer ones after the next interval. Subscribers of
     /// all tenants get the same numbers.
-    pub(crate) fn publish_system(&self, sockets: u64, uptime: Duration) {
+    pub fn publish_system(&self, sockets: u64, uptime: Duration) {
         let messages: Vec<Arc<Message>> = {
             let (sizes, totals) = (self.sizes(), self.totals(sockets));
             let mut report = self.system.lock();

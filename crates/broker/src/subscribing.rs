@@ -6,7 +6,7 @@ use kv::{Sequence, WriteBatch};
 use parking_lot::RwLock;
 use uuid::Uuid;
 
-use super::core::{Broker, SESSIONS, SUBSCRIPTIONS};
+use super::broker::{Broker, SESSIONS, SUBSCRIPTIONS};
 use super::error::BrokerError;
 use super::index::{Subscriber, SubscriptionIndex};
 use super::limits;
