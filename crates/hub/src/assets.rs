@@ -5,10 +5,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Asset, AssetFields, AssetProfile, Page, PageRequest, RegistryError};
+use crate::registry::{
+    Asset, AssetFields, AssetProfile, EntityId, EntityKind, Page, PageRequest, RegistryError,
+};
 
 impl Hub {
     /// The asset with an id.

@@ -11,12 +11,10 @@ use store::{Durability, StoreError};
 
 use crate::blocking_append::{retry, wait_durable};
 use crate::caller::Caller;
-use crate::entity::EntityId;
 use crate::hub::Hub;
-use crate::namespace::own_table;
+use crate::registry::{EntityId, own_table};
 
-/// The table of administrative acts.
-pub const AUDIT_TABLE: &str = "audit";
+pub use crate::registry::AUDIT_TABLE;
 
 /// The tag of its rows.
 pub(crate) const AUDIT_TAG: &str = "login";

@@ -13,10 +13,9 @@ use uuid::Uuid;
 use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
 use crate::each_batch::each_batch;
-use crate::entity::EntityId;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Page, RegistryError};
+use crate::registry::{EntityId, Page, RegistryError};
 
 /// The last act that a request can reach. The hub holds this many acts in memory while it answers.
 pub const AUDIT_ROWS_MAX: usize = 100_000;

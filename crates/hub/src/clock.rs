@@ -1,9 +1,9 @@
 //! Receipt times.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use model::Timestamp;
 use parking_lot::Mutex;
+
+pub use crate::registry::system_now;
 
 /// How far the system clock may be set back before receipt times follow it. Up to this bound they keep growing, so no two rows of
 /// a device share a time. Beyond it, rows would be in the future for too long.
@@ -71,15 +71,6 @@ impl State {
         }
         self.given
     }
-}
-
-/// The system clock.
-pub fn system_now() -> Timestamp {
-    let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
-    };
-    Timestamp::from_micros(micros)
 }
 
 #[cfg(test)]

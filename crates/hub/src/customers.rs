@@ -5,10 +5,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Customer, CustomerFields, Entity, Page, PageRequest, RegistryError};
+use crate::registry::{
+    Customer, CustomerFields, Entity, EntityId, EntityKind, Page, PageRequest, RegistryError,
+};
 
 impl Hub {
     /// The customer with an id. A user of a customer sees only that one.

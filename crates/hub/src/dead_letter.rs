@@ -1,7 +1,6 @@
 //! Dead letters: payloads that the server refused and keeps.
 
-/// The table of refused payloads.
-pub const DEAD_LETTER_TABLE: &str = "dead_letter";
+pub use crate::registry::DEAD_LETTER_TABLE;
 
 /// The keys of its rows.
 pub(crate) const DEAD_LETTER_KEYS: [&str; 5] = ["door", "topic", "reason", "payload", "payload_base64"];

@@ -13,9 +13,8 @@ use crate::device_state::{
     ACTIVE_DEVICES, DevicePresence, DeviceState, INACTIVITY_TIMEOUT, LAST_ACTIVITY_TIME, StateThread,
     active_key, is_kept,
 };
-use crate::entity::EntityKind;
 use crate::hub::Hub;
-use crate::registry::Device;
+use crate::registry::{Device, EntityKind};
 use crate::visible::check_device;
 
 impl Hub {

@@ -14,10 +14,9 @@ use crate::claims::{CLAIMS, claim_key};
 use crate::clock::system_now;
 use crate::device_messages::Attribute;
 use crate::device_state::{ACTIVE_DEVICES, active_key};
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Device, RegistryError};
+use crate::registry::{Device, EntityId, EntityKind, RegistryError};
 
 /// What a device gets when it asks for its attributes.
 #[derive(Debug, Clone, PartialEq, Default)]

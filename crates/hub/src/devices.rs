@@ -5,11 +5,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
-use crate::entity::EntityId;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
-    BulkDevices, Credentials, Device, DeviceChange, NewDevice, Page, PageRequest, Provisioned, RegistryError,
+    BulkDevices, Credentials, Device, DeviceChange, EntityId, NewDevice, Page, PageRequest, Provisioned,
+    RegistryError,
 };
 
 impl Hub {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{EntityView, EntityViewFields, Page, PageRequest, RegistryError};
+use crate::registry::{EntityId, EntityKind, EntityView, EntityViewFields, Page, PageRequest, RegistryError};
 
 impl Hub {
     /// The entity view with an id.

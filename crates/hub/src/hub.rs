@@ -10,6 +10,7 @@ use model::PanicEndsProcess;
 use model::limits::{IngestLimits, Portion};
 use parking_lot::Mutex;
 use store::{ProgressWatcher, Store, StoreStatus};
+use tokio::sync::watch;
 
 use crate::Error;
 use crate::alarms::{self, AlarmStore, Inbox, RuleBook, RuleSeries, RuleThread};
@@ -44,6 +45,8 @@ pub struct Hub {
     pub(crate) kv_progress: Arc<KvProgress>,
     pub(crate) broker: Broker,
     pub(crate) registry: Arc<Registry>,
+    /// Grows with every change that may end sessions.
+    session_changes: watch::Sender<u64>,
     pub(crate) limits: IngestLimits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: ReceiptClock,
@@ -133,6 +136,9 @@ impl Hub {
         let attribute_writer = Writer::new(Arc::clone(&kv), pushes, Arc::clone(&attribute_feed));
         // The last receipt time matters only if the system clock was set back. The server starts without it.
         let clock = ReceiptClock::after(registry.last_receipt().ok().flatten());
+        let session_changes = watch::Sender::new(0);
+        let changed = session_changes.clone();
+        registry.on_session_change(move || changed.send_modify(|count| *count += 1));
         let registry = Arc::new(registry);
         let alarms = Arc::new(AlarmStore::open(Arc::clone(&kv), Arc::clone(&metrics))?);
         let tap_bytes_max = memory.of(TAP_PENDING_BYTES_MAX);
@@ -163,6 +169,7 @@ impl Hub {
             kv_progress,
             broker,
             registry,
+            session_changes,
             new_columns: NewColumns::new(&limits),
             series_cache: SeriesCache::new(random_seed()),
             limits,
@@ -214,6 +221,11 @@ impl Hub {
     /// The registry of tenants, users and devices.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Signals that sessions may have ended. A door with an open session then checks it again.
+    pub fn session_changes(&self) -> watch::Receiver<u64> {
+        self.session_changes.subscribe()
     }
 
     /// The broker of messages between clients.

@@ -11,7 +11,7 @@ use store::{Blame, Durability, Outcome, Progress, ProgressWatcher, Sequence, Sto
 
 use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
 use crate::hub::Hub;
-use crate::namespace::own_table;
+use crate::registry::own_table;
 use crate::series_owner::SeriesOwner;
 use crate::taps::FoundSeries;
 

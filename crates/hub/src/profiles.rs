@@ -7,10 +7,11 @@ use uuid::Uuid;
 
 use crate::alarms::{AlarmRules, rules_of};
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Entity, PackageIds, Page, PageRequest, Profile, ProfileFields, RegistryError};
+use crate::registry::{
+    Entity, EntityId, EntityKind, PackageIds, Page, PageRequest, Profile, ProfileFields, RegistryError,
+};
 
 impl Hub {
     /// The profiles of the caller's tenant, sorted by name.

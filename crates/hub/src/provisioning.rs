@@ -119,7 +119,7 @@ impl Hub {
         let known = self.registry.credentials_of(device.id);
         if known.as_ref().is_some_and(|known| *known != credentials && known.kind() == credentials.kind()) {
             self.registry.set_credentials(device.id, credentials)?;
-            let id = crate::entity::EntityId::device(device.id);
+            let id = crate::registry::EntityId::device(device.id);
             self.audit_of(&caller, "replace credentials of device", &name, id);
         }
         let known = self.registry.credentials_of(device.id);
@@ -196,7 +196,12 @@ impl Hub {
                 "the server attribute {STATE} of the device {name:?} is not {PROVISIONED:?}"
             ));
         }
-        self.audit_of(caller, "read credentials of device", name, crate::entity::EntityId::device(device.id));
+        self.audit_of(
+            caller,
+            "read credentials of device",
+            name,
+            crate::registry::EntityId::device(device.id),
+        );
         Ok(device)
     }
 }

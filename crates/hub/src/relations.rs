@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
 use crate::registry::limits::RELATIONS_FOLLOWED_MAX;
-use crate::registry::{Entity, RegistryError, Relation, RelationKey};
+use crate::registry::{Entity, EntityId, EntityKind, RegistryError, Relation, RelationKey};
 
 /// The direction in which relations are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

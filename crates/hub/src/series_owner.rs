@@ -9,10 +9,8 @@ use store::Durability;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller, Forbidden};
-use crate::entity::EntityId;
 use crate::hub::Hub;
-use crate::namespace::own_table;
-use crate::registry::{Device, Entity, RegistryError};
+use crate::registry::{Device, Entity, EntityId, RegistryError, own_table};
 
 /// The table of all assets of a tenant.
 pub const ASSETS_TABLE: &str = "assets";

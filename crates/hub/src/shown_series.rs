@@ -8,11 +8,10 @@ use serde::Deserialize;
 use store::{LatestValue, Order};
 
 use crate::caller::Caller;
-use crate::entity::EntityId;
 use crate::error::Error;
 use crate::history::{Aggregation, HistoryRequest, Interval};
 use crate::hub::Hub;
-use crate::registry::{Entity, EntityView, RegistryError};
+use crate::registry::{Entity, EntityId, EntityView, RegistryError};
 use crate::series_owner::SeriesOwner;
 
 /// A series as it is shown under an entity.

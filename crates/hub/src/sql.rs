@@ -12,10 +12,8 @@ use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
 use crate::databases::OpenDatabase;
 use crate::dead_letter::{DEAD_LETTER_KEYS, DEAD_LETTER_TABLE};
-use crate::entity::EntityKind;
 use crate::hub::Hub;
-use crate::namespace::own_table;
-use crate::registry::{Entity, Profile, Registry};
+use crate::registry::{Entity, EntityKind, Profile, Registry, own_table};
 use crate::visible::sees;
 
 // Words of the engine that are part of the hub's own interface.

@@ -14,7 +14,7 @@ use crate::caller::{Action, Caller};
 use crate::clock::system_now;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::namespace::own_table;
+use crate::registry::own_table;
 use crate::retention;
 
 impl Hub {

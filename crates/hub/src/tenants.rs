@@ -7,11 +7,11 @@ use model::Namespace;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{
-    Page, PageRequest, RegistryError, Tenant, TenantFields, TenantLimit, TenantLimits, namespace_of_database,
+    EntityId, EntityKind, Page, PageRequest, RegistryError, Tenant, TenantFields, TenantLimit, TenantLimits,
+    namespace_of_database,
 };
 
 impl Hub {

@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use crate::caller::{Action, Caller, Role};
 use crate::clock::system_now;
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Activation, Entity, NewUser, Page, PageRequest, RegistryError, User};
+use crate::registry::{
+    Activation, Entity, EntityId, EntityKind, NewUser, Page, PageRequest, RegistryError, User,
+};
 use crate::session_token::TokenPair;
 
 impl Hub {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller, Forbidden};
-use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
-use crate::registry::{Device, Entity, RegistryError};
+use crate::registry::{Device, Entity, EntityId, EntityKind, RegistryError};
 
 /// Whether a caller sees an entity. Profiles are visible to every caller of their tenant, and a tenant to those who see all of it.
 pub(crate) fn sees(caller: &Caller, entity: &Entity) -> bool {
@@ -46,7 +45,7 @@ impl Hub {
     }
 
     /// Whether a caller sees a device. A door asks it again for a device that it holds when
-    /// [`session_changes`](crate::registry::Registry::session_changes) signals.
+    /// [`session_changes`](Hub::session_changes) signals.
     pub fn sees_device(&self, caller: &Caller, device: Uuid) -> bool {
         self.own_device(caller, device).is_ok()
     }

@@ -36,6 +36,8 @@ pub const NEW_COLUMN_DEVICES_MAX: usize = 65_536;
 pub const NEW_COLUMNS_WINDOW: Duration = Duration::from_secs(60);
 /// Refused keys that the reason of a refusal names. The payload beside it has all keys.
 pub const REFUSED_KEYS_NAMED_MAX: usize = 8;
+/// Levels of an MQTT topic name or filter. Each level costs a step of every match.
+pub const TOPIC_LEVELS_MAX: usize = 128;
 /// Most tables of one store.
 pub const TABLES_MAX: usize = 100_000;
 /// Most rows in one batch; a session splits larger input.

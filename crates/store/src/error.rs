@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::{Blame, NameError, SeriesId};
+use model::lack::is_out_of_descriptors;
+use model::{Blame, NameError, SeriesId, is_transient};
 
 /// An error of a store. The text is for people; code uses [`StoreError::blame`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -116,19 +117,6 @@ impl StoreError {
             | Self::Closed => Blame::Operator,
         }
     }
-}
-
-/// Whether an error of the system means a lack of a resource that comes back by itself: space, quota, descriptors,
-/// memory.
-pub fn is_transient(error: &io::Error) -> bool {
-    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::OutOfMemory];
-    kinds.contains(&error.kind()) || is_out_of_descriptors(error)
-}
-
-/// Whether the process or the system has no descriptor left. The standard library has no error kind for it. Only calls
-/// that open a file or a socket fail with it.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::comment::{AlarmComment, COMMENTS, Subtype};
 use super::error::AlarmError;
 use super::limits::ALARM_COMMENTS_MAX;
 use super::store::Changes;
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 
 /// Who acts.
 #[derive(Debug, Clone, Copy)]

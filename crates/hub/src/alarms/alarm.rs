@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::error::AlarmError;
 use super::limits::{ALARM_DETAILS_BYTES_MAX, ALARM_RELATION_TYPES_MAX};
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 
 /// An alarm of an entity. Times are whole milliseconds.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use model::Timestamp;
 use uuid::Uuid;
 
 use super::alarm::Alarm;
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 
 /// All alarms.
 #[derive(Debug, Default)]

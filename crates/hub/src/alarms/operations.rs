@@ -14,9 +14,8 @@ use super::limits::{ALARM_BUSY_TIMEOUT, ALARMS_DELETED_AT_ONCE_MAX};
 use super::store::{Changes, Committed};
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
-use crate::entity::EntityId;
 use crate::hub::Hub;
-use crate::registry::{RegistryError, User};
+use crate::registry::{EntityId, RegistryError, User};
 
 impl Hub {
     /// Creates an alarm, or changes one: that with the id, or the active one of the originator and the type.

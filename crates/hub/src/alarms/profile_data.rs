@@ -1,9 +1,9 @@
 //! The alarm rules in the data of device profiles.
 
-use sensors::alarm_rules::limits::PROFILE_DATA_BYTES_MAX;
 use sensors::alarm_rules::{AlarmRules, KeySource, RuleError};
 
 use super::engine::{FIELDS, RuleBook};
+use crate::registry::limits::PROFILE_DATA_BYTES_MAX;
 use crate::registry::{Registry, RegistryError};
 
 /// Reads the alarm rules of `profileData`, JSON text. A profile without rules has none.

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::alarm::Alarm;
 use super::limits::ALARM_PROPAGATION_MAX;
-use crate::entity::EntityId;
-use crate::registry::{Registry, RelationKey};
+use crate::registry::{EntityId, Registry, RelationKey};
 
 /// The group of the relations that clients make.
 const COMMON: &str = "COMMON";

@@ -11,8 +11,7 @@ use uuid::Uuid;
 
 use super::alarm::{Alarm, SearchStatus};
 use super::index::Index;
-use crate::entity::EntityId;
-use crate::registry::Page;
+use crate::registry::{EntityId, Page};
 
 /// A search for alarms. The default finds all, the newest first, without a page.
 #[derive(Debug, Clone, Default)]

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::alarm::Alarm;
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 
 /// Alarms by their id.
 pub(super) const ALARMS: Space = Space::new("alarms");

@@ -12,9 +12,8 @@ use super::feed::AlarmFeed;
 use super::propagation::Ancestors;
 use super::query::{AlarmQuery, Surroundings};
 use crate::caller::{Action, Caller};
-use crate::entity::EntityId;
 use crate::hub::Hub;
-use crate::registry::{Entity, Page, User};
+use crate::registry::{Entity, EntityId, Page, User};
 
 impl Hub {
     /// The alarm with an id.

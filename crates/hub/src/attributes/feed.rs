@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::limits::{ATTRIBUTE_CHANGES_WAITING_MAX, WATCHED_ENTITIES_MAX};
 use super::scope::Scope;
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 
 /// The attributes of an entity in a scope.
 pub type Changed = (EntityId, Scope);

@@ -7,8 +7,7 @@ use uuid::Uuid;
 
 use super::scope::Scope;
 use crate::caller::{Action, Caller, Forbidden};
-use crate::entity::{EntityId, EntityKind};
-use crate::registry::{Device, Entity};
+use crate::registry::{Device, Entity, EntityId, EntityKind};
 
 /// An entity that has attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

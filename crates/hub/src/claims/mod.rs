@@ -23,10 +23,9 @@ use crate::blocking_append::wait_durable_keys;
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
 use crate::device_messages::Attribute;
-use crate::entity::EntityId;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Device, DeviceChange, RegistryError};
+use crate::registry::{Device, DeviceChange, EntityId, RegistryError};
 
 pub use error::ClaimError;
 use limits::{CLAIM_DURATION_DEFAULT, CLAIM_DURATION_MAX, CLAIM_SECRET_BYTES_MAX, CLAIMS_CLEANED_MAX};

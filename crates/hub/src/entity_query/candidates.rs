@@ -11,9 +11,8 @@ use super::filter::{
 use super::limits::{QUERY_ENTITIES_MAX, QUERY_LIST_MAX, QUERY_TYPES_MAX};
 use super::text::Pattern;
 use crate::caller::Caller;
-use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
-use crate::registry::{Entity, RegistryError};
+use crate::registry::{Entity, EntityId, EntityKind, RegistryError};
 use crate::relations::{self, RelationDirection, RelationQuery};
 
 /// The group of the relations that clients make. Queries follow no others.

@@ -17,9 +17,8 @@ use super::{EntityFilter, PageLink};
 use crate::attributes::{Owner, Scope};
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
-use crate::entity::EntityKind;
 use crate::hub::Hub;
-use crate::registry::{Entity, Page};
+use crate::registry::{Entity, EntityKind, Page};
 
 /// The answer to a query.
 #[derive(Debug)]

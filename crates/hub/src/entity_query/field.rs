@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use model::{Value, ValueRef};
 
-use crate::entity::EntityKind;
-use crate::registry::{Contact, Device, Entity};
+use crate::registry::{Contact, Device, Entity, EntityKind};
 
 /// The value of a property.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,8 @@ use super::error::EntityQueryError;
 use super::predicate::{DynamicSource, DynamicValue};
 use crate::attributes::{Place, Scope, read};
 use crate::caller::Caller;
-use crate::entity::{EntityId, EntityKind};
 use crate::hub::Hub;
+use crate::registry::{EntityId, EntityKind};
 
 impl Hub {
     /// The value of the server attribute that an operand names; `None` if there is none. The caller needs no permission for the

@@ -8,10 +8,12 @@ use uuid::Uuid;
 use super::error::OtaError;
 use super::record::CHANGES;
 use crate::blocking_append::wait_durable_keys;
-use crate::entity::{EntityId, EntityKind};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::registry::{Device, DeviceChange, PackageIds, PackageKind, Profile, ProfileFields, RegistryError};
+use crate::registry::{
+    Device, DeviceChange, EntityId, EntityKind, PackageIds, PackageKind, Profile, ProfileFields,
+    RegistryError,
+};
 
 impl Hub {
     /// Changes a device in the registry, and tells it its packages if they are others then.

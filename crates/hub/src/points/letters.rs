@@ -9,7 +9,7 @@ use crate::caller::Caller;
 use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
 use crate::hub::Hub;
 use crate::metrics::Door;
-use crate::namespace::own_table;
+use crate::registry::own_table;
 
 /// The refused items of one request: the first ones, and the number of the others.
 #[derive(Debug)]

@@ -9,8 +9,7 @@ use crate::caller::{Action, Caller};
 use crate::dead_letter::DEAD_LETTER_TABLE;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::namespace::own_table;
-use crate::registry::Device;
+use crate::registry::{Device, own_table};
 use crate::visible::check_device;
 
 impl Hub {

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use model::lack::is_out_of_descriptors;
+
 use super::core::Core;
 
 /// The pause before the next attempt.
@@ -68,11 +70,6 @@ pub(super) fn retry_without_descriptors(
         }
         store.pause();
     }
-}
-
-/// Whether the process or the system has no descriptor left. The standard library has no error kind for it.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 #[cfg(test)]

@@ -14,5 +14,3 @@ pub const KEYS_PER_PROFILE_MAX: usize = 128;
 pub const ALARM_TYPE_BYTES_MAX: usize = 255;
 /// Longest text of a rule: details, constants, names of keys; in bytes.
 pub const RULE_TEXT_BYTES_MAX: usize = 8 * 1024;
-/// Bytes of the `profileData` of a device profile, as JSON text.
-pub const PROFILE_DATA_BYTES_MAX: usize = 256 * 1024;

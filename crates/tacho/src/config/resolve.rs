@@ -7,7 +7,7 @@ use std::time::Duration;
 use gateway::http::limits as http_limits;
 use gateway::mqtt::limits as mqtt_limits;
 use gateway::tls::TlsFiles;
-use hub::broker::check_pattern;
+use hub::registry::check_pattern;
 use model::Timestamp;
 use model::limits::{self, IngestLimits, QueryLimits};
 

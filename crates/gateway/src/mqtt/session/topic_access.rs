@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 
 use hub::Hub;
-use hub::broker::{Names, TOPICS_MEMBER, covers, fill};
-use hub::registry::{Credentials, Device};
+use hub::broker::covers;
+use hub::registry::{Credentials, Device, Names, TOPICS_MEMBER, fill};
 use uuid::Uuid;
 
 use super::super::options::MqttOptions;

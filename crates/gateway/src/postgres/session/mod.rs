@@ -98,7 +98,7 @@ impl Session {
         cancel: CancelHandle,
     ) -> Self {
         Self {
-            login_changes: state.hub.registry().session_changes(),
+            login_changes: state.hub.session_changes(),
             wire,
             hub: Arc::clone(&state.hub),
             gate: Arc::clone(&state.gate),

@@ -11,7 +11,7 @@ use super::device::DeviceState;
 use super::limits::{IDLE_CHECKPOINT_US as IDLE_US, STATES_PER_COMMIT_MAX};
 use super::state_record::{EVALUATED, PROGRESS};
 use super::turn::Engine;
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 use crate::stopped::Stopped;
 
 impl Engine {

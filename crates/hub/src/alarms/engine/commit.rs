@@ -15,7 +15,7 @@ use super::limits::BUSY_PAUSE;
 use super::shared::Shared;
 use super::state_record::{STATES, StateRecord};
 use super::turn::Engine;
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 use crate::stopped::Stopped;
 
 impl Engine {

@@ -10,8 +10,7 @@ use sensors::alarm_rules::{
 use uuid::Uuid;
 
 use super::rule_book::ProfileRules;
-use crate::entity::{EntityId, EntityKind};
-use crate::registry::Device;
+use crate::registry::{Device, EntityId, EntityKind};
 
 /// Properties of a device that rules may read, with ThingsBoard's names.
 pub(crate) const FIELDS: [&str; 4] = ["name", "type", "label", "createdTime"];

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::limits::ENDED_WAITING_MAX;
-use crate::entity::EntityId;
+use crate::registry::EntityId;
 
 /// Notices for the engine. Each kind is bounded: by the number of devices, of profiles, or by a limit.
 #[derive(Debug, Default)]

@@ -12,9 +12,8 @@ use super::inbox::Inbox;
 use super::limits::DURABLE_PAUSE;
 use super::rule_book::{ProfileRules, RuleBook};
 use crate::attributes::{AttributeError, Owner, Place, Scope, read};
-use crate::entity::EntityId;
 use crate::metrics::Metrics;
-use crate::registry::{Device, Registry};
+use crate::registry::{Device, EntityId, Registry};
 use crate::stopped::Stopped;
 use crate::taps::Tap;
 

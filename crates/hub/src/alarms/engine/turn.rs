@@ -15,8 +15,7 @@ use super::inbox::Notices;
 use super::limits::{CHECKPOINT_INTERVAL, ROWS_PER_COMMIT_MAX, TRANSITIONS_PER_COMMIT_MAX};
 use super::rule_book::ProfileRules;
 use super::shared::Shared;
-use crate::entity::{EntityId, EntityKind};
-use crate::registry::Device;
+use crate::registry::{Device, EntityId, EntityKind};
 use crate::stopped::Stopped;
 use crate::taps::{Taken, TapRow};
 

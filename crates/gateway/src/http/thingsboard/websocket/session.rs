@@ -178,7 +178,7 @@ impl<'a> SocketSession<'a> {
     ) -> Option<CloseReason> {
         let (state, token, connection) =
             (Arc::clone(&self.state), self.token.clone(), Arc::clone(&self.connection));
-        let mut token_changes = self.state.hub.registry().session_changes();
+        let mut token_changes = self.state.hub.session_changes();
         // The token was checked before; changes since then count too.
         token_changes.mark_changed();
         loop {

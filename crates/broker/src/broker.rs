@@ -1,0 +1,259 @@
+//! The broker: who has subscribed to what, and what waits for whom.
+//!
+//! Invariant 1: what the engine holds of sessions, subscriptions, queues and retained messages is enough to continue after a
+//! crash: [`Broker::open`] rebuilds the rest.
+//! Invariant 2: a message for a durable session is in the engine before it is in memory, and is sent when it is durable there.
+//! Invariant 3: numbers of a queue are taken, written and added to memory under the lock `order`, so memory has them in order.
+//! Invariant 4: locks are taken in this order: `sessions`, `order`, the state of a session, an index, `garbage`, `system`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use kv::{Direction, KeyRange, KeyValueStore, Space, WriteBatch};
+use model::limits::Portion;
+use parking_lot::{Mutex, RwLock};
+use uuid::Uuid;
+
+use super::error::BrokerError;
+use super::index::{Subscriber, SubscriptionIndex};
+use super::limits;
+use super::message::{Content, MemoryAccount, Message};
+use super::metrics::BrokerMetrics;
+use super::queue::Queue;
+use super::record::{
+    QueueRecord, SessionRecord, read_number_key, read_queue_key, read_subscription_key, retained_key,
+};
+use super::retained::{BrokerReadError, RETAINED, RetainedSizes};
+use super::session::{Connection, Session, SessionKey, State};
+use super::session_map::SessionMap;
+use super::shared::{CONTENTS, SharedContents};
+use super::subscription::SubscriptionOptions;
+use super::system::SystemReport;
+
+/// Sessions that outlive their connections.
+pub(super) const SESSIONS: Space = Space::new("mqtt_sessions");
+/// Their subscriptions.
+pub(super) const SUBSCRIPTIONS: Space = Space::new("mqtt_subscriptions");
+/// Their messages of QoS 1 and 2.
+pub(super) const QUEUES: Space = Space::new("mqtt_queues");
+
+/// The broker of all tenants.
+pub struct Broker {
+    pub(super) kv: Arc<dyn KeyValueStore>,
+    pub(super) memory: MemoryAccount,
+    /// Above this many bytes of messages sessions on disk read from there, and others drop.
+    pub(super) memory_bytes_max: usize,
+    pub(super) indexes: RwLock<HashMap<Uuid, Arc<RwLock<SubscriptionIndex>>>>,
+    /// Sessions that outlive their connections.
+    pub(super) sessions: Mutex<SessionMap>,
+    /// How many of them have a connection.
+    pub(super) durable_connected: AtomicUsize,
+    pub(super) next_session: AtomicU64,
+    pub(super) next_connection: AtomicU64,
+    pub(super) shared: SharedContents,
+    /// Sessions whose records the engine still has to delete.
+    pub(super) garbage: Mutex<Vec<u64>>,
+    /// See invariant 3. It holds the sizes of the retained messages, which change under the same lock.
+    pub(super) order: Mutex<RetainedSizes>,
+    pub(super) metrics: Arc<BrokerMetrics>,
+    /// The last counters under `$SYS`.
+    pub(super) system: Mutex<SystemReport>,
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broker").finish_non_exhaustive()
+    }
+}
+
+/// What the engine has of the queue of a session.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    first: u64,
+    end: u64,
+    messages: u64,
+    bytes: u64,
+}
+
+impl Broker {
+    /// Opens the broker on an engine, with bounds that fit the memory of this machine. `now_ms` is the time at which sessions that had a connection have lost it.
+    pub fn open(
+        kv: Arc<dyn KeyValueStore>,
+        metrics: Arc<BrokerMetrics>,
+        memory: Portion,
+        now_ms: i64,
+    ) -> Result<Self, BrokerError> {
+        let sizes = RetainedSizes::read(&*kv)?;
+        let broker = Self {
+            kv,
+            memory: MemoryAccount::default(),
+            memory_bytes_max: memory.of(limits::MEMORY_BYTES_MAX),
+            indexes: RwLock::default(),
+            sessions: Mutex::default(),
+            durable_connected: AtomicUsize::new(0),
+            next_session: AtomicU64::new(1),
+            next_connection: AtomicU64::new(1),
+            shared: SharedContents::default(),
+            garbage: Mutex::default(),
+            order: Mutex::new(sizes),
+            metrics,
+            system: Mutex::default(),
+        };
+        broker.restore(now_ms)?;
+        broker.drop_unneeded_contents()?;
+        Ok(broker)
+    }
+
+    /// A message of these parts.
+    pub fn message(&self, content: Content<'_>) -> Arc<Message> {
+        self.memory.message(content)
+    }
+
+    /// Calls `watcher` whenever the engine makes progress or has room again.
+    pub fn watch(&self, watcher: Arc<dyn kv::ProgressWatcher>) {
+        self.kv.watch(watcher);
+    }
+
+    /// The progress of the engine.
+    pub fn progress(&self) -> kv::Progress {
+        self.kv.progress()
+    }
+
+    /// Sets the gauges.
+    pub fn measure(&self) {
+        let metrics = &self.metrics;
+        metrics.sessions.set(self.sessions.lock().len() as i64);
+        metrics.subscriptions.set(self.subscriptions() as i64);
+        metrics.retained.set(self.order.lock().topics() as i64);
+        metrics.memory_bytes.set(self.memory.bytes() as i64);
+    }
+
+    /// Subscriptions of all sessions.
+    pub(super) fn subscriptions(&self) -> usize {
+        self.indexes.read().values().map(|index| index.read().len()).sum()
+    }
+
+    /// Sets the connection of a session, and counts it.
+    pub(super) fn set_connection(
+        &self,
+        session: &Session,
+        state: &mut State,
+        connection: Option<Connection>,
+    ) {
+        let (was, is) = (state.connection.is_some(), connection.is_some());
+        session.set_connection(state, connection);
+        if session.is_durable && is && !was {
+            self.durable_connected.fetch_add(1, Ordering::Relaxed);
+        } else if session.is_durable && was && !is {
+            self.durable_connected.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A client has connected to the door of the broker.
+    pub fn client_connected(&self) {
+        let connected = self.metrics.clients.inc() + 1;
+        self.metrics.clients_max.fetch_max(connected.max(0) as u64, Ordering::Relaxed);
+    }
+
+    /// The connection of a client has ended.
+    pub fn client_left(&self) {
+        self.metrics.clients.dec();
+    }
+
+    /// Deletes retained messages of tenants that do not exist any more: at most [`limits::FORGOTTEN_PER_SWEEP`] of each.
+    pub(super) fn forget_tenants(&self, exists: &dyn Fn(Uuid) -> bool) -> Result<(), BrokerError> {
+        let mut sizes = self.order.lock();
+        for tenant in sizes.tenants().filter(|tenant| !exists(*tenant)).collect::<Vec<_>>() {
+            let mut write = WriteBatch::new();
+            let range = KeyRange::prefix(retained_key(tenant, ""));
+            let found = self.kv.scan(RETAINED, &range, Direction::Ascending)?;
+            for entry in found.take(limits::FORGOTTEN_PER_SWEEP) {
+                write.delete(RETAINED, entry?.0);
+            }
+            if write.is_empty() {
+                sizes.forget(tenant);
+            } else {
+                self.kv.commit(&write)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&self, now_ms: i64) -> Result<(), BrokerError> {
+        let stored = self.stored_queues()?;
+        let mut by_id = HashMap::new();
+        for entry in self.scan_all(SESSIONS)? {
+            let (key, value) = entry?;
+            let id = read_number_key(&key).map_err(BrokerReadError::from)?;
+            let record = SessionRecord::decode(&value).map_err(BrokerReadError::from)?;
+            let queue = stored
+                .get(&id)
+                .map(|stored| Queue::stored(stored.first, stored.end, stored.messages, stored.bytes));
+            let left_at_ms = if record.left_at_ms == 0 { now_ms } else { record.left_at_ms };
+            let state = State {
+                expiry_s: record.expiry_s,
+                left_at_ms,
+                is_recorded: true,
+                queue: queue.unwrap_or_default(),
+                ..State::default()
+            };
+            let key = SessionKey { device: record.device, client_id: record.client_id };
+            by_id.insert(id, Arc::new(Session::new(id, record.tenant, key, true, state)));
+        }
+        for entry in self.scan_all(SUBSCRIPTIONS)? {
+            let (key, value) = entry?;
+            let (id, filter) = read_subscription_key(&key).map_err(BrokerReadError::from)?;
+            let options = SubscriptionOptions::from_record(&value).map_err(BrokerReadError::from)?;
+            let Some(session) = by_id.get(&id) else { continue };
+            session.state.lock().subscriptions.insert(filter.into(), options);
+            let index = self.index_of(session.tenant);
+            index.write().put(filter, Subscriber { session: Arc::clone(session), options });
+        }
+        let next = by_id.keys().max().map_or(1, |last| last + 1);
+        self.next_session.store(next, Ordering::Relaxed);
+        let mut sessions = self.sessions.lock();
+        by_id.into_values().for_each(|session| sessions.insert(session));
+        Ok(())
+    }
+
+    /// Counts what the engine has of each queue.
+    fn stored_queues(&self) -> Result<HashMap<u64, Stored>, BrokerError> {
+        let mut queues: HashMap<u64, Stored> = HashMap::new();
+        for entry in self.scan_all(QUEUES)? {
+            let (key, value) = entry?;
+            let (id, number) = read_queue_key(&key).map_err(BrokerReadError::from)?;
+            if let QueueRecord::Reference(reference) =
+                QueueRecord::decode(&value).map_err(BrokerReadError::from)?
+            {
+                self.shared.count(reference.shared);
+            }
+            let empty = Stored { first: number, end: number, messages: 0, bytes: 0 };
+            let stored = queues.entry(id).or_insert(empty);
+            stored.end = number + 1;
+            stored.messages += 1;
+            stored.bytes += value.len() as u64;
+        }
+        Ok(queues)
+    }
+
+    /// Deletes contents that no queue needs: the process ended between the deletion of a message and that of its content.
+    fn drop_unneeded_contents(&self) -> Result<(), BrokerError> {
+        let mut write = WriteBatch::new();
+        for entry in self.scan_all(CONTENTS)? {
+            let (key, _) = entry?;
+            let id = read_number_key(&key).map_err(BrokerReadError::from)?;
+            if !self.shared.is_needed(id) {
+                write.delete(CONTENTS, key);
+            }
+        }
+        if !write.is_empty() {
+            self.kv.commit(&write)?;
+        }
+        Ok(())
+    }
+
+    fn scan_all(&self, space: Space) -> Result<kv::Scan, kv::KvError> {
+        self.kv.scan(space, &KeyRange::all(), Direction::Ascending)
+    }
+}

@@ -1,0 +1,278 @@
+//! The index of subscriptions: a trie over the levels of topic filters.
+//!
+//! A match visits, for each level of the topic, the nodes with the same text and with `+`. Its cost does not depend on the
+//! number of subscriptions that do not match.
+
+use std::str::Split;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::children::Children;
+use super::session::Session;
+use super::subscription::SubscriptionOptions;
+use model::topic::{group_of, levels};
+
+/// The subscriptions of a tenant.
+#[derive(Debug, Default)]
+pub(super) struct SubscriptionIndex {
+    root: Node,
+    len: usize,
+}
+
+/// A subscription of a session.
+#[derive(Debug, Clone)]
+pub(super) struct Subscriber {
+    pub(super) session: Arc<Session>,
+    pub(super) options: SubscriptionOptions,
+}
+
+/// A node. Most nodes have one child or one subscriber, so its parts are allocated when they are needed.
+#[derive(Debug, Default)]
+struct Node {
+    children: Option<Box<Children<Node>>>,
+    /// The child for `+`.
+    one: Option<Box<Node>>,
+    /// Filters that end here.
+    here: Option<Box<Subscribers>>,
+    /// Filters that end with `#` below this node.
+    below: Option<Box<Subscribers>>,
+}
+
+#[derive(Debug, Default)]
+struct Subscribers {
+    each: Vec<Subscriber>,
+    groups: Vec<Group>,
+}
+
+/// The members of a shared subscription. One of them gets each message.
+#[derive(Debug)]
+struct Group {
+    name: Box<str>,
+    members: Vec<Subscriber>,
+    next: AtomicUsize,
+}
+
+impl SubscriptionIndex {
+    /// Number of subscriptions.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether a filter begins with this level, which is no wildcard.
+    pub(super) fn has_level(&self, level: &str) -> bool {
+        self.root.children.as_ref().is_some_and(|children| children.get(level).is_some())
+    }
+
+    /// Whether no node is left.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.root.is_empty()
+    }
+
+    /// Adds or replaces the subscription of a session to a filter.
+    pub(super) fn put(&mut self, filter: &str, subscriber: Subscriber) {
+        let (group, filter) = group_of(filter);
+        let list = self.root.at_mut(filter);
+        self.len += usize::from(list.put(group, subscriber));
+    }
+
+    /// Removes the subscription of a session to a filter.
+    pub(super) fn remove(&mut self, filter: &str, session: &Session) {
+        let (group, filter) = group_of(filter);
+        self.len -= usize::from(self.root.remove(levels(filter), group, session));
+    }
+
+    /// The subscribers of a topic, each of them once. A subscriber of several matching filters gets the highest QoS of them and
+    /// all their identifiers. Of each group it selects one member, if possible one with `is_connected`.
+    pub(super) fn matches(&self, topic: &str, is_connected: impl Fn(&Session) -> bool) -> Vec<Match> {
+        let mut lists = Vec::new();
+        let is_of_server = topic.starts_with('$');
+        self.root.collect(levels(topic), is_of_server, &mut lists);
+        let mut found =
+            Vec::with_capacity(lists.iter().map(|list| list.each.len() + list.groups.len()).sum());
+        for list in &lists {
+            found.extend(list.each.iter().map(Match::new));
+            found.extend(list.groups.iter().filter_map(|group| group.select(&is_connected)).map(Match::new));
+        }
+        if lists.len() > 1 || lists.iter().any(|list| !list.groups.is_empty()) {
+            merge(&mut found);
+        }
+        found
+    }
+}
+
+/// A session that gets a message.
+#[derive(Debug)]
+pub(super) struct Match {
+    pub(super) session: Arc<Session>,
+    pub(super) options: SubscriptionOptions,
+    /// Subscription identifiers beside the one of `options`.
+    pub(super) more_identifiers: Vec<u32>,
+}
+
+impl Match {
+    fn new(subscriber: &Subscriber) -> Self {
+        let Subscriber { session, options } = subscriber;
+        Self { session: Arc::clone(session), options: *options, more_identifiers: Vec::new() }
+    }
+}
+
+/// Merges the entries of the same session.
+fn merge(found: &mut Vec<Match>) {
+    found.sort_by_key(|found| found.session.id());
+    found.dedup_by(|next, first| {
+        if next.session.id() != first.session.id() {
+            return false;
+        }
+        let (a, b) = (first.options, next.options);
+        first.options = SubscriptionOptions {
+            qos: a.qos.max(b.qos),
+            // A message that one of the subscriptions wants is sent.
+            no_local: a.no_local && b.no_local,
+            retain_as_published: a.retain_as_published || b.retain_as_published,
+            identifier: a.identifier.or(b.identifier),
+        };
+        if a.identifier.is_some() {
+            first.more_identifiers.extend(b.identifier.map(u32::from));
+        }
+        true
+    });
+}
+
+impl Group {
+    fn select(&self, is_connected: &impl Fn(&Session) -> bool) -> Option<&Subscriber> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let len = self.members.len();
+        let in_turn = || (0..len).map(|n| &self.members[first.wrapping_add(n) % len]);
+        in_turn().find(|member| is_connected(&member.session)).or_else(|| in_turn().next())
+    }
+}
+
+impl Subscribers {
+    /// Returns whether the subscription is a new one.
+    fn put(&mut self, group: Option<&str>, subscriber: Subscriber) -> bool {
+        let list = match group {
+            None => &mut self.each,
+            Some(name) => {
+                let at = self.groups.iter().position(|group| &*group.name == name).unwrap_or_else(|| {
+                    let members = Vec::new();
+                    self.groups.push(Group { name: name.into(), members, next: AtomicUsize::new(0) });
+                    self.groups.len() - 1
+                });
+                &mut self.groups[at].members
+            }
+        };
+        let known = list.iter_mut().find(|known| known.session.id() == subscriber.session.id());
+        match known {
+            Some(known) => {
+                *known = subscriber;
+                false
+            }
+            None => {
+                // Most filters have one subscriber; a vector begins with room for four.
+                if list.is_empty() {
+                    list.reserve_exact(1);
+                }
+                list.push(subscriber);
+                true
+            }
+        }
+    }
+
+    /// Returns whether the subscription was there.
+    fn remove(&mut self, group: Option<&str>, session: &Session) -> bool {
+        let list = match group {
+            None => Some(&mut self.each),
+            Some(name) => {
+                self.groups.iter_mut().find(|group| &*group.name == name).map(|group| &mut group.members)
+            }
+        };
+        let Some(list) = list else { return false };
+        let Some(at) = list.iter().position(|known| known.session.id() == session.id()) else { return false };
+        list.swap_remove(at);
+        list.shrink_to(2 * list.len());
+        self.groups.retain(|group| !group.members.is_empty());
+        true
+    }
+
+    fn is_empty(&self) -> bool {
+        self.each.is_empty() && self.groups.is_empty()
+    }
+}
+
+impl Node {
+    /// The subscribers of a filter. Adds nodes as needed.
+    fn at_mut(&mut self, filter: &str) -> &mut Subscribers {
+        let mut node = self;
+        for level in levels(filter) {
+            node = match level {
+                "#" => return node.below.get_or_insert_default(),
+                "+" => node.one.get_or_insert_default(),
+                _ => node.children.get_or_insert_default().get_or_default(level),
+            };
+        }
+        node.here.get_or_insert_default()
+    }
+
+    fn remove(&mut self, mut rest: Split<'_, char>, group: Option<&str>, session: &Session) -> bool {
+        let Some(level) = rest.next() else { return remove_from(&mut self.here, group, session) };
+        match level {
+            "#" => remove_from(&mut self.below, group, session),
+            "+" => {
+                let removed = self.one.as_mut().is_some_and(|one| one.remove(rest, group, session));
+                self.one.take_if(|one| one.is_empty());
+                removed
+            }
+            _ => self.remove_from_child(level, rest, group, session),
+        }
+    }
+
+    fn remove_from_child(
+        &mut self,
+        level: &str,
+        rest: Split<'_, char>,
+        group: Option<&str>,
+        session: &Session,
+    ) -> bool {
+        let Some(children) = &mut self.children else { return false };
+        let Some(child) = children.get_mut(level) else { return false };
+        let removed = child.remove(rest, group, session);
+        if child.is_empty() {
+            children.remove(level);
+        }
+        self.children.take_if(|children| children.is_empty());
+        removed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.children.is_none() && self.one.is_none() && self.here.is_none() && self.below.is_none()
+    }
+
+    fn collect<'a>(
+        &'a self,
+        mut rest: Split<'_, char>,
+        is_of_server: bool,
+        lists: &mut Vec<&'a Subscribers>,
+    ) {
+        // A wildcard at the beginning matches no topic of the server [MQTT-4.7.2-1].
+        if !is_of_server {
+            lists.extend(self.below.as_deref());
+        }
+        let Some(level) = rest.next() else {
+            lists.extend(self.here.as_deref());
+            return;
+        };
+        if let Some(child) = self.children.as_ref().and_then(|children| children.get(level)) {
+            child.collect(rest.clone(), false, lists);
+        }
+        if let Some(one) = self.one.as_ref().filter(|_| !is_of_server) {
+            one.collect(rest, false, lists);
+        }
+    }
+}
+
+fn remove_from(list: &mut Option<Box<Subscribers>>, group: Option<&str>, session: &Session) -> bool {
+    let removed = list.as_mut().is_some_and(|list| list.remove(group, session));
+    list.take_if(|list| list.is_empty());
+    removed
+}

@@ -1,0 +1,47 @@
+//! The broker: messages between clients by topic, for the MQTT door.
+//!
+//! A client subscribes to topic filters. A published message enters the queue of each session with a matching filter and
+//! leaves it for the connection of the session. Sessions that outlive their connections, their messages of QoS 1 and 2, and
+//! retained messages are in the key-value engine.
+//!
+//! This crate knows no registry, no rows and no packets: the hub tells it which devices and tenants exist, and the door turns
+//! packets into its requests.
+
+mod broker;
+mod children;
+mod counters;
+mod delivering;
+mod error;
+mod index;
+#[cfg(test)]
+mod index_tests;
+pub mod limits;
+mod message;
+mod metrics;
+mod publishing;
+mod queue;
+mod record;
+mod retained;
+mod session;
+mod session_map;
+mod sessions;
+mod shared;
+mod subscribing;
+mod subscription;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use broker::Broker;
+pub use delivering::{Acknowledged, Delivered, Received};
+pub use error::BrokerError;
+pub use message::{CallOf, Content, Message, Publication, ToClient};
+pub use metrics::BrokerMetrics;
+pub use model::topic::{covers, is_too_deep};
+pub use publishing::{Dropped, Published};
+pub use queue::{Outgoing, Sent};
+pub use retained::BrokerReadError;
+pub use session::{Session, SessionKey};
+pub use sessions::{Attach, Attached};
+pub use subscribing::Request;
+pub use subscription::{Quality, RetainHandling, SubscriptionOptions};
