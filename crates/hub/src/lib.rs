@@ -11,7 +11,7 @@ pub mod attributes;
 mod audit;
 pub mod audit_log;
 mod behind_gateways;
-mod blocking_append;
+pub mod blocking_append;
 pub mod broker;
 pub mod bulk;
 pub mod caller;
@@ -75,7 +75,6 @@ pub mod time_series;
 mod to_devices;
 mod ttls;
 mod users;
-pub mod virtual_sensors;
 mod visible;
 pub mod wake;
 
@@ -93,6 +92,7 @@ pub use metrics::{Door, Made, Metrics};
 pub use registry::Entity;
 pub use series_owner::{ASSETS_TABLE, SeriesOwner};
 pub use shown_series::ShownSeries;
+pub use stopped::Stopped;
 pub use tables::ParquetImport;
 // The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
 pub use kv::KvError;

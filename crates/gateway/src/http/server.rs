@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tower::Service;
+use virtual_sensors::VirtualSensors;
 
 use super::admission::{is_probe, reject, unavailable};
 use super::connection::Connection;
@@ -37,6 +38,7 @@ use crate::tls::{Listeners, handshake};
 /// 1001, and cuts off the rest after `DRAIN_TIMEOUT`.
 pub async fn serve(
     hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
     listeners: impl Into<Listeners<TcpListener>>,
     options: HttpOptions,
     shutdown: impl Future<Output = ()> + Send,
@@ -50,7 +52,7 @@ pub async fn serve(
         accept_pause: ACCEPT_PAUSE,
         drain_timeout: DRAIN_TIMEOUT,
     };
-    let state = Arc::new(HttpState::new(hub, options, gate, stopping));
+    let state = Arc::new(HttpState::new(hub, sensors, options, gate, stopping));
     let router = router(Arc::clone(&state));
     let serve = |accepted, permit| {
         tokio::spawn(serve_accepted(accepted, Arc::clone(&state), router.clone(), permit));

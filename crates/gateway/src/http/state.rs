@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use hub::Hub;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use virtual_sensors::VirtualSensors;
 
 use super::bodies::{Bodies, BodyLimits};
 use super::gsn::Pushes;
@@ -21,6 +22,7 @@ use crate::error::ApiError;
 #[derive(Debug)]
 pub(super) struct HttpState {
     pub(super) hub: Arc<Hub>,
+    pub(super) sensors: Arc<VirtualSensors>,
     pub(super) options: HttpOptions,
     pub(super) gate: Arc<Gate>,
     pub(super) started: Instant,
@@ -47,7 +49,13 @@ pub(super) struct HttpState {
 }
 
 impl HttpState {
-    pub(super) fn new(hub: Arc<Hub>, options: HttpOptions, gate: Arc<Gate>, stop: StopSignal) -> Self {
+    pub(super) fn new(
+        hub: Arc<Hub>,
+        sensors: Arc<VirtualSensors>,
+        options: HttpOptions,
+        gate: Arc<Gate>,
+        stop: StopSignal,
+    ) -> Self {
         // A body as large as the operator allows must fit, and so must a piece of an import.
         let memory = options.memory;
         let total =
@@ -60,6 +68,7 @@ impl HttpState {
         };
         Self {
             hub,
+            sensors,
             started: Instant::now(),
             reads: BlockingPool::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
             logins: BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),

@@ -127,7 +127,7 @@ impl Caller {
     }
 
     /// Whether the caller sees something of a tenant that is assigned to a customer, or to none. This is the only rule of visibility.
-    pub(crate) fn sees(&self, tenant: Uuid, customer: Option<Uuid>) -> bool {
+    pub fn sees(&self, tenant: Uuid, customer: Option<Uuid>) -> bool {
         self.tenant == tenant && (self.customer.is_none() || self.customer == customer)
     }
 
@@ -135,12 +135,7 @@ impl Caller {
     ///
     /// # Errors
     /// [`Forbidden`] if the role of the caller lacks the permission, or the caller does not see it.
-    pub(crate) fn check_on(
-        &self,
-        action: Action,
-        tenant: Uuid,
-        customer: Option<Uuid>,
-    ) -> Result<(), Forbidden> {
+    pub fn check_on(&self, action: Action, tenant: Uuid, customer: Option<Uuid>) -> Result<(), Forbidden> {
         self.check(action)?;
         match self.sees(tenant, customer) {
             true => Ok(()),

@@ -48,12 +48,12 @@ impl Registry {
     }
 
     /// The devices of a profile, sorted by name.
-    pub(crate) fn devices_of_profile(&self, tenant: Uuid, profile: Uuid) -> Vec<Arc<Device>> {
+    pub fn devices_of_profile(&self, tenant: Uuid, profile: Uuid) -> Vec<Arc<Device>> {
         self.devices_where(tenant, |device| device.profile.id == profile)
     }
 
     /// The devices of a tenant for which `wanted` holds, sorted by name.
-    pub(crate) fn devices_where(&self, tenant: Uuid, wanted: impl Fn(&Device) -> bool) -> Vec<Arc<Device>> {
+    pub fn devices_where(&self, tenant: Uuid, wanted: impl Fn(&Device) -> bool) -> Vec<Arc<Device>> {
         self.index.read().devices_of(tenant).filter(|device| wanted(device)).cloned().collect()
     }
 
