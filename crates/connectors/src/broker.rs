@@ -1,8 +1,8 @@
 //! Connections to brokers of MQTT, encrypted or not.
 
-use hub::virtual_sensors::BrokerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use virtual_sensors::BrokerTls;
 
 use crate::tls;
 

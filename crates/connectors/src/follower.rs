@@ -3,11 +3,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use hub::Hub;
 use hub::caller::Caller;
-use hub::virtual_sensors::{FollowRequest, FollowerReport, OutputFollower, OutputRow, OutputRows};
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
+use virtual_sensors::{FollowRequest, FollowerReport, OutputFollower, OutputRow, OutputRows, VirtualSensors};
 
 use crate::backoff::Backoff;
 use crate::limits::{FOLLOWER_LOOK_INTERVAL, FOLLOWER_PAUSE_MAX, FOLLOWER_ROWS_AT_ONCE};
@@ -37,8 +36,8 @@ pub(crate) trait Sink: Send {
 }
 
 /// Follows a sensor until it is removed. The caller ends it earlier by dropping it.
-pub(crate) async fn follow(hub: Arc<Hub>, request: FollowRequest, mut sink: impl Sink) {
-    let Some(follower) = begin(&hub, &request).await else { return };
+pub(crate) async fn follow(sensors: Arc<VirtualSensors>, request: FollowRequest, mut sink: impl Sink) {
+    let Some(follower) = begin(&sensors, &request).await else { return };
     let mut report = FollowerReport::default();
     let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
     loop {
@@ -60,12 +59,12 @@ pub(crate) async fn follow(hub: Arc<Hub>, request: FollowRequest, mut sink: impl
 }
 
 /// The follower of a sensor; `None` if the sensor was removed.
-async fn begin(hub: &Arc<Hub>, request: &FollowRequest) -> Option<Arc<OutputFollower>> {
+async fn begin(sensors: &Arc<VirtualSensors>, request: &FollowRequest) -> Option<Arc<OutputFollower>> {
     let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
     loop {
-        let (hub, request) = (Arc::clone(hub), request.clone());
-        let caller = Caller::local(hub.registry().default_tenant());
-        match blocking(move || hub.follow_output(&caller, request)).await {
+        let (sensors, request) = (Arc::clone(sensors), request.clone());
+        let caller = Caller::local(sensors.tenant());
+        match blocking(move || sensors.follow_output(&caller, request)).await {
             Ok(follower) => return follower.map(Arc::new),
             Err(error) => tracing::warn!(error, "the output of a virtual sensor cannot be followed yet"),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hub::Hub;
 use tokio::runtime::{Builder, Runtime};
+use virtual_sensors::VirtualSensors;
 
 use crate::databases::{self, Pools};
 use crate::exporters;
@@ -22,7 +23,7 @@ impl Connectors {
     ///
     /// # Errors
     /// The machine gives no threads.
-    pub fn start(hub: &Arc<Hub>) -> io::Result<Self> {
+    pub fn start(hub: &Arc<Hub>, sensors: &Arc<VirtualSensors>) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -30,9 +31,9 @@ impl Connectors {
             .enable_all()
             .build()?;
         let pools = Arc::<Pools>::default();
-        runtime.spawn(wrappers::manage(Arc::clone(hub), Arc::clone(&pools)));
-        runtime.spawn(databases::manage(Arc::clone(hub), Arc::clone(&pools)));
-        runtime.spawn(exporters::manage(Arc::clone(hub), pools));
+        runtime.spawn(wrappers::manage(Arc::clone(hub), Arc::clone(sensors), Arc::clone(&pools)));
+        runtime.spawn(databases::manage(Arc::clone(sensors), Arc::clone(&pools)));
+        runtime.spawn(exporters::manage(Arc::clone(sensors), pools));
         Ok(Self { runtime })
     }
 

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
 
-use hub::virtual_sensors::BrokerTls;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -13,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use virtual_sensors::BrokerTls;
 
 use crate::limits::PEM_BYTES_MAX;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hub::Hub;
 use tokio::net::TcpListener;
+use virtual_sensors::VirtualSensors;
 
 use crate::http::HttpOptions;
 use crate::http::server::{self, Interfaces};
@@ -20,12 +21,13 @@ use crate::{gsn, influx, opentsdb, prometheus};
 /// The listeners cannot be used.
 pub async fn serve(
     hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
     listeners: impl Into<Listeners<TcpListener>>,
     options: HttpOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let interfaces = Interfaces { routes: routes_of_other_products(), lines: telnet::of_door(options.door) };
-    server::serve(hub, listeners, options, interfaces, shutdown).await
+    server::serve(hub, sensors, listeners, options, interfaces, shutdown).await
 }
 
 /// The interfaces of other products than ThingsBoard.

@@ -28,7 +28,7 @@ pub(crate) fn retry<T>(
 ///
 /// # Errors
 /// The store lost the rows, or it was sealed before.
-pub(crate) fn wait_durable(store: &dyn Store, ticket: Ticket) -> Result<(), StoreError> {
+pub fn wait_durable(store: &dyn Store, ticket: Ticket) -> Result<(), StoreError> {
     loop {
         match store.outcome(ticket, Durability::Fsync) {
             Outcome::Kept => return Ok(()),
@@ -42,7 +42,7 @@ pub(crate) fn wait_durable(store: &dyn Store, ticket: Ticket) -> Result<(), Stor
 ///
 /// # Errors
 /// The store of keys was sealed before.
-pub(crate) fn wait_durable_keys(kv: &dyn KeyValueStore, sequence: kv::Sequence) -> Result<(), KvError> {
+pub fn wait_durable_keys(kv: &dyn KeyValueStore, sequence: kv::Sequence) -> Result<(), KvError> {
     loop {
         let progress = kv.progress();
         if progress.durable >= sequence {

@@ -36,7 +36,6 @@ use crate::taps::limits::TAP_PENDING_BYTES_MAX;
 use crate::taps::{Listeners, Tap};
 use crate::tenant_loads::TenantLoads;
 use crate::ttls::Ttls;
-use crate::virtual_sensors::Sensors;
 
 /// The application. All doors share it.
 pub struct Hub {
@@ -73,7 +72,6 @@ pub struct Hub {
     pub(crate) alarm_inbox: Arc<Inbox>,
     pub(crate) tap: Arc<Tap>,
     pub(crate) listeners: Listeners,
-    pub(crate) sensors: Arc<Sensors>,
     rule_thread: Mutex<Option<RuleThread>>,
     pub(crate) fan_out: Arc<FanOut>,
     fan_out_thread: Mutex<Option<JoinHandle<()>>>,
@@ -141,15 +139,11 @@ impl Hub {
         registry.on_session_change(move || changed.send_modify(|count| *count += 1));
         let registry = Arc::new(registry);
         let alarms = Arc::new(AlarmStore::open(Arc::clone(&kv), Arc::clone(&metrics))?);
-        let tap_bytes_max = memory.of(TAP_PENDING_BYTES_MAX);
-        let tap = Arc::new(Tap::new(tap_bytes_max, metrics.alarms.queued_bytes.clone()));
+        let tap = Arc::new(Tap::new(memory.of(TAP_PENDING_BYTES_MAX), metrics.alarms.queued_bytes.clone()));
         let (rule_book, alarm_inbox) = (Arc::new(alarms::all_rules(&registry)), Arc::<Inbox>::default());
         let listeners = Listeners::default();
         listeners.add_tap(&*store, &tap);
         listeners.add_observer(Arc::new(RuleSeries { book: Arc::clone(&rule_book), tap: Arc::clone(&tap) }));
-        let sensors = Arc::new(Sensors::new(tap_bytes_max, &metrics));
-        listeners.add_tap(&*store, &sensors.tap);
-        listeners.add_observer(Arc::clone(&sensors) as _);
         let rule_thread = RuleThread::start(alarms::Shared {
             kv: Arc::clone(&kv),
             store: Arc::clone(&store),
@@ -188,7 +182,6 @@ impl Hub {
             alarm_inbox,
             tap,
             listeners,
-            sensors,
             rule_thread: Mutex::new(Some(rule_thread)),
             outboxes,
             attribute_writer: Arc::new(attribute_writer),
@@ -284,10 +277,8 @@ impl Hub {
         self.metrics.render(&self.status(), &self.kv.status(), self.sql_status())
     }
 
-    /// Makes all rows and keys durable, and stops. The doors must have stopped before.
+    /// Makes all rows and keys durable, and stops. The doors must have stopped before, and what appends rows of its own.
     pub fn close(&self) -> Result<(), Error> {
-        // They append rows, which touch devices and which rules read.
-        self.stop_virtual_sensors();
         self.stop_device_states();
         drop(self.rule_thread.lock().take());
         let closed = self.kv.close().map_err(Error::from).and(self.store.close().map_err(Error::from));

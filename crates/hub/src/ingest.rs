@@ -13,7 +13,7 @@ use crate::dead_letter::{DEAD_LETTER_TABLE, DeadLetter};
 use crate::hub::Hub;
 use crate::registry::own_table;
 use crate::series_owner::SeriesOwner;
-use crate::taps::FoundSeries;
+use crate::taps::{FoundSeries, SeriesObserver, Tap};
 
 impl Hub {
     /// The series that a device or an asset writes to. Creates it with the first rows.
@@ -65,6 +65,16 @@ impl Hub {
         let sequence = self.store.append(batch, durability)?;
         counts.add(&plan, &missing, now);
         Ok(sequence)
+    }
+
+    /// A tap gets rows from now on, after all taps before it. Nothing takes it away again.
+    pub fn add_tap(&self, tap: &Arc<Tap>) {
+        self.listeners.add_tap(&*self.store, tap);
+    }
+
+    /// An observer learns of the series that doors look up from now on. Nothing takes it away again.
+    pub fn add_observer(&self, observer: Arc<dyn SeriesObserver>) {
+        self.listeners.add_observer(observer);
     }
 
     /// Counts appended rows and queues them for live subscribers and for the taps.

@@ -11,7 +11,7 @@ pub mod attributes;
 mod audit;
 pub mod audit_log;
 mod behind_gateways;
-mod blocking_append;
+pub mod blocking_append;
 pub mod bulk;
 mod calls;
 pub mod claims;
@@ -68,7 +68,6 @@ pub mod time_series;
 mod to_devices;
 mod ttls;
 mod users;
-pub mod virtual_sensors;
 mod visible;
 
 pub use attributes::AttributeError;
@@ -87,6 +86,7 @@ pub use registry;
 pub use registry::{Entity, EntityId, EntityKind, caller, certificate, protobuf, session_token};
 pub use series_owner::{ASSETS_TABLE, SeriesOwner};
 pub use shown_series::ShownSeries;
+pub use stopped::Stopped;
 pub use tables::ParquetImport;
 // The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.
 pub use kv::KvError;

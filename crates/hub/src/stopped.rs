@@ -2,7 +2,7 @@
 
 /// Why a thread that evaluates rows has stopped.
 #[derive(Debug)]
-pub(crate) enum Stopped {
+pub enum Stopped {
     /// The hub closes.
     Asked,
     /// A store failed.
@@ -10,7 +10,8 @@ pub(crate) enum Stopped {
 }
 
 impl Stopped {
-    pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+    /// The end because of an error of a store.
+    pub fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Failed(Box::new(error))
     }
 }

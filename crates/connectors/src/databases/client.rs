@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
-use hub::virtual_sensors::{DatabaseAddress, DatabaseKind, DatabaseOptions, OutputRow};
 use tokio::time::timeout;
+use virtual_sensors::{DatabaseAddress, DatabaseKind, DatabaseOptions, OutputRow};
 
 use super::connection::{Client, Connection};
 use super::error::DatabaseError;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Display;
 
-use hub::virtual_sensors::DatabaseAddress;
+use virtual_sensors::DatabaseAddress;
 
 use super::limits::CAUSE_CHARACTERS_MAX;
 

@@ -1,10 +1,10 @@
 //! The client of MySQL and MariaDB.
 
-use hub::virtual_sensors::{DatabaseOptions, OutputRow};
 use mysql_async::prelude::Queryable;
 use mysql_async::{
     Conn, Error, OptsBuilder, Params, Pool, PoolConstraints, PoolOpts, ServerError, Value as Cell,
 };
+use virtual_sensors::{DatabaseOptions, OutputRow};
 
 use super::table::{ColumnKind, RowKey, Table};
 use super::value::{integer, real, text};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use hub::virtual_sensors::DatabaseOptions;
 use parking_lot::Mutex;
+use virtual_sensors::DatabaseOptions;
 
 use super::client::Database;
 use super::error::DatabaseError;

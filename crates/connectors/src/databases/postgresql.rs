@@ -1,9 +1,9 @@
 //! The client of PostgreSQL.
 
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
-use hub::virtual_sensors::{DatabaseOptions, OutputRow};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Error, NoTls};
+use virtual_sensors::{DatabaseOptions, OutputRow};
 
 use super::error::with_causes;
 use super::limits::CONNECT_TIMEOUT;

@@ -1,6 +1,6 @@
 //! The texts of statements. They are all that the kinds of databases differ in.
 
-use hub::virtual_sensors::DatabaseKind;
+use virtual_sensors::DatabaseKind;
 
 use super::table::{Column, ColumnKind, RowKey, Table};
 

@@ -5,10 +5,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use hub::Hub;
 use hub::caller::Caller;
 use hub::clock::system_now;
-use hub::virtual_sensors::{DatabaseOptions, Extent, OutputRow, SensorOutput};
+use virtual_sensors::{DatabaseOptions, Extent, OutputRow, SensorOutput, VirtualSensors};
 
 use super::limits::{HISTORY_INTERVAL, HISTORY_ROWS_OVER_MIN};
 use super::{Database, DatabaseError, Pools, Table};
@@ -16,16 +15,16 @@ use crate::follower::{Sink, follow};
 use crate::tasks;
 
 /// Keeps a writer for each sensor with a storage, as sensors are loaded, changed and removed, until the runtime ends.
-pub(crate) async fn manage(hub: Arc<Hub>, pools: Arc<Pools>) {
-    let caller = Caller::local(hub.registry().default_tenant());
-    let outputs = match hub.sensor_outputs(&caller) {
+pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
+    let caller = Caller::local(sensors.tenant());
+    let outputs = match sensors.outputs(&caller) {
         Ok(outputs) => outputs,
         Err(error) => return tracing::error!(%error, "no storage of a virtual sensor is written"),
     };
     let begin = |output: Arc<SensorOutput>| {
         let (request, options) = (output.storage_follower()?, output.storage.clone()?);
         let writer = Writer::new(&pools, &options, &output.sensor, &output, output.history);
-        Some(follow(Arc::clone(&hub), request, writer))
+        Some(follow(Arc::clone(&sensors), request, writer))
     };
     tasks::manage(outputs, |output| &output.sensor, begin).await;
 }

@@ -1,6 +1,6 @@
 //! Tables of rows of sensors.
 
-use hub::virtual_sensors::{DataType, SensorField};
+use virtual_sensors::{DataType, SensorField};
 
 use super::limits::NAME_BYTES_MAX;
 

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use hub::Hub;
 use hub::caller::Caller;
-use hub::virtual_sensors::{Export, FollowRequest, SensorOutput};
+use virtual_sensors::{Export, FollowRequest, SensorOutput, VirtualSensors};
 
 use super::email::EmailSink;
 use super::mqtt::MqttSink;
@@ -14,33 +13,33 @@ use crate::follower::follow;
 use crate::tasks;
 
 /// Exports until the runtime ends.
-pub(crate) async fn manage(hub: Arc<Hub>, pools: Arc<Pools>) {
-    let caller = Caller::local(hub.registry().default_tenant());
-    let outputs = match hub.sensor_outputs(&caller) {
+pub(crate) async fn manage(sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
+    let caller = Caller::local(sensors.tenant());
+    let outputs = match sensors.outputs(&caller) {
         Ok(outputs) => outputs,
         Err(error) => return tracing::error!(%error, "no exporter of a virtual sensor runs"),
     };
     let begin = |output: Arc<SensorOutput>| {
         let (request, export) = (output.export_follower()?, output.export.clone()?);
-        Some(run(Arc::clone(&hub), Arc::clone(&pools), request, export, output))
+        Some(run(Arc::clone(&sensors), Arc::clone(&pools), request, export, output))
     };
     tasks::manage(outputs, |output| &output.sensor, begin).await;
 }
 
 async fn run(
-    hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
     pools: Arc<Pools>,
     request: FollowRequest,
     export: Export,
     output: Arc<SensorOutput>,
 ) {
     match export {
-        Export::Mqtt(mqtt) => follow(hub, request, MqttSink::new(output, mqtt)).await,
-        Export::Webhook(webhook) => follow(hub, request, WebhookSink::new(output, webhook)).await,
-        Export::Email(email) => follow(hub, request, EmailSink::new(output, email)).await,
+        Export::Mqtt(mqtt) => follow(sensors, request, MqttSink::new(output, mqtt)).await,
+        Export::Webhook(webhook) => follow(sensors, request, WebhookSink::new(output, webhook)).await,
+        Export::Email(email) => follow(sensors, request, EmailSink::new(output, email)).await,
         Export::Database(database) => {
             let writer = Writer::new(&pools, &database.options, &database.table, &output, None);
-            follow(hub, request, writer).await;
+            follow(sensors, request, writer).await;
         }
     }
 }

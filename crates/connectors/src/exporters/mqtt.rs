@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use hub::virtual_sensors::{MqttExport, OutputRow, SensorOutput};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
+use virtual_sensors::{MqttExport, OutputRow, SensorOutput};
 use wire::mqtt::client::{Event, Limits, Session};
 use wire::mqtt::{Connect, ProtocolVersion, Publish, QoS};
 

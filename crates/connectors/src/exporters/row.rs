@@ -1,8 +1,8 @@
 //! A row as JSON, for brokers and addresses of HTTP, and its values as text.
 
-use hub::virtual_sensors::{OutputRow, SensorOutput};
 use model::Value;
 use serde_json::{Map, Value as Json, json};
+use virtual_sensors::{OutputRow, SensorOutput};
 
 /// `{"ts": MILLISECONDS, "values": {…}}`, the form in which devices send rows. A field without a value is absent.
 pub(super) fn row(output: &SensorOutput, row: &OutputRow) -> Json {

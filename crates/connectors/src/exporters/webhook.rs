@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use hub::virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use ureq::Agent;
+use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport};
 
 use super::limits::{WEBHOOK_ROWS_MAX, WEBHOOK_TIMEOUT};
 use super::row;

@@ -1,7 +1,7 @@
 //! Requests of HTTP, on threads that may block.
 
-use hub::virtual_sensors::shown_url;
 use ureq::{Agent, Error};
+use virtual_sensors::shown_url;
 
 use super::blocking::blocking;
 use super::failure::Failure;

@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use hub::Hub;
 use hub::caller::Caller;
+use virtual_sensors::VirtualSensors;
 
 use super::source;
 use crate::databases::Pools;
 use crate::tasks;
 
 /// Reads the sources of the sensors until the runtime ends.
-pub(crate) async fn manage(hub: Arc<Hub>, pools: Arc<Pools>) {
-    let caller = Caller::local(hub.registry().default_tenant());
-    let sources = match hub.external_sources(&caller) {
+pub(crate) async fn manage(hub: Arc<Hub>, sensors: Arc<VirtualSensors>, pools: Arc<Pools>) {
+    let caller = Caller::local(sensors.tenant());
+    let sources = match sensors.external_sources(&caller) {
         Ok(sources) => sources,
         Err(error) => return tracing::error!(%error, "no source of a virtual sensor is read"),
     };
-    let begin = |source| Some(source::run(Arc::clone(&hub), caller.clone(), Arc::clone(&pools), source));
+    let begin = |source| {
+        let (hub, sensors) = (Arc::clone(&hub), Arc::clone(&sensors));
+        Some(source::run(hub, sensors, caller.clone(), Arc::clone(&pools), source))
+    };
     tasks::manage(sources, |source| &source.device.name, begin).await;
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use hub::virtual_sensors::MqttTopic;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
+use virtual_sensors::MqttTopic;
 use wire::mqtt::client::{Event, Limits, Session};
 use wire::mqtt::{Connect, Filter, Properties, ProtocolVersion, Publish, ReasonCode};
 

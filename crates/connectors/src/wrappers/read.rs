@@ -1,6 +1,6 @@
 //! Which wrapper reads a source.
 
-use hub::virtual_sensors::External;
+use virtual_sensors::External;
 
 use super::failure::Failure;
 use super::sink::Sink;

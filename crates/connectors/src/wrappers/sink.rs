@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use hub::caller::Caller;
 use hub::clock::system_now;
-use hub::virtual_sensors::{ExternalSource, SourceState};
 use hub::{Blame, DeadLetter, Door, Hub, IngestError, Message, SeriesOwner};
 use model::{Batch, SeriesId, TimeRange, Timestamp, Value, ValueRef};
 use tokio::time::sleep;
+use virtual_sensors::{ExternalSource, SourceState, VirtualSensors};
 
 use super::blocking::blocking;
 use super::elements;
@@ -21,6 +21,7 @@ use crate::limits::{
 /// The elements of a source on their way into the store.
 pub(crate) struct Sink {
     hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
     caller: Caller,
     source: Arc<ExternalSource>,
     /// The stream and the alias: the topic of dead letters.
@@ -36,10 +37,16 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(super) fn new(hub: Arc<Hub>, caller: Caller, source: Arc<ExternalSource>) -> Self {
+    pub(super) fn new(
+        hub: Arc<Hub>,
+        sensors: Arc<VirtualSensors>,
+        caller: Caller,
+        source: Arc<ExternalSource>,
+    ) -> Self {
         let plausible = hub.limits().plausible(system_now());
         Self {
             hub,
+            sensors,
             caller,
             name: source.source(),
             source,
@@ -56,6 +63,10 @@ impl Sink {
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         &self.hub
+    }
+
+    pub(crate) fn sensors(&self) -> &VirtualSensors {
+        &self.sensors
     }
 
     pub(crate) fn caller(&self) -> &Caller {
@@ -108,10 +119,11 @@ impl Sink {
 
     /// The place up to which the source was read, as [`keep_place`](Self::keep_place) has stored it.
     pub(crate) async fn stored_place(&self) -> Result<Option<Vec<u8>>, Failure> {
-        let (hub, caller) = (Arc::clone(&self.hub), self.caller.clone());
+        let (sensors, caller) = (Arc::clone(&self.sensors), self.caller.clone());
         let device = Arc::clone(&self.source.device);
         blocking(move || {
-            hub.source_place(&caller, &device)
+            sensors
+                .source_place(&caller, &device)
                 .map_err(|error| Failure::while_("cannot read the place in the source", error))
         })
         .await
@@ -119,10 +131,11 @@ impl Sink {
 
     /// Stores the place up to which the source was read. The rows up to there have to be durable.
     pub(crate) async fn keep_place(&self, place: Vec<u8>) -> Result<(), Failure> {
-        let (hub, caller) = (Arc::clone(&self.hub), self.caller.clone());
+        let (sensors, caller) = (Arc::clone(&self.sensors), self.caller.clone());
         let device = Arc::clone(&self.source.device);
         blocking(move || {
-            hub.set_source_place(&caller, &device, &place)
+            sensors
+                .set_source_place(&caller, &device, &place)
                 .map_err(|error| Failure::while_("cannot store the place in the source", error))
         })
         .await
@@ -288,7 +301,7 @@ impl Sink {
         if self.reported.as_ref() == Some(&self.state) {
             return;
         }
-        if let Err(error) = self.hub.report_source(&self.caller, &self.source, self.state.clone()) {
+        if let Err(error) = self.sensors.report_source(&self.caller, &self.source, self.state.clone()) {
             tracing::debug!(%error, source = self.name, "the state of a source is not shown");
         }
         self.reported = Some(self.state.clone());

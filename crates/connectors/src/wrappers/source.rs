@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hub::Hub;
 use hub::caller::Caller;
-use hub::virtual_sensors::ExternalSource;
 use tokio::time::sleep;
+use virtual_sensors::{ExternalSource, VirtualSensors};
 
 use super::read::read;
 use super::sink::Sink;
@@ -14,8 +14,14 @@ use crate::databases::Pools;
 use crate::limits::RETRY_PAUSE_MAX;
 
 /// Reads a source until its task is aborted.
-pub(super) async fn run(hub: Arc<Hub>, caller: Caller, pools: Arc<Pools>, source: Arc<ExternalSource>) {
-    let mut sink = Sink::new(hub, caller, Arc::clone(&source));
+pub(super) async fn run(
+    hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
+    caller: Caller,
+    pools: Arc<Pools>,
+    source: Arc<ExternalSource>,
+) {
+    let mut sink = Sink::new(hub, sensors, caller, Arc::clone(&source));
     let mut backoff = Backoff::new(RETRY_PAUSE_MAX);
     loop {
         let failure = match read(&source.external, &pools, &mut sink).await {

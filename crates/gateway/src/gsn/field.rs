@@ -27,7 +27,7 @@ pub(super) async fn value(
     let missing =
         |name| Refusal::argument(format!("the parameter {name} is missing; /field takes vs, field and pk"));
     let name = params.text("vs").ok_or_else(|| missing("vs"))?;
-    let sensor = Sensor::named(&state.hub, &caller, name)?;
+    let sensor = Sensor::named(&state.sensors, &caller, name)?;
     let field = sensor.field(params.text("field").ok_or_else(|| missing("field"))?)?;
     let selection = selection(&sensor, Column::of(field), params.number("pk")?);
     let database = state.hub.database(&caller, OWN_DATABASE)?;

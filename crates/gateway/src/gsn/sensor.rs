@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use hub::Hub;
 use hub::caller::Caller;
-use hub::virtual_sensors::{DataType, SensorInfo};
+use virtual_sensors::{DataType, SensorInfo, VirtualSensors};
 
 use super::condition::{Condition, Operand};
 use super::refusal::Refusal;
@@ -39,14 +38,14 @@ pub(super) struct Field {
 
 impl Sensor {
     /// The sensors that a caller sees, sorted by name.
-    pub(super) fn all(hub: &Hub, caller: &Caller) -> Result<Vec<Self>, Refusal> {
-        let sensors = hub.virtual_sensors(caller)?;
+    pub(super) fn all(sensors: &VirtualSensors, caller: &Caller) -> Result<Vec<Self>, Refusal> {
+        let sensors = sensors.sensors(caller)?;
         Ok(sensors.iter().filter(|info| has_run(info)).map(|info| Self::of(info)).collect())
     }
 
     /// The sensor with a name, in any letter case.
-    pub(super) fn named(hub: &Hub, caller: &Caller, name: &str) -> Result<Self, Refusal> {
-        let found = hub.virtual_sensor(caller, name.trim())?;
+    pub(super) fn named(sensors: &VirtualSensors, caller: &Caller, name: &str) -> Result<Self, Refusal> {
+        let found = sensors.sensor(caller, name.trim())?;
         let found = found.filter(|info| has_run(info));
         found.map(|info| Self::of(&info)).ok_or_else(|| Refusal::no_sensor(name))
     }

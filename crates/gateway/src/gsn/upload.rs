@@ -35,7 +35,7 @@ pub(super) async fn row(
     caller.check(Action::Write)?;
     let pairs = form(&state, &caller, request).await?;
     let form = Form::read(&pairs)?;
-    let sensor = Sensor::named(&state.hub, &caller, form.sensor)?;
+    let sensor = Sensor::named(&state.sensors, &caller, form.sensor)?;
     let row = json!([{ "ts": system_now().millis(), "values": values(&sensor, &form.values)? }]);
     store_rows(&state, &caller, &sensor, (TOPIC, row.to_string().as_bytes()), peer).await?;
     Ok(format!("The upload to the virtual sensor went successfully! ({})\n", sensor.name()).into_response())

@@ -36,7 +36,7 @@ use gateway::http_door::serve;
 use hub::caller::{Caller, Role};
 use hub::registry::{FirstStart, NewDevice, NewUser, Registry};
 use hub::{Durability, Hub, LatestValue, Metrics};
-use model::limits::IngestLimits;
+use model::limits::{IngestLimits, Portion};
 use model::{Batch, SeriesId, Timestamp, ValueRef};
 use serde_json::Value as Json;
 use store::MemoryStore;
@@ -46,6 +46,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
+use virtual_sensors::VirtualSensors;
 
 /// Ends a test that hangs. No test waits this long otherwise.
 const GUARD: Duration = Duration::from_secs(60);
@@ -77,13 +78,14 @@ impl Server {
         let store = Arc::new(MemoryStore::new());
         let metrics = Arc::new(Metrics::new());
         let kv = Arc::new(kv::MemoryStore::new());
-        let hub = Hub::start(store.clone(), kv, registry, IngestLimits::default(), metrics).unwrap();
+        let hub = Hub::start(store.clone(), kv.clone(), registry, IngestLimits::default(), metrics).unwrap();
+        let sensors = VirtualSensors::new(Portion::ALL, hub.clone(), store.clone(), kv);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut options = HttpOptions { listen: address, version: "9.8.7", ..HttpOptions::default() };
         change(&hub, &mut options);
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(serve(hub.clone(), listener, options, async {
+        let serving = tokio::spawn(serve(hub.clone(), sensors, listener, options, async {
             let _ = stopped.await;
         }));
         Self { address, store, hub, admin: admin.unwrap(), stop: Some(stop), serving, _directory: directory }

@@ -9,7 +9,6 @@ mod attributes;
 mod claims;
 mod deletion;
 mod device_state;
-mod external_sources;
 mod gateways;
 mod key_values;
 mod packages;
@@ -19,7 +18,6 @@ mod provisioning;
 mod rpc;
 mod stored_calls;
 mod tenants;
-mod virtual_sensors;
 
 use std::sync::Arc;
 use std::time::Duration;

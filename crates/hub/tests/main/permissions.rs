@@ -15,7 +15,6 @@ use hub::registry::{
 use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
 use hub::time_series::influxql::Removal;
-use hub::virtual_sensors::{Begin, External, ExternalSource, FollowRequest, SourceState};
 use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use serde_json::json;
@@ -84,20 +83,11 @@ fn history_of_all() -> HistoryRequest {
 /// All operations. Those that change something come last, and those that end a thing after all others.
 fn operations(device: &Arc<Device>) -> Vec<Operation> {
     use Foreign::{Hidden, NoTable, Own, Refused, Unknown};
-    use Needs::{Administrator, Operator, Public, TenantOperator};
+    use Needs::{Administrator, Operator, TenantOperator};
     let mut all = reads(device);
     all.extend(entities(device));
     let (id, of_values) = (device.id, Arc::clone(device));
     let (set, deleted) = (Arc::clone(device), Arc::clone(device));
-    let (place, placed) = (Arc::clone(device), Arc::clone(device));
-    let source = ExternalSource {
-        sensor: "mean".to_owned(),
-        stream: "s".to_owned(),
-        alias: "a".to_owned(),
-        external: External::Udp { port: 1 },
-        fields: Vec::new(),
-        device: Arc::clone(device),
-    };
     all.extend([
         operation("users", Administrator, Hidden, |hub, caller| {
             Ok(hub.users(caller)?.iter().any(|user| user.login == "eve@example.org"))
@@ -196,21 +186,6 @@ fn operations(device: &Arc<Device>) -> Vec<Operation> {
             let keys = ["other".to_owned()];
             Ok(hub.delete_attributes(caller, &deleted, Scope::Server, &keys).map(|()| true)?)
         }),
-        operation("external_sources", Administrator, Refused, |hub, caller| {
-            hub.external_sources(caller).map(|_| true)
-        }),
-        operation("receive_pushes", Administrator, Refused, |hub, caller| {
-            hub.receive_pushes(caller).map(|_| true)
-        }),
-        operation("source_place", Public, Refused, move |hub, caller| {
-            Ok(hub.source_place(caller, &place)?.is_none_or(|place| place == b"7"))
-        }),
-        operation("set_source_place", Operator, Refused, move |hub, caller| {
-            hub.set_source_place(caller, &placed, b"7").map(|()| true)
-        }),
-        operation("report_source", Administrator, Refused, move |hub, caller| {
-            hub.report_source(caller, &source, SourceState::default()).map(|()| true)
-        }),
         operation("delete_device", Administrator, Unknown, move |hub, caller| {
             hub.delete_device(caller, id).map(|_| true)
         }),
@@ -273,28 +248,6 @@ fn reads(device: &Arc<Device>) -> Vec<Operation> {
         operation("device", Public, Unknown, move |hub, caller| Ok(hub.device(caller, id)?.name == "car")),
         operation("device_by_name", Public, Unknown, |hub, caller| {
             Ok(hub.device_by_name(caller, "car")?.name == "car")
-        }),
-        operation("virtual_sensors", Public, Hidden, |hub, caller| {
-            Ok(hub.virtual_sensors(caller)?.iter().any(|sensor| sensor.name == "mean"))
-        }),
-        operation("virtual_sensor", Public, Hidden, |hub, caller| {
-            Ok(hub.virtual_sensor(caller, "Mean")?.is_some())
-        }),
-        operation("sensor_container", Public, HiddenFromTenants, |hub, caller| {
-            Ok(hub.sensor_container(caller)?.is_some())
-        }),
-        operation("sensor_outputs", Needs::Administrator, Refused, |hub, caller| {
-            Ok(hub.sensor_outputs(caller)?.borrow().iter().any(|output| output.sensor == "mean"))
-        }),
-        operation("follow_output", Needs::Administrator, Refused, |hub, caller| {
-            let request = FollowRequest {
-                sensor: "mean".to_owned(),
-                follower: "storage".to_owned(),
-                target: "nowhere".to_owned(),
-                begin: Begin::Oldest,
-            };
-            // No sensor of the fixture has a follower.
-            Ok(hub.follow_output(caller, request)?.is_none())
         }),
         operation("devices_page", Public, Hidden, |hub, caller| {
             let request = PageRequest { page_size: 10, ..PageRequest::default() };
@@ -514,8 +467,6 @@ fn prepare(fixture: &Fixture) -> (Arc<Device>, [Uuid; 2]) {
     hub.save_relation(&admin, key, None).unwrap();
     let new = NewUser { login: "new@example.org", role: Role::Viewer, ..NewUser::default() };
     hub.create_user(&admin, admin.tenant(), new).unwrap();
-    let sensor = fixture.one_sensor();
-    hub.assign_device(&admin, sensor, customer).unwrap();
     (device, customers)
 }
 

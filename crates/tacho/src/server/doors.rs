@@ -11,6 +11,7 @@ use gateway::mqtt::{MqttDoor, MqttEntrance};
 use gateway::tls::{Listeners, Tls};
 use hub::Hub;
 use tokio::runtime::Runtime;
+use virtual_sensors::VirtualSensors;
 
 use super::door_options::{http_options, mqtt_options, postgres_options, time_series_options};
 use super::door_task::{DoorTask, Schemes};
@@ -34,6 +35,7 @@ pub(super) struct Doors {
 /// What a door needs to start, besides its options.
 struct Surroundings<'a> {
     hub: &'a Arc<Hub>,
+    sensors: &'a Arc<VirtualSensors>,
     runtime: &'a Runtime,
     /// The entrance of the MQTT door for WebSockets. The door itself sets it.
     mqtt: Option<MqttEntrance>,
@@ -62,14 +64,14 @@ impl Doors {
         config: &Config,
         files: OpenFiles,
         tls: Option<&Arc<Tls>>,
-        hub: &Arc<Hub>,
+        (hub, sensors): (&Arc<Hub>, &Arc<VirtualSensors>),
         runtime: &Runtime,
     ) -> anyhow::Result<Self> {
         let bound: Vec<_> = planned(config, files, tls)
             .into_iter()
             .map(|plan| Ok((plan.bind(tls)?, plan.start)))
             .collect::<anyhow::Result<_>>()?;
-        let mut surroundings = Surroundings { hub, runtime, mqtt: None };
+        let mut surroundings = Surroundings { hub, sensors, runtime, mqtt: None };
         let mut opened = Self { doors: Vec::new() };
         for (listeners, start) in bound {
             match start(listeners, &mut surroundings) {
@@ -146,11 +148,12 @@ fn http_door(config: &Config, files: OpenFiles) -> DoorPlan<'_> {
         plain: ("--http", config.http.listen),
         tls: config.http.tls_listen.map(|address| ("http.tls_listen =", address)),
         plain_is_safe: false,
-        start: Box::new(move |listeners, Surroundings { hub, runtime, mqtt }| {
-            let (hub, options) = (Arc::clone(hub), http_options(config, files, mqtt.clone()));
+        start: Box::new(move |listeners, Surroundings { hub, sensors, runtime, mqtt }| {
+            let (hub, sensors) = (Arc::clone(hub), Arc::clone(sensors));
+            let options = http_options(config, files, mqtt.clone());
             let schemes = Schemes { plain: "http", tls: "https" };
             let door = DoorTask::start(hub::Door::Http, schemes, listeners, runtime, |listeners, stopped| {
-                gateway::http_door::serve(hub, listeners, options, stopped)
+                gateway::http_door::serve(hub, sensors, listeners, options, stopped)
             });
             Ok(Box::new(door?))
         }),
@@ -196,11 +199,12 @@ fn time_series_doors(config: &Config, files: OpenFiles) -> impl Iterator<Item = 
         plain: (setting, listen),
         tls: None,
         plain_is_safe: false,
-        start: Box::new(move |listeners, Surroundings { hub, runtime, .. }| {
-            let (hub, options) = (Arc::clone(hub), time_series_options(config, files, door));
+        start: Box::new(move |listeners, Surroundings { hub, sensors, runtime, .. }| {
+            let (hub, sensors) = (Arc::clone(hub), Arc::clone(sensors));
+            let options = time_series_options(config, files, door);
             let schemes = Schemes { plain: door.name(), tls: door.name() };
             let task = DoorTask::start(door, schemes, listeners, runtime, |listeners, stopped| {
-                gateway::http_door::serve(hub, listeners, options, stopped)
+                gateway::http_door::serve(hub, sensors, listeners, options, stopped)
             });
             Ok(Box::new(task?))
         }),

@@ -23,8 +23,10 @@ use gateway::door::ListenAddress;
 use gateway::tls::Tls;
 use hub::registry::{ADMIN_LOGIN, ADMIN_PASSWORD_FILE, Registry};
 use hub::{Hub, Metrics};
+use kv::KeyValueStore;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
+use virtual_sensors::VirtualSensors;
 
 use crate::client::RuntimeFile;
 use crate::config::{Config, SENSORS_DIRECTORY};
@@ -43,6 +45,7 @@ use signals::Signals;
 #[derive(Debug)]
 pub(crate) struct Server {
     hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
     runtime: Runtime,
     doors: Doors,
     connectors: Connectors,
@@ -71,18 +74,22 @@ impl Server {
         // The store comes first: its lock fails if another server has the directory.
         let store = open_store_with(config, &metrics)?;
         let registry = open_registry(&config.data, audience)?;
-        let kv = Arc::new(open_keys(&config.data, config.memory.doors)?);
-        let hub = Hub::start_on(config.memory.doors, store, kv, registry, config.ingest.clone(), metrics)
-            .context("cannot open the broker")?;
+        let memory = config.memory.doors;
+        let kv: Arc<dyn KeyValueStore> = Arc::new(open_keys(&config.data, memory)?);
+        let (rows, keys, limits) = (Arc::clone(&store), Arc::clone(&kv), config.ingest.clone());
+        let hub = Hub::start_on(memory, rows, keys, registry, limits, metrics);
+        let hub = hub.context("cannot open the broker")?;
+        let sensors = VirtualSensors::new(memory, Arc::clone(&hub), store, kv);
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
         hub.start_device_states(config.inactivity_timeout);
         drop_deleted_tables(&hub);
         resume_package_changes(&hub);
-        match Doors::open(config, files, tls.as_ref(), &hub, &runtime) {
+        match Doors::open(config, files, tls.as_ref(), (&hub, &sensors), &runtime) {
             Ok(doors) => {
-                hub.start_virtual_sensors(config.sensors.clone());
-                let connectors = Connectors::start(&hub).context("cannot start the threads of connectors")?;
+                sensors.start(config.sensors.clone());
+                let connectors = Connectors::start(&hub, &sensors);
+                let connectors = connectors.context("cannot start the threads of connectors")?;
                 runtime.spawn(Essential::new(retention::run(Arc::clone(&hub))));
                 runtime.spawn(Essential::new(cleaning::run(Arc::clone(&hub))));
                 if let Some(tls) = tls {
@@ -92,7 +99,7 @@ impl Server {
                 let runtime_file =
                     RuntimeFileGuard::write(&config.data, &RuntimeFile::of(doors.addresses()))?;
                 let data = config.data.clone();
-                Ok(Self { hub, runtime, doors, connectors, signals, runtime_file, data, audience })
+                Ok(Self { hub, sensors, runtime, doors, connectors, signals, runtime_file, data, audience })
             }
             Err(error) => {
                 hub.close().context("while giving up the start")?;
@@ -153,9 +160,11 @@ impl Server {
 
     /// Stops the server: the doors accept no more connections and send the last acks, then the store makes all data durable.
     pub(crate) fn stop(self) -> anyhow::Result<()> {
-        let Self { hub, runtime, doors, connectors, signals: _signals, runtime_file, .. } = self;
+        let Self { hub, sensors, runtime, doors, connectors, signals: _signals, runtime_file, .. } = self;
         let served = doors.stop(&runtime);
         connectors.stop();
+        // They append rows, which touch devices and which rules read.
+        sensors.stop();
         let closed = hub.close().context("cannot close the store cleanly; the next start recovers it");
         drop(runtime_file);
         served?;

@@ -1,7 +1,7 @@
 //! The columns of a table or a query, and what its rows are read from.
 
-use hub::virtual_sensors::JdbcSource;
 use serde::{Deserialize, Serialize};
+use virtual_sensors::JdbcSource;
 
 use crate::databases::limits::{READ_BYTES_MAX, READ_COLUMNS_MAX, READ_ROWS_MAX, READ_ROWS_MIN};
 
@@ -161,7 +161,7 @@ fn absent(found: &[FoundColumn], name: &str, predicate: &str, what: &str) -> Str
 
 #[cfg(test)]
 mod tests {
-    use hub::virtual_sensors::{DatabaseAddress, DatabaseKind, DatabaseOptions, Relation};
+    use virtual_sensors::{DatabaseAddress, DatabaseKind, DatabaseOptions, Relation};
 
     use super::*;
 

@@ -10,7 +10,7 @@ mod sql;
 
 use std::sync::Arc;
 
-use hub::virtual_sensors::JdbcSource;
+use virtual_sensors::JdbcSource;
 
 pub(crate) use self::columns::TimeUnit;
 use self::columns::{Columns, FoundColumn};

@@ -1,8 +1,8 @@
 //! The texts of statements that read. They have numbers and times as literals. The only texts from outside are quoted names and the
 //! query of a descriptor.
 
-use hub::virtual_sensors::{DatabaseKind, Relation};
 use model::Timestamp;
+use virtual_sensors::{DatabaseKind, Relation};
 
 use super::columns::{CellKind, Columns, FoundColumn, TimeUnit};
 use super::rows::Position;

@@ -3,7 +3,6 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use hub::virtual_sensors::{EmailExport, Encryption};
 use lettre::Message;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
@@ -12,6 +11,7 @@ use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use virtual_sensors::{EmailExport, Encryption};
 
 use super::text::one_line;
 use crate::exporters::limits::{EMAIL_ANSWER_TIMEOUT, EMAIL_LOGIN_TIMEOUT, EMAIL_QUIT_TIMEOUT};

@@ -1,8 +1,8 @@
 //! The mail of a row.
 
-use hub::virtual_sensors::{EmailExport, OutputRow, SensorOutput};
 use lettre::message::{Mailbox, SinglePart};
 use lettre::{Address, Message};
+use virtual_sensors::{EmailExport, OutputRow, SensorOutput};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::text::one_line;
@@ -92,8 +92,8 @@ fn message_id(output: &SensorOutput, one: &OutputRow, sender: &Address, receiver
 
 #[cfg(test)]
 mod tests {
-    use hub::virtual_sensors::{DataType, Encryption, SensorField};
     use model::Value;
+    use virtual_sensors::{DataType, Encryption, SensorField};
 
     use super::*;
 

@@ -8,9 +8,9 @@ mod text;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hub::virtual_sensors::{EmailExport, OutputRow, SensorOutput};
 use lettre::Message;
 use tokio::time::sleep;
+use virtual_sensors::{EmailExport, OutputRow, SensorOutput};
 
 use crate::follower::Sink;
 use connection::{Connection, Outcome};

@@ -12,9 +12,9 @@ mod values;
 
 use std::time::{Duration, Instant};
 
-use hub::virtual_sensors::CsvFile;
 use model::{Timestamp, ValueRef};
 use tokio::time::sleep;
+use virtual_sensors::CsvFile;
 
 use super::blocking::blocking;
 use super::failure::Failure;

@@ -1,7 +1,7 @@
 //! The values of one line.
 
-use hub::virtual_sensors::{CsvColumn, CsvFile, CsvFormat, TimePattern, TimeZone};
 use model::Value;
+use virtual_sensors::{CsvColumn, CsvFile, CsvFormat, TimePattern, TimeZone};
 
 use super::line::split;
 

@@ -10,8 +10,8 @@ mod place;
 use std::time::{Duration, Instant};
 
 use hub::clock::system_now;
-use hub::virtual_sensors::{JdbcSource, Relation};
 use tokio::time::sleep;
+use virtual_sensors::{JdbcSource, Relation};
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::place::Place;

@@ -10,8 +10,8 @@ mod rows;
 
 use std::time::Duration;
 
-use hub::virtual_sensors::{Remote, RemoteInterface};
 use tokio::time::{MissedTickBehavior, interval};
+use virtual_sensors::{Remote, RemoteInterface};
 
 use super::failure::Failure;
 use super::http::Client;

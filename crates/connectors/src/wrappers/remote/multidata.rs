@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hub::virtual_sensors::{Remote, shown_url};
 use model::Value;
+use virtual_sensors::{Remote, shown_url};
 
 use super::rows::{Row, Rows};
 use crate::limits::HTTP_ROWS_BYTES_MAX;

@@ -1,8 +1,8 @@
 //! REST v3 of GSN 2.0.
 
-use hub::virtual_sensors::{Remote, shown_url};
 use model::Value;
 use serde_json::Value as Json;
+use virtual_sensors::{Remote, shown_url};
 
 use super::rows::{Row, Rows};
 use crate::limits::HTTP_ROWS_BYTES_MAX;

@@ -14,7 +14,7 @@ pub(super) const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"ISO-8859-
 /// The sensor of the parameter `name`.
 pub(super) fn named(state: &HttpState, asked: &Asked) -> Result<Sensor, Refusal> {
     let missing = || Refusal::argument("The virtual sensor name is missing: give it in the parameter name");
-    Sensor::named(&state.hub, &asked.caller, asked.params.text("name").ok_or_else(missing)?)
+    Sensor::named(&state.sensors, &asked.caller, asked.params.text("name").ok_or_else(missing)?)
 }
 
 /// An answer with a text after the declaration.

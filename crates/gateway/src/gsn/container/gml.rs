@@ -22,7 +22,7 @@ pub(super) async fn features(
     state: &HttpState,
     Asked { caller, params }: Asked,
 ) -> Result<Response, Refusal> {
-    let mut sensors = Sensor::all(&state.hub, &caller)?;
+    let mut sensors = Sensor::all(&state.sensors, &caller)?;
     sensors.retain(|sensor| is_wanted(sensor.name(), &params));
     let write = move |source: &dyn Source, out: &mut Out<'_>| -> Result<(), SourceError> {
         out.text.extend_from_slice(DECLARATION.as_bytes());

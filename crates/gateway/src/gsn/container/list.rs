@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use hub::time_series::{Source, SourceError};
-use hub::virtual_sensors::ContainerInfo;
+use virtual_sensors::ContainerInfo;
 
 use super::super::asker::Asked;
 use super::super::newest::{NewestRow, newest_row};
@@ -18,11 +18,11 @@ use crate::http::tools::state::HttpState;
 pub(super) async fn list(state: &HttpState, asked: Asked) -> Result<Response, Refusal> {
     let Asked { caller, params } = asked;
     let without_values = params.flag("omit_latest_values")?;
-    let mut sensors = Sensor::all(&state.hub, &caller)?;
+    let mut sensors = Sensor::all(&state.sensors, &caller)?;
     if let Some(name) = params.text("name") {
         sensors.retain(|sensor| sensor.name().eq_ignore_ascii_case(name.trim()));
     }
-    let head = head(state.hub.sensor_container(&caller)?.as_deref());
+    let head = head(state.sensors.container(&caller)?.as_deref());
     let write = move |source: &dyn Source, out: &mut Out<'_>| -> Result<(), SourceError> {
         let mut text = DECLARATION.to_owned();
         text.push_str(&head);

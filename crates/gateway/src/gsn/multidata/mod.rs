@@ -34,7 +34,7 @@ pub(super) async fn rows(
     State(state): State<Arc<HttpState>>,
     Asked { caller, params }: Asked,
 ) -> Result<Response, Refusal> {
-    let visible = Sensor::all(&state.hub, &caller)?;
+    let visible = Sensor::all(&state.sensors, &caller)?;
     let request = MultiRequest::read(&params, &visible)?;
     let (content_type, disposition) = (content_type(&request), disposition(&request));
     let write = move |source: &dyn Source, out: &mut Out<'_>| write(&request, source, out);

@@ -69,7 +69,7 @@ impl Following {
     ) -> Result<Self, Refusal> {
         let caller = login.caller(&state).await?;
         let Statement { sensor, fields, conditions } = Statement::parse(query)?;
-        let sensor = Sensor::named(&state.hub, &caller, &sensor)?;
+        let sensor = Sensor::named(&state.sensors, &caller, &sensor)?;
         sensor.check_operands(&conditions)?;
         let device = state.hub.device_by_name(&caller, sensor.device())?;
         let mut selection = Selection { conditions, after: Some(after), ..Selection::all(sensor) };

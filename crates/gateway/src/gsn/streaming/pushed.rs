@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use hub::virtual_sensors::PushAnswer;
+use virtual_sensors::PushAnswer;
 
 use super::super::limits::FORM_BYTES_MAX;
 use super::super::refusal::Refusal;
@@ -19,7 +19,7 @@ pub(in super::super) async fn pushed(
     request: Request,
 ) -> Result<StatusCode, Refusal> {
     // Nothing of a stranger is read on a server that takes no pushes.
-    if !state.hub.takes_pushes() {
+    if !state.sensors.takes_pushes() {
         return Err(unknown());
     }
     let body = read_body(request, FORM_BYTES_MAX, "", state.bodies.begin(Sender::Anonymous)).await?;
@@ -34,7 +34,7 @@ pub(in super::super) async fn pushed(
     let number = params.text("notification-id").and_then(|text| text.trim().parse::<f64>().ok());
     let number = number.ok_or_else(|| missing("notification-id"))?;
     let data = params.text("data").ok_or_else(|| missing("data"))?.to_owned();
-    match state.hub.push_element(number, data).await {
+    match state.sensors.push_element(number, data).await {
         PushAnswer::Taken => Ok(StatusCode::OK),
         PushAnswer::Busy => Err(Refusal(ApiError::busy("the row is not stored yet; push it again"))),
         PushAnswer::Unknown => Err(unknown()),

@@ -47,7 +47,7 @@ async fn answer(
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
-    let sensor = Sensor::named(&state.hub, &caller, name).map_err(&refused)?;
+    let sensor = Sensor::named(&state.sensors, &caller, name).map_err(&refused)?;
     let selection = selection(sensor, field, &params).map_err(&refused)?;
     let file = match field {
         Some(field) => format!("sensor_{name}_field_{field}"),

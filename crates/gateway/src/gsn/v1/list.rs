@@ -26,7 +26,7 @@ pub(super) async fn sensors(
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
-    let sensors = Sensor::all(&state.hub, &caller).map_err(&refused)?;
+    let sensors = Sensor::all(&state.sensors, &caller).map_err(&refused)?;
     let with_values = params.flag("latest_values").map_err(Refusal::from).map_err(&refused)?;
     let write =
         move |source: &dyn Source, out: &mut Out<'_>| write(&sensors, with_values, format, source, out);

@@ -33,7 +33,7 @@ pub(super) async fn extremes(
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
-    let selection = of_field(Sensor::named(&state.hub, &caller, &name), &field).map_err(&refused)?;
+    let selection = of_field(Sensor::named(&state.sensors, &caller, &name), &field).map_err(&refused)?;
     let write = move |source: &dyn Source, out: &mut Out<'_>| write_extremes(&selection, format, source, out);
     let answer = streamed(&state, caller, format.content_type(), write).await.map_err(&refused)?;
     Ok(with_file_name(answer, format.disposition(&format!("minmax_sensor_{name}_field_{field}"))))
@@ -47,7 +47,7 @@ pub(super) async fn preview(
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
-    let mut selection = of_field(Sensor::named(&state.hub, &caller, &name), &field).map_err(&refused)?;
+    let mut selection = of_field(Sensor::named(&state.sensors, &caller, &name), &field).map_err(&refused)?;
     selection.conditions = bounds(&params).map_err(&refused)?;
     let size: Option<u64> = params.number("size").map_err(Refusal::from).map_err(&refused)?;
     let size = size.filter(|size| *size > 0).unwrap_or(PREVIEW_ROWS);

@@ -27,7 +27,7 @@ pub(super) async fn data(
     PathOf(name): PathOf<String>,
     Asked { caller, params }: Asked,
 ) -> Result<Response, Refusal> {
-    let selection = selection(Sensor::named(&state.hub, &caller, &name)?, &params)?;
+    let selection = selection(Sensor::named(&state.sensors, &caller, &name)?, &params)?;
     let (format, times) = (Format::read(&params)?, time_format(&params)?);
     let write = move |source: &dyn Source, out: &mut Out<'_>| match format {
         Format::Json => write_feature(&selection, times, source, out),
@@ -49,7 +49,7 @@ pub(super) async fn search(
             names.len()
         )));
     }
-    let of = |name: &&str| selection(Sensor::named(&state.hub, &caller, name)?, &params);
+    let of = |name: &&str| selection(Sensor::named(&state.sensors, &caller, name)?, &params);
     let selections: Vec<Selection> = names.iter().map(of).collect::<Result<_, _>>()?;
     let (format, times) = (Format::read(&params)?, time_format(&params)?);
     if format == Format::Csv {

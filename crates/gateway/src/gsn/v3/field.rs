@@ -22,7 +22,7 @@ pub(super) async fn newest(
     PathOf((name, field)): PathOf<(String, String)>,
     Asked { caller, .. }: Asked,
 ) -> Result<Response, Refusal> {
-    let sensor = Sensor::named(&state.hub, &caller, &name)?;
+    let sensor = Sensor::named(&state.sensors, &caller, &name)?;
     let fields = vec![Column::of(sensor.field(&field)?)];
     let selection = Selection { fields, newest: Some(1), order: Order::Descending, ..Selection::all(sensor) };
     let write = move |source: &dyn Source, out: &mut Out<'_>| {

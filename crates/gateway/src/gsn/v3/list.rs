@@ -27,7 +27,7 @@ pub(super) async fn sensors(
     State(state): State<Arc<HttpState>>,
     Asked { caller, params }: Asked,
 ) -> Result<Response, Refusal> {
-    let sensors = Sensor::all(&state.hub, &caller)?;
+    let sensors = Sensor::all(&state.sensors, &caller)?;
     let look = Look::read(&params)?;
     let write = move |source: &dyn Source, out: &mut Out<'_>| look.write_list(&sensors, source, out);
     streamed(&state, caller, look.format.content_type(), write).await
@@ -39,7 +39,7 @@ pub(super) async fn sensor(
     PathOf(name): PathOf<String>,
     Asked { caller, params }: Asked,
 ) -> Result<Response, Refusal> {
-    let sensor = Sensor::named(&state.hub, &caller, &name)?;
+    let sensor = Sensor::named(&state.sensors, &caller, &name)?;
     let look = Look::read(&params)?;
     let write = move |source: &dyn Source, out: &mut Out<'_>| match look.format {
         Format::Json => look.write_feature(&sensor, source, out),

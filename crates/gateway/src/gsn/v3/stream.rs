@@ -37,7 +37,7 @@ pub(super) async fn open(
 ) -> Result<Response, Refusal> {
     let login = Login { params, headers, peer };
     let caller = login.caller(&state).await?;
-    let sensor = Sensor::named(&state.hub, &caller, &name)?;
+    let sensor = Sensor::named(&state.sensors, &caller, &name)?;
     let device = state.hub.device_by_name(&caller, sensor.device())?;
     let upgrade = upgrade.map_err(|rejection| {
         Refusal::argument(format!(

@@ -53,7 +53,7 @@ pub(super) async fn rows(
     request: Request,
 ) -> Result<Response, Refusal> {
     caller.check(Action::Write)?;
-    let sensor = Sensor::named(&state.hub, &caller, &name)?;
+    let sensor = Sensor::named(&state.sensors, &caller, &name)?;
     let account = state.bodies.begin(Sender::User(caller.user_id().unwrap_or_default()));
     let body = read_body(request, state.options.body_bytes_max, BODY_SETTING, account).await?;
     let payload = payload(&sensor, &body.bytes)?;

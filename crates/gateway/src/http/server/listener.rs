@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tower::Service;
+use virtual_sensors::VirtualSensors;
 
 use super::admission::{is_probe, reject, unavailable};
 use super::door_stream::{DoorStream, timed};
@@ -37,6 +38,7 @@ use crate::tls::{Listeners, handshake};
 /// 1001, and cuts off the rest after `DRAIN_TIMEOUT`.
 pub(crate) async fn serve(
     hub: Arc<Hub>,
+    sensors: Arc<VirtualSensors>,
     listeners: impl Into<Listeners<TcpListener>>,
     options: HttpOptions,
     interfaces: Interfaces,
@@ -51,7 +53,7 @@ pub(crate) async fn serve(
         accept_pause: ACCEPT_PAUSE,
         drain_timeout: DRAIN_TIMEOUT,
     };
-    let state = Arc::new(HttpState::new(hub, options, gate, stopping));
+    let state = Arc::new(HttpState::new(hub, sensors, options, gate, stopping));
     let Interfaces { routes, lines } = interfaces;
     let router = router(Arc::clone(&state), routes);
     let serve = |accepted, permit| {

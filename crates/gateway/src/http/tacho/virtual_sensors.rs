@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use hub::virtual_sensors::{ContainerInfo, FollowerInfo, SensorInfo, SensorState, SourceInfo};
 use serde_json::{Value as JsonValue, json};
+use virtual_sensors::{ContainerInfo, FollowerInfo, SensorInfo, SensorState, SourceInfo};
 
 use crate::error::ApiError;
 use crate::http::tools::json::Json;
@@ -25,9 +25,9 @@ pub(crate) fn routes() -> Routes {
 
 /// `GET /api/tacho/sensors`: the sensors that the caller may read, sorted by name.
 async fn list(State(state): State<Arc<HttpState>>, session: Session) -> Result<Response, ApiError> {
-    let sensors = state.hub.virtual_sensors(session.caller())?;
+    let sensors = state.sensors.sensors(session.caller())?;
     let sensors: Vec<_> = sensors.iter().map(|sensor| summary(sensor)).collect();
-    let container = state.hub.sensor_container(session.caller())?.map(|said| container(&said));
+    let container = state.sensors.container(session.caller())?.map(|said| container(&said));
     Ok(Json(json!({ "sensors": sensors, "container": container })).into_response())
 }
 
@@ -37,7 +37,7 @@ async fn show(
     session: Session,
     PathOf(name): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    match state.hub.virtual_sensor(session.caller(), &name)? {
+    match state.sensors.sensor(session.caller(), &name)? {
         Some(sensor) => Ok(Json(details(&sensor)).into_response()),
         None => Err(ApiError::not_found(format!(
             "there is no virtual sensor {name:?}; GET /api/tacho/sensors lists them"
@@ -51,7 +51,7 @@ async fn chart(
     session: Session,
     PathOf(name): PathOf<String>,
 ) -> Result<Response, ApiError> {
-    let sensor = state.hub.virtual_sensor(session.caller(), &name)?;
+    let sensor = state.sensors.sensor(session.caller(), &name)?;
     match sensor.and_then(|sensor| sensor.chart.clone()) {
         Some(chart) => Ok(([(header::CONTENT_TYPE, "image/svg+xml")], chart.svg()).into_response()),
         None => Err(ApiError::not_found(format!(

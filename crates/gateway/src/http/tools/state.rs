@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use hub::Hub;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use virtual_sensors::VirtualSensors;
 
 use super::bodies::{Bodies, BodyLimits};
 use super::passwords::Passwords;
@@ -20,6 +21,7 @@ use crate::http::options::HttpOptions;
 #[derive(Debug)]
 pub(crate) struct HttpState {
     pub(crate) hub: Arc<Hub>,
+    pub(crate) sensors: Arc<VirtualSensors>,
     pub(crate) options: HttpOptions,
     pub(crate) gate: Arc<Gate>,
     pub(crate) started: Instant,
@@ -44,7 +46,13 @@ pub(crate) struct HttpState {
 }
 
 impl HttpState {
-    pub(crate) fn new(hub: Arc<Hub>, options: HttpOptions, gate: Arc<Gate>, stop: StopSignal) -> Self {
+    pub(crate) fn new(
+        hub: Arc<Hub>,
+        sensors: Arc<VirtualSensors>,
+        options: HttpOptions,
+        gate: Arc<Gate>,
+        stop: StopSignal,
+    ) -> Self {
         // A body as large as the operator allows must fit, and so must a piece of an import.
         let memory = options.memory;
         let total =
@@ -57,6 +65,7 @@ impl HttpState {
         };
         Self {
             hub,
+            sensors,
             started: Instant::now(),
             reads: BlockingPool::new("reads", limits::READS_AT_ONCE, limits::READS_WAITING_MAX),
             logins: BlockingPool::new("logins", limits::LOGINS_AT_ONCE, limits::LOGINS_WAITING_MAX),

@@ -10,9 +10,9 @@ mod element;
 mod received;
 
 use hub::clock::system_now;
-use hub::virtual_sensors::{PushedElement, Remote};
 use model::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
+use virtual_sensors::{PushedElement, Remote};
 
 use self::received::Received;
 use super::multidata::basic;
@@ -29,7 +29,7 @@ pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Res
     // All elements of the newest stored millisecond come again.
     let after_ms = sink.newest_time().await?.map_or(start_ms, |newest| newest.millis().saturating_sub(1));
     let mut received = Received::after(after_ms);
-    let pushes = sink.hub().receive_pushes(sink.caller());
+    let pushes = sink.sensors().receive_pushes(sink.caller());
     let mut pushes = pushes.map_err(|error| Failure::while_("cannot take pushes", error))?;
     let mut turns = interval(PUSH_RENEW_INTERVAL);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -97,7 +97,7 @@ fn registration(remote: &Remote, contact: &str, number: u64, after_ms: i64) -> R
 
 #[cfg(test)]
 mod tests {
-    use hub::virtual_sensors::RemoteInterface;
+    use virtual_sensors::RemoteInterface;
 
     use super::*;
 
