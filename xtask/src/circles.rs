@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::Finding;
+use crate::folders;
+use crate::graph::circles;
 use crate::imports::{self, Arrows, Source};
 use crate::siblings;
 
@@ -27,13 +29,27 @@ pub(crate) fn root(file: &str) -> Option<&str> {
 
 /// Checks all crates. `files` are paths and texts.
 pub(crate) fn check(files: &[(String, String)]) -> Vec<Finding> {
+    crates(files).iter().flat_map(|(root, sources)| check_crate(root, sources)).collect()
+}
+
+/// The circles of folders of all crates.
+pub(crate) fn knots(files: &[(String, String)]) -> Vec<Finding> {
+    let crates = crates(files);
+    let knots = |(root, sources): (&&str, &Vec<Source<'_>>)| {
+        imports::arrows(root, sources).map_or_else(|_| Vec::new(), |arrows| folders::check(root, &arrows))
+    };
+    crates.iter().flat_map(knots).collect()
+}
+
+/// The sources of each crate, by the folder of its sources.
+fn crates(files: &[(String, String)]) -> BTreeMap<&str, Vec<Source<'_>>> {
     let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
     for (path, text) in files {
         if let Some(root) = root(path) {
             crates.entry(root).or_default().push(Source { path, text });
         }
     }
-    crates.iter().flat_map(|(root, sources)| check_crate(root, sources)).collect()
+    crates
 }
 
 fn check_crate(root: &str, sources: &[Source<'_>]) -> Vec<Finding> {
@@ -61,33 +77,6 @@ fn finding(circle: &BTreeSet<&str>, arrows: &Arrows) -> Finding {
         }
     }
     Finding::new(circle.first().expect("BUG: a circle has files"), 0, problem, REMEDY)
-}
-
-/// The sets of two or more files in which each file reaches each other file.
-fn circles(arrows: &Arrows) -> Vec<BTreeSet<&str>> {
-    let reach: BTreeMap<&str, BTreeSet<&str>> =
-        arrows.keys().map(|from| (from.as_str(), reached(arrows, from))).collect();
-    let mut circles: Vec<BTreeSet<&str>> = Vec::new();
-    for (from, reached) in &reach {
-        if reached.contains(from) && !circles.iter().any(|circle| circle.contains(from)) {
-            circles.push(reached.iter().copied().filter(|to| reach[to].contains(from)).collect());
-        }
-    }
-    circles
-}
-
-/// The files to which arrows lead from one, over any number of others.
-fn reached<'a>(arrows: &'a Arrows, from: &str) -> BTreeSet<&'a str> {
-    let mut reached = BTreeSet::new();
-    let mut open: Vec<&str> = vec![from];
-    while let Some(at) = open.pop() {
-        for to in arrows.get(at).into_iter().flat_map(BTreeMap::keys) {
-            if reached.insert(to.as_str()) {
-                open.push(to);
-            }
-        }
-    }
-    reached
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ mod conformance;
 mod docs;
 mod edges;
 mod finding;
+mod folders;
+mod graph;
 mod imports;
 mod repository;
 mod siblings;
@@ -24,8 +26,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => report(tidy(&Repository::this())),
+        ["folders"] => report(knots(&Repository::this())),
         _ => {
-            eprintln!("usage: cargo xtask tidy");
+            eprintln!("usage: cargo xtask tidy|folders");
             ExitCode::from(2)
         }
     }
@@ -49,14 +52,21 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
             findings.extend(sources::check(file, &text));
         }
     }
-    let mut rust = Vec::new();
-    for file in files.iter().filter(|file| circles::root(file).is_some()) {
-        rust.push((file.clone(), repository.read(file)?));
-    }
-    findings.extend(circles::check(&rust));
+    findings.extend(circles::check(&rust(repository, &files)?));
     let read = |file: &str| repository.read_text(file).ok().flatten();
     findings.extend(conformance::check(&repository.read(conformance::PAGE)?, read));
     Ok(findings)
+}
+
+/// The circles of folders of a repository.
+fn knots(repository: &Repository) -> Result<Vec<Finding>, Problem> {
+    Ok(circles::knots(&rust(repository, &repository.files()?)?))
+}
+
+/// The sources of the crates: paths and texts.
+fn rust(repository: &Repository, files: &[String]) -> Result<Vec<(String, String)>, Problem> {
+    let sources = files.iter().filter(|file| circles::root(file).is_some());
+    sources.map(|file| Ok((file.clone(), repository.read(file)?))).collect()
 }
 
 fn report(outcome: Result<Vec<Finding>, Problem>) -> ExitCode {
