@@ -7,7 +7,7 @@ use model::PanicEndsProcess;
 use parking_lot::{Condvar, Mutex, RwLock};
 use store::{Durability, Progress, ProgressWatcher, SeriesSet, StoreError};
 
-use crate::append::Scratch;
+use crate::append_scratch::Scratch;
 use crate::array_cache::ArrayCache;
 use crate::catalog::{Catalog, SeriesIndex};
 use crate::chunk::Chunk;
@@ -19,7 +19,7 @@ use crate::log::writer::Segments;
 use crate::manifest::Manifest;
 use crate::options::Options;
 use crate::part::{Part, PartCache};
-use crate::retention::RetentionTime;
+use crate::retention_time::RetentionTime;
 use crate::series_state::{NO_TABLE, Origin, SeriesState};
 use crate::stall::stall_reason;
 use crate::tombstone::{Tombstone, Tombstones};

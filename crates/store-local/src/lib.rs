@@ -9,14 +9,15 @@
 //! 2. The definitions: catalog/. They are below the formats, because parts and the series file name columns and series by the
 //!    catalog's numbers.
 //! 3. The formats of the files: record.rs, log/, part/, tombstone/, manifest.rs, series_file.rs.
-//! 4. The state: version.rs, compaction/ (which only decides), series_state.rs, latest.rs, workers.rs, append/scratch.rs,
-//!    retention/time.rs, and core.rs, which holds all of it.
+//! 4. The state: version.rs, compaction/ (which only decides), series_state.rs, latest.rs, workers.rs, append_scratch.rs,
+//!    retention_time.rs, and core.rs, which holds all of it.
 //! 5. The paths of writes and reads: append/, change.rs, retention/, make_part.rs, read/, table/.
 //! 6. The workers (committer/, flusher/, compactor.rs) and the tools (open.rs, check/, backup/).
 //! 7. store.rs with the [`LocalStore`].
 
 mod abort;
 mod append;
+mod append_scratch;
 mod array_cache;
 pub mod backup;
 mod catalog;
@@ -45,6 +46,7 @@ mod read;
 mod record;
 mod report;
 mod retention;
+mod retention_time;
 mod row;
 mod series_file;
 mod series_state;

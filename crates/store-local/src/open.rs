@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::FieldType;
 use store::{Sequence, StoreError};
 
-use crate::append::Scratch;
+use crate::append_scratch::Scratch;
 use crate::catalog::Catalog;
 use crate::chunk::Numbers;
 use crate::codec::Reader;

@@ -1,7 +1,6 @@
 //! Appends: takes a batch into log buffer, memtable and latest values, in one pass that checks and one that takes.
 
 mod resolve;
-mod scratch;
 mod take;
 
 use model::Batch;
@@ -14,7 +13,6 @@ use crate::row::FIELD_OVERHEAD_BYTES;
 use crate::workers::CommitterState;
 
 pub(crate) use resolve::NewColumns;
-pub(crate) use scratch::Scratch;
 
 impl Core {
     /// Takes a batch. If a column is missing and `new_columns` declines it, the store takes no row and returns `None`.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use model::{Batch, RowRef};
 use store::Sequence;
 
-use super::scratch::RowRun;
+use crate::append_scratch::RowRun;
 use crate::chunk::Numbers;
 use crate::core::{MemoryUse, Pending, State, TableMemory};
 use crate::entry::{Entry, RUN_ROWS_MIN, put_run};

@@ -3,9 +3,7 @@
 //! Retention reads no part: it drops a part when the end of its partition has passed. So rows that share a part of
 //! several days wait for the last of these days. If a day has passed and memory still has rows of it, retention requests
 //! a flush, and the next run drops the part. It does not drop rows from memory, because they would come back from the log.
-//! The time that counts is not simply the time of the wall clock; see time.rs.
-
-mod time;
+//! The time that counts is not simply the time of the wall clock; see retention_time.rs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,9 +20,8 @@ use crate::core::{Core, State, TableMemory};
 use crate::entry::Entry;
 use crate::part::Part;
 use crate::part::rows::PARTITION_US;
+use crate::retention_time::{RetentionTime, ahead};
 use crate::series_state::Origin;
-pub(crate) use time::RetentionTime;
-use time::ahead;
 
 /// Series whose latest values are checked under one lock of the state.
 const LATEST_STEP: usize = 4096;

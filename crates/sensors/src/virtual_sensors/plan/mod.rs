@@ -8,6 +8,7 @@ mod exports;
 mod form;
 mod notes;
 mod output;
+mod params;
 mod secret;
 mod sources;
 mod storage;

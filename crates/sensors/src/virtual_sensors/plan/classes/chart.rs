@@ -1,8 +1,8 @@
 //! `Chart`: what is drawn, and how large.
 
-use super::params::Params;
 use crate::virtual_sensors::fault::{Fault, Note};
 use crate::virtual_sensors::limits::{CHART_PIXELS_MAX, CHART_POINTS_MAX};
+use crate::virtual_sensors::plan::params::Params;
 
 /// How the chart is drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]

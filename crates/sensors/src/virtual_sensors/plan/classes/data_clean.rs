@@ -1,8 +1,8 @@
 //! `DataClean`: the model, and how far a value may be from it.
 
-use super::params::Params;
 use crate::virtual_sensors::fault::{Fault, Note};
 use crate::virtual_sensors::limits::WINDOW_ELEMENTS_MAX;
+use crate::virtual_sensors::plan::params::Params;
 
 /// How the class cleans.
 #[derive(Debug, Clone, Copy, PartialEq)]

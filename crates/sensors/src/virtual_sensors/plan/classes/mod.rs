@@ -3,7 +3,6 @@
 mod chart;
 mod clocked;
 mod data_clean;
-mod params;
 mod replaced;
 mod scriptlet;
 
@@ -12,15 +11,14 @@ pub use data_clean::{DataCleanPlan, Model};
 pub use scriptlet::ScriptletPlan;
 
 pub(super) use clocked::with_table;
-pub(super) use params::Params;
 
 use chrono::DateTime;
 
 use super::exports::{self, Export};
+use super::params::{Params, RATE_MAX};
 use crate::virtual_sensors::descriptor::{Descriptor, Pair, Said};
 use crate::virtual_sensors::fault::{Fault, Note};
 use crate::virtual_sensors::limits::WINDOW_ELEMENTS_MAX;
-use params::RATE_MAX;
 
 /// What is done with the rows of the streams.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::params::{Params, RATE_MAX};
 use crate::virtual_sensors::descriptor::{Descriptor, Pair};
 use crate::virtual_sensors::fault::{Fault, Findings};
+use crate::virtual_sensors::plan::params::{Params, RATE_MAX};
 use crate::virtual_sensors::script::{STATE, Script, is_variable};
 
 /// The scripts of a sensor. It has at least one.

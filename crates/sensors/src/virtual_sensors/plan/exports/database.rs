@@ -1,7 +1,7 @@
 //! `StreamExporter` and `ScheduledStreamExporter`: the table of a database.
 
 use crate::virtual_sensors::fault::{Fault, Note};
-use crate::virtual_sensors::plan::classes::Params;
+use crate::virtual_sensors::plan::params::Params;
 use crate::virtual_sensors::plan::storage::{CONNECTIONS_DEFAULT, DatabaseOptions, server};
 
 /// A table of a database that rows are written to.

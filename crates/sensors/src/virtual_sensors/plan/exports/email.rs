@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::virtual_sensors::descriptor::Field;
 use crate::virtual_sensors::fault::Fault;
-use crate::virtual_sensors::plan::classes::Params;
+use crate::virtual_sensors::plan::params::Params;
 use crate::virtual_sensors::plan::secret::Secret;
 
 /// Mail for each row.

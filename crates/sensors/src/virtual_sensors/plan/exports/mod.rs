@@ -10,7 +10,7 @@ pub use email::{EmailExport, Encryption};
 pub use mqtt::MqttExport;
 pub use webhook::{Method, WebhookExport};
 
-use super::classes::Params;
+use super::params::Params;
 use crate::virtual_sensors::descriptor::Descriptor;
 use crate::virtual_sensors::fault::{Fault, Note};
 

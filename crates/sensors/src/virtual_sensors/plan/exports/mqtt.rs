@@ -2,7 +2,7 @@
 
 use crate::virtual_sensors::fault::Fault;
 use crate::virtual_sensors::plan::broker::{self, BrokerAddress, BrokerTls};
-use crate::virtual_sensors::plan::classes::Params;
+use crate::virtual_sensors::plan::params::Params;
 use crate::virtual_sensors::plan::secret::Secret;
 
 /// A topic of a broker that rows are published under.

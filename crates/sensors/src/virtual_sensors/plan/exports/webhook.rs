@@ -1,7 +1,7 @@
 //! `Webhook`: the address that rows are sent to. GSN does not have the class.
 
 use crate::virtual_sensors::fault::Fault;
-use crate::virtual_sensors::plan::classes::Params;
+use crate::virtual_sensors::plan::params::Params;
 use crate::virtual_sensors::plan::secret::{Secret, shown_url};
 
 /// An address of HTTP that rows are sent to.

@@ -14,7 +14,7 @@ use crate::series_state::NO_TABLE;
 pub(crate) struct Scratch {
     runs: Vec<RowRun>,
     /// The table of each row.
-    pub(super) row_tables: Vec<u32>,
+    pub(crate) row_tables: Vec<u32>,
     /// Rows of one f64, as columns.
     series: Vec<u32>,
     ts: Vec<i64>,
@@ -22,14 +22,14 @@ pub(crate) struct Scratch {
     /// The tables of the rows in the columns, run by run: the table, and the row after its last one.
     tables: Vec<(u32, usize)>,
     /// Key numbers of the fields of all other rows.
-    pub(super) keys: Vec<KeyId>,
+    pub(crate) keys: Vec<KeyId>,
     /// By key number in the batch, the last result of a lookup.
     memo: Vec<Found>,
 }
 
 /// Successive rows that the second pass takes in the same way.
 #[derive(Debug, Clone)]
-pub(super) enum RowRun {
+pub(crate) enum RowRun {
     /// Rows of one f64 of the same key number: their ranges in the columns and in `tables`.
     Numbers { key: KeyId, rows: Range<usize>, tables: Range<usize> },
     /// Other rows: their range in the batch, and the range of their keys.
@@ -44,11 +44,11 @@ struct Found {
 }
 
 impl Scratch {
-    pub(super) fn runs(&self) -> &[RowRun] {
+    pub(crate) fn runs(&self) -> &[RowRun] {
         &self.runs
     }
 
-    pub(super) fn numbers(&self, key: KeyId, rows: Range<usize>) -> Numbers<'_> {
+    pub(crate) fn numbers(&self, key: KeyId, rows: Range<usize>) -> Numbers<'_> {
         let Range { start, end } = rows;
         Numbers {
             key,
@@ -59,15 +59,15 @@ impl Scratch {
     }
 
     /// The tables of some rows in the columns: the table, and the row after its last one.
-    pub(super) fn tables(&self, tables: Range<usize>) -> &[(u32, usize)] {
+    pub(crate) fn tables(&self, tables: Range<usize>) -> &[(u32, usize)] {
         &self.tables[tables]
     }
 
-    pub(super) fn keys(&self, keys: Range<usize>) -> &[KeyId] {
+    pub(crate) fn keys(&self, keys: Range<usize>) -> &[KeyId] {
         &self.keys[keys]
     }
 
-    pub(super) fn begin(&mut self, batch: &Batch) {
+    pub(crate) fn begin(&mut self, batch: &Batch) {
         self.runs.clear();
         self.series.clear();
         self.ts.clear();
@@ -80,7 +80,7 @@ impl Scratch {
 
     /// The key number of a field in a table.
     #[inline]
-    pub(super) fn key(
+    pub(crate) fn key(
         &mut self,
         batch: &Batch,
         number: u32,
@@ -97,7 +97,7 @@ impl Scratch {
     }
 
     #[inline]
-    pub(super) fn push_number(&mut self, row: &RowRef<'_>, table: u32, key: KeyId, value: f64) {
+    pub(crate) fn push_number(&mut self, row: &RowRef<'_>, table: u32, key: KeyId, value: f64) {
         let at = self.series.len();
         self.series.push(row.series().0 as u32);
         self.ts.push(row.ts().micros());
@@ -122,7 +122,7 @@ impl Scratch {
     }
 
     #[inline]
-    pub(super) fn push_row(&mut self, index: usize, first_key: usize) {
+    pub(crate) fn push_row(&mut self, index: usize, first_key: usize) {
         let keys_end = self.keys.len();
         match self.runs.last_mut() {
             Some(RowRun::Rows { rows, keys }) => (rows.end, keys.end) = (index + 1, keys_end),

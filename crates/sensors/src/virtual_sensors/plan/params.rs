@@ -7,29 +7,25 @@ use crate::virtual_sensors::fault::{Fault, Note};
 pub(super) const RATE_MAX: i64 = i32::MAX as i64;
 
 /// The parameters of a class, each of which somebody has to ask for.
-pub(in crate::virtual_sensors::plan) struct Params<'a> {
-    pub(in crate::virtual_sensors::plan) params: &'a [Pair],
-    pub(in crate::virtual_sensors::plan) class: &'a str,
-    pub(in crate::virtual_sensors::plan) place: &'a Said<String>,
-    pub(in crate::virtual_sensors::plan) asked: Vec<&'static str>,
+pub(super) struct Params<'a> {
+    pub(super) params: &'a [Pair],
+    pub(super) class: &'a str,
+    pub(super) place: &'a Said<String>,
+    pub(super) asked: Vec<&'static str>,
 }
 
 impl<'a> Params<'a> {
-    pub(in crate::virtual_sensors::plan) fn take(&mut self, key: &'static str) -> Option<&'a Pair> {
+    pub(super) fn take(&mut self, key: &'static str) -> Option<&'a Pair> {
         self.asked.push(key);
         self.params.iter().find(|pair| pair.key.value == key)
     }
 
-    pub(in crate::virtual_sensors::plan) fn needed(&mut self, key: &'static str) -> Result<&'a Pair, Fault> {
+    pub(super) fn needed(&mut self, key: &'static str) -> Result<&'a Pair, Fault> {
         let reason = format!("class {} needs the parameter {key:?}", self.class);
         self.take(key).ok_or_else(|| Fault::invalid(self.place.place, reason))
     }
 
-    pub(in crate::virtual_sensors::plan) fn flag(
-        &mut self,
-        key: &'static str,
-        default: bool,
-    ) -> Result<bool, Fault> {
+    pub(super) fn flag(&mut self, key: &'static str, default: bool) -> Result<bool, Fault> {
         let Some(pair) = self.take(key) else { return Ok(default) };
         match pair.value.value.to_lowercase().as_str() {
             "true" => Ok(true),
@@ -38,12 +34,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    pub(in crate::virtual_sensors::plan) fn number(
-        &mut self,
-        key: &'static str,
-        least: i64,
-        most: i64,
-    ) -> Result<i64, Fault> {
+    pub(super) fn number(&mut self, key: &'static str, least: i64, most: i64) -> Result<i64, Fault> {
         let pair = self.needed(key)?;
         let number = pair.value.value.parse().ok().filter(|number| (least..=most).contains(number));
         let reason = format!("{key} is {:?}; it is a whole number from {least} to {most}", pair.value.value);
@@ -51,7 +42,7 @@ impl<'a> Params<'a> {
     }
 
     /// As [`Self::number`], with a number for a parameter that is not given.
-    pub(in crate::virtual_sensors::plan) fn number_or(
+    pub(super) fn number_or(
         &mut self,
         key: &'static str,
         default: i64,
@@ -65,23 +56,18 @@ impl<'a> Params<'a> {
     }
 
     /// The text of a parameter; none if it is empty.
-    pub(in crate::virtual_sensors::plan) fn text(&mut self, key: &'static str) -> Option<String> {
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
         self.take(key).map(|pair| pair.value.value.clone()).filter(|text| !text.is_empty())
     }
 
     /// A parameter that has no effect.
-    pub(in crate::virtual_sensors::plan) fn note(
-        &mut self,
-        notes: &mut Vec<Note>,
-        key: &'static str,
-        reason: &str,
-    ) {
+    pub(super) fn note(&mut self, notes: &mut Vec<Note>, key: &'static str, reason: &str) {
         if let Some(pair) = self.take(key) {
             notes.push(Note { place: pair.key.place, text: format!("{key} has no effect: {reason}") });
         }
     }
 
-    pub(in crate::virtual_sensors::plan) fn share(&mut self, key: &'static str) -> Result<f64, Fault> {
+    pub(super) fn share(&mut self, key: &'static str) -> Result<f64, Fault> {
         let pair = self.needed(key)?;
         let number: Option<f64> = pair.value.value.parse().ok();
         let reason = format!("{key} is {:?}; it is a number from 0 on", pair.value.value);
@@ -90,7 +76,7 @@ impl<'a> Params<'a> {
             .ok_or_else(|| Fault::invalid(pair.value.place, reason))
     }
 
-    pub(in crate::virtual_sensors::plan) fn finish(self) -> Result<(), Fault> {
+    pub(super) fn finish(self) -> Result<(), Fault> {
         let unknown = self.params.iter().find(|pair| !self.asked.contains(&pair.key.value.as_str()));
         let Some(pair) = unknown else { return Ok(()) };
         let known = if self.asked.is_empty() { "no parameters".to_owned() } else { self.asked.join(", ") };

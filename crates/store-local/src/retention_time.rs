@@ -32,7 +32,7 @@ impl RetentionTime {
 
     /// Moves towards `now` as far as the pace allows. `newest` gives the time of the newest row. Returns the time by which
     /// rows may be dropped; `None` before the first row.
-    pub(super) fn advance(
+    pub(crate) fn advance(
         &mut self,
         now: Timestamp,
         clock_us: u64,
@@ -54,19 +54,19 @@ impl RetentionTime {
     }
 
     /// The time to record in the manifest; `None` while it has moved by less than a day.
-    pub(super) fn to_note(&self) -> Option<i64> {
+    pub(crate) fn to_note(&self) -> Option<i64> {
         let reached = self.reached?;
         self.noted.is_none_or(|noted| reached.saturating_sub(noted) >= DAY_US).then_some(reached)
     }
 
     /// Notes that the manifest has this time.
-    pub(super) fn set_noted(&mut self, noted: i64) {
+    pub(crate) fn set_noted(&mut self, noted: i64) {
         self.noted = Some(noted);
     }
 }
 
 /// How far the wall clock is ahead of the time by which rows are dropped; `None` up to a day.
-pub(super) fn ahead(now: Timestamp, reached: Timestamp) -> Option<Duration> {
+pub(crate) fn ahead(now: Timestamp, reached: Timestamp) -> Option<Duration> {
     let ahead_us = u64::try_from(now.micros().saturating_sub(reached.micros())).ok()?;
     (ahead_us > DAY_US.unsigned_abs()).then(|| Duration::from_micros(ahead_us))
 }
