@@ -14,6 +14,7 @@ mod binding;
 mod catalog;
 mod column_kind;
 mod deletion;
+mod dialect;
 mod empty_table;
 mod engine;
 mod error;
@@ -43,6 +44,7 @@ mod tables;
 mod task;
 mod threads;
 mod value_sizes;
+mod values;
 mod walk;
 mod wildcard;
 

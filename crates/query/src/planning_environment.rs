@@ -8,6 +8,7 @@ use datafusion::execution::config::SessionConfig;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use model::limits::QueryLimits;
 
+use crate::dialect;
 use crate::functions::Functions;
 use crate::physical::optimizer_rules;
 use crate::schema_names::{CATALOG, SCHEMA};
@@ -24,7 +25,7 @@ impl PlanningEnvironment {
     /// Makes plans for the given number of threads.
     pub(crate) fn new(limits: &QueryLimits, threads: usize) -> Self {
         let config = config(limits, threads);
-        Self { functions: Functions::new(config.options()), config, physical_rules: optimizer_rules() }
+        Self { functions: dialect::functions(config.options()), config, physical_rules: optimizer_rules() }
     }
 }
 

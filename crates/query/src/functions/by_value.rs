@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 
 use crate::QueryError;
 use crate::error::TIME_OUT_OF_RANGE;
-use crate::semantics::intervals::{from_arrow, to_arrow};
+use crate::values::intervals::{from_arrow, to_arrow};
 use model::Interval;
 
 /// The zone of all times that are not local.

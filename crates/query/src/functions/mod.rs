@@ -11,7 +11,6 @@ mod json;
 pub(crate) mod maths;
 pub(crate) mod once;
 pub(crate) mod pattern_match;
-mod regex;
 pub(crate) mod sum;
 mod template;
 pub(crate) mod text_concat;
@@ -30,12 +29,7 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
 
-use crate::gapfill;
-use crate::semantics::spans::IntervalOperators;
-
-pub(crate) use regex::{BoundedRegex, compile_once};
-
-/// All functions by all their names. They are made once.
+/// Functions by all their names. They are made once.
 #[derive(Debug)]
 pub(crate) struct Functions {
     pub(crate) scalar: HashMap<String, Arc<ScalarUDF>>,
@@ -50,7 +44,8 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Makes the functions with these options: functions that make times take the time zone from them.
+    /// Makes DataFusion's functions and those of this folder with these options: functions that make times take the time zone
+    /// from them. `dialect.rs` adds the others.
     pub(crate) fn new(options: &ConfigOptions) -> Self {
         let mut functions = Self {
             scalar: HashMap::new(),
@@ -90,24 +85,25 @@ impl Functions {
         maths::functions().into_iter().for_each(|function| self.add_scalar(function));
         texts::functions().into_iter().for_each(|function| self.add_scalar(function));
         times::functions().into_iter().for_each(|function| self.add_scalar(function));
-        self.expression_planners.insert(0, Arc::new(times::Extract::new()));
-        self.expression_planners.insert(0, Arc::new(IntervalOperators));
-        gapfill::functions().into_iter().for_each(|function| self.add_scalar(function));
+        self.add_planner(Arc::new(times::Extract::new()));
         let json_get = json::function();
-        self.expression_planners.insert(0, Arc::new(json::Arrows(Arc::clone(&json_get))));
+        self.add_planner(Arc::new(json::Arrows(Arc::clone(&json_get))));
         self.add_scalar(json_get);
-        self.expression_planners.insert(0, crate::postgres::truth_planner());
-        crate::postgres::array_functions().into_iter().for_each(|function| self.add_scalar(function));
     }
 
     /// Adds a function, with its bound, under its name and aliases. It replaces a function of the same name.
-    fn add_scalar(&mut self, function: Arc<ScalarUDF>) {
+    pub(crate) fn add_scalar(&mut self, function: Arc<ScalarUDF>) {
         #[cfg(test)]
         self.offered.insert(function.name().to_owned());
         let Some(function) = bounded::bound(function) else { return };
         for name in function.aliases().iter().map(String::as_str).chain([function.name()]) {
             self.scalar.insert(name.to_owned(), Arc::clone(&function));
         }
+    }
+
+    /// Adds a planner of operators. It is asked before all that were added earlier.
+    pub(crate) fn add_planner(&mut self, planner: Arc<dyn ExprPlanner>) {
+        self.expression_planners.insert(0, planner);
     }
 
     fn add_aggregate(&mut self, function: Arc<AggregateUDF>) {

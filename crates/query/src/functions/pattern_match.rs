@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
 };
 
 use super::bounded;
-use super::regex::BoundedRegex;
 use super::text_concat::Texts;
+use crate::values::regex::BoundedRegex;
 
 /// The functions, by the operator that they replace.
 static ALL: LazyLock<[(Operator, Arc<ScalarUDF>); 8]> = LazyLock::new(|| {

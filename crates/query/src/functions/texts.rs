@@ -7,10 +7,10 @@ use datafusion::logical_expr::ScalarUDF;
 use regex::Captures;
 
 use super::by_value::{Form, Kind, Value, function};
-use super::regex::BoundedRegex;
 use crate::QueryError;
 use crate::error::INVALID_PARAMETER;
-use crate::semantics::patterns;
+use crate::values::patterns;
+use crate::values::regex::BoundedRegex;
 
 use Kind::{Bool, Int, Text};
 

@@ -20,9 +20,9 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::functions::times;
+use crate::values::intervals::from_arrow;
 
 use super::call::call;
-use super::intervals::from_arrow;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const LENGTH: DataType = DataType::Decimal128(38, 0);

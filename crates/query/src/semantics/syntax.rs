@@ -8,10 +8,11 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentList, FunctionArguments, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 
-use super::{literals, patterns};
+use super::literals;
 use crate::QueryError;
 use crate::error::INVALID_PARAMETER;
 use crate::parsed::{call, cast, named, number, take, text_of, unnamed};
+use crate::values::patterns;
 use crate::walk::walk_mut;
 
 /// The arguments of `make_interval`, in order.

@@ -13,8 +13,7 @@ use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 use datafusion::arrow::compute::cast;
 use model::{Date, Timestamp};
 
-use super::intervals::from_arrow;
-
+use crate::values::intervals::from_arrow;
 use model::Interval;
 use model::interval::DAY_US;
 

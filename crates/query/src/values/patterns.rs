@@ -7,7 +7,7 @@
 
 use crate::QueryError;
 use crate::error::INVALID_REGEX;
-use crate::functions::{BoundedRegex, compile_once};
+use crate::values::regex::{BoundedRegex, compile_once};
 
 /// SQLSTATE invalid_escape_sequence.
 const INVALID_ESCAPE: &str = "22025";
