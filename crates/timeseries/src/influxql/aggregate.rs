@@ -1,7 +1,8 @@
 //! What an aggregate or a selector keeps of the points of one bucket.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::ast::Expr;
 use super::value::Value;
@@ -302,18 +303,20 @@ fn sample(points: &mut Vec<Point>, size: usize) {
     points.sort_by_key(|point| point.time);
 }
 
+/// Keeps the highest or lowest points, of equal ones the earliest; with tags at most one point for each set of their values.
+/// Equal points of one time are in the order of these values, or else in the order in which they were read.
 fn top_points(points: &mut Vec<Point>, top: bool, size: usize, tags: &[usize]) {
     let order = |a: &Point, b: &Point| {
         let by_value = if top { b.value.order(&a.value) } else { a.value.order(&b.value) };
         by_value.then(a.time.cmp(&b.time))
     };
     if !tags.is_empty() {
-        let mut best: HashMap<Vec<String>, Point> = HashMap::new();
+        let mut best: BTreeMap<Vec<String>, Point> = BTreeMap::new();
         for point in points.drain(..) {
             let key = tags.iter().map(|tag| format!("{:?}", point.others[*tag])).collect();
             match best.entry(key) {
-                std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(point)),
-                std::collections::hash_map::Entry::Occupied(mut entry) => {
+                Entry::Vacant(entry) => drop(entry.insert(point)),
+                Entry::Occupied(mut entry) => {
                     if order(&point, entry.get()) == Ordering::Less {
                         entry.insert(point);
                     }
@@ -324,4 +327,26 @@ fn top_points(points: &mut Vec<Point>, top: bool, size: usize, tags: &[usize]) {
     }
     points.sort_by(order);
     points.truncate(size);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tags of the chosen points, of equal points of hosts that were read in some order.
+    fn chosen(top: bool, hosts: &[&str]) -> Vec<Value> {
+        let point = |host: &&str| Point { time: 7, value: Value::Int(1), others: vec![Value::text(*host)] };
+        let function = Function::Top(top, 2, vec![0]);
+        let found = State::Points(hosts.iter().map(point).collect()).finish(&function);
+        found.into_iter().map(|(_, _, others)| others[0].clone()).collect()
+    }
+
+    #[test]
+    fn equal_points_of_a_time_are_chosen_by_their_tags_each_time() {
+        for hosts in [["d", "b", "a", "c", "e"], ["a", "b", "c", "d", "e"], ["e", "d", "c", "b", "a"]] {
+            for top in [true, false] {
+                assert_eq!(chosen(top, &hosts), [Value::text("a"), Value::text("b")], "{top} {hosts:?}");
+            }
+        }
+    }
 }
