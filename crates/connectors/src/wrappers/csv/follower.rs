@@ -58,15 +58,20 @@ impl Follower {
 
     /// The next lines. At the end of the file, those of the file that has the name now.
     pub(super) fn next_lines(&mut self) -> Result<Chunk, Failure> {
-        let is_new_file = self.is_cut_off()?;
+        let is_new_file = self.is_rewritten()?;
         if is_new_file {
             self.begin_anew();
         }
         let lines = self.lines()?;
-        if !lines.is_empty() || is_new_file {
+        if !lines.is_empty() || is_new_file || self.unended.is_some() {
             return Ok(Chunk { lines, is_new_file });
         }
         let Some(file) = self.replacement()? else { return Ok(Chunk::default()) };
+        // Before the other file got the name, more lines may have come to this one.
+        let lines = self.lines()?;
+        if !lines.is_empty() || self.unended.is_some() {
+            return Ok(Chunk { lines, is_new_file: false });
+        }
         self.file = file;
         self.begin_anew();
         Ok(Chunk { lines: self.lines()?, is_new_file: true })
@@ -77,9 +82,14 @@ impl Follower {
         self.head.clear();
     }
 
-    /// Whether the file is shorter than what was read of it.
-    fn is_cut_off(&self) -> Result<bool, Failure> {
-        Ok(self.metadata()?.len() < self.offset)
+    /// Whether the file is shorter than what was read of it, or begins with other bytes: it was cut off, and perhaps written again.
+    fn is_rewritten(&mut self) -> Result<bool, Failure> {
+        if self.metadata()?.len() < self.offset {
+            return Ok(true);
+        }
+        let mut head = vec![0; self.head.len()];
+        let read = self.read_at(0, &mut head).map_err(|error| self.fail(error))?;
+        Ok(head[..read] != self.head)
     }
 
     fn metadata(&self) -> Result<Metadata, Failure> {
@@ -105,7 +115,7 @@ impl Follower {
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let length = match complete {
             0 if read > CSV_LINE_BYTES_MAX => read,
-            0 if read > 0 && is_end => self.unended_line(read as u64),
+            0 if is_end => self.unended_line(read as u64),
             complete => complete,
         };
         bytes.truncate(length);
@@ -120,9 +130,9 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// A last line without an end is a line if nothing follows it until the next look.
+    /// A last line without an end is a line if nothing follows it until the next look. An empty one is none.
     fn unended_line(&mut self, length: u64) -> usize {
-        match self.unended.replace(length) {
+        match std::mem::replace(&mut self.unended, (length > 0).then_some(length)) {
             Some(before) if before == length => usize::try_from(length).unwrap_or(0),
             _ => 0,
         }
@@ -218,6 +228,40 @@ mod tests {
         assert_eq!(next(&mut follower), ("3\n".into(), true));
         fs::write(&place.path, "").unwrap();
         assert_eq!(next(&mut follower), (String::new(), true), "cut off");
+    }
+
+    #[test]
+    fn a_last_line_without_an_end_is_read_before_the_file_that_replaced_it() {
+        let place = file("1\n");
+        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        next(&mut follower);
+        append(&place.path, "2");
+        let old = format!("{}.1", place.path);
+        fs::rename(&place.path, &old).unwrap();
+        fs::write(&place.path, "3\n").unwrap();
+        assert_eq!(next(&mut follower), (String::new(), false), "the line may go on");
+        append(&old, "2");
+        assert_eq!(next(&mut follower), (String::new(), false), "it went on");
+        assert_eq!(next(&mut follower), ("22".into(), false), "nothing followed");
+        assert_eq!(next(&mut follower), ("3\n".into(), true));
+        append(&place.path, "4");
+        assert_eq!(next(&mut follower).0, "");
+        fs::OpenOptions::new().write(true).open(&place.path).unwrap().set_len(2).unwrap();
+        fs::rename(&place.path, &old).unwrap();
+        fs::write(&place.path, "5\n").unwrap();
+        assert_eq!(next(&mut follower), ("5\n".into(), true), "the line was taken back");
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_and_is_longer_again_is_read_from_its_beginning() {
+        let place = file("1\n2\n");
+        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        next(&mut follower);
+        fs::write(&place.path, "3\n4\n5\n").unwrap();
+        assert_eq!(next(&mut follower), ("3\n4\n5\n".into(), true));
+        assert_eq!(next(&mut follower), (String::new(), false));
+        append(&place.path, "6\n");
+        assert_eq!(next(&mut follower), ("6\n".into(), false));
     }
 
     #[test]
