@@ -9,14 +9,15 @@
 //! 2. A smaller allocation has no header. It is added to, and taken from, the slot of the thread that allocates or frees it. A
 //!    statement frees nearly all of its small allocations itself, also those of its answer, so the error stays far below any limit.
 //! 3. A slot is used again after its statement has ended. A header also names the generation of the slot, so that memory of an
-//!    earlier statement is not taken from a later one.
+//!    earlier statement is not taken from a later one. The bytes and a part of their generation are one number, so this also holds
+//!    for a thread that frees memory while its statement ends and the next one begins.
 //! 4. The allocator itself allocates nothing, takes no lock and never panics.
 
 #![allow(unsafe_code, reason = "an allocator is an unsafe trait; each block has its proof")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Smallest allocation with a header. The header, or one alignment, is small in comparison.
 const HEADED_BYTES_MIN: usize = 1024;
@@ -32,17 +33,57 @@ pub(crate) const SLOTS: usize = 4096;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CountingAllocator;
 
+/// Bits of the bytes in [`Slot::count`], with their sign.
+const BYTES_BITS: u32 = 48;
+
 /// The bytes of one statement. The alignment keeps slots in separate cache lines.
 #[repr(align(64))]
 struct Slot {
     is_taken: AtomicBool,
     generation: AtomicU32,
-    bytes: AtomicI64,
+    /// The lowest bits of the generation, and the bytes: see [`count`].
+    count: AtomicU64,
 }
 
-static ALL: [Slot; SLOTS] = [const {
-    Slot { is_taken: AtomicBool::new(false), generation: AtomicU32::new(0), bytes: AtomicI64::new(0) }
-}; SLOTS];
+static ALL: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+
+impl Slot {
+    const fn new() -> Self {
+        Self { is_taken: AtomicBool::new(false), generation: AtomicU32::new(0), count: AtomicU64::new(0) }
+    }
+
+    /// Begins a generation without bytes, and returns it.
+    fn begin(&self) -> u32 {
+        let generation = self.generation.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+        self.count.store(count(generation, 0), Ordering::Release);
+        generation
+    }
+
+    /// Adds bytes if they belong to the generation that the slot counts for.
+    fn add(&self, generation: u32, bytes: i64) {
+        let mut found = self.count.load(Ordering::Relaxed);
+        while found >> BYTES_BITS == count(generation, 0) >> BYTES_BITS {
+            let sum = count(generation, bytes_of(found).wrapping_add(bytes));
+            match self.count.compare_exchange_weak(found, sum, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(changed) => found = changed,
+            }
+        }
+    }
+
+    fn bytes(&self) -> i64 {
+        bytes_of(self.count.load(Ordering::Relaxed))
+    }
+}
+
+/// The lowest 16 bits of a generation, and bytes in the other 48: more than any machine has.
+fn count(generation: u32, bytes: i64) -> u64 {
+    u64::from(generation) << BYTES_BITS | bytes.cast_unsigned() & ((1 << BYTES_BITS) - 1)
+}
+
+fn bytes_of(count: u64) -> i64 {
+    (count << (u64::BITS - BYTES_BITS)).cast_signed() >> (u64::BITS - BYTES_BITS)
+}
 
 /// A slot and its generation: `generation << 32 | index + 1`. Zero is no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +111,14 @@ impl Account {
     pub(crate) fn open() -> Option<Self> {
         let free = |slot: &Slot| !slot.is_taken.swap(true, Ordering::AcqRel);
         let index = ALL.iter().position(free)?;
-        let generation = ALL[index].generation.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
-        ALL[index].bytes.store(0, Ordering::Release);
+        let generation = ALL[index].begin();
         Some(Self(Owner(u64::from(generation) << 32 | (index as u64 + 1))))
     }
 
     /// The bytes that the statement has allocated and that are not freed. Small allocations of threads that work at this moment may
     /// be missing.
     pub(crate) fn bytes(&self) -> usize {
-        let bytes = self.0.slot().map_or(0, |slot| slot.bytes.load(Ordering::Relaxed));
+        let bytes = self.0.slot().map_or(0, Slot::bytes);
         usize::try_from(bytes).unwrap_or(0)
     }
 
@@ -126,11 +166,15 @@ impl Drop for Entered {
 }
 
 impl Owner {
+    fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
     /// Returns the slot, if it still has this generation.
     fn slot(self) -> Option<&'static Slot> {
         let index = (self.0 & u64::from(u32::MAX)).checked_sub(1)?;
         let slot = ALL.get(usize::try_from(index).ok()?)?;
-        (u64::from(slot.generation.load(Ordering::Acquire)) == self.0 >> 32).then_some(slot)
+        (slot.generation.load(Ordering::Acquire) == self.generation()).then_some(slot)
     }
 }
 
@@ -138,7 +182,7 @@ fn add(owner: Owner, bytes: i64) {
     if bytes != 0
         && let Some(slot) = owner.slot()
     {
-        slot.bytes.fetch_add(bytes, Ordering::Relaxed);
+        slot.add(owner.generation(), bytes);
     }
 }
 
@@ -316,6 +360,22 @@ mod tests {
             drop(own);
             assert!(account.bytes() < 1_000);
         }
+    }
+
+    #[test]
+    fn a_thread_that_has_found_its_slot_adds_nothing_to_the_next_statement() {
+        let slot = Slot::new();
+        let ended = slot.begin();
+        slot.add(ended, 1_000);
+        assert_eq!(slot.bytes(), 1_000);
+        // The statement ends and the next one begins, after the thread has compared the generations.
+        let next = slot.begin();
+        slot.add(ended, -1_000);
+        assert_eq!(slot.bytes(), 0);
+        slot.add(next, -5);
+        assert_eq!(slot.bytes(), -5, "more small allocations were freed than made");
+        slot.add(next, 1 << 40);
+        assert_eq!(slot.bytes(), (1 << 40) - 5);
     }
 
     /// For every size and alignment around the smallest headed one: content survives wherever the allocation moves.
