@@ -9,6 +9,7 @@
 mod details;
 mod error;
 mod evaluate;
+mod java_double;
 mod keys;
 pub mod limits;
 mod parse;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use model::ValueRef;
 
+use super::java_double::text_of_double;
 use super::keys::KeyIndex;
 use super::values::Values;
 
@@ -164,13 +165,12 @@ pub(super) fn bool_of(value: ValueRef<'_>) -> Option<bool> {
     }
 }
 
-/// The text of a value.
+/// The text of a value, as ThingsBoard writes it.
 pub(super) fn text_of(value: ValueRef<'_>) -> Cow<'_, str> {
     match value {
         ValueRef::Bool(value) => Cow::Borrowed(if value { "true" } else { "false" }),
         ValueRef::I64(value) => Cow::Owned(value.to_string()),
-        // As Java writes it: a number without a fraction keeps one digit.
-        ValueRef::F64(value) => Cow::Owned(format!("{value:?}")),
+        ValueRef::F64(value) => Cow::Owned(text_of_double(value)),
         ValueRef::String(text) | ValueRef::Json(text) => Cow::Borrowed(text),
     }
 }
