@@ -387,6 +387,22 @@ async fn a_count_of_events_goes_on_after_a_clean_end() {
 }
 
 #[tokio::test]
+async fn a_count_of_events_of_rules_that_read_fields_of_the_device_goes_on_too() {
+    let fixture = fixture();
+    let mut rules = fast(json!({"type": "REPEATING", "predicate": {"defaultValue": 3}}));
+    let filters = &mut rules["alarms"][0]["createRules"]["MAJOR"]["condition"]["condition"];
+    filters.as_array_mut().unwrap().push(number("ENTITY_FIELD", "createdTime", "GREATER", 0.0));
+    fixture.rules(&rules);
+    fixture.speeds(1, &[110, 110]);
+    fixture.evaluated(2).await;
+    let kv = Arc::clone(&fixture.kv);
+    let fixture = fixture.crashed(kv);
+    fixture.speeds(3, &[110]);
+    fixture.transitions(1).await;
+    assert_eq!(fixture.hub.metrics().alarms.events.get(), 1);
+}
+
+#[tokio::test]
 async fn a_device_that_had_reported_begins_with_its_next_row() {
     let fixture = fixture();
     fixture.speeds(1, &[110]);

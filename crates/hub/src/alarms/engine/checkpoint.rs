@@ -21,7 +21,9 @@ impl Engine {
         if self.shared.book.is_empty() {
             return Ok(());
         }
-        let dirty = std::mem::take(&mut self.dirty);
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.sort_unstable();
+        dirty.dedup();
         for places in dirty.chunks(STATES_PER_COMMIT_MAX) {
             self.change(|_, devices, changes| {
                 for at in places {

@@ -1,5 +1,6 @@
 //! The evaluation state of one device.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::{Timestamp, Value};
@@ -133,16 +134,10 @@ impl DeviceState {
     }
 
     /// Whether the rules read attributes of an entity that owns the device.
-    pub(super) fn reads_owner(&self, owner: EntityId) -> bool {
-        match owner.kind {
-            EntityKind::Customer => {
-                self.customer == Some(owner.id) && self.profile.reads(KeySource::CustomerAttribute)
-            }
-            EntityKind::Tenant => {
-                self.profile.tenant == owner.id && self.profile.reads(KeySource::TenantAttribute)
-            }
-            _ => false,
-        }
+    pub(super) fn reads_owner(&self, owners: &HashSet<EntityId>) -> bool {
+        let reads = |source, kind, id| self.profile.reads(source) && owners.contains(&EntityId { kind, id });
+        self.customer.is_some_and(|id| reads(KeySource::CustomerAttribute, EntityKind::Customer, id))
+            || reads(KeySource::TenantAttribute, EntityKind::Tenant, self.profile.tenant)
     }
 
     /// Sets the values of attributes.

@@ -1,7 +1,7 @@
 //! The turns of the engine.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,11 +29,11 @@ pub(super) struct Engine {
     /// Places in `devices` without a device.
     free: Vec<usize>,
     by_device: HashMap<Uuid, usize>,
-    pub(super) by_series: HashMap<SeriesId, usize>,
+    pub(super) by_series: SeriesPlaces,
     /// Devices to adopt with the next checkpoint, with the latest time of their rows in microseconds.
     pub(super) moved: HashMap<Uuid, i64>,
     timers: BinaryHeap<Reverse<(Timestamp, usize)>>,
-    /// Places of devices whose stored state is older than the present one.
+    /// Places of devices whose stored state is older than the present one. A place may be there twice, or without a device.
     pub(super) dirty: Vec<usize>,
     pub(super) acts: Vec<Act>,
     /// The generation of the registry that the devices were compared with.
@@ -53,7 +53,7 @@ impl Engine {
             devices: Vec::new(),
             free: Vec::new(),
             by_device: HashMap::new(),
-            by_series: HashMap::new(),
+            by_series: SeriesPlaces::default(),
             moved: HashMap::new(),
             timers: BinaryHeap::new(),
             dirty: Vec::new(),
@@ -234,11 +234,10 @@ impl Engine {
                 self.compare_with_alarms_of(*at);
             }
         }
-        for entity in notices.attributes.into_keys() {
-            if entity.kind != EntityKind::Device {
-                self.take_owner_attributes(entity, now)?;
-                continue;
-            }
+        let (devices, owners): (Vec<EntityId>, Vec<EntityId>) =
+            notices.attributes.into_keys().partition(|entity| entity.kind == EntityKind::Device);
+        self.take_owner_attributes(owners, now)?;
+        for entity in devices {
             let Some(device) = self.shared.registry.device_by_id(entity.id) else { continue };
             let Some(at) = self.place_of_attributes(&device)? else { continue };
             self.take_attributes(at, &device, now)?;
@@ -246,10 +245,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads the attributes of the devices whose rules read those of an owner.
-    fn take_owner_attributes(&mut self, owner: EntityId, now: Timestamp) -> Result<(), Stopped> {
+    /// Reads the attributes of the devices whose rules read those of one of the owners.
+    fn take_owner_attributes(&mut self, owners: Vec<EntityId>, now: Timestamp) -> Result<(), Stopped> {
+        if owners.is_empty() {
+            return Ok(());
+        }
+        let owners: HashSet<EntityId> = owners.into_iter().collect();
         for at in 0..self.devices.len() {
-            let Some(state) = self.devices[at].as_ref().filter(|state| state.reads_owner(owner)) else {
+            let Some(state) = self.devices[at].as_ref().filter(|state| state.reads_owner(&owners)) else {
                 continue;
             };
             let Some(device) = self.shared.registry.device_by_id(state.device) else { continue };
@@ -335,8 +338,10 @@ impl Engine {
         }
     }
 
-    pub(super) fn put(&mut self, state: DeviceState) -> usize {
+    pub(super) fn put(&mut self, mut state: DeviceState) -> usize {
         let device = state.device;
+        // It is not among the dirty places yet, whatever its fields have changed.
+        state.dirty = false;
         let at = self.free.pop().unwrap_or_else(|| {
             self.devices.push(None);
             self.devices.len() - 1
@@ -351,8 +356,7 @@ impl Engine {
     pub(super) fn remove(&mut self, at: usize) -> Option<DeviceState> {
         let state = self.devices[at].take()?;
         self.by_device.remove(&state.device);
-        self.by_series.retain(|_, other| *other != at);
-        self.dirty.retain(|other| *other != at);
+        self.by_series.remove_place(at);
         self.free.push(at);
         Some(state)
     }
@@ -393,5 +397,55 @@ impl Engine {
         metrics.events.inc_by(std::mem::take(&mut self.events));
         metrics.mismatches.inc_by(std::mem::take(&mut self.mismatches));
         metrics.devices.set(i64::try_from(self.by_device.len()).unwrap_or(i64::MAX));
+    }
+}
+
+/// The places of the devices by their series.
+#[derive(Debug, Default)]
+pub(super) struct SeriesPlaces {
+    places: HashMap<SeriesId, usize>,
+    /// The series of each place, so that a device leaves without a look at all series.
+    series: HashMap<usize, Vec<SeriesId>>,
+}
+
+impl SeriesPlaces {
+    pub(super) fn get(&self, series: &SeriesId) -> Option<&usize> {
+        self.places.get(series)
+    }
+
+    pub(super) fn insert(&mut self, series: SeriesId, at: usize) {
+        if let Some(before) = self.places.insert(series, at)
+            && let Some(of_before) = self.series.get_mut(&before)
+        {
+            of_before.retain(|other| *other != series);
+        }
+        self.series.entry(at).or_default().push(series);
+    }
+
+    fn remove_place(&mut self, at: usize) {
+        for series in self.series.remove(&at).into_iter().flatten() {
+            self.places.remove(&series);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_leaves_with_all_its_series_and_no_other_ones() {
+        let mut places = SeriesPlaces::default();
+        for (series, at) in [(1, 0), (2, 0), (3, 1), (4, 0), (4, 1), (3, 1)] {
+            places.insert(SeriesId(series), at);
+        }
+        places.remove_place(0);
+        let found = [1, 2, 3, 4].map(|series| places.get(&SeriesId(series)).copied());
+        assert_eq!(found, [None, None, Some(1), Some(1)]);
+        places.insert(SeriesId(5), 0);
+        places.remove_place(1);
+        let found = [3, 4, 5].map(|series| places.get(&SeriesId(series)).copied());
+        assert_eq!(found, [None, None, Some(0)]);
+        places.remove_place(7);
     }
 }
