@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use query::{Session, TaskScope};
-use timeseries::{Access, AccessRule, StoreSource, Supervisor};
+use timeseries::{Access, AccessRule, Source, StoreSource, Supervisor, opentsdb};
 
 use crate::bulk::{DeleteRequest, Deleted};
 use crate::caller::Caller;
@@ -14,10 +14,9 @@ use crate::error::Error;
 use crate::hub::Hub;
 use crate::sql::Reader;
 
-// The doors must not use the crates `query` and `timeseries`; these are part of the interface of the hub.
+// The doors must not use the crates `query` and `store`; these are part of the interface of the hub.
 pub use query::{ChunkSender, Chunks, Counted, TaskError};
 pub use store::{ReadOrder, TagMatcher, TagPredicate};
-pub use timeseries::{SeriesRead, Source, SourceError, Table, influxql, opentsdb};
 
 impl Hub {
     /// Runs a query over the tables of a database, as far as the reader sees them. It has the admission, the time limit and the bound

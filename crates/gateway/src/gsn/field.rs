@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use hub::Order;
 use hub::registry::OWN_DATABASE;
 use hub::sql::Reader;
-use hub::time_series::{Source, SourceError};
+use timeseries::{Source, SourceError};
 
 use super::asker::Asked;
 use super::condition::{Condition, Operand, Operator};

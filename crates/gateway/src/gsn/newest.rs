@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use hub::Order;
-use hub::time_series::{Source, SourceError};
+use timeseries::{Source, SourceError};
 
 use super::read::Selection;
 use super::sensor::Sensor;

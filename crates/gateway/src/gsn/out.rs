@@ -8,7 +8,8 @@ use bytes::Bytes;
 use hub::caller::Caller;
 use hub::registry::OWN_DATABASE;
 use hub::sql::Reader;
-use hub::time_series::{ChunkSender, Source, SourceError};
+use hub::time_series::ChunkSender;
+use timeseries::{Source, SourceError};
 
 use super::limits::PIECE_BYTES;
 use super::refusal::{Refusal, refused_task};

@@ -10,8 +10,9 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use hub::Order;
-use hub::time_series::{ReadOrder, SeriesRead, Source, SourceError, Table, TagMatcher, TagPredicate};
+use hub::time_series::{ReadOrder, TagMatcher, TagPredicate};
 use model::{DEVICE_TAG, FieldType, TimeRange, Timestamp};
+use timeseries::{SeriesRead, Source, SourceError, Table};
 
 use super::aggregate::{Aggregation, OpenInterval};
 use super::condition::{Condition, Filter, Operand, split_time};

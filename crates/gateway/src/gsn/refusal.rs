@@ -2,7 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hub::time_series::{SourceError, TaskError};
+use hub::time_series::TaskError;
+use timeseries::SourceError;
 
 use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::error_response::RefusalLabel;

@@ -20,7 +20,7 @@ pub struct HttpOptions {
     pub open: bool,
     /// Hosts to which GSN's push may send elements, besides the address of the client that registers; `*` is every host.
     pub gsn_push_targets: Vec<String>,
-    /// Address for the listener. The caller of [`serve`](super::serve) binds it.
+    /// Address for the listener. The caller of [`serve`](crate::http_door::serve) binds it.
     pub listen: SocketAddr,
     /// Most bytes in the body of a telemetry request.
     pub body_bytes_max: usize,

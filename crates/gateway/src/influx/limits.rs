@@ -21,4 +21,4 @@ pub(super) const QUERY_BUCKETS_MAX: u64 = 1_000_000;
 /// Most series or groups that a statement lists.
 pub(super) const QUERY_SERIES_MAX: usize = 1_000_000;
 
-const _: () = assert!(hub::time_series::influxql::limits::QUERY_BYTES_MAX * 3 <= QUERY_BODY_BYTES_MAX);
+const _: () = assert!(timeseries::influxql::limits::QUERY_BYTES_MAX * 3 <= QUERY_BODY_BYTES_MAX);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use hub::annotations::{AnnotationChange, AnnotationDeletion};
 use hub::clock::system_now;
-use hub::time_series::opentsdb::{Tz, instant_millis};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
+use timeseries::opentsdb::{Tz, instant_millis};
 
 use super::lenient::{flag, number, or_default, text};
 use crate::error::ApiError;

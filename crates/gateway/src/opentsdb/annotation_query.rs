@@ -7,8 +7,8 @@ use hub::Hub;
 use hub::annotations::limits::ANNOTATIONS_READ_MAX;
 use hub::annotations::{Annotation, AnnotationError};
 use hub::caller::Caller;
-use hub::time_series::opentsdb::{Query, QueryError, tsuid};
 use serde_json::json;
+use timeseries::opentsdb::{Query, QueryError, tsuid};
 
 use super::asked::Look;
 use crate::http::tools::state::HttpState;

@@ -1,7 +1,7 @@
 //! A query that was read, and how its answer looks.
 
-use hub::time_series::opentsdb::{Cut, Downsample, Fill, Query, Selection, SubQuery};
 use serde_json::{Map, Value, json};
+use timeseries::opentsdb::{Cut, Downsample, Fill, Query, Selection, SubQuery};
 
 /// A query, and how its answer looks.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(super) fn shown(sub: &SubQuery, index: usize) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use hub::time_series::opentsdb::sub_query;
+    use timeseries::opentsdb::sub_query;
 
     use super::*;
 

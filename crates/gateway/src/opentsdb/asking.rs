@@ -8,9 +8,10 @@ use axum::http::request::Parts;
 use hub::caller::Caller;
 use hub::registry::OWN_DATABASE;
 use hub::sql::{Reader, SqlError};
-use hub::time_series::opentsdb::QueryError;
-use hub::time_series::{ChunkSender, Chunks, Counted, Source, TaskError};
+use hub::time_series::{ChunkSender, Chunks, Counted, TaskError};
 use serde::de::DeserializeOwned;
+use timeseries::Source;
+use timeseries::opentsdb::QueryError;
 
 use super::answers::Refusal;
 use super::body;

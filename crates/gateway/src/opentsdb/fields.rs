@@ -9,13 +9,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
-use hub::time_series::Source;
-use hub::time_series::opentsdb::{
+use serde::Deserialize;
+use serde_json::{Value, json};
+use timeseries::Source;
+use timeseries::opentsdb::{
     Cell, FieldSub, FieldsAnswer, FieldsSub, Metric, Query, QueryError, Selection, Tags, last_fields,
     run_fields,
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::answers::{Refusal, json_answer};
 use super::asking::{Asking, ask, now, stream};

@@ -6,11 +6,9 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use hub::caller::Caller;
-use hub::time_series::opentsdb::{
-    LastPoint, Metric, Number, Selection, Tags, last_points, metric_and_tags, tsuid,
-};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use timeseries::opentsdb::{LastPoint, Metric, Number, Selection, Tags, last_points, metric_and_tags, tsuid};
 
 use super::answers::{Refusal, json_answer};
 use super::asking::{Asker, Asking, ask, now};

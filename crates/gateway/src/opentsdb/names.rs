@@ -7,12 +7,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use hub::caller::Caller;
-use hub::time_series::Source;
-use hub::time_series::opentsdb::{
-    LookupText, QueryError, field_names, metrics, metrics_with, series, tag_names, tag_values, tsuid,
-};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use timeseries::Source;
+use timeseries::opentsdb::{
+    LookupText, QueryError, field_names, metrics, metrics_with, series, tag_names, tag_values, tsuid,
+};
 
 use super::answers::{Refusal, json_answer};
 use super::asking::{Asker, Asking, ask};

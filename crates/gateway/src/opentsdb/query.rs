@@ -9,8 +9,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use hub::caller::{Action, Caller};
 use hub::time_series::Chunks;
-use hub::time_series::opentsdb::{QueryError, queried_rows};
 use serde_json::Value;
+use timeseries::opentsdb::{QueryError, queried_rows};
 
 use super::annotation_query::QueryNotes;
 use super::answers::{Refusal, json_answer};

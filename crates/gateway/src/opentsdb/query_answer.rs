@@ -4,9 +4,9 @@ use std::fmt::{self, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use hub::time_series::Source;
-use hub::time_series::opentsdb::{Answer, QueryError, Values, run, tsuid};
 use serde_json::json;
+use timeseries::Source;
+use timeseries::opentsdb::{Answer, QueryError, Values, run, tsuid};
 
 use super::annotation_query::QueryNotes;
 use super::asked::{Asked, Look, shown};
@@ -184,7 +184,7 @@ pub(super) fn write_float(text: &mut String, value: f64, missing: &str) {
 
 #[cfg(test)]
 mod tests {
-    use hub::time_series::opentsdb::Line;
+    use timeseries::opentsdb::Line;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hub::time_series::opentsdb::{
-    Cut, Filter, Metric, Query, RateOptions, Selection, SubQuery, Tz, instant_millis, zone,
-};
 use serde::Deserialize;
 use serde_json::Value;
+use timeseries::opentsdb::{
+    Cut, Filter, Metric, Query, RateOptions, Selection, SubQuery, Tz, instant_millis, zone,
+};
 
 use super::answers::Refusal;
 use super::asked::{Asked, Look};

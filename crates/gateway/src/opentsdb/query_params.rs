@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hub::time_series::opentsdb::{Cut, Query, Tz, sub_query, tsuid_query, zone};
+use timeseries::opentsdb::{Cut, Query, Tz, sub_query, tsuid_query, zone};
 
 use super::answers::Refusal;
 use super::asked::{Asked, Look};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use hub::time_series::opentsdb::{AGGREGATORS, FILTER_TYPES, limits};
 use model::limits::TAGS_PER_SERIES_MAX;
 use serde_json::{Map, Value, json};
+use timeseries::opentsdb::{AGGREGATORS, FILTER_TYPES, limits};
 
 use super::answers::{Refusal, json_answer};
 use super::asking::{Asker, now};

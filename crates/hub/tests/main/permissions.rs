@@ -14,10 +14,10 @@ use hub::registry::{
 };
 use hub::relations::RelationDirection;
 use hub::rpc::{RpcCall, RpcError};
-use hub::time_series::influxql::Removal;
 use hub::{AttributeError, BackupList, EntityId, EntityKind, Error, ParquetImport};
 use model::{Namespace, SeriesId};
 use serde_json::json;
+use timeseries::influxql::Removal;
 use uuid::Uuid;
 
 use super::alarms::{new_alarm, query};

@@ -2,10 +2,11 @@
 
 use hub::points::{AcceptError, Accepted, PointRefusal, Points};
 use hub::registry::OWN_DATABASE;
-use hub::time_series::influxql::{Removal, ast::Statement, parse};
-use hub::time_series::{Source, SourceError, TaskError};
+use hub::time_series::TaskError;
 use hub::{AUDIT_TABLE, DEAD_LETTER_TABLE, OpenDatabase};
 use model::{SeriesId, TableName};
+use timeseries::influxql::{Removal, ast::Statement, parse};
+use timeseries::{Source, SourceError};
 
 use super::*;
 use store::Reader as _;

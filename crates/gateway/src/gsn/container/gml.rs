@@ -1,7 +1,7 @@
 //! `REQUEST=901`: the sensors that have a place, with their newest values, in GML.
 
 use axum::response::Response;
-use hub::time_series::{Source, SourceError};
+use timeseries::{Source, SourceError};
 
 use super::super::asker::Asked;
 use super::super::newest::{NewestRow, newest_row};

@@ -1,7 +1,7 @@
 //! `REQUEST=0`: the sensors with their fields, and the newest value of each field.
 
 use axum::response::Response;
-use hub::time_series::{Source, SourceError};
+use timeseries::{Source, SourceError};
 use virtual_sensors::ContainerInfo;
 
 use super::super::asker::Asked;

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use hub::Order;
-use hub::time_series::{Source, SourceError};
+use timeseries::{Source, SourceError};
 
 use super::super::asker::Asked;
 use super::super::condition::parse_joined;

@@ -15,7 +15,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use hub::clock::system_now;
-use hub::time_series::{Source, SourceError};
+use timeseries::{Source, SourceError};
 
 use self::csv::Csv;
 use self::form::RowText;

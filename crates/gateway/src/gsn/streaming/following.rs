@@ -8,8 +8,8 @@ use hub::caller::Caller;
 use hub::live::LiveConnection;
 use hub::registry::OWN_DATABASE;
 use hub::sql::Reader;
-use hub::time_series::{Source, SourceError};
 use model::Timestamp;
+use timeseries::{Source, SourceError};
 use tokio::time::timeout;
 
 use super::super::limits::{STREAM_KEEP_ALIVE, STREAM_PAGE_ROWS};

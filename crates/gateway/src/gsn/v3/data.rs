@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use hub::time_series::{Source, SourceError};
+use timeseries::{Source, SourceError};
 
 use super::super::asker::Asked;
 use super::super::json_text::push;

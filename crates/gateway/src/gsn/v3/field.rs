@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use hub::Order;
-use hub::time_series::Source;
+use timeseries::Source;
 
 use super::super::asker::Asked;
 use super::super::out::{Out, streamed};

@@ -1,6 +1,6 @@
 //! ThingsBoard's HTTP API for devices: the path of a request has the access token of the device.
 //!
-//! `docs/protocol/http.md` describes it.
+//! `docs/protocol/device-http.md` describes it.
 
 mod attributes;
 mod claim;

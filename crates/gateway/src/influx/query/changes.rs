@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hub::Hub;
 use hub::caller::Caller;
 use hub::clock::system_now;
-use hub::time_series::influxql::ast::{Expr, Measurement, Statement, quoted_ident};
-use hub::time_series::influxql::{Error, Removal};
+use timeseries::influxql::ast::{Expr, Measurement, Statement, quoted_ident};
+use timeseries::influxql::{Error, Removal};
 
 use super::scope::{Scope, open};
 use crate::error::ApiError;

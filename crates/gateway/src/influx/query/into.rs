@@ -7,11 +7,12 @@ use hub::OpenDatabase;
 use hub::caller::Caller;
 use hub::points::{Accepted, PointRefusal, Points};
 use hub::sql::Reader;
-use hub::time_series::influxql::ast::Select;
-use hub::time_series::influxql::{self, Context, Head, Value};
-use hub::time_series::{ChunkSender, Source};
+use hub::time_series::ChunkSender;
 use model::name::check_key;
 use model::{Timestamp, ValueRef};
+use timeseries::Source;
+use timeseries::influxql::ast::Select;
+use timeseries::influxql::{self, Context, Head, Value};
 
 use super::super::limits::INTO_ROWS;
 use super::refusal::error_of;

@@ -2,8 +2,8 @@
 
 use hub::Hub;
 use hub::caller::Caller;
-use hub::time_series::influxql::ast::{Listing, Show};
-use hub::time_series::influxql::{Head, Value};
+use timeseries::influxql::ast::{Listing, Show};
+use timeseries::influxql::{Head, Value};
 
 use super::scope::{Scope, open};
 use super::text::ResultText;

@@ -23,7 +23,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{iter, unfold};
 use hub::caller::{Action, Caller};
-use hub::time_series::influxql::ast::Statement;
+use timeseries::influxql::ast::Statement;
 
 use super::answers::{Dialect, with_version};
 use super::limits::PIECE_BYTES;

@@ -1,7 +1,7 @@
 //! The error of a statement that read tables.
 
 use hub::time_series::TaskError;
-use hub::time_series::influxql;
+use timeseries::influxql;
 
 use crate::error::ApiError;
 

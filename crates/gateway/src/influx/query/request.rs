@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use hub::time_series::influxql::ast::Statement;
-use hub::time_series::influxql::{Param, parse};
 use serde_json::Value;
+use timeseries::influxql::ast::Statement;
+use timeseries::influxql::{Param, parse};
 
 use super::super::limits::QUERY_BODY_BYTES_MAX;
 use super::form::Form;

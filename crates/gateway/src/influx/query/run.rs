@@ -7,10 +7,11 @@ use hub::OpenDatabase;
 use hub::caller::Caller;
 use hub::clock::system_now;
 use hub::sql::{Reader, SqlError};
-use hub::time_series::influxql::ast::{Listing, Select, Show, Statement};
-use hub::time_series::influxql::{self, Context, Head, Limits, Value};
-use hub::time_series::{ChunkSender, Chunks, Source};
+use hub::time_series::{ChunkSender, Chunks};
 use std::ops::ControlFlow;
+use timeseries::Source;
+use timeseries::influxql::ast::{Listing, Select, Show, Statement};
+use timeseries::influxql::{self, Context, Head, Limits, Value};
 
 use super::super::limits::{QUERY_BUCKETS_MAX, QUERY_POINTS_MAX, QUERY_SERIES_MAX};
 use super::changes::change;

@@ -2,8 +2,8 @@
 
 use hub::caller::Caller;
 use hub::registry::RegistryError;
-use hub::time_series::influxql::ast::{From, Measurement, Select, Show, Target};
 use hub::{Hub, OpenDatabase};
+use timeseries::influxql::ast::{From, Measurement, Select, Show, Target};
 
 use crate::error::ApiError;
 
@@ -115,8 +115,8 @@ fn inputs<'a>(select: &'a Select, out: &mut Vec<&'a Measurement>) {
 mod tests {
     use std::collections::HashMap;
 
-    use hub::time_series::influxql::ast::Statement;
-    use hub::time_series::influxql::parse;
+    use timeseries::influxql::ast::Statement;
+    use timeseries::influxql::parse;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The text of the result of one statement, in the shapes of InfluxDB.
 
-use hub::time_series::influxql::{Head, Value};
+use timeseries::influxql::{Head, Value};
 
 use super::super::limits::PIECE_BYTES;
 use super::form::{Form, Format};

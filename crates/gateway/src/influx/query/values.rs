@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use hub::time_series::influxql::{Head, Value, rfc3339};
+use timeseries::influxql::{Head, Value, rfc3339};
 
 use super::form::Form;
 
