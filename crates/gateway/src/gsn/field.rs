@@ -11,10 +11,10 @@ use hub::registry::OWN_DATABASE;
 use hub::sql::Reader;
 use timeseries::{Source, SourceError};
 
-use super::asker::Asked;
 use super::condition::{Condition, Operand, Operator};
 use super::read::{Column, Selection};
 use super::refusal::{Refusal, refused_task};
+use super::request_context::RequestContext;
 use super::sensor::Sensor;
 use crate::error::ApiError;
 use crate::http::tools::state::HttpState;
@@ -22,7 +22,7 @@ use crate::http::tools::state::HttpState;
 /// `GET /field` and `POST /field`: the value of a field in the row `pk`, which is its time in milliseconds; without it the newest row's.
 pub(super) async fn value(
     State(state): State<Arc<HttpState>>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, Refusal> {
     let missing =
         |name| Refusal::argument(format!("the parameter {name} is missing; /field takes vs, field and pk"));

@@ -10,8 +10,8 @@ use hub::live::{LiveConnection, Subscriber, Updates};
 use hub::registry::Device;
 use tokio::sync::watch;
 
-use super::asker::caller_of;
 use super::refusal::Refusal;
+use super::request_context::caller_of;
 use crate::http::tools::request::Params;
 use crate::http::tools::state::HttpState;
 

@@ -4,7 +4,7 @@
 //! `docs/protocol/gsn.md` says what is supported and what differs.
 
 mod aggregate;
-mod asker;
+mod answer_text;
 mod condition;
 mod container;
 mod field;
@@ -15,9 +15,9 @@ mod live_rows;
 mod multidata;
 mod multipart;
 mod newest;
-mod out;
 mod read;
 mod refusal;
+mod request_context;
 mod sample;
 mod sensor;
 mod streaming;

@@ -10,10 +10,10 @@ use hub::caller::{Action, Caller};
 use hub::clock::system_now;
 use serde_json::{Map, Value as Json, json};
 
-use super::asker::Asker;
 use super::limits::FORM_BYTES_MAX;
 use super::multipart::{self, Pair};
 use super::refusal::Refusal;
+use super::request_context::RequestCaller;
 use super::sensor::{Field, Sensor};
 use super::v3::store_rows;
 use super::value::Kind;
@@ -28,7 +28,7 @@ const TOPIC: &str = "/upload";
 /// `POST /upload`
 pub(super) async fn row(
     State(state): State<Arc<HttpState>>,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
     peer: Peer,
     request: Request,
 ) -> Result<Response, Refusal> {

@@ -2,11 +2,11 @@
 //!
 //! `docs/protocol/influx.md` says what is supported and what differs.
 
-mod alive;
 mod answers;
-mod faults;
 pub(crate) mod limits;
+mod ping;
 mod query;
+mod refused_lines;
 mod rows;
 mod write;
 
@@ -19,6 +19,6 @@ pub(crate) fn routes() -> Routes {
         .post("/write", write::v1)
         .post("/api/v2/write", write::v2)
         .post("/api/v2/query", query::v2)
-        .get("/ping", alive::ping)
-        .get("/health", alive::health)
+        .get("/ping", ping::ping)
+        .get("/health", ping::health)
 }

@@ -6,12 +6,17 @@ use hub::points::Points;
 use model::{SeriesId, Timestamp, ValueRef, name};
 use wire::line::{Field, LineValue, Lines, Precision, RawLine, Series};
 
-use super::faults::Faults;
+use super::refused_lines::RefusedLines;
 
 /// Adds the lines of a body. Lines without a time have the time `now`. Refused lines are kept as dead letters and named in the
 /// result. The number of a row's item is the offset of its line.
-pub(super) fn collect(points: &mut Points, body: &[u8], precision: Precision, now: Timestamp) -> Faults {
-    let (mut lines, mut faults) = (Lines::new(body), Faults::default());
+pub(super) fn collect(
+    points: &mut Points,
+    body: &[u8],
+    precision: Precision,
+    now: Timestamp,
+) -> RefusedLines {
+    let (mut lines, mut faults) = (Lines::new(body), RefusedLines::default());
     while let Some(line) = lines.next_line() {
         let (at, text, reason) = match line {
             Ok(line) => match add(points, &line, precision, now) {

@@ -10,8 +10,8 @@ use hub::registry::RegistryError;
 use wire::line::Precision;
 
 use super::answers::{Dialect, no_content};
-use super::faults::Faults;
 use super::limits::WRITE_BYTES_MAX;
+use super::refused_lines::RefusedLines;
 use super::rows::collect;
 use crate::error::ApiError;
 use crate::http::tools::bodies::Sender;
@@ -114,7 +114,7 @@ fn answer(
     dialect: Dialect,
     body: &[u8],
     accepted: &Accepted,
-    mut faults: Faults,
+    mut faults: RefusedLines,
 ) -> Result<Response, ApiError> {
     for refused in &accepted.refused {
         let at = refused.item as usize;

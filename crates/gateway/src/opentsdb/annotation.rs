@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::annotation_body::{AnnotationBody, DeletionBody, instant, of_params};
 use super::answers::{Refusal, json_answer};
-use super::asking::{Asker, parsed};
 use super::body;
 use super::limits::ANNOTATIONS_BODY_BYTES_MAX;
+use super::request::{RequestCaller, parsed};
 use crate::error::ApiError;
 use crate::http::tools::request::Params;
 use crate::http::tools::route_list::Routes;
@@ -23,23 +23,23 @@ use crate::http::tools::series_caller::SeriesCaller;
 use crate::http::tools::state::HttpState;
 
 /// What a handler gets besides a body.
-type Asked = (State<Arc<HttpState>>, Params, Result<SeriesCaller, ApiError>);
+type RequestHead = (State<Arc<HttpState>>, Params, Result<SeriesCaller, ApiError>);
 
 /// The routes of annotations.
 pub(super) fn routes() -> Routes {
     Routes::default()
         .get("/api/annotation", get)
-        .post("/api/annotation", |asked: Asked, request: Request| save(asked, request, false))
-        .put("/api/annotation", |asked: Asked, request: Request| save(asked, request, true))
+        .post("/api/annotation", |head: RequestHead, request: Request| save(head, request, false))
+        .put("/api/annotation", |head: RequestHead, request: Request| save(head, request, true))
         .delete("/api/annotation", delete)
         .get("/api/annotations", global)
-        .post("/api/annotation/bulk", |asked: Asked, request: Request| save_all(asked, request, false))
-        .put("/api/annotation/bulk", |asked: Asked, request: Request| save_all(asked, request, true))
+        .post("/api/annotation/bulk", |head: RequestHead, request: Request| save_all(head, request, false))
+        .put("/api/annotation/bulk", |head: RequestHead, request: Request| save_all(head, request, true))
         .delete("/api/annotation/bulk", delete_all)
 }
 
 /// `GET /api/annotation`: the annotation of a series, or of all, that begins at a time.
-async fn get((State(state), params, caller): Asked, request: Request) -> Result<Response, Refusal> {
+async fn get((State(state), params, caller): RequestHead, request: Request) -> Result<Response, Refusal> {
     let (caller, wanted) = one(&state, &params, caller, request).await?;
     let hub = Arc::clone(&state.hub);
     let find = move || {
@@ -54,7 +54,7 @@ async fn get((State(state), params, caller): Asked, request: Request) -> Result<
 
 /// `POST` and `PUT /api/annotation`: adds or changes an annotation. PUT empties what the request does not say.
 async fn save(
-    (State(state), params, caller): Asked,
+    (State(state), params, caller): RequestHead,
     request: Request,
     replace: bool,
 ) -> Result<Response, Refusal> {
@@ -67,7 +67,7 @@ async fn save(
 }
 
 /// `DELETE /api/annotation`: 204, also if there is none.
-async fn delete((State(state), params, caller): Asked, request: Request) -> Result<Response, Refusal> {
+async fn delete((State(state), params, caller): RequestHead, request: Request) -> Result<Response, Refusal> {
     let (caller, wanted) = one(&state, &params, caller, request).await?;
     let hub = Arc::clone(&state.hub);
     let delete = move || {
@@ -83,7 +83,7 @@ async fn delete((State(state), params, caller): Asked, request: Request) -> Resu
 async fn global(
     State(state): State<Arc<HttpState>>,
     params: Params,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
 ) -> Result<Response, Refusal> {
     check_method(&params)?;
     let start = params.text("start_time").ok_or_else(|| Refusal::bad_request("Missing start time"))?;
@@ -99,7 +99,7 @@ async fn global(
 
 /// `POST` and `PUT /api/annotation/bulk`: adds or changes annotations, all or none. Those of which nothing is said are left out.
 async fn save_all(
-    (State(state), params, caller): Asked,
+    (State(state), params, caller): RequestHead,
     request: Request,
     replace: bool,
 ) -> Result<Response, Refusal> {
@@ -111,7 +111,10 @@ async fn save_all(
 }
 
 /// `DELETE /api/annotation/bulk`: deletes the annotations of series, or of all, that begin in a time.
-async fn delete_all((State(state), params, caller): Asked, request: Request) -> Result<Response, Refusal> {
+async fn delete_all(
+    (State(state), params, caller): RequestHead,
+    request: Request,
+) -> Result<Response, Refusal> {
     let (caller, body) = body::read(&state, caller, request, ANNOTATIONS_BODY_BYTES_MAX).await?;
     check_method(&params)?;
     let asked = match body.bytes.is_empty() {

@@ -10,22 +10,22 @@ use hub::caller::Caller;
 use serde_json::json;
 use timeseries::opentsdb::{Query, QueryError, tsuid};
 
-use super::asked::Look;
+use super::query_request::AnswerForm;
 use crate::http::tools::state::HttpState;
 
 /// The annotations of the time of a query.
 pub(super) struct QueryNotes {
     hub: Arc<Hub>,
     caller: Caller,
-    look: Look,
+    form: AnswerForm,
     /// The first and the last millisecond.
     times: (i64, i64),
 }
 
 impl QueryNotes {
-    pub(super) fn new(state: &HttpState, caller: &Caller, query: &Query, look: Look) -> Self {
+    pub(super) fn new(state: &HttpState, caller: &Caller, query: &Query, form: AnswerForm) -> Self {
         let (hub, caller) = (Arc::clone(&state.hub), caller.clone());
-        Self { hub, caller, look, times: (query.start, query.end) }
+        Self { hub, caller, form, times: (query.start, query.end) }
     }
 
     /// The members of each answer with global annotations: JSON text, empty if there are none or they are not wanted.
@@ -33,7 +33,7 @@ impl QueryNotes {
     /// # Errors
     /// They cannot be read, or are too many.
     pub(super) fn global(&self) -> Result<String, QueryError> {
-        if !self.look.global_annotations {
+        if !self.form.global_annotations {
             return Ok(String::new());
         }
         Ok(member("globalAnnotations", &self.read("")?))
@@ -44,7 +44,7 @@ impl QueryNotes {
     /// # Errors
     /// They cannot be read.
     pub(super) fn annotates_series(&self) -> Result<bool, QueryError> {
-        if self.look.no_annotations {
+        if self.form.no_annotations {
             return Ok(false);
         }
         let database = self.hub.own_database(&self.caller);

@@ -18,7 +18,6 @@ use timeseries::opentsdb::{
 };
 
 use super::answers::{Refusal, json_answer};
-use super::asking::{Asking, ask, now, stream};
 use super::last::since;
 use super::lenient::{flag, number, or_default, text};
 use super::limits::PIECE_BYTES;
@@ -26,18 +25,19 @@ use super::query::streamed;
 use super::query_answer::{TagsJson, write_float};
 use super::query_body::{QueryBody, SubBody};
 use super::refused_members::refuse_of_mlast;
+use super::request::{JsonRequest, now, run_query, stream_query};
 use crate::http::tools::state::HttpState;
 
 /// `POST /api/mquery`.
 pub(super) async fn query(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, body): Asking<Value>,
+    JsonRequest(caller, body): JsonRequest<Value>,
 ) -> Result<Response, Refusal> {
     let body = QueryBody::read(body)?;
     body.refuse_for_fields()?;
     let subs: Vec<FieldsSub> = body.queries.iter().map(fields_of).collect::<Result<_, _>>()?;
     let (times, milliseconds) = (body.query(Vec::new(), now())?, body.milliseconds());
-    let chunks = stream(&state, caller, move |source, sender| {
+    let chunks = stream_query(&state, caller, move |source, sender| {
         send_tables(&times, &subs, milliseconds, source, &mut |piece| match sender.send(Bytes::from(piece)) {
             Ok(()) => ControlFlow::Continue(()),
             // The engine knows why; the query ends.
@@ -164,7 +164,7 @@ struct LastSubBody {
 /// `POST /api/query/mlast`.
 pub(super) async fn last(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, body): Asking<Value>,
+    JsonRequest(caller, body): JsonRequest<Value>,
 ) -> Result<Response, Refusal> {
     refuse_of_mlast(&body)?;
     let body: LastBody = serde_json::from_value(body).map_err(|error| {
@@ -175,7 +175,7 @@ pub(super) async fn last(
     }
     let (since, milliseconds) = (since(body.back_scan, now()), body.ms_resolution);
     let subs: Vec<(Selection, Vec<String>, Tags)> = body.queries.into_iter().map(LastSubBody::read).collect();
-    let text = ask(&state, caller, move |source| {
+    let text = run_query(&state, caller, move |source| {
         let mut text = String::from("[");
         for (number, (selection, fields, tags)) in subs.iter().enumerate() {
             for answer in last_fields(number, selection, fields, tags, since, source)? {

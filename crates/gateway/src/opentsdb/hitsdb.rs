@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::annotation_body::texts;
 use super::answers::{Refusal, json_answer};
-use super::asking::{Asker, Asking};
 use super::lenient::number;
+use super::request::{JsonRequest, RequestCaller};
 use crate::http::tools::request::Params;
 use crate::http::tools::state::HttpState;
 
@@ -31,7 +31,7 @@ const MILLIS_MAX: i64 = 9_999_999_999_999;
 pub(super) async fn ttl(
     State(state): State<Arc<HttpState>>,
     params: Params,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
 ) -> Result<Response, Refusal> {
     let ttl = state.hub.ttl_of(&caller, params.text("metric"))?;
     let seconds = ttl.map_or(FOR_EVER, |ttl| i64::try_from(ttl.as_secs()).unwrap_or(FOR_EVER));
@@ -49,7 +49,7 @@ pub(super) struct TtlBody {
 /// `POST /api/ttl`: sets for how long a metric keeps rows.
 pub(super) async fn set_ttl(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, TtlBody { val, metric }): Asking<TtlBody>,
+    JsonRequest(caller, TtlBody { val, metric }): JsonRequest<TtlBody>,
 ) -> Result<Response, Refusal> {
     let val = val.filter(|val| *val >= 1).ok_or_else(|| {
         Refusal::bad_request("val must be a number of seconds from 1 on; 2147483647 is for ever")
@@ -83,7 +83,7 @@ pub(super) struct DataBody {
 /// `POST /api/delete_data`: deletes the rows of a metric in a time, or only the values of some fields.
 pub(super) async fn delete_data(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, body): Asking<DataBody>,
+    JsonRequest(caller, body): JsonRequest<DataBody>,
 ) -> Result<Response, Refusal> {
     let DataBody { metric, tags, fields, start, end } = body;
     let start = start.ok_or_else(|| Refusal::bad_request("name the time in start and end"))?;
@@ -110,7 +110,7 @@ pub(super) struct MetaBody {
 /// `POST /api/delete_meta`: deletes series of a metric with their rows.
 pub(super) async fn delete_meta(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, body): Asking<MetaBody>,
+    JsonRequest(caller, body): JsonRequest<MetaBody>,
 ) -> Result<Response, Refusal> {
     let MetaBody { metric, tags, fields, delete_data, recursive } = body;
     if delete_data == Some(false) {

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use timeseries::opentsdb::{LastPoint, Metric, Number, Selection, Tags, last_points, metric_and_tags, tsuid};
 
 use super::answers::{Refusal, json_answer};
-use super::asking::{Asker, Asking, ask, now};
 use super::lenient::{number, or_default, text};
 use super::query_answer::TagsJson;
 use super::refused_members::refuse_of_last;
+use super::request::{JsonRequest, RequestCaller, now, run_query};
 use crate::http::tools::state::HttpState;
 
 /// A wish for last points.
 #[derive(Debug, Default)]
-pub(super) struct LastAsked {
+pub(super) struct LastRequest {
     subs: Vec<(Selection, Tags)>,
     /// Points before this time do not count.
     since: Option<i64>,
@@ -48,29 +48,29 @@ struct LastSubBody {
 /// `GET /api/query/last`.
 pub(super) async fn get(
     State(state): State<Arc<HttpState>>,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
     uri: Uri,
 ) -> Result<Response, Refusal> {
-    let asked = LastAsked::of_parameters(uri.query().unwrap_or_default(), now())?;
-    answer(&state, caller, asked).await
+    let request = LastRequest::of_parameters(uri.query().unwrap_or_default(), now())?;
+    answer(&state, caller, request).await
 }
 
 /// `POST /api/query/last`.
 pub(super) async fn post(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, body): Asking<Value>,
+    JsonRequest(caller, body): JsonRequest<Value>,
 ) -> Result<Response, Refusal> {
-    answer(&state, caller, LastAsked::of_body(body, now())?).await
+    answer(&state, caller, LastRequest::of_body(body, now())?).await
 }
 
-async fn answer(state: &HttpState, caller: Caller, asked: LastAsked) -> Result<Response, Refusal> {
-    if asked.subs.is_empty() {
+async fn answer(state: &HttpState, caller: Caller, request: LastRequest) -> Result<Response, Refusal> {
+    if request.subs.is_empty() {
         return Err(Refusal::bad_request("Missing sub queries"));
     }
-    let text = ask(state, caller, move |source| {
+    let text = run_query(state, caller, move |source| {
         let mut text = String::from("[");
-        for (selection, tags) in &asked.subs {
-            for point in last_points(source, selection, tags, asked.since)? {
+        for (selection, tags) in &request.subs {
+            for point in last_points(source, selection, tags, request.since)? {
                 if text.len() > 1 {
                     text.push(',');
                 }
@@ -96,7 +96,7 @@ fn point_json(point: &LastPoint) -> String {
     )
 }
 
-impl LastAsked {
+impl LastRequest {
     fn of_parameters(text: &str, now: i64) -> Result<Self, Refusal> {
         let (mut subs, mut back_scan) = (Vec::new(), None);
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
@@ -150,32 +150,32 @@ mod tests {
 
     #[test]
     fn a_wish_is_a_url_or_a_body() {
-        let asked = LastAsked::of_parameters(
+        let request = LastRequest::of_parameters(
             "timeseries=cpu{zone=x,host=a}&tsuids=000161,000162&resolve&back_scan=1",
             7_200_000,
         );
-        let asked = asked.unwrap();
+        let request = request.unwrap();
         let tags = vec![("host".to_owned(), "a".to_owned()), ("zone".to_owned(), "x".to_owned())];
-        assert_eq!(asked.subs[0], (Selection::Metric(Metric::Name("cpu".into())), tags.clone()));
-        assert_eq!(asked.subs[1].0, Selection::Tsuids(vec!["000161".into(), "000162".into()]));
-        assert_eq!(asked.since, Some(3_600_000));
+        assert_eq!(request.subs[0], (Selection::Metric(Metric::Name("cpu".into())), tags.clone()));
+        assert_eq!(request.subs[1].0, Selection::Tsuids(vec!["000161".into(), "000162".into()]));
+        assert_eq!(request.since, Some(3_600_000));
         let body = json!({
             "queries": [{ "metric": "cpu", "tags": { "zone": "x", "host": "a" } }, { "tsuids": ["000161"] }],
             "resolveNames": true, "backScan": 0,
         });
-        let asked = LastAsked::of_body(body, 0).unwrap();
-        assert_eq!(asked.subs[0].1, tags);
-        assert_eq!((asked.subs.len(), asked.since), (2, None));
+        let request = LastRequest::of_body(body, 0).unwrap();
+        assert_eq!(request.subs[0].1, tags);
+        assert_eq!((request.subs.len(), request.since), (2, None));
     }
 
     #[test]
     fn a_wrong_wish_is_refused_by_name() {
-        assert!(LastAsked::of_parameters("back_scan=x", 0).is_err());
-        assert!(LastAsked::of_parameters("timeseries=cpu{host", 0).is_err());
+        assert!(LastRequest::of_parameters("back_scan=x", 0).is_err());
+        assert!(LastRequest::of_parameters("timeseries=cpu{host", 0).is_err());
         let fields = json!({ "queries": [{ "metric": "cpu", "fields": ["a"] }] });
-        assert!(LastAsked::of_body(fields, 0).unwrap_err().message().contains("mlast"));
+        assert!(LastRequest::of_body(fields, 0).unwrap_err().message().contains("mlast"));
         assert!(
-            LastAsked::of_body(json!({ "tupleFormat": true }), 0)
+            LastRequest::of_body(json!({ "tupleFormat": true }), 0)
                 .unwrap_err()
                 .message()
                 .contains("tupleFormat")

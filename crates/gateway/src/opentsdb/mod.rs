@@ -8,8 +8,6 @@ mod annotation;
 mod annotation_body;
 mod annotation_query;
 mod answers;
-mod asked;
-mod asking;
 mod body;
 mod fields;
 mod hitsdb;
@@ -23,9 +21,11 @@ mod query;
 mod query_answer;
 mod query_body;
 mod query_params;
+mod query_request;
 mod refused_members;
+mod request;
 mod rows;
-mod server;
+mod server_info;
 pub(crate) mod telnet;
 
 use crate::http::tools::route_list::Routes;
@@ -72,18 +72,18 @@ fn about_the_server() -> Routes {
         .get("/api/version", about::version)
         .post("/api/version", about::version)
         .get("/api/tscount", about::series_count)
-        .get("/api/aggregators", server::aggregators)
-        .post("/api/aggregators", server::aggregators)
-        .get("/api/config", server::config)
-        .post("/api/config", server::config)
-        .get("/api/config/filters", server::filters)
-        .post("/api/config/filters", server::filters)
-        .get("/api/stats", server::stats)
-        .post("/api/stats", server::stats)
-        .get("/api/dropcaches", server::drop_caches)
-        .delete("/api/dropcaches", server::drop_caches)
-        .get("/api/uid/{operation}", server::uid)
-        .post("/api/uid/{operation}", server::uid)
-        .put("/api/uid/{operation}", server::uid)
-        .delete("/api/uid/{operation}", server::uid)
+        .get("/api/aggregators", server_info::aggregators)
+        .post("/api/aggregators", server_info::aggregators)
+        .get("/api/config", server_info::config)
+        .post("/api/config", server_info::config)
+        .get("/api/config/filters", server_info::filters)
+        .post("/api/config/filters", server_info::filters)
+        .get("/api/stats", server_info::stats)
+        .post("/api/stats", server_info::stats)
+        .get("/api/dropcaches", server_info::drop_caches)
+        .delete("/api/dropcaches", server_info::drop_caches)
+        .get("/api/uid/{operation}", server_info::uid)
+        .post("/api/uid/{operation}", server_info::uid)
+        .put("/api/uid/{operation}", server_info::uid)
+        .delete("/api/uid/{operation}", server_info::uid)
 }

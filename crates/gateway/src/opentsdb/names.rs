@@ -15,10 +15,10 @@ use timeseries::opentsdb::{
 };
 
 use super::answers::{Refusal, json_answer};
-use super::asking::{Asker, Asking, ask};
 use super::lenient::{flag, number, or_default, text};
 use super::limits::{LISTED_MAX, LOOKED_UP, SUGGESTED};
 use super::query_answer::TagsJson;
+use super::request::{JsonRequest, RequestCaller, run_query};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::request::Params;
 use crate::http::tools::state::HttpState;
@@ -41,7 +41,7 @@ pub(super) struct Suggest {
 /// `GET /api/suggest`.
 pub(super) async fn suggest(
     State(state): State<Arc<HttpState>>,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
     params: Params,
 ) -> Result<Response, Refusal> {
     let text = |name| params.text(name).map(str::to_owned);
@@ -54,7 +54,7 @@ pub(super) async fn suggest(
 /// `POST /api/suggest`.
 pub(super) async fn suggest_by_body(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, wanted): Asking<Suggest>,
+    JsonRequest(caller, wanted): JsonRequest<Suggest>,
 ) -> Result<Response, Refusal> {
     suggested(&state, caller, wanted).await
 }
@@ -75,7 +75,7 @@ async fn suggested(state: &HttpState, caller: Caller, wanted: Suggest) -> Result
         None => return Err(Refusal::bad_request("Missing 'type' parameter")),
     };
     let max = max.filter(|max| *max > 0).unwrap_or(SUGGESTED).min(LISTED_MAX);
-    let names = ask(state, caller, move |source| list(source, metric.as_deref(), &q, max)).await?;
+    let names = run_query(state, caller, move |source| list(source, metric.as_deref(), &q, max)).await?;
     Ok(json_answer(StatusCode::OK, json!(*names).to_string()))
 }
 
@@ -105,7 +105,7 @@ struct Pair {
 /// `GET /api/search/lookup`: the series that have tags.
 pub(super) async fn lookup(
     State(state): State<Arc<HttpState>>,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
     params: Params,
 ) -> Result<Response, Refusal> {
     let text = params.text("m").ok_or_else(|| Refusal::bad_request("Missing query parameter 'm'"))?;
@@ -115,7 +115,7 @@ pub(super) async fn lookup(
 /// `POST /api/search/lookup`.
 pub(super) async fn lookup_by_body(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, wanted): Asking<Lookup>,
+    JsonRequest(caller, wanted): JsonRequest<Lookup>,
 ) -> Result<Response, Refusal> {
     if wanted.start_index.is_some_and(|start| start > 0) {
         return Err(Refusal::bad_request(
@@ -137,7 +137,7 @@ async fn looked_up(
     let found_max = if limit == 0 { LISTED_MAX } else { limit.min(LISTED_MAX) };
     let head = lookup_head(&lookup, limit);
     // As in OpenTSDB, a lookup of an unknown metric is not a wrong request.
-    let text = ask(state, caller, move |source| match series(source, &lookup, found_max) {
+    let text = run_query(state, caller, move |source| match series(source, &lookup, found_max) {
         Err(QueryError::NoSuchMetric(name)) => Ok(Err(name)),
         found => found.map(|found| {
             let results = found.iter().map(|one| {
@@ -191,7 +191,7 @@ pub(super) struct DumpMeta {
 /// `POST /api/dump_meta`.
 pub(super) async fn dump_meta(
     State(state): State<Arc<HttpState>>,
-    Asking(caller, wanted): Asking<DumpMeta>,
+    JsonRequest(caller, wanted): JsonRequest<DumpMeta>,
 ) -> Result<Response, Refusal> {
     let DumpMeta { metric, tagkey, tagvalueprefix: prefix, max, dump_metric } = wanted;
     if tagkey.is_empty() {
@@ -202,7 +202,7 @@ pub(super) async fn dump_meta(
     }
     let max = max.filter(|max| *max > 0).unwrap_or(LISTED_MAX).min(LISTED_MAX);
     let name = tagkey.clone();
-    let listed = ask(&state, caller, move |source| match dump_metric {
+    let listed = run_query(&state, caller, move |source| match dump_metric {
         true => metrics_with(source, &name, &prefix, max),
         false => tag_values(source, metric.as_deref(), Some(&name), &prefix, max),
     });

@@ -9,24 +9,24 @@ use timeseries::Source;
 use timeseries::opentsdb::{Answer, QueryError, Values, run, tsuid};
 
 use super::annotation_query::QueryNotes;
-use super::asked::{Asked, Look, shown};
 use super::limits::PIECE_BYTES;
+use super::query_request::{AnswerForm, QueryRequest, shown};
 
 /// Runs a query and sends its answer as JSON text, piece by piece, until `send` returns `Break`.
 pub(super) fn send_answer(
-    asked: &Asked,
+    request: &QueryRequest,
     source: &dyn Source,
     notes: &QueryNotes,
     send: &mut dyn FnMut(String) -> ControlFlow<()>,
 ) -> Result<(), QueryError> {
     let began = Instant::now();
     let mut writer = Writer { text: String::from("["), send, points: 0, answers: 0 };
-    let missing = asked.missing();
+    let missing = request.missing();
     let (global, annotated) = (notes.global()?, notes.annotates_series()?);
     let mut ended = ControlFlow::Continue(());
     let mut unread = Ok(());
-    run(&asked.query, source, &mut |mut answer| {
-        asked.cuts[answer.query].apply(&mut answer.line);
+    run(&request.query, source, &mut |mut answer| {
+        request.cuts[answer.query].apply(&mut answer.line);
         let series = if annotated { answer.series.as_slice() } else { &[] };
         let annotations = match notes.of_series(&answer.metric, series) {
             Ok(annotations) => format!("{annotations}{global}"),
@@ -36,13 +36,13 @@ pub(super) fn send_answer(
                 return ended;
             }
         };
-        ended = writer.answer(asked, missing[answer.query], &annotations, &answer);
+        ended = writer.answer(request, missing[answer.query], &annotations, &answer);
         ended
     })?;
     unread?;
     if ended.is_continue() {
         // Nobody waits for what a closed receiver does not take.
-        let _ = writer.finish(asked.look, began);
+        let _ = writer.finish(request.form, began);
     }
     Ok(())
 }
@@ -57,16 +57,16 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn answer(
         &mut self,
-        asked: &Asked,
+        request: &QueryRequest,
         missing: &str,
         annotations: &str,
         answer: &Answer,
     ) -> ControlFlow<()> {
         self.comma();
-        self.head(asked, answer);
+        self.head(request, answer);
         self.text.push_str(annotations);
-        let points = self.points(asked.look, missing, answer)?;
-        if asked.look.stats {
+        let points = self.points(request.form, missing, answer)?;
+        if request.form.stats {
             let stats = json!({ "emittedDPs": points, "aggregatedSeries": answer.series.len() });
             let _ = write!(self.text, ",\"stats\":{stats}");
         }
@@ -77,16 +77,16 @@ impl Writer<'_> {
     }
 
     /// Writes what an answer says before its points.
-    fn head(&mut self, asked: &Asked, answer: &Answer) {
+    fn head(&mut self, request: &QueryRequest, answer: &Answer) {
         let tags = TagsJson(&answer.tags);
         let (metric, others) = (json!(answer.metric), json!(answer.aggregate_tags));
         // Writing to a text does not fail.
         let _ = write!(self.text, "{{\"metric\":{metric},\"tags\":{tags},\"aggregateTags\":{others}");
-        if asked.look.query {
-            let query = shown(&asked.query.queries[answer.query], answer.query);
+        if request.form.query {
+            let query = shown(&request.query.queries[answer.query], answer.query);
             let _ = write!(self.text, ",\"query\":{query}");
         }
-        if asked.look.tsuids {
+        if request.form.tsuids {
             let mut tsuids: Vec<String> =
                 answer.series.iter().map(|tags| tsuid(&answer.metric, tags)).collect();
             tsuids.sort_unstable();
@@ -94,8 +94,8 @@ impl Writer<'_> {
         }
     }
 
-    fn finish(&mut self, look: Look, began: Instant) -> ControlFlow<()> {
-        if look.summary {
+    fn finish(&mut self, form: AnswerForm, began: Instant) -> ControlFlow<()> {
+        if form.summary {
             self.comma();
             let millis = began.elapsed().as_secs_f64() * 1000.0;
             let summary = json!({ "emittedDPs": self.points, "answers": self.answers, "totalTime": millis });
@@ -113,10 +113,10 @@ impl Writer<'_> {
     }
 
     /// Writes the points and returns their number. Of several in one second the last one counts when times are seconds.
-    fn points(&mut self, look: Look, missing: &str, answer: &Answer) -> ControlFlow<(), u64> {
-        let (open, close) = if look.arrays { ('[', ']') } else { ('{', '}') };
+    fn points(&mut self, form: AnswerForm, missing: &str, answer: &Answer) -> ControlFlow<(), u64> {
+        let (open, close) = if form.arrays { ('[', ']') } else { ('{', '}') };
         let _ = write!(self.text, ",\"dps\":{open}");
-        let time = |millis: i64| if look.milliseconds { millis } else { millis.div_euclid(1000) };
+        let time = |millis: i64| if form.milliseconds { millis } else { millis.div_euclid(1000) };
         let times = &answer.line.times;
         let mut count = 0;
         for (at, millis) in times.iter().enumerate() {
@@ -130,9 +130,9 @@ impl Writer<'_> {
             count += 1;
             // Writing to a text does not fail.
             let _ =
-                if look.arrays { write!(self.text, "[{shown},") } else { write!(self.text, "\"{shown}\":") };
+                if form.arrays { write!(self.text, "[{shown},") } else { write!(self.text, "\"{shown}\":") };
             write_value(&mut self.text, &answer.line.values, at, missing);
-            if look.arrays {
+            if form.arrays {
                 self.text.push(']');
             }
             self.send_full()?;
@@ -188,9 +188,9 @@ mod tests {
 
     use super::*;
 
-    fn written(look: Look, line: Line) -> String {
-        let asked = Asked::of_parameters("start=1&m=sum:cpu{host=*}", 9_000).unwrap();
-        let asked = Asked { look, ..asked };
+    fn written(form: AnswerForm, line: Line) -> String {
+        let request = QueryRequest::of_parameters("start=1&m=sum:cpu{host=*}", 9_000).unwrap();
+        let request = QueryRequest { form, ..request };
         let answer = Answer {
             query: 0,
             metric: "cpu".into(),
@@ -205,8 +205,8 @@ mod tests {
             ControlFlow::Continue(())
         };
         let mut writer = Writer { text: String::from("["), send: &mut send, points: 0, answers: 0 };
-        let _ = writer.answer(&asked, "null", "", &answer);
-        let _ = writer.finish(look, Instant::now());
+        let _ = writer.answer(&request, "null", "", &answer);
+        let _ = writer.finish(form, Instant::now());
         sent
     }
 
@@ -214,25 +214,28 @@ mod tests {
     fn points_are_members_by_seconds_or_arrays_by_milliseconds() {
         let line = Line { times: vec![1_000, 1_500, 2_000], values: Values::Integers(vec![1, 2, 3]) };
         assert_eq!(
-            written(Look::default(), line.clone()),
+            written(AnswerForm::default(), line.clone()),
             r#"[{"metric":"cpu","tags":{"host":"a"},"aggregateTags":["zone"],"dps":{"1":2,"2":3}}]"#
         );
-        let look = Look { milliseconds: true, arrays: true, ..Look::default() };
-        assert!(written(look, line).ends_with(r#""dps":[[1000,1],[1500,2],[2000,3]]}]"#));
+        let form = AnswerForm { milliseconds: true, arrays: true, ..AnswerForm::default() };
+        assert!(written(form, line).ends_with(r#""dps":[[1000,1],[1500,2],[2000,3]]}]"#));
     }
 
     #[test]
     fn floats_have_a_point_and_what_json_lacks_is_a_text() {
         let values = vec![5.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e20];
-        let text =
-            written(Look::default(), Line::floats((1..=5).map(|second| second * 1000).collect(), values));
+        let text = written(
+            AnswerForm::default(),
+            Line::floats((1..=5).map(|second| second * 1000).collect(), values),
+        );
         assert!(text.contains(r#"{"1":5.0,"2":null,"3":"Infinity","4":"-Infinity","5":1e20}"#), "{text}");
     }
 
     #[test]
     fn an_answer_says_more_when_asked() {
-        let look = Look { tsuids: true, query: true, stats: true, summary: true, ..Look::default() };
-        let text = written(look, Line::floats(vec![1_000], vec![1.0]));
+        let form =
+            AnswerForm { tsuids: true, query: true, stats: true, summary: true, ..AnswerForm::default() };
+        let text = written(form, Line::floats(vec![1_000], vec![1.0]));
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json[0]["tsuids"][0], "00036370750004686F7374000161");
         assert_eq!((&json[0]["query"]["index"], &json[0]["stats"]["emittedDPs"]), (&0.into(), &1.into()));

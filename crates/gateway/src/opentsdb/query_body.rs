@@ -9,8 +9,8 @@ use timeseries::opentsdb::{
 };
 
 use super::answers::Refusal;
-use super::asked::{Asked, Look};
 use super::lenient::{flag, number, or_default, text};
+use super::query_request::{AnswerForm, QueryRequest};
 use super::refused_members::refuse_members;
 
 /// A query as JSON.
@@ -134,7 +134,7 @@ impl QueryBody {
     }
 
     /// The query of `POST /api/query`.
-    pub(super) fn asked(self, arrays: bool, now: i64) -> Result<Asked, Refusal> {
+    pub(super) fn into_request(self, arrays: bool, now: i64) -> Result<QueryRequest, Refusal> {
         let (mut queries, mut cuts) = (Vec::new(), Vec::new());
         for sub in &self.queries {
             if !sub.fields.is_empty() {
@@ -150,7 +150,7 @@ impl QueryBody {
                 "'delete' does not go with 'dpValue', 'offset' and 'limit': it deletes all points from start to end",
             ));
         }
-        let look = Look {
+        let form = AnswerForm {
             milliseconds: self.ms_resolution,
             arrays,
             tsuids: self.show_tsuids,
@@ -160,7 +160,7 @@ impl QueryBody {
             no_annotations: self.no_annotations,
             global_annotations: self.global_annotations,
         };
-        Ok(Asked { query: self.query(queries, now)?, cuts, look, delete: self.delete })
+        Ok(QueryRequest { query: self.query(queries, now)?, cuts, form, delete: self.delete })
     }
 
     /// The query with the sub queries.
@@ -282,8 +282,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(body: Value) -> Result<Asked, Refusal> {
-        QueryBody::read(body)?.asked(false, 3_600_000)
+    fn read_request(body: Value) -> Result<QueryRequest, Refusal> {
+        QueryBody::read(body)?.into_request(false, 3_600_000)
     }
 
     #[test]
@@ -296,10 +296,10 @@ mod tests {
                 "filters": [{ "type": "wildcard", "tagk": "zone", "filter": "a*", "groupBy": false }],
             }],
         });
-        let asked = asked(body).unwrap();
-        assert_eq!((asked.query.start, asked.query.end), (1_000_000, 0));
-        assert!(asked.look.milliseconds && asked.look.query && !asked.look.arrays && !asked.delete);
-        let sub = &asked.query.queries[0];
+        let request = read_request(body).unwrap();
+        assert_eq!((request.query.start, request.query.end), (1_000_000, 0));
+        assert!(request.form.milliseconds && request.form.query && !request.form.arrays && !request.delete);
+        let sub = &request.query.queries[0];
         let rate = sub.rate.unwrap();
         assert!(rate.counter && rate.counter_max == 9 && !rate.drop_resets);
         let filters: Vec<_> =
@@ -313,9 +313,10 @@ mod tests {
             "aggregator": "sum", "metric": "m", "tsuids": null, "downsample": null, "rate": null, "tags": null,
             "filters": null, "explicitTags": null, "percentiles": null, "fields": null,
         });
-        let asked = asked(json!({ "start": "1", "end": null, "timezone": null, "queries": [sub] })).unwrap();
-        assert_eq!(asked.query.end, 3_600_000);
-        assert_eq!(asked.query.queries[0].selection, Selection::Metric(Metric::Name("m".into())));
+        let request =
+            read_request(json!({ "start": "1", "end": null, "timezone": null, "queries": [sub] })).unwrap();
+        assert_eq!(request.query.end, 3_600_000);
+        assert_eq!(request.query.queries[0].selection, Selection::Metric(Metric::Name("m".into())));
     }
 
     #[test]
@@ -335,9 +336,9 @@ mod tests {
             (json!({ "start": 1, "delete": true, "queries": [{ "metric": "m", "limit": 5 }] }), "'limit'"),
             (sub(json!({ "filters": [{ "type": "soundex", "tagk": "a", "filter": "b" }] })), "soundex"),
         ] {
-            let refusal = asked(wrong.clone()).unwrap_err();
+            let refusal = read_request(wrong.clone()).unwrap_err();
             assert!(refusal.message().contains(part), "{wrong}: {}", refusal.message());
         }
-        assert!(asked(sub(json!({ "rollupUsage": "ROLLUP_RAW", "preAggregate": false }))).is_ok());
+        assert!(read_request(sub(json!({ "rollupUsage": "ROLLUP_RAW", "preAggregate": false }))).is_ok());
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use timeseries::opentsdb::{Cut, Query, Tz, sub_query, tsuid_query, zone};
 
 use super::answers::Refusal;
-use super::asked::{Asked, Look};
 use super::query_body::times;
+use super::query_request::{AnswerForm, QueryRequest};
 
 /// Parameters that ask for what is absent here.
 const ABSENT: [(&str, &str); 4] = [
@@ -16,10 +16,10 @@ const ABSENT: [(&str, &str); 4] = [
     ("delete", "send DELETE, or POST with the member delete"),
 ];
 
-impl Asked {
+impl QueryRequest {
     /// Reads the parameters of `GET` and `DELETE /api/query`. A flag counts if it is there, whatever its value is.
     pub(super) fn of_parameters(text: &str, now: i64) -> Result<Self, Refusal> {
-        let (mut start, mut end, mut zone_of_query, mut look) = (None, None, Tz::UTC, Look::default());
+        let (mut start, mut end, mut zone_of_query, mut form) = (None, None, Tz::UTC, AnswerForm::default());
         let (mut by_metric, mut by_tsuid) = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
@@ -33,14 +33,14 @@ impl Asked {
                 "m" => by_metric.push(sub_query(&value)?),
                 "tsuid" => by_tsuid.push(tsuid_query(&value)?),
                 "tz" | "timezone" => zone_of_query = zone(&value)?,
-                "ms" => look.milliseconds = true,
-                "arrays" => look.arrays = true,
-                "show_tsuids" => look.tsuids = true,
-                "show_query" => look.query = true,
-                "show_stats" => look.stats = true,
-                "show_summary" => look.summary = true,
-                "no_annotations" => look.no_annotations = true,
-                "global_annotations" => look.global_annotations = true,
+                "ms" => form.milliseconds = true,
+                "arrays" => form.arrays = true,
+                "show_tsuids" => form.tsuids = true,
+                "show_query" => form.query = true,
+                "show_stats" => form.stats = true,
+                "show_summary" => form.summary = true,
+                "no_annotations" => form.no_annotations = true,
+                "global_annotations" => form.global_annotations = true,
                 "serializer" if value != "json" => {
                     let message = format!("The serializer {value:?} is not supported: answers are JSON only");
                     return Err(Refusal::bad_request(message));
@@ -57,7 +57,7 @@ impl Asked {
             times(start.as_deref().filter(|start| !start.is_empty()), end, zone_of_query, now)?;
         let cuts = vec![Cut::default(); queries.len()];
         let query = Query { start, end, zone: zone_of_query, use_calendar: false, queries };
-        Ok(Self { query, cuts, look, delete: false })
+        Ok(Self { query, cuts, form, delete: false })
     }
 }
 
@@ -74,12 +74,12 @@ mod tests {
 
     #[test]
     fn flags_count_by_their_presence_and_tsuids_come_first() {
-        let asked = Asked::of_parameters(
+        let request = QueryRequest::of_parameters(
             "start=1&end=&m=sum:cpu&m=sum:cpu&tsuid=max:000161&ms=false&arrays&show_tsuids=&show_query&show_stats&show_summary%20&no_annotations&global_annotations&u=me&p=x&_=5",
             9_000,
         );
-        let asked = asked.unwrap();
-        let all = Look {
+        let request = request.unwrap();
+        let all = AnswerForm {
             milliseconds: true,
             arrays: true,
             tsuids: true,
@@ -89,17 +89,18 @@ mod tests {
             no_annotations: true,
             global_annotations: true,
         };
-        assert_eq!(asked.look, all);
-        assert_eq!((asked.query.start, asked.query.end), (1_000, 9_000));
-        let aggregators: Vec<&str> = asked.query.queries.iter().map(|sub| sub.aggregator.as_str()).collect();
+        assert_eq!(request.form, all);
+        assert_eq!((request.query.start, request.query.end), (1_000, 9_000));
+        let aggregators: Vec<&str> =
+            request.query.queries.iter().map(|sub| sub.aggregator.as_str()).collect();
         assert_eq!(aggregators, ["max", "sum"]);
     }
 
     #[test]
     fn a_time_is_read_in_the_zone() {
-        let asked =
-            Asked::of_parameters("start=2013/01/01&m=sum:cpu&tz=Asia/Shanghai", i64::MAX / 2).unwrap();
-        assert_eq!(asked.query.start, 1_356_969_600_000);
+        let request =
+            QueryRequest::of_parameters("start=2013/01/01&m=sum:cpu&tz=Asia/Shanghai", i64::MAX / 2).unwrap();
+        assert_eq!(request.query.start, 1_356_969_600_000);
     }
 
     #[test]
@@ -114,7 +115,7 @@ mod tests {
             ("start=1&m=sum:cpu&serializer=xml", "xml"),
             ("start=1&m=sum:cpu&tz=Mars", "Mars"),
         ] {
-            let refusal = Asked::of_parameters(wrong, 0).unwrap_err();
+            let refusal = QueryRequest::of_parameters(wrong, 0).unwrap_err();
             assert!(refusal.message().contains(part), "{wrong}: {}", refusal.message());
         }
     }

@@ -8,7 +8,7 @@ use bytes::{Buf, BufMut, BytesMut};
 use hub::sql::Parameter;
 use pgwire::api::Type;
 
-use super::unread::Unread;
+use super::value_error::ValueError;
 
 /// The length of a NULL.
 const NULL: i32 = -1;
@@ -48,27 +48,27 @@ pub(super) fn element_of(kind: &Type) -> Option<&'static Type> {
 pub(super) fn from_binary(
     mut bytes: &[u8],
     wanted: &DataType,
-    read: fn(&Type, &[u8]) -> Result<Parameter, Unread>,
-) -> Result<Parameter, Unread> {
+    read: fn(&Type, &[u8]) -> Result<Parameter, ValueError>,
+) -> Result<Parameter, ValueError> {
     if bytes.len() < HEAD_BYTES {
-        return Err(Unread::Invalid);
+        return Err(ValueError::Invalid);
     }
     let (dimensions, _has_nulls, number) = (bytes.get_i32(), bytes.get_i32(), bytes.get_u32());
     // Clients may send text for varchar and the like.
-    let element = Type::from_oid(number).ok_or(Unread::Type)?;
+    let element = Type::from_oid(number).ok_or(ValueError::Type)?;
     match dimensions {
         0 => return Ok(Parameter::List(Vec::new())),
         1 if bytes.len() >= DIMENSION_BYTES => {}
-        1 => return Err(Unread::Invalid),
-        _ => return Err(Unread::Shape),
+        1 => return Err(ValueError::Invalid),
+        _ => return Err(ValueError::Shape),
     }
     let (count, _first) = (bytes.get_i32(), bytes.get_i32());
     // Each element has a length field, so the message cannot have more elements.
     let count = usize::try_from(count).ok().filter(|count| *count <= bytes.len() / size_of::<i32>());
-    let mut values = Vec::with_capacity(count.ok_or(Unread::Invalid)?);
+    let mut values = Vec::with_capacity(count.ok_or(ValueError::Invalid)?);
     for _ in 0..count.unwrap_or(0) {
         if bytes.len() < size_of::<i32>() {
-            return Err(Unread::Invalid);
+            return Err(ValueError::Invalid);
         }
         let length = bytes.get_i32();
         if length == NULL {
@@ -76,15 +76,15 @@ pub(super) fn from_binary(
             continue;
         }
         let length = usize::try_from(length).ok().filter(|length| *length <= bytes.len());
-        let (value, rest) = bytes.split_at(length.ok_or(Unread::Invalid)?);
+        let (value, rest) = bytes.split_at(length.ok_or(ValueError::Invalid)?);
         values.push(checked(read(&element, value)?, wanted)?);
         bytes = rest;
     }
-    if bytes.is_empty() { Ok(Parameter::List(values)) } else { Err(Unread::Invalid) }
+    if bytes.is_empty() { Ok(Parameter::List(values)) } else { Err(ValueError::Invalid) }
 }
 
 /// Checks that an element has the declared type.
-fn checked(value: Parameter, element: &DataType) -> Result<Parameter, Unread> {
+fn checked(value: Parameter, element: &DataType) -> Result<Parameter, ValueError> {
     let is_right = match &value {
         Parameter::I64(_) => element.is_integer(),
         Parameter::F64(_) => element.is_floating(),
@@ -95,7 +95,7 @@ fn checked(value: Parameter, element: &DataType) -> Result<Parameter, Unread> {
         Parameter::Bytes(_) => *element == DataType::Binary,
         Parameter::Null | Parameter::List(..) => false,
     };
-    if is_right { Ok(value) } else { Err(Unread::Invalid) }
+    if is_right { Ok(value) } else { Err(ValueError::Invalid) }
 }
 
 /// Arrays of an answer.
@@ -202,10 +202,10 @@ fn write_quoted(element: &[u8], out: &mut BytesMut) {
 mod tests {
     use super::*;
 
-    fn from_binary(bytes: &[u8]) -> Result<Parameter, Unread> {
+    fn from_binary(bytes: &[u8]) -> Result<Parameter, ValueError> {
         let read = |kind: &Type, bytes: &[u8]| match *kind {
             Type::TEXT => Ok(Parameter::Text(String::from_utf8_lossy(bytes).into())),
-            _ => Err(Unread::Type),
+            _ => Err(ValueError::Type),
         };
         super::from_binary(bytes, &DataType::Utf8, read)
     }
@@ -238,14 +238,14 @@ mod tests {
     #[test]
     fn arrays_that_are_cut_or_nested_are_refused() {
         for end in 0..TEXTS.len() {
-            assert_eq!(from_binary(&TEXTS[..end]), Err(Unread::Invalid), "{end}");
+            assert_eq!(from_binary(&TEXTS[..end]), Err(ValueError::Invalid), "{end}");
         }
         let mut nested = TEXTS.to_vec();
         nested[3] = 2;
-        assert_eq!(from_binary(&nested), Err(Unread::Shape));
+        assert_eq!(from_binary(&nested), Err(ValueError::Shape));
         // A header of four billion elements without any bytes of them.
         let many = [&TEXTS[..12], &[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1]].concat();
-        assert_eq!(from_binary(&many), Err(Unread::Invalid));
+        assert_eq!(from_binary(&many), Err(ValueError::Invalid));
         let empty = b"\0\0\0\0\0\0\0\0\0\0\0\x19";
         assert_eq!(from_binary(empty), Ok(Parameter::List(Vec::new())));
     }

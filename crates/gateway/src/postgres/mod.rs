@@ -20,7 +20,7 @@ mod session;
 mod settings;
 mod state;
 mod statement;
-mod unread;
+mod value_error;
 mod value_text;
 mod values;
 mod wire;

@@ -14,7 +14,7 @@ use pgwire::messages::data::{FieldDescription, RowDescription};
 use super::arrays;
 use super::error::PgError;
 use super::frontend::{Bound, ValueFormat};
-use super::unread::Unread;
+use super::value_error::ValueError;
 
 /// Microseconds and days from 1970 to 2000, where PostgreSQL's times begin.
 pub(super) const EPOCH_US: i64 = 946_684_800_000_000;
@@ -114,45 +114,45 @@ pub(super) fn parameter(position: usize, number: u32, bound: &Bound) -> Result<P
     })
 }
 
-fn from_text(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Unread::Invalid)?;
+fn from_text(kind: &Type, bytes: &[u8]) -> Result<Parameter, ValueError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ValueError::Invalid)?;
     let trimmed = text.trim();
     Ok(match *kind {
         Type::BOOL => match trimmed.to_ascii_lowercase().as_str() {
             "t" | "true" | "y" | "yes" | "on" | "1" => Parameter::Bool(true),
             "f" | "false" | "n" | "no" | "off" | "0" => Parameter::Bool(false),
-            _ => return Err(Unread::Invalid),
+            _ => return Err(ValueError::Invalid),
         },
         Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => {
-            Parameter::I64(trimmed.parse().map_err(|_| Unread::Invalid)?)
+            Parameter::I64(trimmed.parse().map_err(|_| ValueError::Invalid)?)
         }
-        Type::FLOAT4 | Type::FLOAT8 => Parameter::F64(trimmed.parse().map_err(|_| Unread::Invalid)?),
-        Type::BYTEA => Parameter::Bytes(hex(trimmed.strip_prefix("\\x").ok_or(Unread::Invalid)?)?),
+        Type::FLOAT4 | Type::FLOAT8 => Parameter::F64(trimmed.parse().map_err(|_| ValueError::Invalid)?),
+        Type::BYTEA => Parameter::Bytes(hex(trimmed.strip_prefix("\\x").ok_or(ValueError::Invalid)?)?),
         // The engine parses the rest, such as times and arrays.
         _ => Parameter::Text(text.into()),
     })
 }
 
-fn hex(digits: &str) -> Result<Vec<u8>, Unread> {
+fn hex(digits: &str) -> Result<Vec<u8>, ValueError> {
     let digits = digits.as_bytes();
-    let value = |digit: u8| (digit as char).to_digit(16).ok_or(Unread::Invalid);
+    let value = |digit: u8| (digit as char).to_digit(16).ok_or(ValueError::Invalid);
     if !digits.len().is_multiple_of(2) {
-        return Err(Unread::Invalid);
+        return Err(ValueError::Invalid);
     }
     digits.chunks(2).map(|pair| Ok((value(pair[0])? << 4 | value(pair[1])?) as u8)).collect()
 }
 
-fn from_binary(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
+fn from_binary(kind: &Type, bytes: &[u8]) -> Result<Parameter, ValueError> {
     if let Some(element) = arrays::element_of(kind) {
         // Decimal numbers have no parameter type and become text.
         let wanted = data_type(element.oid()).unwrap_or(DataType::Utf8);
         return arrays::from_binary(bytes, &wanted, from_binary);
     }
-    fn sized<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Unread> {
-        bytes.try_into().map_err(|_| Unread::Invalid)
+    fn sized<const N: usize>(bytes: &[u8]) -> Result<[u8; N], ValueError> {
+        bytes.try_into().map_err(|_| ValueError::Invalid)
     }
     let text = |bytes: &[u8]| {
-        std::str::from_utf8(bytes).map(|text| Parameter::Text(text.into())).map_err(|_| Unread::Invalid)
+        std::str::from_utf8(bytes).map(|text| Parameter::Text(text.into())).map_err(|_| ValueError::Invalid)
     };
     Ok(match *kind {
         Type::BOOL => Parameter::Bool(sized::<1>(bytes)? != [0]),
@@ -164,31 +164,31 @@ fn from_binary(kind: &Type, bytes: &[u8]) -> Result<Parameter, Unread> {
         Type::FLOAT8 => Parameter::F64(f64::from_be_bytes(sized(bytes)?)),
         Type::TIMESTAMP | Type::TIMESTAMPTZ => {
             let since_2000 = i64::from_be_bytes(sized(bytes)?);
-            Parameter::Timestamp(since_2000.checked_add(EPOCH_US).ok_or(Unread::Invalid)?)
+            Parameter::Timestamp(since_2000.checked_add(EPOCH_US).ok_or(ValueError::Invalid)?)
         }
         Type::DATE => {
             let since_2000 = i32::from_be_bytes(sized(bytes)?);
-            Parameter::Date(since_2000.checked_add(EPOCH_DAYS).ok_or(Unread::Invalid)?)
+            Parameter::Date(since_2000.checked_add(EPOCH_DAYS).ok_or(ValueError::Invalid)?)
         }
         Type::NUMERIC => Parameter::Text(numeric(bytes)?),
         Type::UUID => Parameter::Text(uuid::Uuid::from_bytes(sized(bytes)?).to_string()),
         Type::BYTEA => Parameter::Bytes(bytes.into()),
         // A version number stands before the text.
-        Type::JSONB => text(bytes.strip_prefix(&[1]).ok_or(Unread::Invalid)?)?,
+        Type::JSONB => text(bytes.strip_prefix(&[1]).ok_or(ValueError::Invalid)?)?,
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => text(bytes)?,
-        _ => return Err(Unread::Type),
+        _ => return Err(ValueError::Type),
     })
 }
 
 /// Parses a numeric: groups of four decimal digits, the weight of the first, sign and scale.
-fn numeric(mut bytes: &[u8]) -> Result<String, Unread> {
+fn numeric(mut bytes: &[u8]) -> Result<String, ValueError> {
     if bytes.len() < 8 {
-        return Err(Unread::Invalid);
+        return Err(ValueError::Invalid);
     }
     let (groups, weight) = (usize::from(bytes.get_u16()), i32::from(bytes.get_i16()));
     let (sign, scale) = (bytes.get_u16(), usize::from(bytes.get_u16()));
     if bytes.len() != groups * 2 || scale > 16_383 || !(-20_000..=20_000).contains(&weight) {
-        return Err(Unread::Invalid);
+        return Err(ValueError::Invalid);
     }
     let groups: Vec<u16> = (0..groups).map(|_| bytes.get_u16()).collect();
     let group = |position: i32| {
@@ -201,7 +201,7 @@ fn numeric(mut bytes: &[u8]) -> Result<String, Unread> {
         0xC000 => return Ok("NaN".into()),
         0xD000 => return Ok("Infinity".into()),
         0xF000 => return Ok("-Infinity".into()),
-        _ => return Err(Unread::Invalid),
+        _ => return Err(ValueError::Invalid),
     };
     text.push_str(&group(weight.max(0)).to_string());
     for position in (0..weight.max(0)).rev() {

@@ -3,8 +3,8 @@
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
-use super::super::asker::Asked;
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use crate::http::tools::state::HttpState;
 
@@ -12,9 +12,9 @@ use crate::http::tools::state::HttpState;
 pub(super) const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n";
 
 /// The sensor of the parameter `name`.
-pub(super) fn named(state: &HttpState, asked: &Asked) -> Result<Sensor, Refusal> {
+pub(super) fn named(state: &HttpState, context: &RequestContext) -> Result<Sensor, Refusal> {
     let missing = || Refusal::argument("The virtual sensor name is missing: give it in the parameter name");
-    Sensor::named(&state.sensors, &asked.caller, asked.params.text("name").ok_or_else(missing)?)
+    Sensor::named(&state.sensors, &context.caller, context.params.text("name").ok_or_else(missing)?)
 }
 
 /// An answer with a text after the declaration.

@@ -3,10 +3,10 @@
 use axum::response::Response;
 use timeseries::{Source, SourceError};
 
-use super::super::asker::Asked;
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::newest::{NewestRow, newest_row};
-use super::super::out::{Out, streamed};
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use super::super::xml::escaped;
 use super::document::{DECLARATION, set_headers};
@@ -20,11 +20,11 @@ const END: &str = "</gsn:FeatureCollection>\n";
 /// Answers with the sensors of the parameters `name` (a list) and `group` (the part of a name before `_`), or with all.
 pub(super) async fn features(
     state: &HttpState,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, Refusal> {
     let mut sensors = Sensor::all(&state.sensors, &caller)?;
     sensors.retain(|sensor| is_wanted(sensor.name(), &params));
-    let write = move |source: &dyn Source, out: &mut Out<'_>| -> Result<(), SourceError> {
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| -> Result<(), SourceError> {
         out.text.extend_from_slice(DECLARATION.as_bytes());
         out.text.extend_from_slice(BEGIN.as_bytes());
         for sensor in &sensors {

@@ -4,10 +4,10 @@ use axum::response::Response;
 use timeseries::{Source, SourceError};
 use virtual_sensors::ContainerInfo;
 
-use super::super::asker::Asked;
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::newest::{NewestRow, newest_row};
-use super::super::out::{Out, streamed};
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, time_text};
 use super::super::xml::escaped;
@@ -15,15 +15,15 @@ use super::document::{DECLARATION, set_headers};
 use crate::http::tools::state::HttpState;
 
 /// Lists all sensors, or the one of the parameter `name`.
-pub(super) async fn list(state: &HttpState, asked: Asked) -> Result<Response, Refusal> {
-    let Asked { caller, params } = asked;
+pub(super) async fn list(state: &HttpState, context: RequestContext) -> Result<Response, Refusal> {
+    let RequestContext { caller, params } = context;
     let without_values = params.flag("omit_latest_values")?;
     let mut sensors = Sensor::all(&state.sensors, &caller)?;
     if let Some(name) = params.text("name") {
         sensors.retain(|sensor| sensor.name().eq_ignore_ascii_case(name.trim()));
     }
     let head = head(state.sensors.container(&caller)?.as_deref());
-    let write = move |source: &dyn Source, out: &mut Out<'_>| -> Result<(), SourceError> {
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| -> Result<(), SourceError> {
         let mut text = DECLARATION.to_owned();
         text.push_str(&head);
         for sensor in &sensors {

@@ -4,11 +4,11 @@ use axum::response::Response;
 use hub::Order;
 use timeseries::{Source, SourceError};
 
-use super::super::asker::Asked;
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::condition::parse_joined;
-use super::super::out::{Out, streamed};
 use super::super::read::{Column, Selection};
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, TimeText};
 use super::super::value::Value;
@@ -20,16 +20,16 @@ use crate::http::tools::state::HttpState;
 /// Answers with rows, and with the place of the sensor in each of them if `with_addressing`.
 pub(super) async fn rows(
     state: &HttpState,
-    asked: Asked,
+    context: RequestContext,
     with_addressing: bool,
 ) -> Result<Response, Refusal> {
-    let selection = selection(named(state, &asked)?, &asked.params)?;
+    let selection = selection(named(state, &context)?, &context.params)?;
     let addressing = if with_addressing { addressing(&selection.sensor) } else { String::new() };
-    let write = move |source: &dyn Source, out: &mut Out<'_>| {
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| {
         out.text.extend_from_slice(DECLARATION.as_bytes());
         write(&selection, &addressing, source, out)
     };
-    let mut response = streamed(state, asked.caller, "text/xml", write).await?;
+    let mut response = streamed(state, context.caller, "text/xml", write).await?;
     set_headers(&mut response);
     Ok(response)
 }
@@ -59,7 +59,7 @@ pub(super) fn write(
     selection: &Selection,
     addressing: &str,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     out.text.extend_from_slice(b"<result>\n");
     let mut times = TimeText::new(TimeFormat::Container);

@@ -21,10 +21,10 @@ use self::csv::Csv;
 use self::form::RowText;
 use self::request::{Format, MultiRequest};
 use self::xml::Xml;
-use super::asker::Asked;
-use super::out::{Out, streamed};
+use super::answer_text::{AnswerText, streamed};
 use super::read::Selection;
 use super::refusal::Refusal;
+use super::request_context::RequestContext;
 use super::sensor::Sensor;
 use super::time::{TimeFormat, time_text};
 use crate::http::tools::state::HttpState;
@@ -32,12 +32,12 @@ use crate::http::tools::state::HttpState;
 /// `GET /multidata` and `POST /multidata`.
 pub(super) async fn rows(
     State(state): State<Arc<HttpState>>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, Refusal> {
     let visible = Sensor::all(&state.sensors, &caller)?;
     let request = MultiRequest::read(&params, &visible)?;
     let (content_type, disposition) = (content_type(&request), disposition(&request));
-    let write = move |source: &dyn Source, out: &mut Out<'_>| write(&request, source, out);
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| write(&request, source, out);
     let mut response = streamed(&state, caller, content_type, write).await?;
     let headers = response.headers_mut();
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
@@ -53,13 +53,13 @@ pub(super) fn write_xml(
     selections: &[Selection],
     times: TimeFormat,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     write_all(selections, false, &mut Xml::new(times), source, out)
 }
 
 /// Writes the answer.
-fn write(request: &MultiRequest, source: &dyn Source, out: &mut Out<'_>) -> Result<(), SourceError> {
+fn write(request: &MultiRequest, source: &dyn Source, out: &mut AnswerText<'_>) -> Result<(), SourceError> {
     let mut text: Box<dyn RowText> = match &request.format {
         Format::Csv { delimiter } => Box::new(Csv::new(delimiter, request.times)),
         Format::Xml => Box::new(Xml::new(request.times)),
@@ -72,7 +72,7 @@ fn write_all(
     only_with_rows: bool,
     text: &mut dyn RowText,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     text.begin(&mut out.text);
     for selection in selections {
@@ -90,7 +90,7 @@ fn write_sensor(
     only_with_rows: bool,
     text: &mut dyn RowText,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<ControlFlow<()>, SourceError> {
     let (mut has_head, mut has_rows) = (false, false);
     if !only_with_rows {

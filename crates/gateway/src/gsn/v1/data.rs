@@ -7,11 +7,11 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use timeseries::{Source, SourceError};
 
-use super::super::asker::Asked;
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::condition::{Condition, Operand, Operator};
-use super::super::out::{Out, streamed};
 use super::super::read::{Column, Selection};
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use super::super::time::parse_iso;
 use super::super::v3::{columns, conditions};
@@ -25,25 +25,25 @@ use crate::http::tools::state::HttpState;
 pub(super) async fn rows(
     State(state): State<Arc<HttpState>>,
     PathOf(name): PathOf<String>,
-    asked: Asked,
+    context: RequestContext,
 ) -> Result<Response, RestRefusal> {
-    answer(&state, &name, None, asked).await
+    answer(&state, &name, None, context).await
 }
 
 /// `GET /rest/sensors/{sensor}/{field}`
 pub(super) async fn rows_of_field(
     State(state): State<Arc<HttpState>>,
     PathOf((name, field)): PathOf<(String, String)>,
-    asked: Asked,
+    context: RequestContext,
 ) -> Result<Response, RestRefusal> {
-    answer(&state, &name, Some(&field), asked).await
+    answer(&state, &name, Some(&field), context).await
 }
 
 async fn answer(
     state: &HttpState,
     name: &str,
     field: Option<&str>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
@@ -53,7 +53,7 @@ async fn answer(
         Some(field) => format!("sensor_{name}_field_{field}"),
         None => format!("sensor_{name}_fields"),
     };
-    let write = move |source: &dyn Source, out: &mut Out<'_>| write(&selection, format, source, out);
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| write(&selection, format, source, out);
     let answer = streamed(state, caller, format.content_type(), write).await.map_err(&refused)?;
     Ok(with_file_name(answer, format.disposition(&file)))
 }
@@ -89,7 +89,7 @@ fn write(
     selection: &Selection,
     format: Format,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     let mut text = RestText::new(format);
     let sensor = &selection.sensor;

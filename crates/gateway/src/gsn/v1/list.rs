@@ -8,10 +8,10 @@ use axum::response::Response;
 use hub::Order;
 use timeseries::{Source, SourceError};
 
-use super::super::asker::{Asked, Asker};
-use super::super::out::{Out, streamed};
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::read::Selection;
 use super::super::refusal::Refusal;
+use super::super::request_context::{RequestCaller, RequestContext};
 use super::super::sensor::Sensor;
 use super::Format;
 use super::data::with_file_name;
@@ -22,14 +22,15 @@ use crate::http::tools::state::HttpState;
 /// `GET /rest/sensors`
 pub(super) async fn sensors(
     State(state): State<Arc<HttpState>>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
     let sensors = Sensor::all(&state.sensors, &caller).map_err(&refused)?;
     let with_values = params.flag("latest_values").map_err(Refusal::from).map_err(&refused)?;
-    let write =
-        move |source: &dyn Source, out: &mut Out<'_>| write(&sensors, with_values, format, source, out);
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| {
+        write(&sensors, with_values, format, source, out)
+    };
     let answer = streamed(&state, caller, format.content_type(), write).await.map_err(&refused)?;
     Ok(with_file_name(answer, format.disposition("multiple_sensors")))
 }
@@ -39,7 +40,7 @@ fn write(
     with_values: bool,
     format: Format,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     let mut text = RestText::new(format);
     text.begin(&mut out.text);
@@ -63,6 +64,6 @@ fn write(
 }
 
 /// `GET /rest/grid/{sensor}`
-pub(super) async fn grid(Asker(_): Asker) -> Result<Response, RestRefusal> {
+pub(super) async fn grid(RequestCaller(_): RequestCaller) -> Result<Response, RestRefusal> {
     Err(Refusal::absent("this server has no grids; /rest/sensors/NAME has the rows of a sensor").into())
 }

@@ -8,11 +8,11 @@ use axum::response::Response;
 use timeseries::{Source, SourceError};
 
 use super::super::aggregate::{Function, OpenInterval};
-use super::super::asker::Asked;
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::condition::{Condition, Operand, Operator};
-use super::super::out::{Out, streamed};
 use super::super::read::{Column, Row, Selection};
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use super::super::time::parse_iso;
 use super::Format;
@@ -29,12 +29,13 @@ const PREVIEW_ROWS: u64 = 1_000;
 pub(super) async fn extremes(
     State(state): State<Arc<HttpState>>,
     PathOf((name, field)): PathOf<(String, String)>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
     let selection = of_field(Sensor::named(&state.sensors, &caller, &name), &field).map_err(&refused)?;
-    let write = move |source: &dyn Source, out: &mut Out<'_>| write_extremes(&selection, format, source, out);
+    let write =
+        move |source: &dyn Source, out: &mut AnswerText<'_>| write_extremes(&selection, format, source, out);
     let answer = streamed(&state, caller, format.content_type(), write).await.map_err(&refused)?;
     Ok(with_file_name(answer, format.disposition(&format!("minmax_sensor_{name}_field_{field}"))))
 }
@@ -43,7 +44,7 @@ pub(super) async fn extremes(
 pub(super) async fn preview(
     State(state): State<Arc<HttpState>>,
     PathOf((name, field)): PathOf<(String, String)>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, RestRefusal> {
     let format = Format::read(&params);
     let refused = RestRefusal::of(format);
@@ -51,8 +52,9 @@ pub(super) async fn preview(
     selection.conditions = bounds(&params).map_err(&refused)?;
     let size: Option<u64> = params.number("size").map_err(Refusal::from).map_err(&refused)?;
     let size = size.filter(|size| *size > 0).unwrap_or(PREVIEW_ROWS);
-    let write =
-        move |source: &dyn Source, out: &mut Out<'_>| write_preview(&selection, size, format, source, out);
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| {
+        write_preview(&selection, size, format, source, out)
+    };
     let answer = streamed(&state, caller, format.content_type(), write).await.map_err(&refused)?;
     Ok(with_file_name(answer, format.disposition(&format!("preview_sensor_{name}_fields_{field}"))))
 }
@@ -83,7 +85,7 @@ fn write_extremes(
     selection: &Selection,
     format: Format,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     let [mut max, mut min] = [Function::Max, Function::Min].map(|function| OpenInterval::new(function, 0, 1));
     let mut newest = None;
@@ -107,7 +109,7 @@ fn write_preview(
     size: u64,
     format: Format,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     let mut rows = 0_u64;
     let all = Selection { fields: Vec::new(), ..selection.clone() };
@@ -130,13 +132,13 @@ fn write_preview(
     Ok(())
 }
 
-fn begin(text: &mut RestText, selection: &Selection, out: &mut Out<'_>) {
+fn begin(text: &mut RestText, selection: &Selection, out: &mut AnswerText<'_>) {
     let fields = fields_with_time(&selection.sensor, &selection.fields);
     text.begin(&mut out.text);
     text.begin_sensor(&selection.sensor, &fields, &mut out.text);
 }
 
-fn end(text: &RestText, out: &mut Out<'_>) {
+fn end(text: &RestText, out: &mut AnswerText<'_>) {
     text.end_sensor(&mut out.text);
     text.end(&mut out.text);
 }

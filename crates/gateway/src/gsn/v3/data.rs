@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::response::Response;
 use timeseries::{Source, SourceError};
 
-use super::super::asker::Asked;
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::json_text::push;
 use super::super::limits::SENSORS_MAX;
 use super::super::multidata::write_xml;
-use super::super::out::{Out, streamed};
 use super::super::read::{Row, Selection};
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, TimeText};
 use super::csv::{data_head, push_row};
@@ -25,11 +25,11 @@ use crate::http::tools::state::HttpState;
 pub(super) async fn data(
     State(state): State<Arc<HttpState>>,
     PathOf(name): PathOf<String>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, Refusal> {
     let selection = selection(Sensor::named(&state.sensors, &caller, &name)?, &params)?;
     let (format, times) = (Format::read(&params)?, time_format(&params)?);
-    let write = move |source: &dyn Source, out: &mut Out<'_>| match format {
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| match format {
         Format::Json => write_feature(&selection, times, source, out),
         Format::Csv => write_csv(&selection, times, source, out),
         Format::Xml => write_xml(&[selection], times, source, out),
@@ -40,7 +40,7 @@ pub(super) async fn data(
 /// `GET /api/sensors/search?vsnames=a,b`: the rows of several sensors.
 pub(super) async fn search(
     State(state): State<Arc<HttpState>>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, Refusal> {
     let names: Vec<&str> = params.list("vsnames").collect();
     if names.is_empty() || names.len() > SENSORS_MAX {
@@ -57,7 +57,7 @@ pub(super) async fn search(
             "this server makes no archive of CSV files; ask for json or xml, or for each sensor at /api/sensors/NAME/data",
         ));
     }
-    let write = move |source: &dyn Source, out: &mut Out<'_>| match format {
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| match format {
         Format::Json => write_collection(&selections, times, source, out),
         Format::Csv | Format::Xml => write_xml(&selections, times, source, out),
     };
@@ -68,7 +68,7 @@ fn write_collection(
     selections: &[Selection],
     times: TimeFormat,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     push(&mut out.text, "{\"type\":\"FeatureCollection\",\"features\":[");
     for (at, selection) in selections.iter().enumerate() {
@@ -86,7 +86,7 @@ fn write_feature(
     selection: &Selection,
     times: TimeFormat,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     let mut feature = FeatureText::new(times);
     let sensor = &selection.sensor;
@@ -105,7 +105,7 @@ fn write_csv(
     selection: &Selection,
     times: TimeFormat,
     source: &dyn Source,
-    out: &mut Out<'_>,
+    out: &mut AnswerText<'_>,
 ) -> Result<(), SourceError> {
     let mut times = TimeText::new(times);
     push(&mut out.text, &data_head(selection, true));

@@ -8,10 +8,10 @@ use axum::response::Response;
 use hub::Order;
 use timeseries::Source;
 
-use super::super::asker::Asked;
-use super::super::out::{Out, streamed};
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::read::{Column, Selection};
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use crate::http::tools::request::PathOf;
 use crate::http::tools::state::HttpState;
@@ -20,12 +20,12 @@ use crate::http::tools::state::HttpState;
 pub(super) async fn newest(
     State(state): State<Arc<HttpState>>,
     PathOf((name, field)): PathOf<(String, String)>,
-    Asked { caller, .. }: Asked,
+    RequestContext { caller, .. }: RequestContext,
 ) -> Result<Response, Refusal> {
     let sensor = Sensor::named(&state.sensors, &caller, &name)?;
     let fields = vec![Column::of(sensor.field(&field)?)];
     let selection = Selection { fields, newest: Some(1), order: Order::Descending, ..Selection::all(sensor) };
-    let write = move |source: &dyn Source, out: &mut Out<'_>| {
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| {
         selection.read(source, &mut |row| {
             if let Some(value) = row.values[0] {
                 selection.kind(0).write(value, &mut out.text);

@@ -7,13 +7,13 @@ use axum::response::Response;
 use hub::Order;
 use timeseries::{Source, SourceError};
 
-use super::super::asker::Asked;
+use super::super::answer_text::{AnswerText, streamed};
 use super::super::container::push_sensor;
 use super::super::json_text::push;
 use super::super::newest::{NewestRow, newest_row, oldest_time};
-use super::super::out::{Out, streamed};
 use super::super::read::Selection;
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::super::sensor::Sensor;
 use super::super::time::TimeFormat;
 use super::csv::{data_head, list_head, list_line};
@@ -25,11 +25,11 @@ use crate::http::tools::state::HttpState;
 /// `GET /api/sensors`
 pub(super) async fn sensors(
     State(state): State<Arc<HttpState>>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, Refusal> {
     let sensors = Sensor::all(&state.sensors, &caller)?;
     let look = Look::read(&params)?;
-    let write = move |source: &dyn Source, out: &mut Out<'_>| look.write_list(&sensors, source, out);
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| look.write_list(&sensors, source, out);
     streamed(&state, caller, look.format.content_type(), write).await
 }
 
@@ -37,11 +37,11 @@ pub(super) async fn sensors(
 pub(super) async fn sensor(
     State(state): State<Arc<HttpState>>,
     PathOf(name): PathOf<String>,
-    Asked { caller, params }: Asked,
+    RequestContext { caller, params }: RequestContext,
 ) -> Result<Response, Refusal> {
     let sensor = Sensor::named(&state.sensors, &caller, &name)?;
     let look = Look::read(&params)?;
-    let write = move |source: &dyn Source, out: &mut Out<'_>| match look.format {
+    let write = move |source: &dyn Source, out: &mut AnswerText<'_>| match look.format {
         Format::Json => look.write_feature(&sensor, source, out),
         Format::Csv => {
             push(&mut out.text, &data_head(&Selection::all(sensor), false));
@@ -74,7 +74,7 @@ impl Look {
         &self,
         sensors: &[Sensor],
         source: &dyn Source,
-        out: &mut Out<'_>,
+        out: &mut AnswerText<'_>,
     ) -> Result<(), SourceError> {
         let (begin, end) = match self.format {
             Format::Json => ("{\"type\":\"FeatureCollection\",\"features\":[".to_owned(), "]}"),
@@ -110,7 +110,7 @@ impl Look {
         &self,
         sensor: &Sensor,
         source: &dyn Source,
-        out: &mut Out<'_>,
+        out: &mut AnswerText<'_>,
     ) -> Result<(), SourceError> {
         let mut selection = Selection { newest: Some(1), ..Selection::all(sensor.clone()) };
         selection.order = Order::Descending;

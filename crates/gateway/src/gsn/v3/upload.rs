@@ -12,8 +12,8 @@ use hub::{Message, SeriesOwner};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 
-use super::super::asker::Asker;
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestCaller;
 use super::super::sensor::Sensor;
 use crate::http::tools::bodies::Sender;
 use crate::http::tools::connection::Peer;
@@ -48,7 +48,7 @@ struct Named {
 pub(super) async fn rows(
     State(state): State<Arc<HttpState>>,
     PathOf(name): PathOf<String>,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
     peer: Peer,
     request: Request,
 ) -> Result<Response, Refusal> {

@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::super::asker::Asker;
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestCaller;
 use crate::error::ApiError;
 use crate::http::tools::json::Json;
 use crate::http::tools::state::HttpState;
@@ -15,7 +15,7 @@ use crate::http::tools::state::HttpState;
 /// `GET /api/user`
 pub(super) async fn user(
     State(state): State<Arc<HttpState>>,
-    Asker(caller): Asker,
+    RequestCaller(caller): RequestCaller,
 ) -> Result<Response, Refusal> {
     let user = caller.user_id().and_then(|id| state.hub.registry().user_by_id(id));
     let user = user.ok_or_else(|| {

@@ -10,16 +10,16 @@ use wire::mqtt::{
 
 use super::super::provisioner::Joined;
 use super::super::{clients, limits};
-use super::behind::Behind;
 use super::chunk_lengths::ChunkLengths;
+use super::connect_terms::{assigned_client_id, check_terms, granted_keep_alive_s, silence_max_s};
 use super::connected::{Connected, StoredWill};
 use super::context::Context;
-use super::joining;
+use super::gateway_devices::GatewayDevices;
 use super::login::authenticate;
+use super::new_certificate;
 use super::outgoing::forwarded;
 use super::peer::Peer;
-use super::refused::Refused;
-use super::terms::{assigned_client_id, check_terms, granted_keep_alive_s, silence_max_s};
+use super::refused_connect::RefusedConnect;
 use super::topic_access::TopicAccess;
 
 impl Connected {
@@ -51,14 +51,14 @@ pub(super) fn admit(
     connect: &Connect<'_>,
     joined: Option<Joined>,
     context: &mut Context<'_>,
-) -> Result<Connected, Refused> {
+) -> Result<Connected, RefusedConnect> {
     check_terms(connect)?;
     let (device, credentials) = match joined {
-        Some(joined) => joined.map_err(joining::refused)?,
+        Some(joined) => joined.map_err(new_certificate::refused)?,
         None => authenticate(connect, context)?,
     };
     let load = context.hub.tenant_load(device.tenant);
-    let tenant_connection = load.connect().map_err(Refused::above_limit_of_tenant)?;
+    let tenant_connection = load.connect().map_err(RefusedConnect::above_limit_of_tenant)?;
     let assigned = assigned_client_id(connect);
     let client_id = assigned.as_deref().unwrap_or(connect.client_id);
     let client = clients::ClientKey { device: device.id.as_u128(), client_id: client_id.into() };
@@ -89,9 +89,9 @@ pub(super) fn admit(
         will: connect.will.map(|will| Box::new(stored_will(&will))),
         chunk_lengths: ChunkLengths::default(),
     };
-    connected.behind = connected.device.gateway.then(|| Box::new(Behind::new((context.wake)())));
+    connected.behind = connected.device.gateway.then(|| Box::new(GatewayDevices::new((context.wake)())));
     let request = connected.attach_request(connected.expiry_s, connect.clean_start, context);
-    let (attached, is_present) = context.hub.broker().attach(&request).map_err(|error| Refused {
+    let (attached, is_present) = context.hub.broker().attach(&request).map_err(|error| RefusedConnect {
         code: ReasonCode::QUOTA_EXCEEDED,
         return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
         label: "sessions",

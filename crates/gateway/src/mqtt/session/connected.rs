@@ -15,9 +15,9 @@ use wire::mqtt::{QoS, ReasonCode};
 use super::super::clients::{ClientKey, ConnectionRef};
 use super::super::options::MqttOptions;
 use super::super::qos2::SharedQos2;
-use super::behind::Behind;
 use super::chunk_lengths::ChunkLengths;
 use super::end::SessionEnd;
+use super::gateway_devices::GatewayDevices;
 use super::peer::Peer;
 use super::topic_access::TopicAccess;
 
@@ -53,7 +53,7 @@ pub(crate) struct Connected {
     /// Messages of the server for the device, if the client has subscribed to some.
     pub(super) outbox: Option<DeviceOutbox>,
     /// The devices behind the device, if it is a gateway.
-    pub(super) behind: Option<Box<Behind>>,
+    pub(super) behind: Option<Box<GatewayDevices>>,
     /// Topics of the broker that the client may use.
     pub(super) topics: TopicAccess,
     /// Topics of the topic aliases, by alias.

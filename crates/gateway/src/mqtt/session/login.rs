@@ -8,14 +8,14 @@ use hub::registry::{Credentials, Device, DeviceCredentialsFault};
 use wire::mqtt::{Connect, ConnectReturnCode, ReasonCode};
 
 use super::context::Context;
-use super::refused::Refused;
+use super::refused_connect::RefusedConnect;
 
 /// Finds the device. A certificate of a device decides, whatever the user name says. One that belongs to no device counts as none
 /// if there is a user name: an operator may ask all clients for certificates of an authority, and devices for their tokens.
 pub(super) fn authenticate(
     connect: &Connect<'_>,
     context: &Context<'_>,
-) -> Result<(Arc<Device>, Credentials), Refused> {
+) -> Result<(Arc<Device>, Credentials), RefusedConnect> {
     let user_name = connect.username.filter(|name| !name.is_empty());
     match context.certificates.first().map(|certificate| by_certificate(certificate, context)) {
         Some(Ok(found)) => Ok(found),
@@ -24,7 +24,7 @@ pub(super) fn authenticate(
     }
 }
 
-fn by_certificate(der: &[u8], context: &Context<'_>) -> Result<(Arc<Device>, Credentials), Refused> {
+fn by_certificate(der: &[u8], context: &Context<'_>) -> Result<(Arc<Device>, Credentials), RefusedConnect> {
     let unknown = || {
         not_authorized(
             "certificate_unknown",
@@ -43,7 +43,7 @@ fn by_client(
     connect: &Connect<'_>,
     user_name: Option<&str>,
     context: &Context<'_>,
-) -> Result<(Arc<Device>, Credentials), Refused> {
+) -> Result<(Arc<Device>, Credentials), RefusedConnect> {
     let found = context.hub.registry().device_of_client(connect.client_id, user_name, connect.password);
     // Tokens are too long to be guessed, and clients may send any password with them.
     let is_token = matches!(found, Ok((_, Credentials::AccessToken(_))));
@@ -54,10 +54,10 @@ fn by_client(
 }
 
 /// Counts a check of a password. Refuses its result, whatever it is, after too many wrong ones.
-fn limit_guesses(login: &str, is_right: bool, context: &Context<'_>) -> Result<(), Refused> {
+fn limit_guesses(login: &str, is_right: bool, context: &Context<'_>) -> Result<(), RefusedConnect> {
     let now = Instant::now();
     let attempt = context.hub.device_logins().begin(Some(context.peer.ip()), login, now);
-    let attempt = attempt.map_err(|wait| Refused {
+    let attempt = attempt.map_err(|wait| RefusedConnect {
         code: ReasonCode::CONNECTION_RATE_EXCEEDED,
         return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
         label: "login_rate",
@@ -68,7 +68,7 @@ fn limit_guesses(login: &str, is_right: bool, context: &Context<'_>) -> Result<(
 }
 
 /// The refusal does not say which part is wrong, so that nobody can find out user names.
-fn refusal(fault: DeviceCredentialsFault, user_name: Option<&str>, has_password: bool) -> Refused {
+fn refusal(fault: DeviceCredentialsFault, user_name: Option<&str>, has_password: bool) -> RefusedConnect {
     let label = match (fault, user_name) {
         (DeviceCredentialsFault::WrongPassword, _) => "password_wrong",
         (DeviceCredentialsFault::Unknown, Some(_)) => "token_unknown",
@@ -84,12 +84,17 @@ fn refusal(fault: DeviceCredentialsFault, user_name: Option<&str>, has_password:
     }
 }
 
-fn not_authorized(label: &'static str, cause: &str) -> Refused {
+fn not_authorized(label: &'static str, cause: &str) -> RefusedConnect {
     let (code, return_code) = (ReasonCode::NOT_AUTHORIZED, ConnectReturnCode::NOT_AUTHORIZED);
-    Refused { code, return_code, label, cause: cause.into() }
+    RefusedConnect { code, return_code, label, cause: cause.into() }
 }
 
-fn bad_name_or_password(label: &'static str, cause: &str) -> Refused {
+fn bad_name_or_password(label: &'static str, cause: &str) -> RefusedConnect {
     let code = ReasonCode::BAD_USER_NAME_OR_PASSWORD;
-    Refused { code, return_code: ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD, label, cause: cause.into() }
+    RefusedConnect {
+        code,
+        return_code: ConnectReturnCode::BAD_USER_NAME_OR_PASSWORD,
+        label,
+        cause: cause.into(),
+    }
 }

@@ -13,10 +13,10 @@ use super::connect::admit;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
-use super::joining;
+use super::new_certificate;
 use super::peer::Peer;
 use super::provisioning::{Provisioning, asks_for_credentials};
-use super::refused::Refused;
+use super::refused_connect::RefusedConnect;
 use crate::refusals;
 
 /// The session of one connection.
@@ -65,7 +65,7 @@ impl Session {
     ) -> Result<(), PacketError> {
         match (&mut *self, packet) {
             (Self::New, Packet::Connect(connect)) => {
-                match joining::begin(&connect, context) {
+                match new_certificate::begin(&connect, context) {
                     Ok(None) => *self = accept(&connect, None, context)?,
                     Ok(Some(join)) => {
                         *self = Self::Joining(Box::new(join));
@@ -140,7 +140,7 @@ fn accept(
 ) -> Result<Session, SessionEnd> {
     if let Some(exceeded) = context.exceeded {
         // The refusal was counted when the connection came.
-        let refused = Refused::above_limit(exceeded);
+        let refused = RefusedConnect::above_limit(exceeded);
         refused.write(connect, context);
         return Err(SessionEnd::normal(refused.cause));
     }
@@ -152,7 +152,7 @@ fn accept(
 }
 
 /// Writes the CONNACK of a refusal.
-fn refuse(refused: Refused, connect: &Connect<'_>, context: &mut Context<'_>) -> SessionEnd {
+fn refuse(refused: RefusedConnect, connect: &Connect<'_>, context: &mut Context<'_>) -> SessionEnd {
     refused.write(connect, context);
     context.hub.metrics().refused(Door::Mqtt, refused.label);
     if refused.is_about_credentials() {

@@ -4,17 +4,19 @@
 //! the ack when the batch is as durable as the device's profile requires. The session writes at once only answers that promise
 //! nothing about data (CONNACK, PINGRESP, SUBACK, PUBCOMP).
 
-mod behind;
 mod chunk_lengths;
+mod client_acks;
 mod connect;
+mod connect_terms;
 mod connected;
 mod context;
 mod device_api;
 mod end;
 mod gateway_api;
-mod joining;
+mod gateway_devices;
 mod login;
 mod machine;
+mod new_certificate;
 mod outgoing;
 mod packages;
 mod packets;
@@ -23,10 +25,8 @@ mod payload_forms;
 mod peer;
 mod provisioning;
 mod publish;
-mod receiving;
-mod refused;
+mod refused_connect;
 mod subscribing;
-mod terms;
 mod to_device;
 mod topic_access;
 mod topics;

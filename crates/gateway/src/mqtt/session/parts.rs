@@ -14,10 +14,10 @@ use wire::thingsboard::gateway::{Part, payload_of, read_parts};
 use super::super::acks::Refusal;
 use super::super::ingest_batch::copy_rows;
 use super::super::limits::{FAULTS_NAMED_MAX, GATEWAY_ROWS_MAX};
-use super::behind::DeviceBehind;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
+use super::gateway_devices::GatewayDevice;
 use super::publish::{Incoming, store_error};
 use super::unfit::Unfit;
 
@@ -164,7 +164,7 @@ impl Connected {
     }
 
     /// The device of a part, after `know`.
-    pub(super) fn device_of(&mut self, part: &Part) -> Result<&mut DeviceBehind, Unfit> {
+    pub(super) fn device_of(&mut self, part: &Part) -> Result<&mut GatewayDevice, Unfit> {
         let behind = self.behind.as_mut().expect("BUG: only gateways get here");
         let fault = behind.fault_of(&part.device);
         let gone = || {

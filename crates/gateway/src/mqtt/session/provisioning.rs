@@ -9,11 +9,11 @@ use wire::thingsboard::protobuf::{provision_answer, read_provision_or_json};
 use wire::thingsboard::provision::{REQUEST_TOPIC, RESPONSE_TOPIC};
 
 use super::super::provisioner::Provision;
+use super::connect_terms::{assigned_client_id, check_terms, granted_keep_alive_s, silence_max_s};
 use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
 use super::peer::Peer;
-use super::refused::Refused;
-use super::terms::{assigned_client_id, check_terms, granted_keep_alive_s, silence_max_s};
+use super::refused_connect::RefusedConnect;
 
 /// The session of a client without credentials.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) fn asks_for_credentials(connect: &Connect<'_>) -> bool {
 
 impl Provisioning {
     /// Accepts a client that asks for credentials. Writes the CONNACK.
-    pub(super) fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, Refused> {
+    pub(super) fn admit(connect: &Connect<'_>, context: &mut Context<'_>) -> Result<Self, RefusedConnect> {
         check_terms(connect)?;
         let (keep_alive_s, assigned) = (granted_keep_alive_s(connect, context), assigned_client_id(connect));
         let mut properties = PropertiesBuilder::new();

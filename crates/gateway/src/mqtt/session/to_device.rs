@@ -18,10 +18,10 @@ use wire::thingsboard::rpc::{self, Kind};
 use wire::thingsboard::{Names, protobuf};
 
 use super::super::limits;
-use super::behind::Behind;
 use super::connected::Connected;
 use super::context::Context;
 use super::end::PacketError;
+use super::gateway_devices::GatewayDevices;
 use super::payload_forms::{entries, sends_protobuf};
 use super::subscribing::broker_error;
 use crate::attribute_pairs::pairs;
@@ -107,7 +107,11 @@ impl Connected {
 
 /// Moves messages for devices behind a gateway to the queue of its session, from a bounded number of devices. Returns whether further
 /// ones wait.
-fn move_messages_behind(behind: &Behind, attached: &Attached, hub: &Hub) -> Result<bool, BrokerError> {
+fn move_messages_behind(
+    behind: &GatewayDevices,
+    attached: &Attached,
+    hub: &Hub,
+) -> Result<bool, BrokerError> {
     for _ in 0..limits::OUTBOX_TAKE_MAX {
         let Some((slot, one)) = behind.next_waiting() else { return Ok(false) };
         let Some(outbox) = &one.outbox else { continue };

@@ -21,10 +21,10 @@ use tokio::time::{Instant, sleep};
 use self::contact::ContactPoint;
 use self::delivery::{Delivery, Sent};
 use self::registry::{Pushes, Subscription};
-use super::super::asker::Asked;
 use super::super::limits::{PUSH_RETRY_PAUSE, PUSH_RETRY_PAUSE_MAX, PUSH_RETRY_TIMEOUT};
 use super::super::live_rows::Login;
 use super::super::refusal::Refusal;
+use super::super::request_context::RequestContext;
 use super::following::Following;
 use super::start_of;
 use super::text::structure;
@@ -52,9 +52,9 @@ async fn push(
     PathOf(query): PathOf<String>,
     Peer(peer): Peer,
     headers: HeaderMap,
-    asked: Asked,
+    context: RequestContext,
 ) -> Result<Response, Refusal> {
-    register(state, &pushes, &query, system_now(), Login { params: asked.params, headers, peer }).await
+    register(state, &pushes, &query, system_now(), Login { params: context.params, headers, peer }).await
 }
 
 /// `POST /streaming/{query}/{start}`: rows later than a time.
@@ -64,9 +64,9 @@ async fn push_from_start(
     PathOf((query, start)): PathOf<(String, String)>,
     Peer(peer): Peer,
     headers: HeaderMap,
-    asked: Asked,
+    context: RequestContext,
 ) -> Result<Response, Refusal> {
-    register(state, &pushes, &query, start_of(&start)?, Login { params: asked.params, headers, peer }).await
+    register(state, &pushes, &query, start_of(&start)?, Login { params: context.params, headers, peer }).await
 }
 
 /// Registers a client, and answers with the structure of the elements. A client that is registered gets an empty answer.

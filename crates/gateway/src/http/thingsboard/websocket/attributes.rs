@@ -10,8 +10,8 @@ use hub::registry::Entity;
 use hub::{AttributeError, EntityId, Hub};
 use model::{Timestamp, Value};
 
-use super::seam::{bytes_of, hash_of};
 use super::update::Data;
+use super::update_filter::{bytes_of, hash_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX};

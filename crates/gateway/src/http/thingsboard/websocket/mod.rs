@@ -22,11 +22,11 @@ mod queries;
 mod query_commands;
 mod query_session;
 mod query_update;
-mod seam;
 mod session;
 mod subscriptions;
 mod token;
 mod update;
+mod update_filter;
 mod watch;
 
 pub(crate) use open::routes;

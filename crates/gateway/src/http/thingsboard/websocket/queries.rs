@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep_until};
 use super::alarm_queries::{AlarmAsk, AlarmSubscription};
 use super::entity_read::EntityValues;
 use super::query_commands::EntityDataCommand;
-use super::seam::{Kind, Seam, bytes_of, hash_of};
 use super::subscriptions::by_series;
 use super::update::{Data, bytes_of_sample};
+use super::update_filter::{Kind, UpdateFilter, bytes_of, hash_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{
@@ -69,9 +69,9 @@ struct Row {
     entity: Entity,
     series: Option<SeriesId>,
     /// Latest values that the client has got, if it wants them live.
-    latest: Option<Seam>,
+    latest: Option<UpdateFilter>,
     /// Values of the time series that the client has got, if it wants them live.
-    points: Option<Seam>,
+    points: Option<UpdateFilter>,
     /// For each live attribute the hash of what the client has got.
     attributes: Vec<Option<u64>>,
 }
@@ -134,9 +134,10 @@ impl Queries {
             .map(|part| Arc::new(part.keys.iter().cloned().collect::<HashSet<String>>()));
         let named = bytes_of(latest.iter().chain(&points).flat_map(|keys| keys.iter()));
         let held = self.share.hold(SUBSCRIPTION_BYTES * (1 + entities.len()) + named)?;
-        let seam = |keys: &Option<Arc<HashSet<String>>>, kind| {
-            let seam = |keys: &Arc<HashSet<String>>| Seam::new(Some(Arc::clone(keys)), kind, &self.share);
-            keys.as_ref().map(seam).transpose()
+        let filter = |keys: &Option<Arc<HashSet<String>>>, kind| {
+            let filter =
+                |keys: &Arc<HashSet<String>>| UpdateFilter::new(Some(Arc::clone(keys)), kind, &self.share);
+            keys.as_ref().map(filter).transpose()
         };
         let mut attributes: Vec<EntityKey> = parts
             .latest_cmd
@@ -147,7 +148,7 @@ impl Queries {
         attributes.dedup();
         let row = |(entity, series): &(Entity, Option<SeriesId>)| {
             let (entity, series) = (entity.clone(), *series);
-            let (latest, points) = (seam(&latest, Kind::Latest)?, seam(&points, Kind::History)?);
+            let (latest, points) = (filter(&latest, Kind::Latest)?, filter(&points, Kind::History)?);
             Ok(Row { entity, series, latest, points, attributes: vec![None; attributes.len()] })
         };
         let rows = entities.iter().map(row).collect::<Result<Vec<Row>, OverBudget>>()?;
@@ -369,15 +370,15 @@ impl Queries {
                 let sample = place.and_then(|place| values.latest[place].as_ref());
                 *sent = sample.map(|sample| hash_of_sample(&self.hashes, sample));
             }
-            if let Some(seam) = &mut row.latest {
+            if let Some(filter) = &mut row.latest {
                 let is_live = |(key, _): &(&EntityKey, &Option<Sample>)| key.kind == KeyKind::TimeSeries;
                 let live = keys.iter().zip(&values.latest).filter(is_live);
                 let data: Data =
                     live.filter_map(|(key, sample)| Some((key.key.clone(), vec![sample.clone()?]))).collect();
-                seam.record(&data, &self.share, &self.hashes)?;
+                filter.record(&data, &self.share, &self.hashes)?;
             }
-            if let Some(seam) = &mut row.points {
-                seam.record(&values.series, &self.share, &self.hashes)?;
+            if let Some(filter) = &mut row.points {
+                filter.record(&values.series, &self.share, &self.hashes)?;
             }
         }
         Ok(())
@@ -388,7 +389,7 @@ impl Queries {
         for query in self.by_id.values_mut() {
             let Query::Entities(subscription) = query else { continue };
             for row in &mut subscription.rows {
-                row.latest.iter_mut().chain(&mut row.points).for_each(Seam::forget_old);
+                row.latest.iter_mut().chain(&mut row.points).for_each(UpdateFilter::forget_old);
             }
         }
     }
@@ -467,14 +468,14 @@ impl Row {
         let mut bytes = 0;
         for update in updates {
             let length = update.key.len() + bytes_of_sample(&update.value);
-            if let Some(seam) = &mut self.latest
-                && seam.wants(update, hashes)?
+            if let Some(filter) = &mut self.latest
+                && filter.wants(update, hashes)?
             {
                 change.latest.insert(&update.key, update);
                 bytes += length;
             }
-            if let Some(seam) = &mut self.points
-                && seam.wants(update, hashes)?
+            if let Some(filter) = &mut self.points
+                && filter.wants(update, hashes)?
             {
                 change.points.entry(&update.key).or_default().push(update);
                 bytes += length;

@@ -9,8 +9,8 @@ use model::SeriesId;
 use uuid::Uuid;
 
 use super::pending_read::ReadFrom;
-use super::seam::{Kind, Seam, bytes_of};
 use super::update::{Data, News, bytes_of_sample};
+use super::update_filter::{Kind, UpdateFilter, bytes_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
@@ -21,7 +21,7 @@ struct Subscription {
     device: Uuid,
     /// `None` until the device has reported for the first time.
     series: Option<SeriesId>,
-    seam: Seam,
+    filter: UpdateFilter,
     /// Bytes of the subscription and its keys.
     _named: Charge,
 }
@@ -76,8 +76,8 @@ impl Subscriptions {
             return Err(ApiError::busy(message));
         }
         let keys = keys.map(|keys| Arc::new(keys.iter().cloned().collect()));
-        let seam = Seam::new(keys, kind, &self.share)?;
-        let subscription = Subscription { device, series, seam, _named: named };
+        let filter = UpdateFilter::new(keys, kind, &self.share)?;
+        let subscription = Subscription { device, series, filter, _named: named };
         self.by_id.insert(id, subscription);
         if let Some(series) = series {
             self.by_series.entry(series).or_default().push(id);
@@ -127,22 +127,22 @@ impl Subscriptions {
             id: *id,
             device: one.device,
             series: one.series,
-            keys: one.seam.keys().map(|keys| keys.iter().cloned().collect()),
-            kind: one.seam.kind(),
+            keys: one.filter.keys().map(|keys| keys.iter().cloned().collect()),
+            kind: one.filter.kind(),
         })
     }
 
     /// Records the values of the initial reply.
     pub(crate) fn record_reply(&mut self, id: i64, data: &Data) -> Result<(), OverBudget> {
         match self.by_id.get_mut(&id) {
-            Some(subscription) => subscription.seam.record(data, &self.share, &self.hashes),
+            Some(subscription) => subscription.filter.record(data, &self.share, &self.hashes),
             None => Ok(()),
         }
     }
 
     /// Forgets the values of initial replies from before the last call.
     pub(crate) fn forget_replies(&mut self) {
-        self.by_id.values_mut().for_each(|subscription| subscription.seam.forget_old());
+        self.by_id.values_mut().for_each(|subscription| subscription.filter.forget_old());
     }
 
     /// Waits for updates. The future may be dropped at any time.
@@ -162,7 +162,7 @@ impl Subscriptions {
         let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(messages) };
         let mut bytes = UPDATE_BYTES_MAX;
         for update in updates {
-            if !subscription.seam.wants(update, &self.hashes)? {
+            if !subscription.filter.wants(update, &self.hashes)? {
                 continue;
             }
             if bytes >= UPDATE_BYTES_MAX {

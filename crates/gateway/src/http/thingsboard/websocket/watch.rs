@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::commands::WatchCommand;
-use super::seam::bytes_of;
 use super::update::bytes_of_sample;
+use super::update_filter::bytes_of;
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{

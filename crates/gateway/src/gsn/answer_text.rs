@@ -17,12 +17,12 @@ use crate::http::tools::chunked_body::chunked_body;
 use crate::http::tools::state::HttpState;
 
 /// Text that is sent in pieces.
-pub(super) struct Out<'a> {
+pub(super) struct AnswerText<'a> {
     pub(super) text: Vec<u8>,
     send: &'a mut dyn FnMut(Vec<u8>) -> ControlFlow<()>,
 }
 
-impl<'a> Out<'a> {
+impl<'a> AnswerText<'a> {
     /// `send` gets the pieces. `Break` means that nobody takes more.
     pub(super) fn new(send: &'a mut dyn FnMut(Vec<u8>) -> ControlFlow<()>) -> Self {
         Self { text: Vec::new(), send }
@@ -51,7 +51,7 @@ pub(super) async fn streamed(
     state: &HttpState,
     caller: Caller,
     content_type: &'static str,
-    write: impl FnOnce(&dyn Source, &mut Out<'_>) -> Result<(), SourceError> + Send + 'static,
+    write: impl FnOnce(&dyn Source, &mut AnswerText<'_>) -> Result<(), SourceError> + Send + 'static,
 ) -> Result<Response, Refusal> {
     let database = state.hub.database(&caller, OWN_DATABASE)?;
     let run = move |source: &dyn Source, sender: &ChunkSender<Bytes>| {
@@ -60,7 +60,7 @@ pub(super) async fn streamed(
             // The engine knows why; the read ends.
             Err(_) => ControlFlow::Break(()),
         };
-        let mut out = Out::new(&mut send);
+        let mut out = AnswerText::new(&mut send);
         write(source, &mut out)?;
         // Nobody waits for what a closed receiver does not take.
         let _ = out.flush();

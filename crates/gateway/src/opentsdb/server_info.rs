@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use timeseries::opentsdb::{AGGREGATORS, FILTER_TYPES, limits};
 
 use super::answers::{Refusal, json_answer};
-use super::asking::{Asker, now};
 use super::limits::PUT_BYTES_MAX;
+use super::request::{RequestCaller, now};
 use crate::http::tools::state::HttpState;
 
 /// `/api/aggregators`.
@@ -29,7 +29,7 @@ pub(super) async fn filters() -> Response {
 }
 
 /// `/api/config`: OpenTSDB's settings that say something about this server.
-pub(super) async fn config(State(state): State<Arc<HttpState>>, Asker(_): Asker) -> Response {
+pub(super) async fn config(State(state): State<Arc<HttpState>>, RequestCaller(_): RequestCaller) -> Response {
     let settings: Map<_, _> =
         settings(state.options.open).map(|(name, value)| (name.to_owned(), value.into())).collect();
     json_answer(StatusCode::OK, Value::Object(settings).to_string())
@@ -53,7 +53,7 @@ fn settings(open: bool) -> impl Iterator<Item = (&'static str, String)> {
 }
 
 /// `/api/stats`: the counters of `/metrics` as data points, without the buckets of histograms.
-pub(super) async fn stats(State(state): State<Arc<HttpState>>, Asker(_): Asker) -> Response {
+pub(super) async fn stats(State(state): State<Arc<HttpState>>, RequestCaller(_): RequestCaller) -> Response {
     let seconds = now() / 1000;
     let text = state.hub.metrics_text();
     let points: Value = text.lines().filter_map(sample).map(|sample| sample.point(seconds)).collect();
@@ -115,12 +115,12 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 }
 
 /// `/api/dropcaches`. The caches of this server follow what they hold, so there is nothing to drop.
-pub(super) async fn drop_caches(Asker(_): Asker) -> Response {
+pub(super) async fn drop_caches(RequestCaller(_): RequestCaller) -> Response {
     json_answer(StatusCode::OK, json!({ "status": "200", "message": "Caches dropped" }).to_string())
 }
 
 /// `/api/uid/...`: refused.
-pub(super) async fn uid(Asker(_): Asker) -> Refusal {
+pub(super) async fn uid(RequestCaller(_): RequestCaller) -> Refusal {
     Refusal::bad_request("This server has no UIDs").with_details(
         "Names are stored as they are: data points create them. /api/suggest and /api/search/lookup list them. A TSUID spells the \
          names of its series",

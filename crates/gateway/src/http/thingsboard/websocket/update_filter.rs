@@ -1,4 +1,4 @@
-//! The seam between what a client got as a reply and the live updates after it: no gap and no repetition.
+//! Filters live updates by what a client got as a reply before: no gap and no repetition.
 //!
 //! A session watches a series first and reads it then, so an update may repeat what the reply had. The first update of a key and
 //! a time that the reply had decides: with the same value it is a repetition, with another one it is a correction.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 
 /// The keys of a subscription of one series, and what the client has got of them.
 #[derive(Debug)]
-pub(crate) struct Seam {
+pub(crate) struct UpdateFilter {
     /// All keys when `None`.
     keys: Option<Arc<HashSet<String>>>,
     kind: Kind,
@@ -42,7 +42,7 @@ pub(crate) struct Seam {
     is_old: bool,
 }
 
-impl Seam {
+impl UpdateFilter {
     /// Without a reply. Its bytes are charged to `share`.
     pub(crate) fn new(
         keys: Option<Arc<HashSet<String>>>,

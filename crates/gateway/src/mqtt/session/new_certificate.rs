@@ -9,7 +9,7 @@ use wire::mqtt::{Connect, ConnectReturnCode, ReasonCode};
 use super::super::provisioner::Join;
 use super::context::Context;
 use super::provisioning::asks_for_credentials;
-use super::refused::Refused;
+use super::refused_connect::RefusedConnect;
 use crate::tls::is_issued_by;
 
 /// Begins to find or to add the device that the certificates of a client name; that waits for the disk. `None` if no authority of a
@@ -17,13 +17,13 @@ use crate::tls::is_issued_by;
 ///
 /// # Errors
 /// Too many devices join at this moment.
-pub(super) fn begin(connect: &Connect<'_>, context: &Context<'_>) -> Result<Option<Join>, Refused> {
+pub(super) fn begin(connect: &Connect<'_>, context: &Context<'_>) -> Result<Option<Join>, RefusedConnect> {
     if context.exceeded.is_some() || context.certificates.is_empty() || asks_for_credentials(connect) {
         return Ok(None);
     }
     let Some((profile, certificate)) = profile_of(context) else { return Ok(None) };
     let begun = context.provisioner.join(profile, certificate, (context.wake)());
-    begun.map(Some).ok_or_else(|| Refused {
+    begun.map(Some).ok_or_else(|| RefusedConnect {
         code: ReasonCode::SERVER_BUSY,
         return_code: ConnectReturnCode::SERVER_UNAVAILABLE,
         label: "provision_busy",
@@ -49,8 +49,8 @@ fn profile_of(context: &Context<'_>) -> Option<(Arc<Profile>, Certificate)> {
 }
 
 /// The refusal of a client whose certificate names no device that may log in.
-pub(super) fn refused(cause: String) -> Refused {
-    Refused {
+pub(super) fn refused(cause: String) -> RefusedConnect {
+    RefusedConnect {
         code: ReasonCode::NOT_AUTHORIZED,
         return_code: ConnectReturnCode::NOT_AUTHORIZED,
         label: "certificate_chain",

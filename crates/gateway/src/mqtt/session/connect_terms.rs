@@ -4,12 +4,12 @@ use wire::mqtt::{Connect, ConnectReturnCode, PropertyId, ProtocolVersion, Reason
 
 use super::super::limits;
 use super::context::Context;
-use super::refused::Refused;
+use super::refused_connect::RefusedConnect;
 
 /// Refuses a client whose terms the door does not have.
-pub(super) fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
+pub(super) fn check_terms(connect: &Connect<'_>) -> Result<(), RefusedConnect> {
     if connect.client_id.len() > limits::CLIENT_ID_BYTES_MAX {
-        return Err(Refused {
+        return Err(RefusedConnect {
             code: ReasonCode::CLIENT_IDENTIFIER_NOT_VALID,
             return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
             label: "client_id",
@@ -31,7 +31,7 @@ pub(super) fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
         ProtocolVersion::V311 | ProtocolVersion::V5 => None,
     };
     if let Some(cause) = empty_id.filter(|_| connect.client_id.is_empty()) {
-        return Err(Refused {
+        return Err(RefusedConnect {
             code: ReasonCode::CLIENT_IDENTIFIER_NOT_VALID,
             return_code: ConnectReturnCode::IDENTIFIER_REJECTED,
             label: "client_id",
@@ -39,7 +39,7 @@ pub(super) fn check_terms(connect: &Connect<'_>) -> Result<(), Refused> {
         });
     }
     if connect.properties.text(PropertyId::AuthenticationMethod).is_some() {
-        return Err(Refused {
+        return Err(RefusedConnect {
             code: ReasonCode::BAD_AUTHENTICATION_METHOD,
             return_code: ConnectReturnCode::NOT_AUTHORIZED,
             label: "authentication_method",

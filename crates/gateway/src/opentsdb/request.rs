@@ -1,4 +1,4 @@
-//! Who asks, what they send, and how a query runs over the tenant's own database.
+//! The caller of a request and its JSON body, and the execution of a query over the own database of the tenant.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::http::tools::state::HttpState;
 
 /// The caller of a request that reads. It is refused in the shape of this interface.
 #[derive(Debug)]
-pub(super) struct Asker(pub(super) Caller);
+pub(super) struct RequestCaller(pub(super) Caller);
 
-impl FromRequestParts<Arc<HttpState>> for Asker {
+impl FromRequestParts<Arc<HttpState>> for RequestCaller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<Self, Refusal> {
@@ -35,9 +35,9 @@ impl FromRequestParts<Arc<HttpState>> for Asker {
 
 /// A request that asks with a JSON body: the caller and the body.
 #[derive(Debug)]
-pub(super) struct Asking<T>(pub(super) Caller, pub(super) T);
+pub(super) struct JsonRequest<T>(pub(super) Caller, pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for Asking<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonRequest<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Refusal> {
@@ -59,7 +59,7 @@ pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
 }
 
 /// Runs a query with the limits of statements.
-pub(super) async fn ask<T: Send + 'static>(
+pub(super) async fn run_query<T: Send + 'static>(
     state: &HttpState,
     caller: Caller,
     query: impl FnOnce(&dyn Source) -> Result<T, QueryError> + Send + 'static,
@@ -69,8 +69,8 @@ pub(super) async fn ask<T: Send + 'static>(
     answer.map_err(refused_task)
 }
 
-/// Like [`ask`], for a query that sends its answer in chunks.
-pub(super) fn stream<C: Send + 'static>(
+/// Like [`run_query`], for a query that sends its answer in chunks.
+pub(super) fn stream_query<C: Send + 'static>(
     state: &HttpState,
     caller: Caller,
     query: impl FnOnce(&dyn Source, &ChunkSender<C>) -> Result<(), QueryError> + Send + 'static,

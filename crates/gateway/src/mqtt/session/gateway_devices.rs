@@ -17,8 +17,8 @@ use slab::Slab;
 
 /// The devices for which a connection of a gateway speaks.
 #[derive(Debug)]
-pub(super) struct Behind {
-    devices: Slab<DeviceBehind>,
+pub(super) struct GatewayDevices {
+    devices: Slab<GatewayDevice>,
     by_name: HashMap<Box<str>, usize>,
     /// What the gateway has subscribed to for all of them.
     interests: Interests,
@@ -29,7 +29,7 @@ pub(super) struct Behind {
 
 /// A device behind a gateway.
 #[derive(Debug)]
-pub(super) struct DeviceBehind {
+pub(super) struct GatewayDevice {
     pub(super) device: Arc<Device>,
     /// Says that the device is connected and heard.
     pub(super) presence: DevicePresence,
@@ -64,7 +64,7 @@ impl Wake for WakeOf {
     }
 }
 
-impl Behind {
+impl GatewayDevices {
     /// No devices; `wake` wakes the connection of the gateway.
     pub(super) fn new(wake: Arc<dyn Wake>) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Behind {
     }
 
     /// The device of this name, if the connection speaks for it.
-    pub(super) fn find(&mut self, name: &str) -> Option<&mut DeviceBehind> {
+    pub(super) fn find(&mut self, name: &str) -> Option<&mut GatewayDevice> {
         let slot = self.by_name.get(name)?;
         self.devices.get_mut(*slot)
     }
@@ -114,7 +114,8 @@ impl Behind {
             None => {
                 let name = device.name.as_str().into();
                 let presence = hub.device_connected(&device);
-                let slot = self.devices.insert(DeviceBehind { device, presence, series: None, outbox: None });
+                let slot =
+                    self.devices.insert(GatewayDevice { device, presence, series: None, outbox: None });
                 self.by_name.insert(name, slot);
                 slot
             }
@@ -174,7 +175,7 @@ impl Behind {
     }
 
     /// Takes a device for which messages wait.
-    pub(super) fn next_waiting(&self) -> Option<(usize, &DeviceBehind)> {
+    pub(super) fn next_waiting(&self) -> Option<(usize, &GatewayDevice)> {
         loop {
             let slot = self.waiting.slots.lock().pop_front()?;
             // The device of the slot may be gone, or be another one now, which costs an empty look.

@@ -24,16 +24,16 @@ use crate::http::tools::state::HttpState;
 
 /// A request: the caller, and the parameters of the address and of a form.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestContext {
     pub(super) caller: Caller,
     pub(super) params: Params,
 }
 
 /// The caller of a request whose body is no form.
 #[derive(Debug)]
-pub(super) struct Asker(pub(super) Caller);
+pub(super) struct RequestCaller(pub(super) Caller);
 
-impl FromRequest<Arc<HttpState>> for Asked {
+impl FromRequest<Arc<HttpState>> for RequestContext {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Refusal> {
@@ -60,7 +60,7 @@ impl FromRequest<Arc<HttpState>> for Asked {
     }
 }
 
-impl FromRequestParts<Arc<HttpState>> for Asker {
+impl FromRequestParts<Arc<HttpState>> for RequestCaller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<Self, Refusal> {

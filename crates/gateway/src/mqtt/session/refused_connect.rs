@@ -8,7 +8,7 @@ use super::peer::{Peer, reason_string};
 use crate::door::{DoorLimit, LimitExceeded};
 
 /// A refused CONNECT.
-pub(super) struct Refused {
+pub(super) struct RefusedConnect {
     pub(super) code: ReasonCode,
     /// The return code before MQTT 5 [MQTT-3.2.2-4].
     pub(super) return_code: u8,
@@ -16,7 +16,7 @@ pub(super) struct Refused {
     pub(super) cause: String,
 }
 
-impl Refused {
+impl RefusedConnect {
     /// The refusal of a connection above a limit of the door.
     pub(super) fn above_limit(exceeded: LimitExceeded) -> Self {
         let code = match exceeded.limit {

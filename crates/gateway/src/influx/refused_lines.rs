@@ -8,12 +8,12 @@ use super::limits::{FAULT_LINE_BYTES_MAX, FAULTS_NAMED_MAX};
 
 /// The refused lines of a body: the first ones by name, and the number of all.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct RefusedLines {
     named: Vec<String>,
     count: usize,
 }
 
-impl Faults {
+impl RefusedLines {
     /// Adds a line at an offset of the body. Returns the reason with the place, for its dead letter.
     pub(super) fn add(&mut self, body: &[u8], at: usize, line: &[u8], reason: &str) -> String {
         self.count += 1;
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_first_faults_are_named_and_the_others_counted() {
-        let mut faults = Faults::default();
+        let mut faults = RefusedLines::default();
         assert!(faults.is_empty());
         faults.add(b"m f=1\nm f=x", 6, b"m f=x", "invalid boolean at byte 4");
         assert_eq!(faults.message(false), "unable to parse 'm f=x': invalid boolean at byte 4 (line 2)");

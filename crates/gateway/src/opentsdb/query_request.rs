@@ -1,22 +1,22 @@
-//! A query that was read, and how its answer looks.
+//! The request of a query, and the form of its answer.
 
 use serde_json::{Map, Value, json};
 use timeseries::opentsdb::{Cut, Downsample, Fill, Query, Selection, SubQuery};
 
 /// A query, and how its answer looks.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct QueryRequest {
     pub(super) query: Query,
     /// For each sub query, the points that are shown.
     pub(super) cuts: Vec<Cut>,
-    pub(super) look: Look,
+    pub(super) form: AnswerForm,
     /// Whether what was read is deleted.
     pub(super) delete: bool,
 }
 
 /// How an answer looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct AnswerForm {
     /// Times are milliseconds, not seconds.
     pub(super) milliseconds: bool,
     /// Points are arrays, not members of an object.
@@ -35,7 +35,7 @@ pub(super) struct Look {
     pub(super) global_annotations: bool,
 }
 
-impl Asked {
+impl QueryRequest {
     /// For each sub query, the JSON of a value that is missing.
     pub(super) fn missing(&self) -> Vec<&'static str> {
         let fill = |sub: &SubQuery| {

@@ -2,7 +2,7 @@
 
 /// Why a value cannot be taken.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub(super) enum Unread {
+pub(super) enum ValueError {
     #[error("this is no value of the type")]
     Invalid,
     #[error("values of this type cannot be bound in binary form; cast the parameter, such as $1::text")]
@@ -11,7 +11,7 @@ pub(super) enum Unread {
     Shape,
 }
 
-impl Unread {
+impl ValueError {
     pub(super) fn code(&self) -> &'static str {
         match self {
             Self::Invalid => "22P02",
