@@ -52,7 +52,7 @@ impl Output {
         }
         let plausible = host.hub.limits().plausible(system_now());
         for row in rows.drain(..) {
-            if let Err(reason) = self.add_row(&row, plan, destination.series, (plausible, &host.hub.limits()))
+            if let Err(reason) = self.add_row(&row, plan, destination.series, (plausible, host.hub.limits()))
             {
                 self.refuse(1, reason);
             }
