@@ -9,6 +9,7 @@
 //! - `options.rs`: options for operators. `limits.rs`: fixed bounds.
 //! - `state.rs`: the state that all connections of the door share: the hub, the options, pools and budgets.
 //! - `server.rs`: listens, serves each connection, rejects connections above a bound, and stops in stages.
+//!   HTTP has a folder `http/server/` for it, and its state in `http/tools/`, because all interfaces read it.
 //! - a session, or one file per group of requests: decodes with `wire`, calls the hub, encodes the answer.
 //!
 //! The doors share the modules beside them:

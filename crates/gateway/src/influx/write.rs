@@ -16,7 +16,7 @@ use super::rows::collect;
 use crate::error::ApiError;
 use crate::http::tools::bodies::Sender;
 use crate::http::tools::connection::Peer;
-use crate::http::tools::packed::PlainBody;
+use crate::http::tools::plain_body::PlainBody;
 use crate::http::tools::request::{Params, discard_body};
 use crate::http::tools::series_caller::series_caller;
 use crate::http::tools::series_rows::{Target, store_rows};

@@ -5,7 +5,7 @@ use hub::caller::Caller;
 
 use crate::error::ApiError;
 use crate::http::tools::bodies::Sender;
-use crate::http::tools::packed::PlainBody;
+use crate::http::tools::plain_body::PlainBody;
 use crate::http::tools::request::discard_body;
 use crate::http::tools::series_caller::SeriesCaller;
 use crate::http::tools::state::HttpState;

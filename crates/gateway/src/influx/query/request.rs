@@ -12,7 +12,7 @@ use super::super::limits::QUERY_BODY_BYTES_MAX;
 use super::form::Form;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::bodies::Sender;
-use crate::http::tools::packed::PlainBody;
+use crate::http::tools::plain_body::PlainBody;
 use crate::http::tools::request::Params;
 use crate::http::tools::state::HttpState;
 

@@ -13,9 +13,9 @@ use tokio::time::sleep;
 
 use super::close_reason::CloseReason;
 use super::commands::Command;
-use super::form::Form;
 use super::general_commands::{General, parse};
 use super::inbound::{self, Inbound};
+use super::interface::Interface;
 use super::outbound::Outbound;
 use super::session::SocketSession;
 use crate::acceptor::Stop;
@@ -43,7 +43,7 @@ async fn open_telemetry(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let token = params.text("token").unwrap_or_default().to_owned();
-    open(state, connection, Form::Telemetry, Some(token), upgrade)
+    open(state, connection, Interface::Telemetry, Some(token), upgrade)
 }
 
 /// `GET /api/ws?token=`; without a token the first message has it.
@@ -53,13 +53,13 @@ async fn open_general(
     params: Params,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    open(state, connection, Form::General, params.text("token").map(str::to_owned), upgrade)
+    open(state, connection, Interface::General, params.text("token").map(str::to_owned), upgrade)
 }
 
 fn open(
     State(state): State<Arc<HttpState>>,
     Extension(connection): Extension<Connection>,
-    form: Form,
+    interface: Interface,
     token: Option<String>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
@@ -73,7 +73,7 @@ fn open(
     Ok(upgrade.on_upgrade(async move |socket| {
         let mut stop = state.stop.clone();
         tokio::select! {
-            () = converse(&state, form, token, socket) => {}
+            () = converse(&state, interface, token, socket) => {}
             () = Stop::Now.reached(&mut stop) => {}
         }
         // The connection counts as open until here.
@@ -81,7 +81,7 @@ fn open(
     }))
 }
 
-async fn converse(state: &Arc<HttpState>, form: Form, token: Option<String>, socket: WebSocket) {
+async fn converse(state: &Arc<HttpState>, interface: Interface, token: Option<String>, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let (sender, receiver) = mpsc::channel(SOCKET_MESSAGES_WAITING_MAX);
     let activity = inbound::Activity::default();
@@ -91,7 +91,7 @@ async fn converse(state: &Arc<HttpState>, form: Form, token: Option<String>, soc
         let mut receiver = receiver;
         let reason = match log_in(state, token, &mut receiver).await {
             Ok(Some((session, token, commands))) => {
-                match SocketSession::new(Arc::clone(state), session, token, form, &activity) {
+                match SocketSession::new(Arc::clone(state), session, token, interface, &activity) {
                     Ok(socket) => socket.run_after(commands, &mut receiver, &mut outbound).await,
                     Err(error) => Some(CloseReason::unauthenticated(&error)),
                 }

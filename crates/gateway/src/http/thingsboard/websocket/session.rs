@@ -17,8 +17,8 @@ use super::alarm_queries::next_alarm_change;
 use super::attributes::{AttributeSubscriptions, WatchedAttributes};
 use super::close_reason::CloseReason;
 use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand};
-use super::form::Form;
 use super::inbound::{Activity, Inbound};
+use super::interface::Interface;
 use super::outbound::{Gone, Outbound};
 use super::pending_read::{PendingRead, ReadFrom};
 use super::queries::Queries;
@@ -68,7 +68,7 @@ pub(crate) struct SocketSession<'a> {
     pub(super) state: Arc<HttpState>,
     pub(super) session: Session,
     token: String,
-    form: Form,
+    interface: Interface,
     activity: &'a Activity,
     connection: Arc<LiveConnection>,
     /// Bytes of subscriptions and watches.
@@ -119,7 +119,7 @@ impl<'a> SocketSession<'a> {
         state: Arc<HttpState>,
         session: Session,
         token: String,
-        form: Form,
+        interface: Interface,
         activity: &'a Activity,
     ) -> Result<Self, ApiError> {
         let mut ping = interval_at(Instant::now() + SOCKET_PING_INTERVAL, SOCKET_PING_INTERVAL);
@@ -146,7 +146,7 @@ impl<'a> SocketSession<'a> {
             state,
             session,
             token,
-            form,
+            interface,
             activity,
             ping,
         })
@@ -226,7 +226,7 @@ impl<'a> SocketSession<'a> {
         }
         match event {
             Event::Inbound(None) => return Err(End::Gone),
-            Event::Inbound(Some(Inbound::Text(text))) => match self.form.parse(&text) {
+            Event::Inbound(Some(Inbound::Text(text))) => match self.interface.parse(&text) {
                 Ok(commands) => self.work(commands, out).await?,
                 Err(error) => {
                     self.state.refused(error.label);

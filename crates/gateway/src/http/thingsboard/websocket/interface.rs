@@ -6,14 +6,14 @@ use crate::error::ApiError;
 
 /// The interface that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Interface {
     /// `/api/ws/plugins/telemetry`: lists of commands by kind.
     Telemetry,
     /// `/api/ws`: one list of commands with types.
     General,
 }
 
-impl Form {
+impl Interface {
     /// The commands of a message.
     pub(crate) fn parse(self, text: &str) -> Result<Vec<Command>, ApiError> {
         match self {
