@@ -10,6 +10,7 @@ mod docs;
 mod edges;
 mod finding;
 mod folders;
+mod functions;
 mod graph;
 mod imports;
 mod repository;
@@ -52,7 +53,9 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
             findings.extend(sources::check(file, &text));
         }
     }
-    findings.extend(circles::check(&rust(repository, &files)?));
+    let rust = rust(repository, &files)?;
+    findings.extend(circles::check(&rust));
+    findings.extend(functions::check(&repository.read(functions::PAGE)?, &rust));
     let read = |file: &str| repository.read_text(file).ok().flatten();
     findings.extend(conformance::check(&repository.read(conformance::PAGE)?, read));
     Ok(findings)

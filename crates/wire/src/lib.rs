@@ -6,6 +6,7 @@ pub mod line;
 pub mod mqtt;
 pub mod multipart;
 pub mod opentsdb;
+pub mod postgres;
 pub mod prometheus;
 pub mod proxy;
 pub mod resp;

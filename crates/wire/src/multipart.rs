@@ -130,12 +130,12 @@ impl Multipart {
             return Ok(Some(State::End));
         }
         let Some(end) = memmem::find(&self.buffer, b"\r\n") else {
-            return match self.buffer.len() > HEAD_BYTES_MAX {
+            return match self.buffer.len() > HEAD_BYTES_MAX + "\r".len() {
                 true => Err(MultipartError("a boundary is not the end of its line")),
                 false => Ok(None),
             };
         };
-        if !self.buffer[..end].iter().all(|byte| b" \t".contains(byte)) {
+        if end > HEAD_BYTES_MAX || !self.buffer[..end].iter().all(|byte| b" \t".contains(byte)) {
             return Err(MultipartError("a boundary is not the end of its line"));
         }
         // The line end stays: it is that of an empty head too.
@@ -144,12 +144,12 @@ impl Multipart {
     }
 
     fn head(&mut self) -> Result<Option<Event>, MultipartError> {
-        let Some(end) = memmem::find(&self.buffer, b"\r\n\r\n") else {
-            return match self.buffer.len() > HEAD_BYTES_MAX {
-                true => Err(MultipartError("the head of a part is too long")),
-                false => Ok(None),
-            };
-        };
+        let end = memmem::find(&self.buffer, b"\r\n\r\n");
+        // A head is as long in one piece as in many.
+        if end.unwrap_or(self.buffer.len().saturating_sub("\r\n\r".len())) > HEAD_BYTES_MAX {
+            return Err(MultipartError("the head of a part is too long"));
+        }
+        let Some(end) = end else { return Ok(None) };
         let lines = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
         self.buffer.drain(..end + 4);
         self.state = State::Body;
@@ -239,6 +239,15 @@ mod tests {
             (b"--X\r\nContent-Disposition: form-data; name=a\r\n\r\nopen", "no end"),
         ] {
             assert!(read(form, 7).unwrap_err().to_string().contains(part), "{part}");
+        }
+        let head = |bytes: usize| {
+            let name = b"\r\nContent-Disposition: form-data; name=a\r\nA: ";
+            let rest = vec![b'a'; bytes - name.len()];
+            [b"--X", &name[..], &rest, b"\r\n\r\n\r\n--X--"].concat()
+        };
+        for piece in [1, 3, 1_000, 100_000] {
+            assert!(read(&head(HEAD_BYTES_MAX), piece).is_ok(), "{piece}");
+            assert!(read(&head(HEAD_BYTES_MAX + 1), piece).is_err(), "{piece}");
         }
     }
 

@@ -5,8 +5,8 @@ use hub::registry::RegistryError;
 use hub::sql::SqlError;
 use pgwire::error::{ErrorInfo, PgWireError};
 use pgwire::messages::PgWireBackendMessage;
+use wire::postgres::Malformed;
 
-use super::frontend::Malformed;
 use super::statement::StatementError;
 use crate::blocking::PoolError;
 use crate::budget::{OverBudget, Scope};

@@ -6,10 +6,6 @@ use crate::budget::{Limit, Limits};
 
 /// Connections at once, by default. The door answers further ones with SQLSTATE 53300 and closes them.
 pub const CONNECTIONS_MAX: usize = 100;
-/// Bytes of one message before the login. PostgreSQL has the same bound.
-pub(crate) const STARTUP_BYTES_MAX: usize = 10_000;
-/// Bytes of one message after the login. A statement has its own, smaller bound; this one is for bound values.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// From the TCP connection to the end of the login. The door closes slower clients.
 pub(crate) const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Rejected connections that are answered at once. Further ones are closed without an answer.
@@ -65,5 +61,7 @@ const _: () = assert!(
     model::limits::SQL_BYTES_MAX * PLAN_BYTES_PER_TEXT_BYTE + STATEMENT_BYTES < STATEMENTS_SESSION_BYTES_MAX,
     "the longest statement can be prepared"
 );
-const _: () =
-    assert!(MESSAGE_BYTES_MAX > model::limits::SQL_BYTES_MAX, "the longest statement fits into a message");
+const _: () = assert!(
+    wire::postgres::MESSAGE_BYTES_MAX > model::limits::SQL_BYTES_MAX,
+    "the longest statement fits into a message"
+);

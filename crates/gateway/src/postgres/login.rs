@@ -12,9 +12,9 @@ use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
 };
+use wire::postgres::{First, Message};
 
 use super::error::PgError;
-use super::frontend::{First, Message};
 use super::session::Session;
 use super::settings::Settings;
 use super::state::PostgresState;

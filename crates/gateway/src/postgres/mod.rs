@@ -8,7 +8,6 @@
 mod arrays;
 mod cancel;
 mod error;
-mod frontend;
 pub mod limits;
 mod login;
 mod numeric;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hub::sql::{Batches, DataType, Parameter, Prepared, RecordBatch, SchemaRef, SqlAnswer, SqlError};
 use hub::sql_deletion::PreparedDeletion;
 use pgwire::api::Type;
+use wire::postgres::ValueFormat;
 
 use super::error::PgError;
-use super::frontend::ValueFormat;
 use super::limits::{COLUMN_BYTES, PLAN_BYTES_PER_TEXT_BYTE, STATEMENT_BYTES};
 use super::statement::Statement;
 use super::values;

@@ -290,8 +290,8 @@ mod tests {
         TimestampNanosecondArray, TimestampSecondArray,
     };
     use arrow_schema::{Field, Schema};
+    use wire::postgres::ValueFormat;
 
-    use super::super::frontend::ValueFormat;
     use super::super::values::fields;
     use super::*;
 

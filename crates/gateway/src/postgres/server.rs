@@ -7,9 +7,9 @@ use hub::Hub;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
+use wire::postgres::First;
 
 use super::error::PgError;
-use super::frontend::First;
 use super::limits::{ACCEPT_PAUSE, DRAIN_TIMEOUT, REJECT_TIMEOUT, REJECTING_MAX, STARTUP_TIMEOUT};
 use super::login::log_in;
 use super::options::PostgresOptions;

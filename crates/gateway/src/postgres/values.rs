@@ -10,10 +10,10 @@ use pgwire::api::Type;
 use pgwire::api::portal::Format;
 use pgwire::api::results::FieldInfo;
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use wire::postgres::{Bound, ValueFormat};
 
 use super::arrays;
 use super::error::PgError;
-use super::frontend::{Bound, ValueFormat};
 use super::value_error::ValueError;
 
 /// Microseconds and days from 1970 to 2000, where PostgreSQL's times begin.

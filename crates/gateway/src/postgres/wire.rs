@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
+use wire::postgres::{First, MESSAGE_BYTES_MAX, Malformed, Message, take, take_first};
 
 use super::error::PgError;
-use super::frontend::{First, Malformed, Message, take, take_first};
-use super::limits::{INPUT_BYTES, MESSAGE_BYTES_MAX, OUTPUT_BYTES, SEND_TIMEOUT};
+use super::limits::{INPUT_BYTES, OUTPUT_BYTES, SEND_TIMEOUT};
 use crate::tls::{HandshakeError, Tls, handshake};
 
 /// The type of the message that has a row.

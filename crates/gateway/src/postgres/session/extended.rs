@@ -7,9 +7,9 @@ use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription, RowDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
+use wire::postgres::{Bind, Target, ValueFormat};
 
 use super::super::error::PgError;
-use super::super::frontend::{Bind, Target, ValueFormat};
 use super::super::limits::STATEMENTS_MAX;
 use super::super::portal::{Parsed, Portal, Work, hold_statement};
 use super::super::statement::{self, Statement};

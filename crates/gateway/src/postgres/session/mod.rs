@@ -19,10 +19,10 @@ use pgwire::messages::response::{ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use wire::postgres::Message;
 
 use super::cancel::CancelHandle;
 use super::error::PgError;
-use super::frontend::Message;
 use super::portal::{Parsed, Portal};
 use super::settings::Settings;
 use super::state::PostgresState;

@@ -2,9 +2,9 @@
 
 use pgwire::messages::PgWireBackendMessage as BackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
+use wire::postgres::ValueFormat;
 
 use super::super::error::PgError;
-use super::super::frontend::ValueFormat;
 use super::super::portal::{Parsed, Portal, Rows, Work, hold_statement};
 use super::super::statement::{self, Statement};
 use super::super::values::{description, fields, text_field};

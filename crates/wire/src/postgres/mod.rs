@@ -5,7 +5,10 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::limits::{MESSAGE_BYTES_MAX, STARTUP_BYTES_MAX};
+/// Bytes of one message before the login. PostgreSQL has the same bound.
+pub const STARTUP_BYTES_MAX: usize = 10_000;
+/// Bytes of one message after the login. A statement has its own, smaller bound; this one is for bound values.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Version number that asks for TLS.
 const SSL_REQUEST: i32 = 80_877_103;
@@ -16,96 +19,157 @@ const CANCEL_REQUEST: i32 = 80_877_102;
 
 /// The first message of a connection; it has no type byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum First {
+pub enum First {
     /// `SSLRequest`; the next message is again a first one.
     Tls,
     /// `GSSENCRequest`; the next message is again a first one.
     Kerberos,
     /// `CancelRequest`.
-    Cancel { process: i32, secret: i32 },
+    Cancel {
+        /// The process that PostgreSQL would have for the other session.
+        process: i32,
+        /// The secret that the other session was told.
+        secret: i32,
+    },
     /// `StartupMessage` with the minor version of protocol 3 and the parameters.
-    Startup { minor: i16, parameters: Vec<(String, String)> },
+    Startup {
+        /// The minor version.
+        minor: i16,
+        /// The parameters, in the order of the message.
+        parameters: Vec<(String, String)>,
+    },
 }
 
 /// A message after the login has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Message {
+pub enum Message {
+    /// `PasswordMessage`.
     Password(String),
+    /// Statements of the simple protocol.
     Query(String),
+    /// Prepares a statement.
     Parse {
+        /// The name of the prepared statement; empty for the unnamed one.
         name: String,
+        /// The statement.
         text: String,
+        /// The types of the first parameters, by their OIDs.
         types: Vec<u32>,
     },
+    /// Binds values to a prepared statement.
     Bind(Bind),
+    /// Asks what a statement or a portal gives.
     Describe {
+        /// The kind of the target.
         what: Target,
+        /// Its name.
         name: String,
     },
+    /// Runs a portal.
     Execute {
+        /// The name of the portal.
         portal: String,
+        /// The most rows to send.
         rows_max: usize,
     },
+    /// Closes a statement or a portal.
     Close {
+        /// The kind of the target.
         what: Target,
+        /// Its name.
         name: String,
     },
+    /// Asks for the answers so far.
     Flush,
+    /// Ends a sequence of messages.
     Sync,
+    /// Ends the session.
     Terminate,
     /// CopyData, CopyDone or CopyFail outside of a copy: ignored, as PostgreSQL does.
     Copy,
 }
 
+/// Values for the parameters of a prepared statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bind {
-    pub(crate) portal: String,
-    pub(crate) statement: String,
-    pub(crate) parameters: Vec<Bound>,
-    pub(crate) result_formats: Vec<ValueFormat>,
+pub struct Bind {
+    /// The portal that the message opens.
+    pub portal: String,
+    /// The prepared statement.
+    pub statement: String,
+    /// The values.
+    pub parameters: Vec<Bound>,
+    /// The formats of the result's columns: none for text, one for all columns, or one for each.
+    pub result_formats: Vec<ValueFormat>,
 }
 
 /// A value bound to a parameter; `None` is NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bound {
-    pub(crate) format: ValueFormat,
-    pub(crate) bytes: Option<Bytes>,
+pub struct Bound {
+    /// The format.
+    pub format: ValueFormat,
+    /// The bytes.
+    pub bytes: Option<Bytes>,
 }
 
+/// The format of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ValueFormat {
+pub enum ValueFormat {
+    /// As text.
     Text,
+    /// In PostgreSQL's binary form of its type.
     Binary,
 }
 
 /// The target of Describe and Close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
+    /// A prepared statement.
     Statement,
+    /// A portal.
     Portal,
 }
 
 /// Bytes that are not a message. The connection ends, because the beginning of the next message is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Malformed {
+pub enum Malformed {
+    /// A length beyond the limit, or below that of the length itself.
     #[error("a message of {bytes} bytes; the limit is {limit}")]
-    TooLong { bytes: i64, limit: usize },
+    TooLong {
+        /// The length that the message gives.
+        bytes: i64,
+        /// The limit.
+        limit: usize,
+    },
+    /// A type byte that no message has.
     #[error("message type {0:#04x} is unknown")]
     UnknownType(u8),
+    /// A major version other than 3.
     #[error("protocol version {0}.{1} is not spoken here; 3.0 is")]
     Version(i16, i16),
+    /// The message is shorter than its fields.
     #[error("the message {0} ends before its content")]
     Short(&'static str),
+    /// A text that is not UTF-8.
     #[error("text in the message {0} is not UTF-8")]
     Text(&'static str),
+    /// A format that does not exist.
     #[error("format code {0} is neither 0 (text) nor 1 (binary)")]
     Format(i16),
+    /// Another number of formats than none, one or one for each value.
     #[error("{formats} format codes for {values} values")]
-    FormatCount { formats: usize, values: usize },
+    FormatCount {
+        /// The number of format codes.
+        formats: usize,
+        /// The number of values.
+        values: usize,
+    },
 }
 
 /// Takes the first message off the input, if it is there.
-pub(crate) fn take_first(input: &mut BytesMut) -> Result<Option<First>, Malformed> {
+///
+/// # Errors
+/// The bytes are not a first message.
+pub fn take_first(input: &mut BytesMut) -> Result<Option<First>, Malformed> {
     let Some(mut body) = take_frame(input, 0, STARTUP_BYTES_MAX)? else { return Ok(None) };
     let name = "Startup";
     let version = Fields { name, rest: &mut body }.i32()?;
@@ -132,7 +196,10 @@ pub(crate) fn take_first(input: &mut BytesMut) -> Result<Option<First>, Malforme
 }
 
 /// Takes the next message off the input, if it is there whole.
-pub(crate) fn take(input: &mut BytesMut) -> Result<Option<Message>, Malformed> {
+///
+/// # Errors
+/// The bytes are not a message.
+pub fn take(input: &mut BytesMut) -> Result<Option<Message>, Malformed> {
     let Some(&kind) = input.first() else { return Ok(None) };
     if !b"pQPBDECHSXdcfF".contains(&kind) {
         return Err(Malformed::UnknownType(kind));
