@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use bench::recorder::Latency;
 use bench::report::html::{LabelledBundle, page};
-use bench::result::{
+use load::recorder::Latency;
+use load::result::{
     Arrival, Builder, Bundle, Cost, Gate, Generator, OperationCounts, PhaseFacts, Rule, ScenarioAsRun,
     SecondLine, Target, Times,
 };

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use load::result::Bundle;
+use load::{Error, Result};
 
 use crate::compare::{Comparison, compare};
-use crate::error::{Error, Result};
 use crate::import::{Format, import};
 use crate::report::html::{LabelledBundle, SeriesAnswer, page};
-use crate::result::Bundle;
 
 /// Work on results
 #[derive(Debug, Subcommand)]
@@ -225,8 +225,8 @@ fn bundles_in(directory: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::{example, example_with};
     use clap::Parser;
+    use load::result::example::{example, example_with};
 
     #[derive(Parser)]
     struct Line {

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use crate::endpoint::{Endpoint, EndpointError};
-use bench::clients::{Dialect, RedisAddress, SqlAddress, without_password};
+use clients::redis::RedisAddress;
+use clients::sql::{Address as SqlAddress, Dialect};
+use clients::target_url::without_password;
 
 /// A target.
 #[derive(Debug, Clone, PartialEq, Eq)]

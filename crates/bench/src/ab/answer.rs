@@ -1,10 +1,10 @@
 //! The answer of a comparison and its sentences.
 
+use load::statistics::paired::{Ratio, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::verdict::few_blocks;
 use super::{Doubt, Kind, Means, Metric};
-use crate::statistics::paired::{Ratio, Verdict};
 
 /// The result of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,12 +1,12 @@
 //! Chooses the next run, and gives the answer at the end.
 
+use load::statistics::paired::{Ratio, holm, ratio, sign_test, signed_rank};
+use load::statistics::{deviation, mean, median, normal_quantile};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::verdict::Evidence;
 use super::{Answer, Arm, Means, Metric, MetricComparison, Plan, Run, Step};
-use crate::statistics::paired::{Ratio, holm, ratio, sign_test, signed_rank};
-use crate::statistics::{deviation, mean, median, normal_quantile};
 
 /// Room that the interval needs within the margin, in standard errors: 1.96 for one tail of a 95 % interval, and 2.58
 /// so that 99 of 100 comparisons of equal arms lie within the margin: n = ((1.96 + 2.58) sd / ln(1 + margin))^2 (Chow,

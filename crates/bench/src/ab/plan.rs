@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use load::statistics::paired::BLOCKS_MIN;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Metric};
-use crate::statistics::paired::BLOCKS_MIN;
 
 /// One of the two settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use load::recorder::{Class, Counts, Latency, Recorder};
+
 use super::{Arm, Metric, Plan, Run};
-use crate::recorder::{Class, Counts, Latency, Recorder};
 
 /// The number of pairs of slices between two looks at the results.
 pub(crate) const PAIRS: usize = 10;
@@ -166,7 +167,7 @@ impl SliceGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::{Operation, Window};
+    use load::recorder::{Operation, Window};
 
     fn slice(operations: u64, took_us: u64) -> Recorder {
         let mut recorder = Recorder::new(Window { from_ns: 0, until_ns: 1_000_000_000 }, 1);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use load::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN, Verdict};
+
 use super::*;
-use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN, Verdict};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 

@@ -4,11 +4,11 @@
 //! of A against A. Ratio and interval come from one estimator: the signed-rank test, or Student's with too few blocks
 //! for it. If one of them disagrees, the verdict is "cannot tell" and the answer names the reason.
 
+use load::statistics::normal_quantile;
+use load::statistics::paired::{Better, Ratio, Verdict, verdict};
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, Means, Metric};
-use crate::statistics::normal_quantile;
-use crate::statistics::paired::{Better, Ratio, Verdict, verdict};
 
 /// The significance level of each test.
 const SIGNIFICANCE: f64 = 0.05;
@@ -87,7 +87,7 @@ pub(super) fn few_blocks(metric: &Metric, ratio: &Ratio, means: Option<Means>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::paired::{ratio, sign_test};
+    use load::statistics::paired::{ratio, sign_test};
 
     fn metric(kind: Kind) -> Metric {
         Metric { name: "throughput".to_owned(), kind, margin: 0.02 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::Interval;
+use load::statistics::Interval;
 
 /// The end of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

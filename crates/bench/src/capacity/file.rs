@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use load::{Error, Result};
 use serde::Deserialize;
 
 use super::Answer;
-use crate::error::{Error, Result};
 use crate::limits::CAPACITY_FILE_BYTES_MAX;
 
 /// The name of the file with the answer of a search and its steps.

@@ -7,15 +7,10 @@
 
 mod answer;
 mod file;
-mod measured;
-mod objective;
-mod outcome;
 mod plan;
 mod search;
 
 pub use answer::Answer;
 pub use file::{FILE, read_answer};
-pub use objective::{Objective, ParseError};
-pub use outcome::Outcome;
 pub use plan::{Plan, Step};
 pub use search::next;

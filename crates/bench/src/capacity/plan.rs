@@ -1,9 +1,8 @@
 //! The plan of a search for a capacity, and its next step.
 
-use super::{Answer, Objective};
+use load::objective::{Objective, SAMPLES_BEHIND_QUANTILE};
 
-/// Samples needed for a quantile q: 100 / (1 - q).
-pub(super) const SAMPLES_BEHIND_QUANTILE: f64 = 100.0;
+use super::Answer;
 
 /// A step lasts at least this many periods of regular stalls, so that each step contains some.
 const STALLS_PER_STEP: f64 = 3.0;

@@ -1,11 +1,13 @@
 //! The state of a search, and the choice of the next rate.
 
+use load::statistics::logistic::{Curve, Trial};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::{Answer, Outcome, Plan, Step};
-use crate::statistics::logistic::{Curve, Trial};
+use load::objective::Outcome;
+
+use super::{Answer, Plan, Step};
 
 /// The rates around the edge, in steps of the resolution.
 const EDGE: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];

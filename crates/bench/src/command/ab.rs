@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
+use load::result::{Arrival, Bundle, Phase};
+use load::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
+use load::{Error, Result};
 use serde::Serialize;
+use targets::Context;
+use targets::command_line::setting;
 
 use super::ab_slices::sliced;
 use super::output::write_line;
 use super::series::{RunSeries, SeriesArgs, SeriesOptions};
 use crate::ab::{Answer, Arm, Kind, Metric, Plan, Run, Step, block_seed, next};
-use crate::command_line::setting;
-use crate::error::{Error, Result};
-use crate::options::Context;
-use crate::result::{Arrival, Bundle, Phase};
 use crate::runner::interleaver::Interleaver;
-use crate::statistics::paired::{P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// The change of CPU time per operation that counts as none.
 const CPU_MARGIN: f64 = 0.03;

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
+use load::engine::Slice;
+use load::progress::Progress;
+use load::recorder::Class;
+use load::scenario::{Phase, Scenario};
+use load::{Error, Result};
+
 use super::output::write_line;
 use super::series::RunSeries;
 use crate::ab::slices::{Backlog, PAIRS, SliceGroup, ramp};
 use crate::ab::{Answer, Arm, Metric, Plan, Run, Step, block_seed, next, order};
-use crate::engine::Slice;
-use crate::error::{Error, Result};
 use crate::limits::SLICE_MS;
-use crate::progress::Progress;
-use crate::recorder::Class;
 use crate::runner::interleaver::Interleaver;
 use crate::runner::slicing::{Slicing, failed_gate, slicing};
-use crate::scenario::{Phase, Scenario};
 
 /// The two settings, and the length of their slices.
 pub(super) struct SlicedComparison<'a> {
@@ -187,7 +188,7 @@ fn line(block: usize, blocks: usize, pilot: bool, group: &[Run]) -> String {
     let of_arm = |arm: Arm| {
         let values = group.iter().filter(|run| run.arm == arm).filter_map(|run| run.values.get("throughput"));
         let values: Vec<f64> = values.copied().collect();
-        crate::statistics::mean(&values)
+        load::statistics::mean(&values)
     };
     let throughput = match pilot {
         true => format!("A {:.1}  A against A", of_arm(Arm::A)),

@@ -1,9 +1,10 @@
 //! Advice for a failed gate: the command of the run with another value for the key behind the gate.
 
-use crate::command_line::shell_word;
-use crate::options::NAME;
-use crate::result::{Bundle, Gate};
-use crate::scenario::{Phase, Scenario};
+use load::result::{Bundle, Gate};
+use load::scenario::{Phase, Scenario};
+use targets::command_line::shell_word;
+
+use targets::NAME;
 
 /// The share of the rate to try after the generator was too slow, and of the achieved rate.
 const HALF: f64 = 0.5;
@@ -130,8 +131,8 @@ fn command(bundle: &Bundle, sets: &[String], called: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Rule;
-    use crate::result::tests::example;
+    use load::result::Rule;
+    use load::result::example::example;
 
     fn advised(name: &str, rule: Rule, value: f64, limit: f64, scenario: &str) -> Vec<String> {
         let mut bundle = example();

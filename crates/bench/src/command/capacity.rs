@@ -3,16 +3,18 @@
 use std::io::Write;
 
 use clap::{Args, Parser};
+use load::limits::RATE_MAX;
+use load::objective::{Objective, Outcome};
+use load::result::{Bundle, Gate};
+use load::scenario::parse_duration;
+use load::scenario::{Arrival, Scenario};
+use load::{Error, Result};
 use serde::Serialize;
+use targets::Context;
 
 use super::output::write_line;
 use super::series::{RunSeries, SeriesArgs};
-use crate::capacity::{Answer, FILE, Objective, Outcome, Plan, Step, next};
-use crate::error::{Error, Result};
-use crate::limits::RATE_MAX;
-use crate::options::{Context, parse_duration};
-use crate::result::{Bundle, Gate};
-use crate::scenario::{Arrival, Scenario};
+use crate::capacity::{Answer, FILE, Plan, Step, next};
 
 /// Which objective, and how to search
 #[derive(Debug, Args)]

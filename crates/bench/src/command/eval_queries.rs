@@ -61,7 +61,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Builtin, Scenario};
+    use load::scenario::{Builtin, Scenario};
 
     fn scenario(line: &str) -> std::result::Result<Scenario, String> {
         super::super::understood(&format!("{NAME} {line}"))

@@ -1,13 +1,13 @@
 //! The processes that generate a load, on this machine and on others.
 
 use clap::Args;
+use load::Result;
+use load::result::Bundle;
+use load::scenario::Scenario;
+use targets::Context;
 
 use super::worker;
-use crate::error::Result;
-use crate::options::Context;
-use crate::result::Bundle;
 use crate::runner;
-use crate::scenario::Scenario;
 
 // The processes that make the load. No documentation of the type: clap would give it as that of the command.
 #[derive(Debug, Clone, Args)]

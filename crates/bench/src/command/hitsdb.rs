@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use load::scenario::parse_duration;
+use load::{Error, Result};
 use toml::{Table, Value};
 
 use super::login_options::LoginOptions;
 use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
-use crate::error::{Error, Result};
-use crate::options::parse_duration;
 
 /// The scenario.
 pub(super) const NAME: &str = "hitsdb";
@@ -166,7 +166,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Arrival, Builtin, Scenario};
+    use load::scenario::{Arrival, Builtin, Scenario};
 
     fn scenario(line: &str) -> std::result::Result<Scenario, String> {
         super::super::understood(&format!("{NAME} {line}"))

@@ -63,7 +63,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
+    use load::scenario::Scenario;
 
     fn scenario(line: &str) -> std::result::Result<Scenario, String> {
         super::super::understood(&format!("{NAME} {line}"))

@@ -5,13 +5,13 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use load::scenario::{Alias, BUILTIN, Scenario};
+use load::{Error, Result};
 use serde::Serialize;
+use targets::Context;
 
 use super::options_file::{OptionsFile, Run};
 use super::output::write_line;
-use crate::error::{Error, Result};
-use crate::options::Context;
-use crate::scenario::{Alias, BUILTIN, Scenario};
 
 /// The directory of scenario files.
 const SCENARIOS: &str = "scenarios";

@@ -12,6 +12,7 @@ mod list;
 mod login_options;
 mod options_file;
 mod output;
+mod quick;
 mod run;
 mod scenario_options;
 mod series;
@@ -27,10 +28,11 @@ use clap::{Args, Parser, Subcommand};
 
 pub use ab::{Arms, ChangeCompared, ChangeOptions, ChangeSides, Primary, compare_change};
 
+use load::scenario::Scenario;
+use load::{Error, Result};
+use targets::Context;
+
 use crate::bundles::{self, BundleCommand};
-use crate::error::{Error, Result};
-use crate::options::Context;
-use crate::scenario::Scenario;
 use options_file::OptionsFile;
 use output::write_line;
 use scenario_options::ScenarioOptions;
@@ -166,7 +168,7 @@ impl FileCommand {
 fn understood(line: &str) -> std::result::Result<Scenario, String> {
     let command = FileCommand::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())?;
     let (scenario, _) = command.scenario().map_err(|error| error.to_string())?;
-    crate::target::driver_of(&scenario).map(|_| scenario)
+    targets::driver_of(&scenario).map(|_| scenario)
 }
 
 fn run_file(args: &ScenarioArgs, context: &Context, out: &mut dyn Write) -> Result<()> {

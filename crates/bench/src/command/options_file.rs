@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use load::{Error, Result};
 
 /// A file of `scenarios/`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::command::{ledger, thingsboard};
-    use crate::scenario::Scenario;
+    use load::scenario::Scenario;
 
     #[derive(Debug, Parser)]
     enum Line {
@@ -134,7 +134,7 @@ mod tests {
                     Line::Thingsboard(options) => drop(options.sets().unwrap()),
                     Line::Ledger(options) => {
                         let scenario = Scenario::load("ledger", &options.sets()).unwrap();
-                        drop(crate::target::driver_of(&scenario).unwrap());
+                        drop(targets::driver_of(&scenario).unwrap());
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::error::{Error, Result};
+use load::{Error, Result};
 
 /// Writes a line. A closed pipe is no error: its reader needs no more output.
 pub(super) fn write_line(out: &mut dyn Write, text: &str) -> Result<()> {

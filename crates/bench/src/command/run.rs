@@ -4,17 +4,19 @@ use std::io::{Write, stderr};
 use std::sync::Arc;
 
 use clap::Parser;
+use load::result::Bundle;
+use load::scenario::Scenario;
+use load::{Error, Result};
+use targets::Context;
+
+use super::quick;
 
 use super::advice::advice;
 use super::output::write_line;
 use super::scenario_options::ScenarioOptions;
 use super::signals::stop_on_signals;
-use crate::error::{Error, Result};
-use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
-use crate::result::Bundle;
 use crate::runner;
-use crate::scenario::{Scenario, quick};
 
 /// Runs a scenario and writes its result as a bundle
 #[derive(Debug, Parser)]

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use load::scenario::Scenario;
+use load::{Error, Result};
+
+use super::quick;
 
 use super::generators::Generators;
-use crate::error::{Error, Result};
-use crate::scenario::{Scenario, quick};
 
 // The common options. The type has no doc comment, because clap would show it as that of the command.
 #[derive(Debug, Args)]

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use load::result::{Bundle, write_whole};
+use load::scenario::{Kind, Phase, Scenario};
+use load::{Error, Result};
 use serde::Serialize;
+use targets::Context;
+use targets::command_line::LEFT_BEHIND;
 
 use super::generators::Generators;
 use super::signals::stop_on_signals;
-use crate::command_line::LEFT_BEHIND;
-use crate::error::{Error, Result};
-use crate::options::Context;
 use crate::report::{default_directory, refuse_used};
-use crate::result::{Bundle, write_whole};
 use crate::runner;
 use crate::runner::interleaver::{Interleaver, interleave, interrupted};
-use crate::scenario::{Kind, Phase, Scenario};
 
 /// The scenario and where results go.
 #[derive(Debug, Args)]
@@ -258,7 +258,7 @@ fn load(args: &SeriesArgs, more: &[String]) -> Result<Scenario> {
 /// Refuses a phase with several results.
 fn one_result(scenario: &Scenario, phase: &str) -> Result<()> {
     let wrong = |what| Error::Scenario { path: (&scenario.head.name).into(), what };
-    let results = crate::target::results(scenario, phase).map_err(wrong)?;
+    let results = targets::results(scenario, phase).map_err(wrong)?;
     if results.len() <= 1 {
         return Ok(());
     }

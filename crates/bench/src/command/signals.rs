@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::error::{Error, Result};
+use load::{Error, Result};
 
 /// Returns a flag that the first Ctrl-C sets, so that the run ends in order. The second one ends the process at once.
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {

@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use load::limits::IN_FLIGHT_MAX;
+use load::scenario::parse_duration;
+use load::{Error, Result};
+use targets::mqtt::Version;
 
 use super::scenario_options::ScenarioOptions;
 use super::sets::Sets;
-use crate::error::{Error, Result};
-use crate::limits::IN_FLIGHT_MAX;
-use crate::options::parse_duration;
-use crate::target::mqtt::Version;
 
 /// The scenario.
 pub(super) const NAME: &str = "thingsboard";
@@ -172,7 +172,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Arrival, Scenario};
+    use load::scenario::{Arrival, Scenario};
 
     fn scenario(line: &str) -> std::result::Result<Scenario, String> {
         super::super::understood(&format!("{NAME} {line}"))

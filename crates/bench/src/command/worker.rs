@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clients::passwords;
+use load::result::{Bundle, merge};
+use load::scenario::{Origin, Scenario};
+use load::{Error, Result};
 use serde::{Deserialize, Serialize};
+use targets::Context;
+use targets::Counts;
 
-use crate::error::{Error, Result};
-use crate::options::Context;
-use crate::passwords;
-use crate::result::{Bundle, merge};
 use crate::runner;
-use crate::scenario::{Origin, Scenario};
-use crate::target::Counts;
 
 /// The interval at which the stop flag is checked.
 const STOP_POLL: Duration = Duration::from_millis(50);

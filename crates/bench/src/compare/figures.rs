@@ -1,7 +1,7 @@
 //! The figures to compare: those of each measured phase, and of each class of operation in it.
 
-use crate::result::{ALL, Bundle, OWN_TOOL, Operation, Phase, Summary};
-use crate::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
+use load::result::{ALL, Bundle, OWN_TOOL, Operation, Phase, Summary};
+use load::statistics::paired::{Better, P99_MARGIN, THROUGHPUT_MARGIN};
 
 /// The change of a median or of CPU per operation that counts as none.
 const MEDIAN_MARGIN: f64 = 0.03;

@@ -10,9 +10,9 @@ mod text;
 
 use serde::Serialize;
 
-use crate::result::Bundle;
-use crate::statistics::Interval;
-use crate::statistics::paired::{Better, Verdict, verdict, welch};
+use load::result::Bundle;
+use load::statistics::Interval;
+use load::statistics::paired::{Better, Verdict, verdict, welch};
 
 pub(crate) use figures::{KINDS, Kind, Part, Value, parts};
 pub(crate) use settings::{differing, flatten};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::result::Bundle;
+use load::result::Bundle;
 
 /// The settings that differ between bundles: the path, and one value per bundle.
 pub(crate) fn differing(bundles: &[&Bundle]) -> Vec<(String, Vec<String>)> {

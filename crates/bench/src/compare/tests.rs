@@ -1,9 +1,10 @@
 use std::slice::from_ref;
 use std::time::{Duration, UNIX_EPOCH};
 
+use load::result::example::{example, example_with, latency};
+use load::result::{Arrival, Builder, OperationCounts, PhaseFacts, ScenarioAsRun, Times};
+
 use super::*;
-use crate::result::tests::{example, example_with, latency};
-use crate::result::{Arrival, Builder, OperationCounts, PhaseFacts, ScenarioAsRun, Times};
 
 fn scaled(factor: f64) -> Bundle {
     let mut bundle = example();

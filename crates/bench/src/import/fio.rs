@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use load::result::{
+    Arrival, Builder, Bundle, Clock, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun, Summary,
+};
+use load::statistics::Distribution;
 use serde_json::{Map, Value};
+use targets::host::fio::in_flight;
 
 use super::bounds::{Field, run_length, sum};
 use super::{Format, ImportError};
-use crate::result::{
-    Arrival, Builder, Bundle, Clock, Distribution, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun,
-    Summary,
-};
-use crate::target::host::fio::in_flight;
 
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 /// Options that name a place on a machine.

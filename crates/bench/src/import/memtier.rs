@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+use load::result::{
+    Arrival, Builder, Bundle, Clock, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun, SecondLine,
+    Summary,
+};
+use load::statistics::Distribution;
 use serde_json::{Map, Value};
 
 use super::bounds::{Field, run_length, sum};
 use super::{Format, ImportError};
-use crate::result::{
-    Arrival, Builder, Bundle, Clock, Distribution, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun,
-    SecondLine, Summary,
-};
 
 const PHASE: &str = "run";
 /// The section of the only run.

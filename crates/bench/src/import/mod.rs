@@ -10,7 +10,7 @@ mod memtier;
 mod sysbench;
 mod wrk;
 
-use crate::result::Bundle;
+use load::result::Bundle;
 
 pub use error::ImportError;
 pub use format::Format;
@@ -104,7 +104,7 @@ mod tests {
     /// Checks that an imported bundle can be shown, written and read back.
     fn is_sound(bundle: Bundle) {
         let json = serde_json::to_string(&bundle.result).unwrap();
-        assert_eq!(serde_json::from_str::<crate::result::RunResult>(&json).unwrap(), bundle.result, "{json}");
+        assert_eq!(serde_json::from_str::<load::result::RunResult>(&json).unwrap(), bundle.result, "{json}");
         assert!(!bundle.to_string().contains("NaN"), "{bundle}");
         page(&[LabelledBundle { label: "x".to_owned(), side: 0, bundle }], &[]);
     }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use load::result::{
+    Arrival, Builder, Bundle, Clock, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun, SecondLine,
+    Summary,
+};
+use load::statistics::Distribution;
+
 use super::bounds::{run_length, sum};
 use super::lines::{Line, Lines, PLAIN};
 use super::{Format, ImportError};
-use crate::result::{
-    Arrival, Builder, Bundle, Clock, Distribution, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun,
-    SecondLine, Summary,
-};
 
 const PHASE: &str = "run";
 const OPERATION: &str = "transaction";
@@ -284,7 +286,7 @@ fn hidden(builder: &mut Builder, latency: &Latency, is_open: bool, has_histogram
         builder.hides("sysbench's histogram has steps of 1.8 %, and what is above 100 s counts as 100 s");
     } else {
         let name = |(quantile, us): &(f64, f64)| {
-            format!("{} {:.2} ms", crate::result::percentile(*quantile), us / 1e3)
+            format!("{} {:.2} ms", load::result::percentile(*quantile), us / 1e3)
         };
         let names: Vec<String> = latency.quantiles.iter().map(name).collect();
         builder.hides(format!(

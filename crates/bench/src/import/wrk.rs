@@ -1,12 +1,13 @@
 //! wrk and wrk2: their output with `--latency`.
 
+use load::result::{
+    Arrival, Builder, Bundle, Clock, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun, Summary,
+};
+use load::statistics::Distribution;
+
 use super::bounds::run_length;
 use super::lines::{BYTES, Line, Lines, MICROS, PLAIN};
 use super::{Format, ImportError};
-use crate::result::{
-    Arrival, Builder, Bundle, Clock, Distribution, OperationCounts, PhaseFacts, Quantile, ScenarioAsRun,
-    Summary,
-};
 
 const PHASE: &str = "run";
 const OPERATION: &str = "request";

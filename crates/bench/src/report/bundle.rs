@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use crate::machine::utc_now;
+use load::machine::utc_now;
+use load::{Error, Result};
 
 /// `bench-runs/<UTC>-<scenario>`, relative to the working directory, with a number if another result has that name. If
 /// two processes get the same name, the second one cannot write its result and prints it on standard error.

@@ -1,13 +1,14 @@
 //! The rules for a valid run. They are fixed before the run.
 
+use load::engine::event::NO_PORT;
+use load::engine::{Load, ReopenTrigger};
+use load::recorder::{Class, Sends};
+use load::result::{Gate, Rule};
+use load::scenario::Gates;
+use load::schedule::Arrivals;
+use load::statistics::arrivals::poisson_statistic;
+
 use super::meter::Metered;
-use crate::engine::event::NO_PORT;
-use crate::engine::{Load, ReopenTrigger};
-use crate::recorder::{Class, Sends};
-use crate::result::{Gate, Rule};
-use crate::scenario::Gates;
-use crate::schedule::Arrivals;
-use crate::statistics::arrivals::poisson_statistic;
 
 /// The facts about one segment that the gates check.
 pub(super) struct Facts<'a> {
@@ -173,8 +174,8 @@ fn poisson_timer(loads: &[Load]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::{Clocks, Counts, Operation, Recorder, Window};
-    use crate::schedule::Schedule;
+    use load::recorder::{Clocks, Counts, Operation, Recorder, Window};
+    use load::schedule::Schedule;
 
     fn gates(change: impl FnOnce(&mut Counts, &mut Gates)) -> Vec<String> {
         let mut counts = Counts {

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+use load::engine::{Ended, Slice};
+use load::result::{Bundle, Partial};
+use load::scenario::Scenario;
+use load::{Error, Result};
+use targets::Context;
+
 use super::result_collector::INTERRUPTED;
 use super::run::{Options, alone, run_side};
 use super::side::{Side, SideEvent, SliceResult};
 use crate::ab::Arm;
-use crate::engine::{Ended, Slice};
-use crate::error::{Error, Result};
-use crate::options::Context;
-use crate::result::{Bundle, Partial};
-use crate::scenario::Scenario;
 
 /// Gives slices to both sides.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::engine::{Event, Segment, Shared};
-use crate::process::own_cpu;
-use crate::result::Cost;
-use crate::server_process::ServerProcess;
+use load::engine::{Event, Segment, Shared};
+use load::process::own_cpu;
+use load::result::Cost;
+use load::server_process::ServerProcess;
 
 #[derive(Debug, Clone, Copy)]
 struct Sample {

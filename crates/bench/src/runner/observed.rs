@@ -1,11 +1,11 @@
 //! What a process observes during a phase: the sources that it samples, and the progress that it shows.
 
-use crate::engine::{Event, Segment};
-use crate::progress::Progress;
-use crate::sampling::{Host, Process, Source};
-use crate::scenario::Phase;
-use crate::server_process::ServerProcess;
-use crate::target::driver::Driver;
+use load::engine::{Event, Segment};
+use load::progress::Progress;
+use load::sampling::{Host, Process, Source};
+use load::scenario::Phase;
+use load::server_process::ServerProcess;
+use targets::driver::Driver;
 
 /// The sources to sample each second during a phase. With several processes, the first one samples the shared sources.
 pub(super) fn sources(

@@ -2,16 +2,17 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use load::engine::{Ended, Load, ReopenTrigger, Segment, SegmentOutcome};
+use load::machine::processors;
+use load::recorder::Second;
+use load::result::{Arrival, Builder, Bundle, Gate, Generator, PhaseFacts};
+use load::sampling::Collected;
+use load::scenario::{Gates, Kind};
+use load::schedule::Arrivals;
+use targets::driver::Verdict;
+
 use super::gates::{self, Facts};
 use super::meter::Metered;
-use crate::engine::{Ended, Load, ReopenTrigger, Segment, SegmentOutcome};
-use crate::machine::processors;
-use crate::recorder::Second;
-use crate::result::{Arrival, Builder, Bundle, Gate, Generator, PhaseFacts};
-use crate::sampling::Collected;
-use crate::scenario::{Gates, Kind};
-use crate::schedule::Arrivals;
-use crate::target::driver::Verdict;
 
 /// The smallest difference of the clocks that counts as a step. A synchronised clock is adjusted by at most 500 ppm.
 const CLOCK_STEP_MIN: Duration = Duration::from_millis(100);

@@ -5,23 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use load::engine::{self, Ended, Event, SegmentOutcome, Shared};
+use load::open_files;
+use load::process::SampledProcess;
+use load::progress::Progress;
+use load::result::{Builder, Bundle, ScenarioAsRun, Target};
+use load::sampling::Collector;
+use load::scenario::{Phase, Scenario};
+use load::server_process::ServerProcess;
+use load::{Error, Result};
+use targets::Context;
+use targets::command_line;
+use targets::driver::{Driver, PhaseCapabilities, PhaseEnd, PhaseRun, Verdict};
+use targets::{Counts, driver_of};
+
 use super::meter::{Meter, Metered};
 use super::observed::{show, sources};
 use super::result_collector::{FinishedSegment, ResultCollector};
 use super::side::{Side, SideRunner};
-use crate::command_line;
-use crate::engine::{self, Ended, Event, SegmentOutcome, Shared};
-use crate::error::{Error, Result};
-use crate::open_files;
-use crate::options::Context;
-use crate::process::SampledProcess;
-use crate::progress::Progress;
-use crate::result::{Builder, Bundle, ScenarioAsRun, Target};
-use crate::sampling::Collector;
-use crate::scenario::{Phase, Scenario};
-use crate::server_process::ServerProcess;
-use crate::target::driver::{Driver, PhaseCapabilities, PhaseEnd, PhaseRun, Verdict};
-use crate::target::{Counts, driver_of};
 
 /// Options of a run.
 #[derive(Debug, Clone, Default)]

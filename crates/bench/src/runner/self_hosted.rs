@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::command_line::configuration;
-use crate::error::{Error, Result};
-use crate::options::Context;
-use crate::progress::Progress;
-use crate::result::{Bundle, Fault, Target};
-use crate::scenario::Scenario;
-use crate::target::driver::Driver;
-use crate::target::driver_of;
+use load::progress::Progress;
+use load::result::{Bundle, Fault, Target};
+use load::scenario::Scenario;
+use load::{Error, Result};
+use targets::Context;
+use targets::command_line::configuration;
+use targets::driver::Driver;
+use targets::driver_of;
 
 /// The driver that started the server, and the description of the server.
 pub(crate) struct SelfHosted {

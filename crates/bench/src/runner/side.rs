@@ -3,13 +3,13 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use load::engine::{SegmentOutcome, Slice, SliceSource};
+use load::process::own_cpu;
+use load::result::Cost;
+use load::server_process::ServerProcess;
 use parking_lot::Mutex;
 
 use super::meter::Metered;
-use crate::engine::{SegmentOutcome, Slice, SliceSource};
-use crate::process::own_cpu;
-use crate::result::Cost;
-use crate::server_process::ServerProcess;
 
 /// The result of one slice.
 #[derive(Debug)]
@@ -134,8 +134,8 @@ pub(crate) fn completed(outcome: &SegmentOutcome) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Ended;
-    use crate::recorder::{Recorder, Window};
+    use load::engine::Ended;
+    use load::recorder::{Recorder, Window};
 
     #[test]
     fn a_loss_has_the_second_of_the_run_and_the_first_counts() {

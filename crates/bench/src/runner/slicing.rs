@@ -1,11 +1,12 @@
 //! Whether a phase can be compared in slices, and the gates of a side.
 
+use load::recorder::{Class, Sends};
+use load::scenario::{Arrival, Phase, Scenario};
+use targets::driver_of;
+use targets::plan;
+
 use super::gates::{Facts, judge};
 use crate::limits::SLICE_MS;
-use crate::recorder::{Class, Sends};
-use crate::scenario::{Arrival, Phase, Scenario};
-use crate::target::driver_of;
-use crate::target::plan;
 
 /// Whether a phase can be cut into slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub(crate) fn failed_gate(total: &Class, scenario: &Scenario, phase: &Phase) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::driver::SLICE_MS_EVENTS;
+    use targets::driver::SLICE_MS_EVENTS;
 
     #[test]
     fn two_sides_are_cut_where_both_can_be() {
@@ -84,5 +85,18 @@ mod tests {
         assert_eq!(slicing("http-steps", "climb", &[]), Slicing::Never, "each step has a result of its own");
         assert_eq!(slicing("thingsboard-reconnect", "ramp", &[]), Slicing::Never);
         assert_eq!(slicing("slb-s1", "connections", &[]), Slicing::Never);
+    }
+
+    #[test]
+    fn one_question_at_rest_is_compared_in_slices_and_all_else_by_whole_runs() {
+        use targets::driver::SLICE_MS_THREADS;
+        let slice = |phase: usize, sets: &[&str]| {
+            let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let scenario = Scenario::load("reads", &sets).unwrap();
+            slicing(&scenario, &scenario.phases[phase]).unwrap()
+        };
+        let one = ["phase.rest.operations=['one-1h']"];
+        assert_eq!((slice(0, &one), slice(0, &[])), (Slicing::ByDefault(SLICE_MS_THREADS), Slicing::Never));
+        assert_eq!(slice(1, &one), Slicing::Never, "what is read grows meanwhile");
     }
 }

@@ -1,9 +1,9 @@
 //! Scenarios of driver `broker`: against mosquitto, and against a broker that treats one message badly.
 
 use bench::Context;
-use bench::result::{Bundle, Phase};
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
+use load::result::{Bundle, Phase};
+use load::scenario::Scenario;
 
 use crate::faulty_broker::{self, Fault};
 use crate::mosquitto::Broker;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bench::Context;
 use bench::command::{BenchCommand, run};
-use bench::result::Bundle;
 use clap::Parser;
+use load::result::Bundle;
 
 use crate::redis::Server;
 

@@ -104,8 +104,8 @@ impl Database {
 
     fn answers(&self) -> bool {
         let url = self.url(if self.scheme == "mysql" { "sbtest" } else { "postgres" });
-        let address = bench::target::sql::Address::parse(&url).unwrap();
-        bench::target::sql::ServerCounters::connect(&address).is_ok()
+        let address = clients::sql::Address::parse(&url).unwrap();
+        targets::sql::ServerCounters::connect(&address).is_ok()
     }
 
     /// The address with the right user and password.

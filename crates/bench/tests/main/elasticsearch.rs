@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bench::Context;
-use bench::result::Bundle;
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
+use load::result::Bundle;
+use load::scenario::Scenario;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::tls;

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::Duration;
 
-use bench::engine::{AfterReopen, Close, Ended, Load, Outcome, Plan, ReopenTrigger, Segment, Shared, event};
-use bench::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
-use bench::schedule::Arrivals;
+use load::engine::{AfterReopen, Close, Ended, Load, Outcome, Plan, ReopenTrigger, Segment, Shared, event};
+use load::protocol::{Answer, AnswerStatus, Completion, DueTime, Opening, Protocol, Received, Started};
+use load::schedule::Arrivals;
 
 use crate::plans;
 

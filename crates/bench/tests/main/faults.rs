@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bench::result::Bundle;
+use load::result::Bundle;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::acker::{Acker, Behaviour};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bench::engine::{Load, Plan, Shared, event};
-use bench::payload::Template;
-use bench::recorder::Class;
-use bench::schedule::{Arrivals, Schedule};
-use bench::target::mqtt::{Config, Messages, Mqtt, Tally, Version};
+use load::engine::{Load, Plan, Shared, event};
+use load::payload::Template;
+use load::recorder::Class;
+use load::schedule::{Arrivals, Schedule};
+use targets::mqtt::{Config, Messages, Mqtt, Tally, Version};
 use wire::mqtt::QoS;
 
 use crate::acker::{Acker, Behaviour};

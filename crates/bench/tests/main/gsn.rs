@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::thread;
 
 use bench::Context;
-use bench::result::Bundle;
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
+use load::result::Bundle;
+use load::scenario::Scenario;
 use parking_lot::Mutex;
 
 /// The rows of each sensor.

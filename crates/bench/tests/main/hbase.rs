@@ -1,9 +1,9 @@
 //! Scenarios of driver hbase against a scripted server: what is written is read, and faults are repeated or reported.
 
 use bench::Context;
-use bench::result::Bundle;
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
+use load::result::Bundle;
+use load::scenario::Scenario;
 
 use crate::hbase_server::{Fault, HbaseServer};
 

@@ -9,9 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::Context;
-use bench::result::{Arrival, Bundle};
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
+use load::result::{Arrival, Bundle};
+use load::scenario::Scenario;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::databases::free_port;

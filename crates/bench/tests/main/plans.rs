@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bench::engine::{Connect, Load, Plan, Segment};
+use load::engine::{Connect, Load, Plan, Segment};
 
 /// A segment of one load for one thread of one process; operations have one class.
 pub(crate) fn plan(target: SocketAddr, connections: u32, load: Load, duration: Duration) -> Plan {

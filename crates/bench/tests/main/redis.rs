@@ -9,12 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::Context;
-use bench::result::{Bundle, merge};
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
-use bench::target::Counts;
-use bench::target::redis::Login;
-use bench::target::redis::control::Control;
+use clients::redis::{Login, RedisClient};
+use load::result::{Bundle, merge};
+use load::scenario::Scenario;
+use targets::Counts;
 
 use crate::databases::free_port;
 use crate::peers::required;
@@ -55,8 +54,8 @@ impl Server {
         self.address
     }
 
-    fn control(&self) -> Control {
-        Control::connect(self.address, None, &Login::default()).unwrap()
+    fn control(&self) -> RedisClient {
+        RedisClient::connect(self.address, None, &Login::default()).unwrap()
     }
 
     fn keys(&self) -> Vec<String> {

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bench::engine::{Ended, Load, Outcome, Shared, event};
-use bench::protocol::{
+use load::engine::{Ended, Load, Outcome, Shared, event};
+use load::protocol::{
     Answer, AnswerStatus, Completion, DueTime, Lifetime, Opening, Protocol, Received, Started,
 };
-use bench::schedule::Arrivals;
+use load::schedule::Arrivals;
 
 use crate::plans;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use bench::Context;
 use bench::command::{BenchCommand, run};
-use bench::result::{Arrival, Bundle};
 use clap::Parser;
+use load::result::{Arrival, Bundle};
 
 #[derive(Debug, Parser)]
 struct Line {

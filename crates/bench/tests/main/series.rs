@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bench::result::Bundle;
+use load::result::Bundle;
 
 use crate::acker::{Acker, Behaviour};
 use crate::faults::{interrupted, program, small_disk, unmount};

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use bench::engine::{
+use clients::CancelHandle;
+use load::engine::{
     AfterReopen, Close, Connect, Load, Outcome, Plan, ReopenTrigger, SegmentOutcome, Shared, Slice,
     SliceSource, event, threads,
 };
-use bench::protocol::{
-    Answer, AnswerStatus, Blocking, CancelHandle, Completion, Done, DueTime, Failure, Opening, Protocol,
-    Received, Started,
+use load::protocol::{
+    Answer, AnswerStatus, Blocking, Completion, Done, DueTime, Failure, Opening, Protocol, Received, Started,
 };
 
 use crate::engine::echo;

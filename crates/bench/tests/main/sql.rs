@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use bench::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
-use bench::protocol::{Blocking as _, DueTime, OperationChoice};
-use bench::target::sql::{
-    Address, Contents, Kind, LoadProgress, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
+use clients::sql::Address;
+use load::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
+use load::protocol::{Blocking as _, DueTime, OperationChoice};
+use rustix::process::Signal;
+use targets::sql::{
+    Contents, Kind, LoadProgress, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
     check_statements,
 };
-use rustix::process::Signal;
 
 use crate::databases::Database;
 use crate::plans;
@@ -26,7 +27,7 @@ const KINDS: [Kind; 9] = [
 ];
 
 fn tables(table_size: u32) -> Tables {
-    let uniform = bench::dataset::Distribution::Uniform;
+    let uniform = load::dataset::Distribution::Uniform;
     Tables { tables: 2, table_size, distribution: uniform, ..Tables::default() }
 }
 
@@ -50,7 +51,7 @@ fn plan(sql: &Sql, connections: u32, load: Load, duration_ms: u64) -> Plan {
 
 const CLOSED: Load = Load::Closed { window: 1, pause: Duration::ZERO };
 
-fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<bench::target::sql::Session> {
+fn run<T>(sql: &Sql, plan: &Plan, on_event: impl FnMut(Event) -> T) -> Outcome<targets::sql::Session> {
     let mut on_event = on_event;
     threads::run(sql, plan, &Shared::default(), |event| _ = on_event(event)).unwrap()
 }
@@ -204,7 +205,7 @@ fn a_death_is_noticed(mut database: Database, url: &str) {
     let sql = sql(url, tables(100), Transaction::of(Kind::PointSelect));
     sql.clean_up(2).unwrap();
     sql.load(2, &LoadProgress::default()).unwrap();
-    let load = Load::Open { rate: 200.0, arrivals: bench::schedule::Arrivals::Poisson, timer_us: 0, seed: 5 };
+    let load = Load::Open { rate: 200.0, arrivals: load::schedule::Arrivals::Poisson, timer_us: 0, seed: 5 };
     let outcome = run(&sql, &plan(&sql, 4, load, 4_000), |event| {
         if matches!(&event, Event::Second(second) if second.index == 0) {
             database.kill();

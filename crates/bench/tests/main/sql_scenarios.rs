@@ -4,11 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use bench::Context;
-use bench::protocol::OperationChoice;
-use bench::result::{Arrival, Bundle, merge};
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
-use bench::target::sql::{Address, Kind, ServerCounters, Sql, Tables, Transaction};
+use clients::sql::Address;
+use load::protocol::OperationChoice;
+use load::result::{Arrival, Bundle, merge};
+use load::scenario::Scenario;
+use targets::sql::{Kind, ServerCounters, Sql, Tables, Transaction};
 
 use crate::databases::Database;
 use crate::peers::required;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bench::Context;
 use bench::command::BenchCommand;
-use bench::result::{Arrival, Bundle, OperationCounts};
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
 use clap::Parser;
+use load::result::{Arrival, Bundle, OperationCounts};
+use load::scenario::Scenario;
 use socket2::{Domain, SockRef, Socket, Type};
 
 #[derive(Debug, Parser)]

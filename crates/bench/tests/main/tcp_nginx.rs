@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bench::Context;
-use bench::result::Bundle;
 use bench::runner::{self, Options};
-use bench::scenario::Scenario;
+use load::result::Bundle;
+use load::scenario::Scenario;
 
 use crate::databases::free_port;
 use crate::peers::required;

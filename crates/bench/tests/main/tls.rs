@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bench::engine::{Load, Outcome, Plan, Shared, event};
-use bench::schedule::Arrivals;
-use bench::tls::{TlsConfig, TlsOptions, Trust};
+use clients::tls::{TlsConfig, TlsOptions, Trust};
+use load::engine::{Load, Outcome, Plan, Shared, event};
+use load::schedule::Arrivals;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bench::http::HttpLimits;
-pub(crate) use bench::http::{RestClient as Api, RestError as ApiError, escaped, message_of};
+use clients::http::HttpLimits;
+pub(crate) use clients::http::{RestClient as Api, RestError as ApiError, escaped, message_of};
 
 use crate::limits::ANSWER_BYTES_MAX;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use bench::tls::{TlsConfig, TlsOptions, Trust};
+use clients::tls::{TlsConfig, TlsOptions, Trust};
 use gateway::door::ListenAddress;
 use serde::{Deserialize, Serialize};
 

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use bench::tls::{TlsConfig, TlsOptions, Trust};
 use clap::Args;
+use clients::tls::{TlsConfig, TlsOptions, Trust};
 use gateway::tls::TlsFiles;
 use hub::registry::BulkDevices;
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bench::tls::TlsClient;
+use clients::tls::TlsClient;
 use mio::{Events, Poll, Token, Waker};
 
 use crate::fleet::Vehicle;

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bench::tls::{TlsClient, TlsSession};
+use clients::tls::{TlsClient, TlsSession};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use serde::Serialize;

@@ -49,7 +49,7 @@ pub enum ChainError {
     },
     /// The load generator could not begin.
     #[error(transparent)]
-    Bench(#[from] bench::Error),
+    Bench(#[from] load::Error),
     /// The user has stopped the command.
     #[error("interrupted: the layers so far are in {}", .directory.display())]
     Interrupted {

@@ -57,7 +57,7 @@ pub fn narrowest(ranges: &[Option<Range>]) -> Narrowest {
 
 #[cfg(test)]
 mod tests {
-    use bench::statistics::Interval;
+    use load::statistics::Interval;
 
     use super::*;
 

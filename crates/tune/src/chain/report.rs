@@ -161,7 +161,7 @@ mod tests {
     fn layer(name: &str, low: f64, high: f64, operations_per_message: f64) -> LayerReport {
         let answer = Answer::Found {
             rate_per_s: f64::midpoint(low, high),
-            interval: bench::statistics::Interval { low, high },
+            interval: load::statistics::Interval { low, high },
             safe_per_s: low,
             trials: 12,
             precise: true,

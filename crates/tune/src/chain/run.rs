@@ -8,7 +8,7 @@ use bench::Context;
 use bench::capacity::{Answer, read_answer};
 use bench::command::{CapacityArgs, search_capacity, stop_on_signals};
 use bench::report::refuse_used;
-use bench::result::write_whole;
+use load::result::write_whole;
 
 use super::report::{ChainReport, LayerReport, Measured};
 use super::{Chain, ChainError, FILE, Layer, Range, Source};
@@ -55,7 +55,7 @@ pub fn run(
     Ok(report)
 }
 
-fn measure(layer: &Layer, runs: &Path, context: &Context, progress: &mut dyn Write) -> bench::Result<Answer> {
+fn measure(layer: &Layer, runs: &Path, context: &Context, progress: &mut dyn Write) -> load::Result<Answer> {
     match &layer.source {
         Source::Bundle(path) => read_answer(path),
         Source::Search(words) => {
@@ -67,10 +67,10 @@ fn measure(layer: &Layer, runs: &Path, context: &Context, progress: &mut dyn Wri
 }
 
 /// Writes a line. A closed pipe is no error: its reader needs no more output.
-fn say(out: &mut dyn Write, line: &str) -> bench::Result<()> {
+fn say(out: &mut dyn Write, line: &str) -> load::Result<()> {
     match writeln!(out, "{line}") {
         Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(bench::Error::Io { what: "writing".to_owned(), source })
+            Err(load::Error::Io { what: "writing".to_owned(), source })
         }
         _ => Ok(()),
     }

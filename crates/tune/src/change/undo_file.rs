@@ -37,7 +37,7 @@ impl UndoFile {
     pub fn new(target: &str, identity: &Identity, changes: Vec<ParameterChange>) -> Self {
         Self {
             format: FORMAT,
-            written: bench::utc_now(),
+            written: load::utc_now(),
             target: target.to_owned(),
             product: identity.product.to_owned(),
             variant: identity.variant.clone(),

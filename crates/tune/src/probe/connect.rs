@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench::clients::SqlAddress;
+use clients::sql::Address as SqlAddress;
 
 use super::contract::Probe;
 use super::error::ProbeError;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bench::http::{HttpClient, HttpError, HttpLimits};
+use clients::http::{HttpClient, HttpError, HttpLimits};
 
 use super::error::ProbeError;
 use crate::limits::HTTP_BODY_BYTES_MAX;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench::clients::SqlAddress;
+use clients::sql::Address as SqlAddress;
 
 use super::contract::{Identity, Probe, Sample, Start};
 use super::convert::number;

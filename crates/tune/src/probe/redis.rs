@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench::Error;
-use bench::clients::{RedisAddress, RedisClient};
+use clients::redis::{RedisAddress, RedisClient, RedisError};
 
 use super::contract::{Identity, Probe, Sample, Start};
 use super::convert::{number, setting};
@@ -78,7 +77,7 @@ impl RedisProbe {
         let known = known.filter(|(name, _)| own(name));
         let texts = match self.client.list(&["CONFIG", "GET", "*"]) {
             Ok(texts) => texts,
-            Err(Error::Answer(refusal)) => {
+            Err(RedisError::Answer(refusal)) => {
                 let reason = format!("{refusal}; {NO_CONFIG}");
                 sample.hidden.extend(known.map(|(name, _)| Hidden::new(name, &reason)));
                 return Ok(());
@@ -102,7 +101,7 @@ impl RedisProbe {
     fn keys(&mut self, sample: &mut Sample) -> Result<(), ProbeError> {
         match redis_keys::sample(&mut self.client) {
             Ok(found) => sample.facts.extend(found.facts()),
-            Err(Error::Answer(refusal)) => {
+            Err(RedisError::Answer(refusal)) => {
                 let reason = format!("{refusal}; {NO_KEYS}");
                 sample.hidden.extend(redis_keys::FACTS.map(|name| Hidden::new(name, &reason)));
             }
@@ -138,10 +137,10 @@ impl Probe for RedisProbe {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match self.client.text(&words) {
             Ok(_) => Ok(()),
-            Err(Error::Answer(reason)) if reason.contains("NOPERM") => {
+            Err(RedisError::Answer(reason)) if reason.contains("NOPERM") => {
                 Err(StatementError::Permission(reason))
             }
-            Err(Error::Answer(reason)) => Err(StatementError::Refused(reason)),
+            Err(RedisError::Answer(reason)) => Err(StatementError::Refused(reason)),
             Err(error) => Err(StatementError::Lost(error.to_string())),
         }
     }
@@ -164,7 +163,7 @@ fn connected(address: &RedisAddress, target: &str) -> Result<RedisClient, ProbeE
     for socket in address.resolve().map_err(unreachable)? {
         match RedisClient::connect(socket, tls.as_ref(), &address.login) {
             Ok(client) => return Ok(client),
-            Err(Error::Io { what, source }) => last = format!("{what}: {source}"),
+            Err(RedisError::Io { what, source }) => last = format!("{what}: {source}"),
             Err(error) => return Err(failure(error, target)),
         }
     }
@@ -172,20 +171,20 @@ fn connected(address: &RedisAddress, target: &str) -> Result<RedisClient, ProbeE
 }
 
 /// The meaning of a client's error.
-fn failure(error: Error, target: &str) -> ProbeError {
+fn failure(error: RedisError, target: &str) -> ProbeError {
     let (target, reason) = (target.to_owned(), error.to_string());
     match error {
-        Error::OtherProtocol(_) => ProbeError::OtherProduct { target, expected: EXPECTED, reason },
-        Error::Options(_) => ProbeError::Login { target, reason },
-        Error::Answer(_) if reason.contains("NOAUTH") || reason.contains("WRONGPASS") => {
+        RedisError::OtherProtocol(_) => ProbeError::OtherProduct { target, expected: EXPECTED, reason },
+        RedisError::Login(_) => ProbeError::Login { target, reason },
+        RedisError::Answer(_) if reason.contains("NOAUTH") || reason.contains("WRONGPASS") => {
             ProbeError::Login { target, reason }
         }
-        Error::Answer(_) if reason.contains("NOPERM") => {
+        RedisError::Answer(_) if reason.contains("NOPERM") => {
             ProbeError::Permission { target, what: "INFO", reason, remedy: GRANT }
         }
         // It has just started and reads its file.
-        Error::Answer(_) if reason.contains("LOADING") => ProbeError::Connect { target, reason },
-        Error::Answer(_) => ProbeError::OtherProduct { target, expected: EXPECTED, reason },
+        RedisError::Answer(_) if reason.contains("LOADING") => ProbeError::Connect { target, reason },
+        RedisError::Answer(_) => ProbeError::OtherProduct { target, expected: EXPECTED, reason },
         _ => ProbeError::Protocol { target, what: "its state", reason },
     }
 }
@@ -216,14 +215,15 @@ mod tests {
 
     #[test]
     fn errors_say_whose_fault_it_is() {
-        let answer = |text: &str| failure(Error::Answer(text.to_owned()), "t");
+        let answer = |text: &str| failure(RedisError::Answer(text.to_owned()), "t");
         assert!(matches!(answer("INFO: NOAUTH Authentication required."), ProbeError::Login { .. }));
         assert!(matches!(answer("INFO: NOPERM this user"), ProbeError::Permission { .. }));
         assert!(matches!(answer("INFO: LOADING Redis is loading"), ProbeError::Connect { .. }));
         assert!(matches!(answer("INFO: ERR unknown command"), ProbeError::OtherProduct { .. }));
-        let other = failure(Error::OtherProtocol("INFO: no RESP: x".to_owned()), "t");
+        let other = failure(RedisError::OtherProtocol("INFO: no RESP: x".to_owned()), "t");
         assert!(matches!(other, ProbeError::OtherProduct { .. }));
-        let login = failure(Error::Options("the login failed: WRONGPASS".to_owned()), "t");
+        let login =
+            failure(RedisError::Login(Box::new(RedisError::Answer("AUTH: WRONGPASS".to_owned()))), "t");
         assert!(matches!(login, ProbeError::Login { .. }));
     }
 }

@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use bench::Error;
-use bench::clients::RedisClient;
+use clients::redis::{RedisClient, RedisError};
 
 use super::convert::number;
 use crate::limits::{BIG_KEY_ELEMENTS, SAMPLED_FIELDS_MAX, SAMPLED_KEYS_MAX, SAMPLING_TIME_MAX};
@@ -29,7 +28,7 @@ impl Found {
 }
 
 /// Looks at the first keys of a SCAN, up to the limits of keys and time. The order of SCAN is that of a hash table.
-pub(super) fn sample(client: &mut RedisClient) -> Result<Found, Error> {
+pub(super) fn sample(client: &mut RedisClient) -> Result<Found, RedisError> {
     let begun = Instant::now();
     let mut found = Found::default();
     let mut cursor = "0".to_owned();
@@ -53,7 +52,7 @@ pub(super) fn sample(client: &mut RedisClient) -> Result<Found, Error> {
     }
 }
 
-fn look(client: &mut RedisClient, key: &str, found: &mut Found) -> Result<(), Error> {
+fn look(client: &mut RedisClient, key: &str, found: &mut Found) -> Result<(), RedisError> {
     let kind = client.text(&["TYPE", key])?;
     let command = match kind.as_str() {
         "hash" => "HLEN",

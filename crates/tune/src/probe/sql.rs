@@ -1,6 +1,6 @@
 //! Queries to databases, and what their refusals mean.
 
-use bench::clients::{SqlAddress, SqlClient, SqlError};
+use clients::sql::{Address as SqlAddress, SqlClient, SqlError};
 
 use super::error::{ProbeError, StatementError};
 use crate::statement::Statement;

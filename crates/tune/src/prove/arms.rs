@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use bench::ab::Arm;
 use bench::command::Arms;
-use bench::result::Bundle;
-use bench::statistics::paired::Verdict;
+use load::result::Bundle;
+use load::statistics::paired::Verdict;
 
 use super::command;
 use super::error::ProveError;
@@ -270,22 +270,22 @@ fn unkept(changes: &[ParameterChange]) -> Vec<ParameterChange> {
 }
 
 impl Arms for Prover<'_> {
-    fn begin(&mut self, directory: &Path, stop: Arc<AtomicBool>) -> bench::Result<()> {
+    fn begin(&mut self, directory: &Path, stop: Arc<AtomicBool>) -> load::Result<()> {
         (self.stop, self.directory) = (stop, directory.to_owned());
         let written = self.undo_file.as_ref().map(|file| file.write(&directory.join(UNDO_FILE)));
-        written.unwrap_or(Ok(())).map_err(|error| bench::Error::Verdict(error.to_string()))
+        written.unwrap_or(Ok(())).map_err(|error| load::Error::Verdict(error.to_string()))
     }
 
-    fn before(&mut self, arm: Arm) -> bench::Result<()> {
+    fn before(&mut self, arm: Arm) -> load::Result<()> {
         let step = before(self.place, arm);
         let failed = |error: String| {
             let what = if step == Step::Undo { "undone" } else { "made" };
-            bench::Error::Verdict(format!("the change could not be {what}: {error}"))
+            load::Error::Verdict(format!("the change could not be {what}: {error}"))
         };
         self.make(step).map_err(failed)?;
         // Both arms start anew before each run, so that neither has the warmer memory.
         self.restart_if_needed().map_err(failed)?;
-        self.check(arm == Arm::B).map_err(bench::Error::Verdict)
+        self.check(arm == Arm::B).map_err(load::Error::Verdict)
     }
 
     fn after(&mut self, arm: Arm, bundle: Option<&Bundle>) -> Result<(), String> {

@@ -37,7 +37,7 @@ pub enum ProveError {
     Probe(#[from] ProbeError),
     /// The scenario or its data is wrong.
     #[error(transparent)]
-    Bench(bench::Error),
+    Bench(load::Error),
     /// The proof was made, but its file cannot be written.
     #[error("{} cannot be written: {source}. What it was to hold is what was said above", .path.display())]
     Write {

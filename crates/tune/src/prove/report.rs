@@ -2,7 +2,7 @@
 
 use bench::ab::{Answer, MetricComparison, Run};
 use bench::command::ChangeCompared;
-use bench::statistics::paired::Verdict;
+use load::statistics::paired::Verdict;
 use serde::Serialize;
 
 use super::order::Order;
@@ -101,7 +101,7 @@ impl Proof {
         };
         let mut proof = Self {
             format: FORMAT,
-            written: bench::utc_now(),
+            written: load::utc_now(),
             target: order.shown_target.to_owned(),
             product: order.product.id.clone(),
             rule: rule.id.clone(),

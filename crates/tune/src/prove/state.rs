@@ -1,7 +1,7 @@
 //! The state machine of a proof: changed and restored before the runs, measured, then rolled back or kept. Pure functions.
 
 use bench::ab::Arm;
-use bench::statistics::paired::Verdict;
+use load::statistics::paired::Verdict;
 use serde::Serialize;
 
 /// Whether the change is on the target.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use load::result::{ALL, Bundle, Clock, Histograms, Key, Phase, RunResult, SecondLine, Timeline};
+use load::statistics::Distribution;
+use load::statistics::paired::{Better, Verdict};
 use serde::Serialize;
 
 use super::{LabelledBundle, SeriesAnswer};
 use crate::compare;
-use crate::result::{
-    ALL, Bundle, Clock, Distribution, Histograms, Key, Phase, RunResult, SecondLine, Timeline,
-};
-use crate::statistics::paired::{Better, Verdict};
 
 /// The largest number of columns of the heat map, and of points of a line.
 const POINTS_MAX: usize = 600;
@@ -304,7 +303,7 @@ fn telemetry(bundle: &Bundle) -> Vec<Series> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::example;
+    use load::result::example::example;
 
     #[test]
     fn a_long_run_has_few_points_and_loses_no_count() {
@@ -396,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_ratio_has_the_verdict_of_compare() {
-        use crate::result::tests::example_with;
+        use load::result::example::example_with;
         let labelled = |side: usize, bundle| LabelledBundle { label: side.to_string(), side, bundle };
         let single = [labelled(0, example()), labelled(1, example_with(9, &[900]))];
         let rows = page(&single, &[]).figures;

@@ -1,6 +1,6 @@
 //! The inputs of a page, each with the label that the page shows.
 
-use crate::result::Bundle;
+use load::result::Bundle;
 
 /// A bundle with its label on the page.
 #[derive(Debug, Clone)]

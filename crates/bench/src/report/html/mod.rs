@@ -45,8 +45,8 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::example;
-    use crate::result::{Bundle, Partial};
+    use load::result::example::example;
+    use load::result::{Bundle, Partial};
 
     fn one(bundle: Bundle) -> String {
         page(&[LabelledBundle { label: "first".to_owned(), side: 0, bundle }], &[])

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use bench::tls::{TlsClient, TlsFailure};
 use bytes::Bytes;
+use clients::tls::{TlsClient, TlsFailure};
 use futures_util::stream::{BoxStream, unfold};
 use futures_util::{StreamExt, TryStreamExt};
 use gateway::answer::{Format, deleted_rows, pieces};

@@ -13,8 +13,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Context;
-use bench::clients::{target_password, without_password};
 use clap::{Args, Subcommand};
+use clients::passwords;
+use clients::target_url::without_password;
 use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
@@ -141,7 +142,7 @@ fn look(args: &TuneArgs) -> anyhow::Result<Looked> {
     let context = probe::Context {
         has_window: args.window.is_some(),
         client_config: args.client_config.clone(),
-        password: target_password(),
+        password: passwords::target(),
     };
     let mut probe = probe::connect(&target, &context)?;
     let observation =

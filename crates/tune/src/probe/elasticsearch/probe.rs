@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench::http::{Body, HttpAnswer, HttpClient, HttpError, HttpRequest};
+use clients::http::{Body, HttpAnswer, HttpClient, HttpError, HttpRequest};
 use serde_json::Value as Json;
 
 use super::{indexes, nodes, shards};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bench::http::{HttpAnswer, HttpClient, HttpError};
+use clients::http::{HttpAnswer, HttpClient, HttpError};
 
 use super::beans::{self, Bean, TableOfServer};
 use super::configuration::{Configuration, ConfigurationError};

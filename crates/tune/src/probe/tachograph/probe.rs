@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench::http::{HttpAnswer, HttpClient, HttpError, RestClient, RestError};
+use clients::http::{HttpAnswer, HttpClient, HttpError, RestClient, RestError};
 use serde_json::Value as Json;
 
 use super::metrics;

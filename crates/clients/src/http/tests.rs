@@ -1,0 +1,134 @@
+//! The clients with a small server in this process.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+
+const LIMITS: HttpLimits = HttpLimits { timeout: Duration::from_secs(20), body_bytes_max: 1_000 };
+
+/// A server that answers by method, path and login header. The receiver gets the requests as `METHOD path body`.
+fn server(answer: impl Fn(&str, &str) -> (u16, String) + Send + 'static) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, requests) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut first, mut login, mut length) = (String::new(), String::new(), 0);
+            stream.read_line(&mut first).unwrap();
+            loop {
+                let mut line = String::new();
+                stream.read_line(&mut line).unwrap();
+                let Some((name, value)) = line.trim().split_once(": ") else { break };
+                match name.to_ascii_lowercase().as_str() {
+                    "x-authorization" => login = value.to_owned(),
+                    "content-length" => length = value.parse().unwrap(),
+                    _ => {}
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            let request = first.rsplit_once(' ').unwrap().0.to_owned();
+            let (status, text) = answer(&request, &login);
+            let head =
+                format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n", text.len());
+            let head = format!("{head}Retry-After: 7\r\nX-Tacho-Bytes: 5\r\n\r\n");
+            stream.get_mut().write_all(format!("{head}{text}").as_bytes()).unwrap();
+            // The client of the test may be gone.
+            drop(sender.send(format!("{request} {}", String::from_utf8(body).unwrap())));
+        }
+    });
+    (base, requests)
+}
+
+#[test]
+fn an_expired_session_is_renewed_once_for_all_copies_of_a_client() {
+    let logins = std::sync::atomic::AtomicU32::new(0);
+    let (base, requests) = server(move |request, login| match request {
+        "POST /api/auth/login" => {
+            let number = logins.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            (200, format!(r#"{{"token":"t{number}"}}"#))
+        }
+        _ if login == "Bearer t1" => (200, r#"{"a":1}"#.to_owned()),
+        _ => (401, r#"{"message":"expired"}"#.to_owned()),
+    });
+    let client = RestClient::new(&base, LIMITS);
+    client.log_in("u", "p").unwrap();
+    let copy = client.clone();
+    assert_eq!(client.get("/api/x").unwrap(), json!({ "a": 1 }));
+    let mut streamed = String::new();
+    copy.post_for_stream("/api/y", b"z").unwrap().body.read_to_string(&mut streamed).unwrap();
+    assert_eq!(streamed, r#"{"a":1}"#);
+    let login = r#"POST /api/auth/login {"password":"p","username":"u"}"#;
+    let seen: Vec<String> = requests.try_iter().collect();
+    assert_eq!(seen[..4], [login, "GET /api/x ", login, "GET /api/x "]);
+    assert_eq!(copy.bearer().as_deref(), Some("Bearer t1"));
+}
+
+#[test]
+fn a_refusal_has_status_message_and_pause_and_a_second_one_after_the_login_is_an_error() {
+    let (base, requests) = server(|request, _| match request {
+        "POST /api/auth/login" => (200, r#"{"token":"t"}"#.to_owned()),
+        _ => (401, r#"{"message":"no"}"#.to_owned()),
+    });
+    let client = RestClient::new(&base, LIMITS);
+    let refused = |client: &RestClient| match client.delete("/api/v1/secret/x?token=secret").unwrap_err() {
+        RestError::Status { method: "DELETE", url, status: 401, message, retry_after } => {
+            assert_eq!((message.as_str(), retry_after), ("no", Some(Duration::from_secs(7))));
+            assert!(url.ends_with("/api/v1/TOKEN/x?token=secret"), "{url}");
+        }
+        other => panic!("{other}"),
+    };
+    refused(&client);
+    client.log_in("u", "p").unwrap();
+    refused(&client);
+    assert_eq!(requests.try_iter().count(), 5, "one refusal, the login, one refusal, a login, one refusal");
+}
+
+#[test]
+fn answers_over_the_limit_and_other_forms_are_errors() {
+    let (base, _requests) = server(|request, _| match request {
+        "GET /long" => (200, "x".repeat(1_001)),
+        "GET /empty" => (200, String::new()),
+        _ => (200, "<html>".to_owned()),
+    });
+    let client = RestClient::new(&format!("{base}/"), LIMITS);
+    assert!(matches!(client.get("/long"), Err(RestError::Transport { .. })));
+    assert_eq!(client.get("/empty").unwrap(), serde_json::Value::Null);
+    let error = client.get("/page").unwrap_err().to_string();
+    assert!(error.contains("GET") && error.contains("/page: no JSON"), "{error}");
+    let streamed = client.post_for_stream("/stream", b"").unwrap();
+    assert_eq!(streamed.bytes, Some(5));
+    let error = HttpClient::new(base, LIMITS).send(&HttpRequest::get("/page")).and_then(HttpAnswer::json);
+    let error = error.unwrap_err().to_string();
+    assert!(error.ends_with("status 200, content without a type: `<html>`, not with JSON"), "{error}");
+}
+
+#[test]
+fn a_server_that_says_nothing_is_no_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let client = RestClient::new(&base, HttpLimits { timeout: Duration::from_millis(50), ..LIMITS });
+    let error = client.get("/x").unwrap_err();
+    assert!(matches!(error, RestError::Transport { .. }), "{error}");
+    assert!(error.to_string().starts_with(&format!("no answer from {base}/x; check")), "{error}");
+}
+
+#[test]
+fn errors_quote_the_servers_message_and_hide_tokens() {
+    assert_eq!(message_of(r#"{"status":400,"message":"say please"}"#), "say please");
+    assert_eq!(message_of("no JSON"), "no JSON");
+    let client = RestClient::new("http://127.0.0.1:1/", LIMITS);
+    assert_eq!(client.url("/api/v1/secret/telemetry"), "http://127.0.0.1:1/api/v1/TOKEN/telemetry");
+    assert_eq!(client.url("/api/device?accessToken=secret"), "http://127.0.0.1:1/api/device");
+}
+
+#[test]
+fn names_are_escaped_for_urls() {
+    assert_eq!(escaped("truck 7/ä"), "truck%207%2F%C3%A4");
+}
