@@ -1,5 +1,5 @@
 // The fleet table: draws rows, sorts, filters, selects. Rows are slots: a slot shows whichever vehicle
-// stands at its place, and only cells whose text changed are touched.
+// is at its place, and only cells whose text changed are touched.
 
 import { FAULT_KEY, chooseColumns, type Column } from "./columns";
 import { byId, make, setText } from "./dom";

@@ -68,7 +68,7 @@ export function formatValue(value: Value | undefined, decimals = 0): string {
 
 /**
  * A number that was reported, with every digit it has; 42.5 is not 43. More than twelve digits are what arithmetic in
- * binary leaves behind (0.30000000000000004): of those that are no whole numbers, twelve are written.
+ * binary leaves behind (0.30000000000000004): of those that are not whole numbers, twelve are written.
  */
 export function formatReported(value: number, decimals = 0): string {
   const text = Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(12)));

@@ -117,7 +117,7 @@ describe("Api", () => {
     expect(apiWith(answer, store).api.hasToken).toBe(false);
   });
 
-  it("keeps no public session, and survives what is no session", async () => {
+  it("keeps no public session, and survives what is not a session", async () => {
     const store = tab();
     await apiWith(() => Response.json({ token: "t1" }), store).api.loginPublic();
     expect(store.kept).toEqual({});

@@ -51,7 +51,7 @@ describe("LiveLine", () => {
     expect(times(line)).toEqual([7]);
   });
 
-  it("ignores other devices, other keys and values that are no numbers", async () => {
+  it("ignores other devices, other keys and values that are not numbers", async () => {
     const { asked, line } = store();
     const loaded = line.select("car", "speed", NOW);
     asked[0]?.answer([{ ts: NOW, value: "fast" }]);

@@ -41,7 +41,7 @@ describe("StatsWindow", () => {
   });
 
   it("forgets acks older than ten seconds", () => {
-    // 30 slow acks happen in second 2 and stay in the cumulative count for ever.
+    // 30 slow acks happen in second 2 and stay in the cumulative count forever.
     const seconds = (until: number): Reading[] =>
       Array.from({ length: until }, (_, i) => reading(i + 1, i + 1 >= 2 ? 30 : 0));
     expect(windowOf(seconds(5)).stats().ackP99?.value).toBeGreaterThan(0.001);

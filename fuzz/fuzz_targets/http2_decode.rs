@@ -1,4 +1,4 @@
-//! HTTP/2: frames are refused or understood, wait for their last byte, and can be written again; whatever stands in one can be
+//! HTTP/2: frames are refused or understood, wait for their last byte, and can be written again; whatever is in one can be
 //! read as every kind, and a status is one of three digits.
 
 #![no_main]

@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
                     assert!(read + needs <= bytes, "{needs} bytes after {read} of a header of {bytes}");
                 }
                 if read + needs > input.len() {
-                    // The rest of the header is missing, or the input is no header.
+                    // The rest of the header is missing, or the input is not a header.
                     assert!(!matches!(whole, Ok(Decoded::Header { .. })));
                     return;
                 }

@@ -24,9 +24,9 @@ fuzz_target!(|input: &[u8]| {
     let written = files.content(path);
     let bytes = if choice & 8 == 0 { edits::apply(rest, written) } else { rest.to_vec() };
     let disk = files.disk_with(path, &bytes);
-    let (store, report) = open(&disk).expect("damage to the log is no error");
+    let (store, report) = open(&disk).expect("damage to the log is not an error");
     let found = readable(&store).expect("no part is damaged");
-    // The note of what was acknowledged finds rows missing at the end of the log, which is no place in a segment.
+    // The note of what was acknowledged finds rows missing at the end of the log, which is not a place in a segment.
     let log = path.parent().expect("a segment is in the directory of the log");
     let is_named = |damage| names(damage, path) || names(damage, log) || *path == segments[0];
     assert!(report.damages.iter().all(is_named), "{report:?}");

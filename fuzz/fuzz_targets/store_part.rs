@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
     let path = &parts[usize::from(choice & 1)];
     let written = FILES.content(path);
     let bytes = if choice & 2 == 0 { edits::apply(rest, written) } else { rest.to_vec() };
-    let (store, report) = open(&FILES.disk_with(path, &bytes)).expect("a damaged part is no error");
+    let (store, report) = open(&FILES.disk_with(path, &bytes)).expect("a damaged part is not an error");
     let named = report.damages.len() == 1 && names(&report.damages[0], path);
     assert!(if bytes.len() == written.len() { report.damages.is_empty() } else { named }, "{report:?}");
     match readable(&store) {

@@ -55,7 +55,7 @@ class Report:
         print(f"  {text}", flush=True)
 
     def finish(self):
-        """Writes the result. Says whether it is valid."""
+        """Writes the result. Returns whether it is valid."""
         stolen = self._stolen()
         what = "share of the processors' time that other guests got"
         self.check(what, f"at most {STOLEN_SHARE_MAX}", round(stolen, 4), stolen <= STOLEN_SHARE_MAX)

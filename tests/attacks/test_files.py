@@ -136,7 +136,7 @@ def test_an_unlisted_file_is_not_restored_and_a_link_is_refused(made, tmp_path):
     registry.symlink_to(tmp_path / "elsewhere")
     is_refused(tmp_path / "link", directory, reason="a link or a device")
     registry.unlink()
-    os.mkfifo(registry)  # a process that opens it blocks for ever
+    os.mkfifo(registry)  # a process that opens it blocks forever
     is_refused(tmp_path / "pipe", directory, reason="a link or a device")
     checked = run("check", "--backup", directory, check=False)
     assert checked.returncode == 1 and "a link or a device" in checked.stdout, checked.stdout

@@ -135,7 +135,7 @@ def vehicle_logs(tmp_path):
 
 def columns(path):
     """{column: [number, ...]} of a log, read with Python's own reader. Cells without text do not count, and
-    the empty unit behind a name is no part of it."""
+    the empty unit behind a name is not part of it."""
     with path.open(newline="") as text:
         header, *rows = list(csv.reader(text, skipinitialspace=True))
     assert rows

@@ -214,7 +214,7 @@ def test_a_directory_that_is_no_data_directory_is_named(tmp_path):
     (tmp_path / "photos").mkdir()
     for command in (["sql", "SELECT 1"], ["status"]):
         done = run(*command, "--data", tmp_path / "photos", check=False)
-        assert done.returncode == 1 and "is no data directory" in done.stderr, done.stderr
+        assert done.returncode == 1 and "is not a data directory" in done.stderr, done.stderr
     assert list((tmp_path / "photos").iterdir()) == []
 
 

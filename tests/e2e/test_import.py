@@ -110,7 +110,7 @@ def test_the_door_for_files_has_the_same_options_for_local_times(own_server, tmp
 
     for query, expected in [
         ("", "timezone=UTC"),
-        ("timezone=Berlin", "is no time zone"),
+        ("timezone=Berlin", "is not a time zone"),
         ("clockChange=later", "there is no timezone"),
         ("timezone=UTC&clockChange=later", "never changes"),
         ("timezone=Europe/Berlin&clockChange=both", "refuse, earlier, later"),
@@ -168,7 +168,7 @@ def test_rows_of_the_same_tags_and_time_are_counted(data, tmp_path):
     done = imported(data, path, "--table", "u", "--tag", "site", "--strict", check=False)
     assert done.returncode == 1 and "nothing was imported" in done.stderr, done.stderr
     lines = write(tmp_path / "a.lp", f"m a=1 {MAY_1ST}\nm b=2 {MAY_1ST}\n")
-    assert "share tags" not in imported(data, lines, "--precision", "s").stdout, "other fields are no repetition"
+    assert "share tags" not in imported(data, lines, "--precision", "s").stdout, "other fields are not a repetition"
 
 
 # --- cells ---
@@ -178,12 +178,12 @@ def test_cells_are_what_they_look_like(data, tmp_path):
     rows = ["ts,id,n,big,mixed,note", "2024-05-01T08:00:00Z,00123,1,18446744073709551615,1,NaN", "2024-05-01T08:00:01Z,00456,NaN,2,2.5,x"]
     path = write(tmp_path / "a.csv", "\n".join(rows) + "\n")
     done = imported(data, path, "--table", "t", check=False)
-    assert done.returncode == 1 and "1 cells of columns of numbers that are no number (NaN, inf)" in done.stdout, done.stdout
+    assert done.returncode == 1 and "1 cells of columns of numbers that are not a number (NaN, inf)" in done.stdout, done.stdout
     first, second = exported(data)
     assert (first["id"], first["n"], first["big"], first["note"]) == ("00123", "1", "18446744073709551615", "NaN")
     assert (second["id"], second["n"], second["big"], second["note"]) == ("00456", "", "2", "x")
     assert float(first["mixed"]) == 1 and float(second["mixed"]) == 2.5
-    assert 'the column "big" is text' not in done.stdout, "as many texts as numbers are no mistake"
+    assert 'the column "big" is text' not in done.stdout, "as many texts as numbers are not a mistake"
 
 
 @pytest.mark.parametrize("place", [["--table", "t"], ["--device", "car"]], ids=["table", "device"])
@@ -194,7 +194,7 @@ def test_a_german_file_is_asked_about_and_read(data, tmp_path, place):
     done = imported(data, path, *arguments, check=False)
     assert done.returncode == 1 and '"800,25"' in done.stderr and "--decimal ," in done.stderr, done.stderr
     done = imported(data, path, *arguments, "--decimal", ",")
-    assert "';' between cells" in done.stdout or "';' stands between cells" in done.stdout, done.stdout
+    assert "';' between cells" in done.stdout or "';' is between cells" in done.stdout, done.stdout
     rows = exported(data, "t" if place[0] == "--table" else "telemetry")
     speed = "Drehzahl (U/min)" if place[0] == "--table" else "Drehzahl"
     assert times(rows) == ["2024-05-01T08:00:00.5Z", "2024-05-01T08:00:01Z"]
@@ -476,7 +476,7 @@ def test_wrong_directories_say_what_is_wrong(data, tmp_path):
     for directory, expected in [
         (tmp_path / "nothing", "there is no data directory"),
         (empty, "it is empty"),
-        (other, "is no data directory"),
+        (other, "is not a data directory"),
         (data / "store", f"--data {data}"),
         (tmp_path / "a.csv", "is a file"),
     ]:

@@ -97,7 +97,7 @@ def check(tsdb, data, metric, aggregator, start, end, downsample=None, rate=None
     groups = [[line] for line in data[metric]] if aggregator == "none" else [data[metric]]
     expected = [query(group, start, end, aggregator, spec, rate) for group in groups]
     got = tsdb.points(text, start, end, tz=zone)
-    # A series without points is no answer of its own.
+    # A series without points is not an answer of its own.
     assert len(got) == len(expected), text
     for ours, theirs in zip(got, expected):
         assert [at for at, _ in ours] == [at for at, _ in theirs], text

@@ -26,7 +26,7 @@ def copied(tmp_path_factory):
         lines = []
         for n in range(ROWS):
             at = (FIRST_S + n) * 1_000_000_000
-            # Hundredths, thirds that are no decimals, numbers that are large, and some that are missing.
+            # Hundredths, thirds that are not decimals, numbers that are large, and some that are missing.
             fields = [f"speed={n / 4}", f"ratio={n / 3!r}", f"odo={10**12 + n}i", f"on={'tf'[n % 2]}"]
             fields += [f'note="n {n}"'] * (n % 3 == 0)
             lines.append(f"drive,device=d{n % 5} {','.join(fields)} {at}")

@@ -50,7 +50,7 @@ def ask(request, program, server):
 
 
 def rows_of(answer):
-    """The rows of an answer that is no error."""
+    """The rows of an answer that is not an error."""
     assert "error" not in answer, answer
     return answer.get("rows", [])
 

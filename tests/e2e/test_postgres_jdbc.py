@@ -145,7 +145,7 @@ def test_what_tools_ask_of_the_catalog(jdbc):
     while schemas.next():
         found.append(schemas.getString("TABLE_SCHEM"))
     assert "public" in found
-    # The answer has no rows and is no error.
+    # The answer has no rows and is not an error.
     for nothing in (metadata.getPrimaryKeys(None, "public", "telemetry"), metadata.getIndexInfo(None, "public", "telemetry", False, False)):
         assert not nothing.next()
     assert metadata.getTypeInfo().next()

@@ -237,7 +237,7 @@ class Subscriber:
 
 
 class Hook:
-    """An address of HTTP that keeps what it gets."""
+    """An HTTP address that keeps what it gets."""
 
     def __init__(self):
         self.port, self.status, self.bodies = databases.free_port(), 200, []

@@ -130,7 +130,7 @@ def test_a_broken_line_is_named_and_the_others_are_read(own_server, tmp_path):
         '"01/02/2026 12:00:03,4',
         "01/02/2026 12:00:04,NaN",
     ]
-    assert 'road.csv, line 2: "two" in the column value is no number' in letters[0][0]
+    assert 'road.csv, line 2: "two" in the column value is not a number' in letters[0][0]
     text = server.command("sensor", "list").stdout
     assert "road: s/a (csv, CSV file" in text and "4 refused" in text
     metrics = server.api.metrics()
@@ -150,7 +150,7 @@ def test_a_broken_line_is_named_and_the_others_are_read(own_server, tmp_path):
 
 
 class Weather(BaseHTTPRequestHandler):
-    """An address with a new reading at each request. Each third answer is no JSON, each fifth a fault."""
+    """An address with a new reading at each request. Each third answer is not JSON, each fifth a fault."""
 
     asked = 0
 

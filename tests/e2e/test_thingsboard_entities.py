@@ -96,7 +96,7 @@ def test_a_user_of_a_customer_sees_what_is_assigned_to_it(site):
         send_activation_mail=False,
     )
     link = client.get_activation_link(user.id)
-    # The client gives text that is no JSON as the text of Python's bytes.
+    # The client gives text that is not JSON as the text of Python's bytes.
     token = link.split("activateToken=")[1].rstrip("'")
     activated = requests.post(
         f"{site.url}/api/noauth/activate", json={"activateToken": token, "password": "a long password"}, timeout=30

@@ -145,7 +145,7 @@ def test_a_sensor_computes_while_a_device_reports(own_server):
     assert rows == [(mean, count) for _, mean, count in expected]
     assert "mean" in json.loads(live.recv())["data"]
     live.close()
-    # A message that is sent again is no element, and what is left out is counted.
+    # A message that is sent again is not an element, and what is left out is counted.
     publisher.publish(START + 3_000, -9)
     publisher.drain()
     wait.until(lambda: shown(server, "street")["counters"]["outOfOrder"] == 1, "the count")
@@ -237,7 +237,7 @@ def test_files_are_followed_and_faults_have_their_places(own_server):
 
 
 def test_a_directory_of_the_configuration_has_to_exist(own_server, tmp_path):
-    with pytest.raises(AssertionError, match="sensors.directory: .*absent is no directory"):
+    with pytest.raises(AssertionError, match="sensors.directory: .*absent is not a directory"):
         own_server({"TACHO_SENSORS_DIRECTORY": str(tmp_path / "absent")})
 
 

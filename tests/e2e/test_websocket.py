@@ -86,7 +86,7 @@ def test_after_unsubscribe_nothing_more_comes(server, device, live):
     subscribe(live, server, device, 1, keys="n")
     stop = {"cmdId": 1, "unsubscribe": True, "entityType": "DEVICE", "entityId": server.api.device_id(device.name)}
     live.send(json.dumps({"tsSubCmds": [stop]}))
-    # The next subscription's messages would stand behind any update of the first.
+    # The next subscription's messages would be behind any update of the first.
     subscribe(live, server, device, 2, keys="n")
     for n in range(3):
         server.api.send(device.token, {"ts": START + n, "values": {"n": n}})

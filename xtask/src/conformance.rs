@@ -1,6 +1,6 @@
 //! The table of conformance of a protocol: each clause names the tests that hold it, or says why it has none.
 //!
-//! The check reads texts only: a test that was renamed or deleted, a clause that stands twice and one without an answer are findings.
+//! The check reads texts only: a test that was renamed or deleted, a clause that appears twice and one without an answer are findings.
 //! It does not know whether a test holds its clause.
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub(crate) fn check(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<Fi
         }
         let Some(row) = row(number, line) else { continue };
         if !seen.insert((section, row.clause)) {
-            findings.push(finding(&row, "stands twice in its section", "unite the two rows"));
+            findings.push(finding(&row, "appears twice in its section", "unite the two rows"));
         }
         findings.extend(check_row(&row, &read));
     }
@@ -61,7 +61,7 @@ fn check_row(row: &Row<'_>, read: &impl Fn(&str) -> Option<String>) -> Vec<Findi
     let missing = tests.iter().filter(|test| !exists(test, read));
     let remedy = "name the test as FILE::FUNCTION as it is now, or write one that holds the clause";
     let named =
-        |test: &&str| finding(row, &format!("names {test}, which is no test of the repository"), remedy);
+        |test: &&str| finding(row, &format!("names {test}, which is not a test of the repository"), remedy);
     missing.map(named).collect()
 }
 
@@ -105,7 +105,7 @@ mod tests {
             ("| 1.1-1 | x | `crates/a/tests/z.rs::holds` |", "no test of the repository"),
             ("| 1.1-1 | x | `holds` |", "no test of the repository"),
             ("| 1.1-1 | x | later |", "names no test in backticks"),
-            ("| 1.1-1 | x | none: a |\n| 1.1-1 | x | none: a |", "2 clause 1.1-1 stands twice"),
+            ("| 1.1-1 | x | none: a |\n| 1.1-1 | x | none: a |", "2 clause 1.1-1 appears twice"),
             ("no table", "the page has no row"),
         ] {
             let found = findings(row);

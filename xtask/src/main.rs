@@ -48,7 +48,7 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
     }
     findings.extend(bundles::check(&files, &pages));
     for file in files.iter().filter(|file| sources::is_checked(file)) {
-        // A file that is no text (a picture, a sample of a binary format) has no lines to check.
+        // A file that is not text (a picture, a sample of a binary format) has no lines to check.
         if let Some(text) = repository.read_text(file)? {
             findings.extend(sources::check(file, &text));
         }

@@ -58,7 +58,7 @@ impl SubscriptionIndex {
         self.len
     }
 
-    /// Whether a filter begins with this level, which is no wildcard.
+    /// Whether a filter begins with this level, which is not a wildcard.
     pub(super) fn has_level(&self, level: &str) -> bool {
         self.root.children.as_ref().is_some_and(|children| children.get(level).is_some())
     }

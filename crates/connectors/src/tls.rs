@@ -26,7 +26,7 @@ pub(crate) async fn encrypt(
     tls: &BrokerTls,
 ) -> Result<TlsStream<TcpStream>, String> {
     let name = ServerName::try_from(host.to_owned());
-    let name = name.map_err(|_| format!("{host:?} is no name that a certificate can have"))?;
+    let name = name.map_err(|_| format!("{host:?} is not a name that a certificate can have"))?;
     let tls = tls.clone();
     let config = spawn_blocking(move || config(&tls)).await;
     let config = config.map_err(|error| format!("the certificates were not read: {error}"))??;
@@ -46,7 +46,7 @@ pub(crate) fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, S
             Err(format!("{path} has no certificate (no line \"-----BEGIN CERTIFICATE-----\")"))
         }
         Ok(found) => Ok(found),
-        Err(error) => Err(format!("{path} is no PEM file: {error}")),
+        Err(error) => Err(format!("{path} is not a PEM file: {error}")),
     }
 }
 
@@ -68,7 +68,7 @@ fn authorities(path: &str) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
         let added = roots.add(certificate);
-        added.map_err(|error| format!("{path} has a certificate that is no authority: {error}"))?;
+        added.map_err(|error| format!("{path} has a certificate that is not an authority: {error}"))?;
     }
     Ok(roots)
 }

@@ -81,7 +81,7 @@ fn wanted(request: &provision::ProvisionRequest) -> Result<Option<Credentials>, 
         ("hash", &request.hash),
     ];
     if let Some((other, _)) = members.iter().find(|(name, text)| text.is_some() && !of_kind.contains(name)) {
-        return Err(format!("{other} is no part of the credentialsType {}", kind.name()));
+        return Err(format!("{other} is not part of the credentialsType {}", kind.name()));
     }
     let [token, client_id, username, password, hash] = members.map(|(_, text)| text.as_deref());
     let credentials = match kind {

@@ -32,7 +32,7 @@ pub(crate) fn note(hub: &Hub, door: Door, peer: Option<SocketAddr>, device: &Dev
 }
 
 /// Like [`note`], for a request over HTTP that ended with an error. After a busy answer the device sends the request again, so that
-/// is no refusal.
+/// is not a refusal.
 pub(crate) fn request(hub: &Hub, peer: Option<SocketAddr>, device: &Device, error: &ApiError) {
     if error.retry_after_s.is_none() {
         note(hub, Door::Http, peer, device, &error.message);

@@ -18,7 +18,7 @@ impl Hub {
     /// they are. A profile that does not exist counts as the default one.
     ///
     /// # Errors
-    /// The device is no gateway, or too many requests wait.
+    /// The device is not a gateway, or too many requests wait.
     pub fn add_devices_behind(
         &self,
         gateway: &Arc<Device>,

@@ -41,7 +41,7 @@ pub fn wait_durable(store: &dyn Store, ticket: Ticket) -> Result<(), StoreError>
 /// Waits until the batches of keys up to `sequence` are on the disk.
 ///
 /// # Errors
-/// The store of keys was sealed before.
+/// The key-value store was sealed before.
 pub fn wait_durable_keys(kv: &dyn KeyValueStore, sequence: kv::Sequence) -> Result<(), KvError> {
     loop {
         let progress = kv.progress();

@@ -119,7 +119,7 @@ impl Hub {
     /// Drops a table of a database, if it is there.
     ///
     /// # Errors
-    /// As [`drop_table`](Self::drop_table), but a table that does not exist is no error.
+    /// As [`drop_table`](Self::drop_table), but a table that does not exist is not an error.
     pub fn drop_measurement(
         &self,
         caller: &Caller,

@@ -45,7 +45,7 @@ impl Hub {
     /// Whether a device is active. It reads no disk, except in the first seconds after the start.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub fn is_device_active(&self, device: &Device) -> Result<bool, KvError> {
         match self.device_states.is_active(device.id) {
             Some(active) => Ok(active),
@@ -56,7 +56,7 @@ impl Hub {
     /// The state of a device. It may read the disk.
     ///
     /// # Errors
-    /// The caller lacks the permission, or the store of keys failed.
+    /// The caller lacks the permission, or the key-value store failed.
     pub fn device_state(&self, caller: &Caller, device: &Device) -> Result<DeviceState, AttributeError> {
         check_device(caller, device, Action::Read)?;
         let mut state = DeviceState::read(&*self.kv, device.into())?;

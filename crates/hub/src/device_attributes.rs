@@ -29,7 +29,7 @@ pub struct OwnAttributes {
 
 impl Hub {
     /// Sets client attributes for the device that sends them: all or none. It may read the disk. The caller may ack when the
-    /// store of keys is durable up to the returned sequence ([`kv_durable`](Self::kv_durable)).
+    /// key-value store is durable up to the returned sequence ([`kv_durable`](Self::kv_durable)).
     pub fn set_client_attributes(
         &self,
         device: &Device,

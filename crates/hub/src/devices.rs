@@ -149,7 +149,7 @@ fn changes(old: &Device, new: &Device) -> String {
         parts.push(format!("to {}", new.name));
     }
     if old.gateway != new.gateway {
-        parts.push(if new.gateway { "is a gateway" } else { "is no gateway" }.to_owned());
+        parts.push(if new.gateway { "is a gateway" } else { "is not a gateway" }.to_owned());
     }
     if old.profile.id != new.profile.id {
         parts.push(format!("profile {}", new.profile.name));

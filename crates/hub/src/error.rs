@@ -19,7 +19,7 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store of keys failed.
+    /// The key-value store failed.
     #[error(transparent)]
     Kv(#[from] KvError),
     /// Attributes were refused, or cannot be read or written.

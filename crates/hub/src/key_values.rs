@@ -1,4 +1,4 @@
-//! Commits to the store of keys, and waits for their durability.
+//! Commits to the key-value store, and waits for their durability.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::Hub;
 
 impl Hub {
-    /// Commits a batch to the store of keys and waits until it is durable. Waits for a busy store for at most `busy_timeout`.
+    /// Commits a batch to the key-value store and waits until it is durable. Waits for a busy store for at most `busy_timeout`.
     ///
     /// # Errors
     /// Those of [`kv::KeyValueStore::commit`], and [`KvError::Sealed`] when the batch can never become durable.

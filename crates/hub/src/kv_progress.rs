@@ -3,7 +3,7 @@
 use kv::{Progress, ProgressWatcher};
 use tokio::sync::watch;
 
-/// Brings the progress of the store of keys to tasks that wait for it.
+/// Brings the progress of the key-value store to tasks that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct KvProgress(pub(crate) watch::Sender<Progress>);
 

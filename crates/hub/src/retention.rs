@@ -15,7 +15,7 @@ use crate::each_batch::each_batch;
 use crate::hub::Hub;
 
 impl Hub {
-    /// For how long the table keeps rows; `None` for ever.
+    /// For how long the table keeps rows; `None` forever.
     pub fn ttl(&self, table: &TableName) -> Option<Duration> {
         self.ttls.get(table, || self.store.ttl(table))
     }
@@ -64,7 +64,7 @@ pub(crate) fn is_there(store: &dyn Store, table: &TableName) -> Result<bool, Sto
     Ok(store.tables()?.iter().any(|status| status.table == *table))
 }
 
-/// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
+/// Sets for how long the table keeps rows; `None` forever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
 pub fn set_ttl(
     store: &dyn Store,
     table: &TableName,

@@ -21,7 +21,7 @@ impl Hub {
     /// Checks a DELETE and finds the types of its parameters that are not given.
     ///
     /// # Errors
-    /// The statement is no DELETE of one table with a condition; or its names or types are wrong.
+    /// The statement is not a DELETE of one table with a condition; or its names or types are wrong.
     pub async fn prepare_sql_deletion(
         &self,
         text: &str,

@@ -74,7 +74,7 @@ impl Hub {
     /// A page of the stored calls of a device.
     ///
     /// # Errors
-    /// The device is unknown, or the store of keys failed.
+    /// The device is unknown, or the key-value store failed.
     pub fn stored_calls_of(
         &self,
         caller: &Caller,
@@ -116,7 +116,7 @@ impl Hub {
     /// Ends stored calls whose time is over, and deletes those that ended long ago or whose device is gone. Returns their number.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub fn clean_stored_calls(&self) -> Result<usize, Error> {
         let is_there = |device| self.registry.device_by_id(device).is_some();
         Ok(self.stored_calls.clean(system_now(), RPC_KEPT, is_there)?)

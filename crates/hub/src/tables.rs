@@ -69,7 +69,7 @@ impl Hub {
         Ok(columns)
     }
 
-    /// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Refuses a table that does not exist,
+    /// Sets for how long the table keeps rows; `None` forever. Waits for the disk. Refuses a table that does not exist,
     /// unless `may_create`.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Hub {
         Ok(())
     }
 
-    /// For how long a table keeps rows, `None` for ever. Without a table, or for one that does not exist: the default of the store.
+    /// For how long a table keeps rows, `None` forever. Without a table, or for one that does not exist: the default of the store.
     ///
     /// # Errors
     /// The caller lacks the permission, or the name breaks the rules for table names.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use model::TableName;
 use parking_lot::RwLock;
 
-/// For how long each table keeps rows; `None` for ever.
+/// For how long each table keeps rows; `None` forever.
 #[derive(Debug, Default)]
 pub(crate) struct Ttls(RwLock<HashMap<TableName, Option<Duration>>>);
 

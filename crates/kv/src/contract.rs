@@ -57,7 +57,7 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// Reads all records, and compares them with their checksums, while the store serves.
     ///
     /// # Errors
-    /// When the check itself fails. Damage is no error; it is in the report.
+    /// When the check itself fails. Damage is not an error; it is in the report.
     fn check(&self, progress: &mut RecordProgress<'_>) -> Result<CheckReport, KvError> {
         check::check(&*self.snapshot()?, progress)
     }

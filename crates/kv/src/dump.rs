@@ -170,7 +170,9 @@ impl<'a> DumpReader<'a> {
         reader.read(&mut magic)?;
         match &magic == MAGIC {
             true => Ok(reader),
-            false => Err(KvError::Dump { offset: 0, reason: "this is no dump of keys of version 1".into() }),
+            false => {
+                Err(KvError::Dump { offset: 0, reason: "this is not a dump of keys of version 1".into() })
+            }
         }
     }
 

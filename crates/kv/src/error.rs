@@ -74,7 +74,7 @@ pub enum KvError {
         source: Arc<io::Error>,
     },
     /// An import into a store that has keys.
-    #[error("the store of keys is not empty")]
+    #[error("the key-value store is not empty")]
     NotEmpty,
     /// An earlier write failed, so the store writes nothing more. Reads go on.
     #[error("read-only since an earlier write failed ({cause}); repair the cause and restart to recover")]
@@ -83,7 +83,7 @@ pub enum KvError {
         cause: String,
     },
     /// The store was closed.
-    #[error("the store of keys is closed")]
+    #[error("the key-value store is closed")]
     Closed,
 }
 

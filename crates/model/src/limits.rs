@@ -169,7 +169,7 @@ pub const QUERY_WHOLE_SERIES_ROWS_MAX: u64 = 4 * 1024 * 1024;
 /// is still a tree when it is refused, with a level for every two bytes of its text. Only the used stack takes memory, but all
 /// of it counts for `RLIMIT_DATA` and `RLIMIT_AS`.
 pub const QUERY_STACK_BYTES: usize = 64 * 1024 * 1024;
-/// Stack of a thread that runs a task of the query engine that is no SQL.
+/// Stack of a thread that runs a task of the query engine that is not SQL.
 pub const QUERY_TASK_STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Batches of an answer that wait for the client. A query with a slow client pauses at this number.
 pub const QUERY_BATCHES_WAITING_MAX: usize = 2;

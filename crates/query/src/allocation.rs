@@ -85,7 +85,7 @@ fn bytes_of(count: u64) -> i64 {
     (count << (u64::BITS - BYTES_BITS)).cast_signed() >> (u64::BITS - BYTES_BITS)
 }
 
-/// A slot and its generation: `generation << 32 | index + 1`. Zero is no slot.
+/// A slot and its generation: `generation << 32 | index + 1`. Zero is not a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner(u64);
 
@@ -403,7 +403,7 @@ mod tests {
             }
         }
         let huge = Layout::from_size_align(isize::MAX as usize - 7, 8).unwrap();
-        // SAFETY: the size is above zero; null is no allocation.
+        // SAFETY: the size is above zero; null is not an allocation.
         assert!(unsafe { allocator.alloc(huge) }.is_null());
     }
 }

@@ -182,7 +182,7 @@ impl Engine {
             let permit = inner.admission.enter().await?;
             let planned = step(&inner, &inner.query(session))?;
             drop(permit);
-            // The caller may have left, which is no error.
+            // The caller may have left, which is not an error.
             drop(found.send(planned));
             Ok(())
         });

@@ -23,7 +23,7 @@ pub(crate) fn parameter_types(
     for name in named {
         let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
         let Some(number) = number.filter(|number| (1..=limits::SQL_PARAMETERS_MAX).contains(number)) else {
-            let message = format!("{name} is no parameter; write $1, $2...");
+            let message = format!("{name} is not a parameter; write $1, $2...");
             return Err(QueryError::Invalid { message });
         };
         highest = highest.max(number);

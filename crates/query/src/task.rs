@@ -1,4 +1,4 @@
-//! Work on the threads of the engine that is no SQL. It has the admission, the time limit and the bound on memory of a statement.
+//! Work on the threads of the engine that is not SQL. It has the admission, the time limit and the bound on memory of a statement.
 //!
 //! A task runs on one thread and never yields, so nothing can end it from outside. It asks its [`TaskScope`] now and then whether it
 //! may go on. Its caller gets the error of an exceeded limit at once, whether the task has noticed or not.
@@ -43,7 +43,7 @@ impl Engine {
             let result = task(scope);
             // What a task returns after its end is at most a part of the result, and its error is a consequence of the end.
             scope.check()?;
-            // The caller may have left, which is no error.
+            // The caller may have left, which is not an error.
             drop(sent.send(result));
             Ok(())
         };
@@ -109,7 +109,7 @@ impl Engine {
 pub struct TaskScope(Arc<Scope>);
 
 impl TaskScope {
-    /// Says whether the task may go on. A task asks it at least once in a hundred milliseconds, and before it has allocated many
+    /// Returns whether the task may go on. A task asks it at least once in a hundred milliseconds, and before it has allocated many
     /// megabytes more.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ async fn runs_give_the_results_of_a_hash_table() {
     let engine = engine(lines());
     let aggregates = "count(*), count(x), sum(n), avg(x), min(x), max(word), last(x, ts), first(n, ts), \
                       sum(x) FILTER (WHERE n > 5), count(word) FILTER (WHERE word <> ''), bool_and(n < 10)";
-    // An expression of a value is no run. It is never NULL, so the groups are the same.
+    // An expression of a value is not a run. It is never NULL, so the groups are the same.
     for (groups, hidden, condition) in [
         ("device", "CASE WHEN n < 0 THEN '' ELSE device END", ""),
         ("line", "CASE WHEN n < 0 THEN '' ELSE line END", "WHERE device <> 'd4'"),

@@ -1,4 +1,4 @@
-//! Tasks that are no SQL.
+//! Tasks that are not SQL.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -30,7 +30,7 @@ impl Certificate {
     /// Reads a certificate.
     ///
     /// # Errors
-    /// The bytes are no certificate.
+    /// The bytes are not a certificate.
     pub fn from_der(der: &[u8]) -> Result<Self, &'static str> {
         let read = yasna::parse_der(der, |reader| {
             reader.read_sequence(|reader| {
@@ -39,7 +39,7 @@ impl Certificate {
                 Ok(read)
             })
         });
-        read.map_err(|_| "is no X.509 certificate")
+        read.map_err(|_| "is not an X.509 certificate")
     }
 
     /// The common name of its owner, the last one if there are several; `None` if it has none that is text.
@@ -78,7 +78,7 @@ impl Certificate {
             }
         };
         let body: String = body.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-        let der = BASE64_STANDARD.decode(body).map_err(|_| "is no PEM text of a certificate")?;
+        let der = BASE64_STANDARD.decode(body).map_err(|_| "is not PEM text of a certificate")?;
         Self::from_der(&der)
     }
 

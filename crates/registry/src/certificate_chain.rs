@@ -49,7 +49,7 @@ impl CertificateChain {
     /// The terms for an authority: its certificate as PEM or only its Base64, and the pattern of common names.
     ///
     /// # Errors
-    /// The text is no certificate of one authority, or the pattern has no group or is no regular expression.
+    /// The text is not a certificate of one authority, or the pattern has no group or is not a regular expression.
     pub fn new(authority: &str, pattern: Option<&str>, allow_new: bool) -> Result<Self, RegistryError> {
         over_limit("certificate's length in bytes", authority.len(), CERTIFICATE_BYTES_MAX)?;
         let invalid = |what, reason| RegistryError::Invalid { what, reason };
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(name(Some(""), "pump 7").as_deref(), Some("pump 7"));
         assert_eq!(name(Some(r"(.*)\.company\.com"), "pump.company.com").as_deref(), Some("pump"));
         assert_eq!(name(Some(r"(.*)\.company\.com"), "pump.other.com"), None);
-        assert_eq!(name(Some("x( *)y"), "x  y"), None, "a blank is no name");
+        assert_eq!(name(Some("x( *)y"), "x  y"), None, "a blank is not a name");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn checked_json(
         return Err(RegistryError::Invalid { what, reason });
     }
     let json: serde_json::Value = serde_json::from_str(text)
-        .map_err(|error| RegistryError::Invalid { what, reason: format!("is no JSON: {error}") })?;
+        .map_err(|error| RegistryError::Invalid { what, reason: format!("is not JSON: {error}") })?;
     match json {
         serde_json::Value::Null => Ok(None),
         serde_json::Value::Object(_) => Ok(Some(text.into())),

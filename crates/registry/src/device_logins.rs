@@ -15,7 +15,7 @@ use super::save;
 /// A device with the credentials that it has used.
 pub(super) type LoggedIn = (Arc<Device>, Credentials);
 
-/// Why a client is no device.
+/// Why a client is not a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceCredentialsFault {
     /// No device has the client identifier and the user name.

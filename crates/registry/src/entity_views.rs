@@ -182,7 +182,7 @@ fn checked(fields: EntityViewFields<'_>) -> Result<StoredTexts, RegistryError> {
     }
     let EntityViewFields { start_ms, end_ms, .. } = fields;
     if start_ms < 0 || end_ms < 0 || end_ms != 0 && end_ms < start_ms {
-        let reason = format!("{start_ms} to {end_ms} are no range; 0 is no bound");
+        let reason = format!("{start_ms} to {end_ms} are not a range; 0 is not a bound");
         return Err(RegistryError::Invalid { what: "times of the entity view", reason });
     }
     let keys = checked_json("keys", fields.keys, VIEW_KEYS_BYTES_MAX, "VIEW_KEYS_BYTES_MAX")?;

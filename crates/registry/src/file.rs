@@ -93,7 +93,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 fn not_a_database(path: &Path) -> impl FnOnce(rusqlite::Error) -> RegistryError {
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
-            RegistryError::NotARegistry { path: path.into(), reason: "it is no SQLite database".into() }
+            RegistryError::NotARegistry { path: path.into(), reason: "it is not a SQLite database".into() }
         }
         _ => RegistryError::sqlite("open the registry", path)(error),
     }

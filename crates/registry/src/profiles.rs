@@ -290,7 +290,7 @@ struct Checked {
     payloads: PayloadSchemas,
 }
 
-/// A table for a profile: its name in lower case with `_` for what is no letter or digit, and with a number if that is taken.
+/// A table for a profile: its name in lower case with `_` for what is not a letter or digit, and with a number if that is taken.
 fn free_table(profile: &str, taken: impl Fn(&str) -> bool) -> String {
     let letters = profile.chars().flat_map(char::to_lowercase);
     let mapped: String = letters.map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();

@@ -13,7 +13,7 @@ pub enum TenantLimit {
     Connections,
 }
 
-/// The limits of a tenant; `None` is no limit.
+/// The limits of a tenant; `None` is not a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TenantLimits {
     /// Most messages of its devices in a second.

@@ -47,7 +47,7 @@ impl TopicRights {
         let Some(text) = profile_data.filter(|text| text.contains(TOPICS_MEMBER)) else {
             return Ok(Self::default());
         };
-        let json: Json = serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))?;
+        let json: Json = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
         match json.get(TOPICS_MEMBER) {
             None | Some(Json::Null) => Ok(Self::default()),
             Some(Json::Object(lists)) => Self::of_lists(lists, of_installation),
@@ -118,7 +118,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     }
     if !is_filter(pattern) {
         return Err(format!(
-            "{pattern:?} is no topic filter: + and # stand alone between slashes, # only at the end"
+            "{pattern:?} is not a topic filter: + and # stand alone between slashes, # only at the end"
         ));
     }
     if pattern.starts_with("$share/") {
@@ -146,7 +146,7 @@ fn is_filter(pattern: &str) -> bool {
     !pattern.is_empty() && levels(pattern).enumerate().all(fits)
 }
 
-/// The filter of a pattern for one client. `None` if the client lacks a name or has one that is no level: it is empty, has `/`,
+/// The filter of a pattern for one client. `None` if the client lacks a name or has one that is not a level: it is empty, has `/`,
 /// `+` or `#`, or it would make a topic of the server.
 pub fn fill(pattern: &str, names: Names<'_>) -> Option<String> {
     if !pattern.contains("${") {
@@ -243,7 +243,7 @@ mod tests {
             (r#"{"tachoTopics":{"publish":[1]}}"#, "tachoTopics.publish[0]: must be a text"),
             (
                 r#"{"tachoTopics":{"subscribe":["a","b+"]}}"#,
-                "tachoTopics.subscribe[1]: \"b+\" is no topic filter",
+                "tachoTopics.subscribe[1]: \"b+\" is not a topic filter",
             ),
             (
                 r#"{"tachoTopics":{"publish":["a","$SYS/a"]}}"#,

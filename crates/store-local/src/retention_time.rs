@@ -5,7 +5,7 @@
 //! reaches a right clock; after a pause of a month that takes about a day. A wrong clock drops a day of rows per hour
 //! instead of all rows at once, and the store reports it.
 //!
-//! The manifest records the time, so a restart is no leap either. Before the first record the newest row is the bound.
+//! The manifest records the time, so a restart is not a leap either. Before the first record the newest row is the bound.
 
 use std::time::Duration;
 

@@ -108,7 +108,7 @@ fn examples_with_name(text: &str, name: &str) -> String {
         .into_owned()
 }
 
-/// The text before and after the program's name in the line of an example. Blanks and variables may stand before it.
+/// The text before and after the program's name in the line of an example. Blanks and variables may be before it.
 fn example(line: &str) -> Option<(&str, &str)> {
     let (before, after) = line.strip_prefix("  ")?.split_once("tacho ")?;
     let settings = before.split_terminator(' ').all(|word| word.contains('='));

@@ -1,4 +1,4 @@
-//! How commands print times: RFC 3339 in UTC. A number that is no time of the calendar is printed with its unit.
+//! How commands print times: RFC 3339 in UTC. A number that is not a time of the calendar is printed with its unit.
 
 use jiff::Timestamp;
 

@@ -61,7 +61,7 @@ fn a_file_without_a_field_or_a_time_is_refused() {
     let without_time = refused("zone,celsius\n007,20\n");
     assert!(without_time.contains("has no column timed"), "{without_time}");
     let bad_time = refused("timed,zone,celsius\nyesterday,007,20\n");
-    assert!(bad_time.contains("line 2: \"yesterday\" is no time"), "{bad_time}");
+    assert!(bad_time.contains("line 2: \"yesterday\" is not a time"), "{bad_time}");
     let other = run(&["sensor", "run", text(&sensor), "--csv", "path=x.csv"]).failed(1);
     assert!(other.contains("fits 0 sources; name one of input.road"), "{other}");
     let absent = refused("timed,zone\n1,007\n");

@@ -69,7 +69,7 @@ impl Exchange {
 }
 
 impl Answered<'_> {
-    /// The reason of a status that is no success, with the beginning of the body.
+    /// The reason of a status that is not success, with the beginning of the body.
     pub(crate) fn refusal(&self) -> Option<String> {
         (!SUCCESS.contains(&self.status)).then(|| {
             let text: String = String::from_utf8_lossy(self.body).chars().take(HTTP_QUOTE_CHARS).collect();

@@ -55,7 +55,7 @@ pub(crate) const SOURCES_MAX: u32 = 4_096;
 pub(crate) const SUSTAINED_LAST: u32 = 100;
 /// See [`SUSTAINED_LAST`].
 pub(crate) const SUSTAINED_FAILURES: u32 = 50;
-/// The largest rate of requests to a sample of idle connections, so that the sample is no load of its own.
+/// The largest rate of requests to a sample of idle connections, so that the sample is not a load of its own.
 pub(crate) const PROBES_PER_S_MAX: f64 = 1_000.0;
 /// The longest answer of an HBase server. A scan returns up to 2 MiB and a row, a batch of gets as much as the server
 /// allows (`hbase.server.scanner.max.result.size`, 100 MiB).

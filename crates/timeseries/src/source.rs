@@ -22,7 +22,7 @@ pub trait Source {
     /// The store does not answer.
     fn open(&self, table: &str) -> Result<Option<Box<dyn Table + '_>>, SourceError>;
 
-    /// Says whether the query may go on. The methods of [`Table`] ask it between batches and now and then between series. A query
+    /// Returns whether the query may go on. The methods of [`Table`] ask it between batches and now and then between series. A query
     /// that computes for long without reading asks it too, about once in a thousand steps.
     ///
     /// # Errors

@@ -27,13 +27,13 @@ pub type AccessRule = dyn Fn(&str) -> Access + Send + Sync;
 
 /// The caller's side of a query that runs.
 pub trait Supervisor: Send + Sync {
-    /// Says whether the query may go on.
+    /// Returns whether the query may go on.
     ///
     /// # Errors
     /// The reason why it must end.
     fn check(&self) -> Result<(), String>;
 
-    /// Calls `read`, which reads rows. What the store keeps of them, such as its caches, is no memory of the query.
+    /// Calls `read`, which reads rows. What the store keeps of them, such as its caches, is not memory of the query.
     fn during_read(&self, read: &mut dyn FnMut());
 }
 

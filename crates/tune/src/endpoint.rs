@@ -30,8 +30,8 @@ pub enum EndpointError {
     /// No host.
     #[error("a host is missing: write [USER:PASSWORD@]HOST[:PORT]")]
     Host,
-    /// A port that is no number from 1 to 65535.
-    #[error("the port is no number from 1 to 65535: write [USER:PASSWORD@]HOST[:PORT]")]
+    /// A port that is not a number from 1 to 65535.
+    #[error("the port is not a number from 1 to 65535: write [USER:PASSWORD@]HOST[:PORT]")]
     Port,
     /// A user without a password, or a character that has to be encoded.
     #[error(

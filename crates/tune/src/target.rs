@@ -63,7 +63,7 @@ impl HostRole {
     }
 }
 
-/// A text that is no target. No message has a password.
+/// A text that is not a target. No message has a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// A text that no target begins with.

@@ -19,7 +19,7 @@ pub const FAULT_CHARACTERS_MAX: usize = 500;
 pub(super) const DIRECTORY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two checkpoints of a sensor that evaluates.
 pub(super) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
-/// Bytes of records after which a checkpoint commits. One more record with its cursors fits the batch of the store of keys.
+/// Bytes of records after which a checkpoint commits. One more record with its cursors fits the batch of the key-value store.
 pub(super) const CHECKPOINT_BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// Time between two looks at slides in time that are due without an element.
 pub(super) const TICK_INTERVAL: Duration = Duration::from_millis(200);

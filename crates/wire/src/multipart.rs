@@ -18,7 +18,7 @@ pub fn boundary(content_type: &str) -> Option<&str> {
 /// Reads a form. The caller adds bytes as they come, and takes what is complete.
 #[derive(Debug)]
 pub struct Multipart {
-    /// What stands in front of every part: line end, two hyphens and the boundary.
+    /// What is in front of every part: line end, two hyphens and the boundary.
     delimiter: Vec<u8>,
     buffer: Vec<u8>,
     state: State,
@@ -57,7 +57,7 @@ pub struct PartHead {
     pub content_type: Option<String>,
 }
 
-/// Bytes that are no form.
+/// Bytes that are not a form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the form cannot be read: {0}")]
 pub struct MultipartError(&'static str);
@@ -66,7 +66,7 @@ impl Multipart {
     /// A form with a boundary.
     pub fn new(boundary: &str) -> Self {
         let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
-        // The first delimiter may stand at the beginning, without a line end.
+        // The first delimiter may be at the beginning, without a line end.
         Self { delimiter, buffer: b"\r\n".to_vec(), state: State::Preamble }
     }
 
@@ -78,7 +78,7 @@ impl Multipart {
     /// What comes next; `None` if more bytes have to be added first.
     ///
     /// # Errors
-    /// The bytes are no form.
+    /// The bytes are not a form.
     pub fn next_event(&mut self) -> Result<Option<Event>, MultipartError> {
         loop {
             match self.state {

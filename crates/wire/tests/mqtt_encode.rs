@@ -110,7 +110,7 @@ fn empty_and_invalid_lists_are_not_encoded() {
     subscribe(&[Filter { topic: "a", options: 0x10 }], V311, "reserved");
     subscribe(&[Filter { topic: "$share/g/a", options: 4 }], V5, "MQTT-3.8.3-4");
     assert!(Subscribe::layout(&[Filter { topic: "a\0", options: 0 }]).is_err());
-    // The bytes are no list of topic filters.
+    // The bytes are not a list of topic filters.
     refused(Packet::Subscribe(Subscribe::new(1, NONE, &[0, 9, b'a'])), BOTH, "over the packet's end");
     refused(Packet::Unsubscribe(Unsubscribe::new(1, NONE, &[])), BOTH, "MQTT-3.10.3-2");
     let suback = |codes| Packet::SubAck(SubAck { packet_id: 1, properties: NONE, codes });
@@ -129,7 +129,7 @@ fn misplaced_and_repeated_properties_are_not_encoded() {
     refused(Packet::PubAck(ack), V5, "does not belong into this packet");
     alias.push(Property::TwoBytes(PropertyId::TopicAlias, 2)).unwrap();
     let publish = Publish { properties: alias.as_properties(), ..PUBLISH };
-    refused(Packet::Publish(publish), V5, "stands twice");
+    refused(Packet::Publish(publish), V5, "appears twice");
 }
 
 #[test]

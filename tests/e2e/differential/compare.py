@@ -91,7 +91,7 @@ def same_value(left, right, is_fraction: bool) -> bool:
 
 
 def is_ordered(sql: str) -> bool:
-    """Whether the rows of a statement have an order: ORDER BY stands outside of parentheses."""
+    """Whether the rows of a statement have an order: ORDER BY is outside of parentheses."""
     depth, words = 0, []
     for character in sql:
         depth += (character == "(") - (character == ")")

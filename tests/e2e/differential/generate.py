@@ -1,6 +1,6 @@
 """Random statements over the tables, compared on both servers: python -m differential.generate --seconds 600 --seed 7
 
-A seed gives the same statements again. An error of both is no difference, whatever its SQLSTATE, nor is a refusal of ours that says so.
+A seed gives the same statements again. An error of both is not a difference, whatever its SQLSTATE, nor is a refusal of ours that says so.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 //!
 //! A block is one run of each arm back to back, or one short slice of each while both stay connected. The order is
 //! random, so that a slow drift of the machine cancels. The first blocks compare A with A. They show how much two runs
-//! of the same setting differ; this noise floor stands beside every verdict. The spread alone determines the number of
+//! of the same setting differ; this noise floor is beside every verdict. The spread alone determines the number of
 //! blocks, never which arm is ahead, so that early looks at the data favour no answer.
 
 mod answer;

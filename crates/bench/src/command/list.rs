@@ -98,7 +98,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut dyn Write) -> Re
     write_line(out, &text)
 }
 
-/// The width of the terminal; `None` if the output is no terminal.
+/// The width of the terminal; `None` if the output is not a terminal.
 fn line_chars() -> Option<usize> {
     let out = std::io::stdout();
     let columns =

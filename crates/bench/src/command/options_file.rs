@@ -85,7 +85,7 @@ pub fn arguments(options: &toml::Table) -> std::result::Result<Vec<String>, Stri
             one => std::slice::from_ref(one),
         };
         for value in values {
-            // One word, so that a value that begins with `-` is no option.
+            // One word, so that a value that begins with `-` is not an option.
             arguments.push(format!("{flag}={}", text(name, value)?));
         }
     }

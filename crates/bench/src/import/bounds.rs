@@ -54,7 +54,7 @@ impl<'a> Field<'a> {
             Value::Object(members) => {
                 Ok(members.keys().map(|name| (name.as_str(), self.get(name))).collect())
             }
-            _ => Err(self.wrong("is no object")),
+            _ => Err(self.wrong("is not an object")),
         }
     }
 
@@ -63,7 +63,7 @@ impl<'a> Field<'a> {
         match self.value {
             Value::Null => Ok(0),
             value => {
-                value.as_u64().filter(|count| *count <= COUNT_MAX).ok_or_else(|| self.wrong("is no count"))
+                value.as_u64().filter(|count| *count <= COUNT_MAX).ok_or_else(|| self.wrong("is not a count"))
             }
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Field<'a> {
             Value::Null => Ok(None),
             value => {
                 let number = value.as_f64().filter(|number| (0.0..=NUMBER_MAX).contains(number));
-                number.map(Some).ok_or_else(|| self.wrong("is no number of this place"))
+                number.map(Some).ok_or_else(|| self.wrong("is not a number of this place"))
             }
         }
     }
@@ -83,7 +83,7 @@ impl<'a> Field<'a> {
     pub(super) fn base64(&self) -> Result<Option<Vec<u8>>, ImportError> {
         let Value::String(text) = self.value else { return Ok(None) };
         let bytes = base64::engine::general_purpose::STANDARD.decode(text);
-        bytes.map(Some).map_err(|error| self.wrong(format!("is no base64: {error}")))
+        bytes.map(Some).map_err(|error| self.wrong(format!("is not base64: {error}")))
     }
 
     /// An error about this member.
@@ -127,7 +127,7 @@ mod tests {
         let file = serde_json::json!({"jobs": [{"read": {"iops": -1, "n": 1.5, "big": 1e30}}]});
         let read = Field::root(&file, Format::Fio).get("jobs").at(0).get("read");
         let error = read.get("iops").number().unwrap_err().to_string();
-        assert_eq!(error, "fio's output, jobs[0].read.iops: `-1` is no number of this place");
+        assert_eq!(error, "fio's output, jobs[0].read.iops: `-1` is not a number of this place");
         assert!(
             read.get("n").count().is_err()
                 && read.get("big").number().is_err()

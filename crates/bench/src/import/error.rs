@@ -7,7 +7,7 @@ use super::Format;
 pub enum ImportError {
     /// No known tool wrote it.
     #[error(
-        "this is no output of sysbench, memtier (JSON), wrk, wrk2 or fio (JSON); name its format if it is one of them"
+        "this is not an output of sysbench, memtier (JSON), wrk, wrk2 or fio (JSON); name its format if it is one of them"
     )]
     Unknown,
     /// A line is wrong.
@@ -45,7 +45,7 @@ impl ImportError {
         Self::Incomplete { format, what: what.into() }
     }
 
-    /// The file is no JSON, or has several documents.
+    /// The file is not JSON, or has several documents.
     pub(super) fn json(format: Format, error: &serde_json::Error) -> Self {
         Self::json_after(format, error, 0)
     }

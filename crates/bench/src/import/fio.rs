@@ -139,7 +139,7 @@ fn bins(latency: &Field<'_>) -> Result<Option<Distribution>, ImportError> {
     for (nanos, bin) in latency.get("bins").members()? {
         let count = bin.count()?;
         let nanos: u64 =
-            nanos.parse().map_err(|_| bin.wrong("is of a bin that is no time in nanoseconds"))?;
+            nanos.parse().map_err(|_| bin.wrong("is of a bin that is not a time in nanoseconds"))?;
         distribution.add((nanos as f64 / 1e3).round() as u64, count);
         all.push(count);
     }
@@ -198,7 +198,7 @@ mod tests {
         );
     }
 
-    /// What stands behind each `label`, up to `end`.
+    /// What is behind each `label`, up to `end`.
     fn after<'a>(text: &'a str, label: &str, end: char) -> Vec<&'a str> {
         text.split(label).skip(1).map(|rest| rest.split(end).next().unwrap()).collect()
     }
@@ -259,13 +259,13 @@ mod tests {
         for (text, expected) in [
             (
                 text.replace(runtime, "\"runtime\" : -1"),
-                "fio's output, jobs[0].read.runtime: `-1` is no number",
+                "fio's output, jobs[0].read.runtime: `-1` is not a number",
             ),
             (text.replace(runtime, "\"runtime\" : 0"), "a run of 0 s"),
             (text.replace(runtime, "\"runtime\" : 1e30"), "jobs[0].read.runtime"),
             (
                 text.replace("\"total_ios\" : 4050", "\"total_ios\" : -1"),
-                "jobs[0].read.total_ios: `-1` is no count",
+                "jobs[0].read.total_ios: `-1` is not a count",
             ),
             (text.replace("\"99.000000\"", "\"199.000000\""), "is of no percentile"),
             (text.replace("\"1.000000\"", "\"nan\""), "is of no percentile"),

@@ -89,11 +89,14 @@ impl<'a> Line<'a> {
         // 4.02 ms are exactly 4,020 us.
         let number = number.map(|number| (number * 1e6).round() / 1e6);
         number.filter(|number| (0.0..=NUMBER_MAX).contains(number)).ok_or_else(|| match units {
-            [("", _)] => self.wrong(format!("`{word}` is no number of this place")),
+            [("", _)] => self.wrong(format!("`{word}` is not a number of this place")),
             _ => {
                 let names: Vec<&str> =
                     units.iter().map(|(unit, _)| *unit).filter(|unit| !unit.is_empty()).collect();
-                self.wrong(format!("`{word}` is no number with a unit of this place ({})", names.join(", ")))
+                self.wrong(format!(
+                    "`{word}` is not a number with a unit of this place ({})",
+                    names.join(", ")
+                ))
             }
         })
     }
@@ -102,7 +105,7 @@ impl<'a> Line<'a> {
     pub(super) fn count(&self) -> Result<u64, ImportError> {
         let word = self.text.split_whitespace().next().unwrap_or_default();
         let count = word.parse::<u64>().ok().filter(|count| *count <= COUNT_MAX);
-        count.ok_or_else(|| self.wrong(format!("`{word}` is no count")))
+        count.ok_or_else(|| self.wrong(format!("`{word}` is not a count")))
     }
 
     /// A percentile, 0 to 100, as a quantile.
@@ -110,7 +113,7 @@ impl<'a> Line<'a> {
         let percent = self.text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         // 99.9 / 100 is not exactly 0.999.
         let quantile = percent.map(|percent| (percent * 1e6).round() / 1e8);
-        quantile.ok_or_else(|| self.wrong(format!("`{}` is no percentile", self.text)))
+        quantile.ok_or_else(|| self.wrong(format!("`{}` is not a percentile", self.text)))
     }
 }
 

@@ -17,7 +17,7 @@ use super::{Format, ImportError};
 const PHASE: &str = "run";
 /// The section of the only run.
 const SECTION: &str = "ALL STATS";
-/// Sections of the statistics that are no operations.
+/// Sections of the statistics that are not operations.
 const OTHERS: [&str; 3] = ["Runtime", "Totals", "Waits"];
 /// Settings that name a machine or contain a password, and do not describe the load.
 const LEFT_OUT: [&str; 8] =
@@ -162,7 +162,7 @@ fn packed_histogram(class: &Field<'_>) -> Result<Option<Distribution>, ImportErr
     let Some(bytes) = packed.base64()? else { return Ok(None) };
     let histogram: Histogram<u64> = Deserializer::new()
         .deserialize(&mut bytes.as_slice())
-        .map_err(|error| packed.wrong(format!("is no histogram: {error}")))?;
+        .map_err(|error| packed.wrong(format!("is not a histogram: {error}")))?;
     if sum(histogram.iter_recorded().map(|step| step.count_at_value())).is_none() {
         return Err(packed.wrong("has more operations than a run can have"));
     }
@@ -253,15 +253,15 @@ mod tests {
             ),
             (
                 text.replace(duration, "\"Total duration\": -1"),
-                "ALL STATS.Runtime.Total duration: `-1` is no number",
+                "ALL STATS.Runtime.Total duration: `-1` is not a number",
             ),
-            (text.replace(duration, "\"Total duration\": 1e30"), "is no number of this place"),
+            (text.replace(duration, "\"Total duration\": 1e30"), "is not a number of this place"),
             (text.replace(duration, "\"Total duration\": nan"), "line 67 of memtier's output"),
             (
                 text.replace(connections, "\"clients\": 99999999999"),
                 "configuration.clients: `99999999999` times threads",
             ),
-            (text.replace(count, "\"Count\": -2"), "ALL STATS.Gets.Time-Serie.0.Count: `-2` is no count"),
+            (text.replace(count, "\"Count\": -2"), "ALL STATS.Gets.Time-Serie.0.Count: `-2` is not a count"),
             (text.replace("\"3\":", "\"300\":"), "is of a second that the run does not have"),
             (text.replace("HISTFAAAAJd4nJN", "HISTFAAAAJd4nAN"), "Compressed Histogram: `"),
             (twice, "a second run"),

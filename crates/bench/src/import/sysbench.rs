@@ -406,7 +406,7 @@ mod tests {
         for (text, expected) in [
             (
                 text.replace("[ 3s ] thds: 4 tps: 723.97", "[ 3s ] thds: 4 tps: x"),
-                "line 15 of sysbench's output: `x` is no number",
+                "line 15 of sysbench's output: `x` is not a number",
             ),
             (text.replace("[ 3s ]", "[ 1s ]"), "line 15 of sysbench's output: an interval from 2 s to 1 s"),
             (text.replace("[ 5s ]", "[ 500s ]"), "line 17"),
@@ -414,7 +414,7 @@ mod tests {
             (text.replace("lat (ms,95%): 9.06", "lat (ms,95%): inf"), "line 15"),
             (
                 text.replace("total time:                          5.0061s", "total time: nan"),
-                "`nan` is no number",
+                "`nan` is not a number",
             ),
             (
                 text.replace("total time:                          5.0061s", "total time: 0.0000s"),
@@ -422,16 +422,16 @@ mod tests {
             ),
             (
                 text.replace("total time:                          5.0061s", "total time: 1e30s"),
-                "is no number",
+                "is not a number",
             ),
-            (text.replace("events:              3424", "events: -3424"), "`-3424` is no count"),
+            (text.replace("events:              3424", "events: -3424"), "`-3424` is not a count"),
             (
                 text.replace("       0.989 |                                         1", "       0.989 | x"),
                 "line 21",
             ),
             (
                 text.replace("95th percentile:                       11.04", "95th percentile: -"),
-                "`-` is no number",
+                "`-` is not a number",
             ),
             (text.replace("[ 3s ] thds", "[ 3s ] Checkpoint report:\n[ 3s ] thds"), "--report-checkpoints"),
             (twice, "here begins a second run; import each run from a file of its own"),

@@ -122,7 +122,7 @@ fn errors(lines: &Lines<'_>, counts: &mut OperationCounts) -> Result<(), ImportE
             let (what, count) = part
                 .trim()
                 .split_once(' ')
-                .ok_or_else(|| line.wrong(format!("`{part}` is no kind and count")))?;
+                .ok_or_else(|| line.wrong(format!("`{part}` is not a kind and count")))?;
             let count = line.with(count).count()?;
             if count > 0 {
                 counts.errors.insert(format!("socket: {what}"), count);
@@ -293,13 +293,13 @@ mod tests {
                 wrk.replace("778.22", "0.00"),
                 "line 12 of wrk's output: 0 requests per second do not fit 2335 requests in 3 s",
             ),
-            (wrk.replace("778.22", "nan"), "line 12 of wrk's output: `nan` is no number"),
+            (wrk.replace("778.22", "nan"), "line 12 of wrk's output: `nan` is not a number"),
             (wrk.replace("778.22", "inf"), "line 12"),
-            (wrk.replace("2335", "-1"), "line 11 of wrk's output: `-1` is no count"),
-            (wrk.replace("2335", "99999999999999999999"), "is no count"),
+            (wrk.replace("2335", "-1"), "line 11 of wrk's output: `-1` is not a count"),
+            (wrk.replace("2335", "99999999999999999999"), "is not a count"),
             (wrk.replace("in 3.00s", "in 0.00us"), "at most a year"),
             (wrk.replace("2335 requests in 3.00s", "0 requests in 99999999h"), "do not fit"),
-            (wrk.replace("4.02ms", "4.02"), "line 7 of wrk's output: `4.02` is no number with a unit"),
+            (wrk.replace("4.02ms", "4.02"), "line 7 of wrk's output: `4.02` is not a number with a unit"),
             (wrk.replace("7.45ms", "x"), "line 8"),
             (wrk.replace("433.25KB", "433.25XB"), "line 11"),
             (

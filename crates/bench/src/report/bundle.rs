@@ -52,7 +52,7 @@ mod tests {
         let (file, absent) = (parent.path().join("file"), parent.path().join("absent"));
         assert!(refuse_used(parent.path()).is_ok() && refuse_used(&absent).is_ok());
         fs::write(&file, "notes").unwrap();
-        assert!(refuse_used(&file).unwrap_err().to_string().contains("is no directory that can be read;"));
+        assert!(refuse_used(&file).unwrap_err().to_string().contains("is not a directory that can be read;"));
         assert!(refuse_used(parent.path()).unwrap_err().to_string().contains("is not empty;"));
     }
 }

@@ -47,7 +47,7 @@ fn capacity_and_ab_keep_every_run_and_answer() {
     let home = tempfile::tempdir().unwrap();
     let (search, comparison) = (home.path().join("capacity"), home.path().join("ab"));
     let target = format!("--target redis://{} {SMALL}", server.address());
-    // With so few connections most of the keys are not loaded, and reads of missing keys are no load.
+    // With so few connections most of the keys are not loaded, and reads of missing keys are not a load.
     let misses = say(&format!(
         "capacity gemini-str32 {target} --slo p50<=30s --start 400 --step 1s --out {}",
         search.display()

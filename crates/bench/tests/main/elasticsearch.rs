@@ -347,7 +347,7 @@ fn a_search_needs_the_documents_of_its_scenario() {
 fn another_server_or_version_is_refused() {
     for (version, wrong) in [
         (r#"{"number":"2.4.6"}"#, "it is version 2.4.6; this driver needs Elasticsearch 5 or later"),
-        ("{}", "it is no Elasticsearch and no OpenSearch"),
+        ("{}", "it is neither Elasticsearch nor OpenSearch"),
     ] {
         let error = run(&Server::start(version, Fault::None), &[], &[]).unwrap_err().to_string();
         assert!(error.contains(wrong), "{error}");

@@ -146,5 +146,5 @@ fn a_server_that_is_no_hbase_is_said() {
     let scenario = Scenario::load("hbase-scan", &sets).unwrap();
     let options = Options { quiet: true, ..Options::default() };
     let error = runner::run(&scenario, &options, &Context::default(), &mut runner::alone).unwrap_err();
-    assert!(error.to_string().contains("the server is no HBase"), "{error}");
+    assert!(error.to_string().contains("the server is not an HBase"), "{error}");
 }

@@ -369,7 +369,7 @@ fn the_wrong_protocol_is_said() {
     assert!(error.contains("speaks HTTP/1.1 here"), "{error}");
     let parsed = |set: &str| run(&scenario(nginx.port, &nginx, &[set])).unwrap_err().to_string();
     assert!(parsed("phase.run.conection=close").contains("did you mean `connection`"));
-    assert!(parsed("operation.get.request=GET nowhere").contains("operation `get`: `nowhere` is no path"));
+    assert!(parsed("operation.get.request=GET nowhere").contains("operation `get`: `nowhere` is not a path"));
     assert!(parsed("dataset.nginx_status=http://127.0.0.1:1/status").contains("127.0.0.1:1/status"));
 }
 

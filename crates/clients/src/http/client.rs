@@ -81,7 +81,7 @@ pub enum HttpError {
         /// The cause.
         source: Box<ureq::Error>,
     },
-    /// A status that is no success.
+    /// A status that is not success.
     #[error("{} has answered with status {}: {}", .0.url, .0.status, .0.quote())]
     Status(Box<HttpAnswer>),
     /// A body that is not JSON.
@@ -256,7 +256,7 @@ impl HttpAnswer {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The body as text. Bytes that are no UTF-8 are replaced.
+    /// The body as text. Bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.body)
     }

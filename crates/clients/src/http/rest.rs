@@ -152,7 +152,7 @@ impl RestClient {
     pub fn text(&self, request: &HttpRequest<'_>) -> Result<String, RestError> {
         let answer = self.answer(request)?;
         String::from_utf8(answer.body)
-            .map_err(|_| self.unexpected(request.method, request.path, "the body is no UTF-8"))
+            .map_err(|_| self.unexpected(request.method, request.path, "the body is not UTF-8"))
     }
 
     /// Sends a POST request with any bytes. The answer is a stream of any length and duration.

@@ -27,7 +27,7 @@ impl RedisAddress {
         let url = TargetUrl::parse(url, &REDIS)?;
         let database = match url.path.as_str() {
             "" => 0,
-            text => text.parse().map_err(|_| format!("`/{text}` is no database number"))?,
+            text => text.parse().map_err(|_| format!("`/{text}` is not a database number"))?,
         };
         let tls = url.tls_options().cloned();
         let (port, resp3) = (url.port(), url.parameter("resp") == Some("3"));

@@ -103,8 +103,7 @@ pub enum PathForm {
 
 const FILES: FileNames = FileNames { authority: "cafile", certificate: "cert", key: "key" };
 const NO_SOCKET: &str = "this driver connects over TCP, not over a Unix socket";
-const PASSWORD_PLACE: &str =
-    "a password stands before the host (user:password@host) or in TACHO_TARGET_PASSWORD";
+const PASSWORD_PLACE: &str = "a password is before the host (user:password@host) or in TACHO_TARGET_PASSWORD";
 
 /// Driver `redis`.
 pub const REDIS: Form = Form {
@@ -229,7 +228,7 @@ pub const POSTGRES: Form = Form {
         ("socket", NO_SOCKET),
         (
             "host",
-            "the host stands before the database, and this driver connects over TCP, not over a Unix socket",
+            "the host is before the database, and this driver connects over TCP, not over a Unix socket",
         ),
         ("password", PASSWORD_PLACE),
     ],

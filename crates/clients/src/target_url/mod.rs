@@ -207,7 +207,7 @@ fn scheme<'a>(url: &'a str, form: &Form) -> Parsed<(String, u16, &'a str)> {
         return if form.has_default_scheme {
             Ok((name.to_owned(), port, url))
         } else {
-            Err("the address is no URL".to_owned())
+            Err("the address is not a URL".to_owned())
         };
     };
     let scheme = scheme.to_ascii_lowercase();
@@ -221,7 +221,7 @@ fn scheme<'a>(url: &'a str, form: &Form) -> Parsed<(String, u16, &'a str)> {
     let known = form.schemes.iter().chain(tls_schemes).find(|(name, _)| *name == scheme);
     known.map(|(_, port)| (scheme.clone(), *port, rest)).ok_or_else(|| match is_word(&scheme) {
         true => format!("`{scheme}://`: this driver speaks {}", spoken()),
-        false => format!("what stands before `://` is no scheme; this driver speaks {}", spoken()),
+        false => format!("what is before `://` is not a scheme; this driver speaks {}", spoken()),
     })
 }
 
@@ -252,7 +252,7 @@ fn host_and_port(text: &str, default_host: Option<&str>) -> Parsed<(String, Opti
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or("the `[` of an IPv6 address is not closed")?;
             if host.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err("what stands between `[` and `]` is no IPv6 address".to_owned());
+                return Err("what is between `[` and `]` is not an IPv6 address".to_owned());
             }
             match after.strip_prefix(':') {
                 None if !after.is_empty() => return Err("only a port can follow `]`".to_owned()),
@@ -260,8 +260,9 @@ fn host_and_port(text: &str, default_host: Option<&str>) -> Parsed<(String, Opti
             }
         }
         None if text.matches(':').count() > 1 => {
-            return Err("an IPv6 address stands between `[` and `]`, and a `:` of a password is written %3A"
-                .to_owned());
+            return Err(
+                "an IPv6 address is between `[` and `]`, and a `:` of a password is written %3A".to_owned()
+            );
         }
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
@@ -279,7 +280,7 @@ fn host_and_port(text: &str, default_host: Option<&str>) -> Parsed<(String, Opti
     }
     if !host.chars().all(|c| c.is_alphanumeric() || "-_.:".contains(c)) {
         return Err(
-            "the host has a character that no host name has (a directory of Unix sockets is no host)"
+            "the host has a character that no host name has (a directory of Unix sockets is not a host)"
                 .to_owned(),
         );
     }
@@ -421,7 +422,7 @@ mod tests {
             ("redis://h/5?db=3", &REDIS, "the database number follows the host"),
             ("redis://h/?resp=4", &REDIS, "`resp=4`: resp can be 2 or 3"),
             ("redis://h/?resp=2&resp=3", &REDIS, "`resp` is given twice"),
-            ("redis://h/1/2", &REDIS, "is no database number"),
+            ("redis://h/1/2", &REDIS, "is not a database number"),
             ("redis://h:0", &REDIS, "1 to 65535"),
             ("redis://h:65536", &REDIS, "1 to 65535"),
             ("redis://h:", &REDIS, "1 to 65535"),

@@ -101,7 +101,7 @@ impl TlsConfig {
     /// A client of the server at `host`.
     ///
     /// # Errors
-    /// The host is no name that a certificate can have.
+    /// The host is not a name that a certificate can have.
     pub fn client(&self, host: &str) -> Result<TlsClient, TlsError> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| TlsError::Name { host: host.to_owned() })?;

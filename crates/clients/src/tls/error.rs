@@ -34,9 +34,9 @@ pub enum TlsError {
         /// What was looked at.
         cause: String,
     },
-    /// The host is no name that a certificate can have.
+    /// The host is not a name that a certificate can have.
     #[error(
-        "`{host}` is no name of a server that a certificate can have: write a host name or an IP address"
+        "`{host}` is not a name of a server that a certificate can have: write a host name or an IP address"
     )]
     Name {
         /// The host.

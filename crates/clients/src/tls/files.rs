@@ -16,7 +16,7 @@ pub(super) fn read_authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path)? {
         let added = roots.add(certificate);
-        added.map_err(|error| content(path, format!("a certificate is no authority: {error}")))?;
+        added.map_err(|error| content(path, format!("a certificate is not an authority: {error}")))?;
     }
     Ok(roots)
 }

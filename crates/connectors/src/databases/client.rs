@@ -65,7 +65,7 @@ impl Database {
         let key = table.key.name();
         if !unique.iter().any(|column| column == key) {
             let cause = format!(
-                "the table has no unique index over {key} alone, so rows that come again would stand in it twice; create one"
+                "the table has no unique index over {key} alone, so rows that come again would be in it twice; create one"
             );
             return Err(DatabaseError::new(&self.address, format!("use the table {}", table.name), cause));
         }

@@ -2,7 +2,7 @@
 
 use model::Value;
 
-/// A whole number; a fraction is cut off. Text is no number.
+/// A whole number; a fraction is cut off. Text is not a number.
 pub(super) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Bool(flag) => Some(i64::from(*flag)),

@@ -122,7 +122,7 @@ impl Connection {
                 }
                 Event::Acknowledged { .. } => acknowledged += 1,
                 Event::Settled { reason, .. } => {
-                    return Err(format!("the broker takes no such message: {reason}"));
+                    return Err(format!("the broker does not accept such a message: {reason}"));
                 }
                 Event::Disconnected(_) => return Err("the broker ended the connection".to_owned()),
                 _ => {}

@@ -1,4 +1,4 @@
-//! The class Webhook: rows go to an address of HTTP as JSON.
+//! The class Webhook: rows go to an HTTP address as JSON.
 
 use std::sync::Arc;
 

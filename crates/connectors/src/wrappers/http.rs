@@ -94,7 +94,7 @@ fn failure(url: &str, error: Error) -> Failure {
             Failure::new(format!("the answer of {url} has more than {limit} bytes"))
         }
         // The error has the whole address.
-        Error::BadUri(_) => Failure::new(format!("{url} is no address of HTTP")),
+        Error::BadUri(_) => Failure::new(format!("{url} is not an HTTP address")),
         error => Failure::while_(format_args!("no answer of {url}"), error),
     }
 }
@@ -109,7 +109,7 @@ mod tests {
         let failed = answer.success("http://ann:secret@h/now?key=secret").unwrap_err();
         assert_eq!(failed.to_string(), "http://h/now answers 404: not here");
         let failed = failure("http://h/now", Error::BadUri("http://ann:secret@/ is missing host".to_owned()));
-        assert_eq!(failed.to_string(), "http://h/now is no address of HTTP");
+        assert_eq!(failed.to_string(), "http://h/now is not an HTTP address");
         let failed = failure("http://h/now", Error::HostNotFound);
         assert_eq!(failed.to_string(), "no answer of http://h/now: host not found");
     }

@@ -159,7 +159,7 @@ impl Client {
             stream.flush().await
         };
         let sent = timeout(MQTT_KEEP_ALIVE, sending).await;
-        let sent = sent.map_err(|_| self.fail(&"it takes no bytes"))?;
+        let sent = sent.map_err(|_| self.fail(&"it does not accept bytes"))?;
         sent.map_err(|error| self.fail(&error))?;
         if !self.output.is_empty() {
             self.output.clear();

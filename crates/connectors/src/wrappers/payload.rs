@@ -16,7 +16,7 @@ const GIVEN: [&str; 2] = ["device", "topic"];
 /// fields, `{"ts":…,"values":{…}}`, or an array of these. `topic` is where the payload came from.
 ///
 /// # Errors
-/// The payload is no text, or no such JSON, or its elements repeat too much text, or the server refuses an element.
+/// The payload is not text, or no such JSON, or its elements repeat too much text, or the server refuses an element.
 pub(super) fn add(
     payload: &[u8],
     raw: &'static str,
@@ -30,7 +30,7 @@ pub(super) fn add(
     let topic = topic.filter(|_| wants("topic"));
     let text = match std::str::from_utf8(payload) {
         Ok(text) => text,
-        Err(_) => return Err("the payload is no UTF-8 text".to_owned()),
+        Err(_) => return Err("the payload is not UTF-8 text".to_owned()),
     };
     let more = || {
         let raw = wants_raw.then_some((raw, ValueRef::String(text)));

@@ -276,7 +276,7 @@ impl Sink {
         }
     }
 
-    /// The source has failed. Says whether it was read before.
+    /// The source has failed. Returns whether it was read before.
     pub(super) fn fail(&mut self, failure: &Failure) -> bool {
         let worked = std::mem::replace(&mut self.state.is_connected, false);
         self.batch.clear();

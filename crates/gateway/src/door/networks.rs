@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Networks(Vec<Network>);
 
-/// A text is no network.
+/// A text is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an address or a network such as 10.0.0.0/8 or 2001:db8::/32 is expected, with no bits set after the prefix"
@@ -33,7 +33,7 @@ impl Networks {
     /// Reads networks such as `10.0.0.0/8` and single addresses.
     ///
     /// # Errors
-    /// The first text that is no network.
+    /// The first text that is not a network.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, (&'a str, NetworkError)> {
         let read = |text: &'a str| text.parse().map_err(|error| (text, error));
         texts.into_iter().map(read).collect::<Result<_, _>>().map(Self)

@@ -29,7 +29,7 @@ impl Function {
             name if name.eq_ignore_ascii_case("avg") => Ok(Self::Avg),
             name if name.eq_ignore_ascii_case("sum") => Ok(Self::Sum),
             other => Err(Refusal::argument(format!(
-                "{other:?} is no function of intervals; use max, min, avg or sum"
+                "{other:?} is not a function of intervals; use max, min, avg or sum"
             ))),
         }
     }
@@ -84,7 +84,7 @@ impl OpenInterval {
         Self { function, number, millis: i64::MIN, fields: vec![Aggregate::default(); fields] }
     }
 
-    /// Adds a row. Values that are no numbers do not count.
+    /// Adds a row. Values that are not numbers do not count.
     pub(super) fn add(&mut self, millis: i64, values: &[Option<Value<'_>>]) {
         self.millis = self.millis.max(millis);
         for (aggregate, value) in self.fields.iter_mut().zip(values) {

@@ -92,7 +92,7 @@ impl Condition {
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let wrong = || {
             Refusal::argument(format!(
-                "{text:?} is no condition; write a field, one of < <= > >= =, and a number, such as temperature>20"
+                "{text:?} is not a condition; write a field, one of < <= > >= =, and a number, such as temperature>20"
             ))
         };
         let at = text.find(['<', '>', '=']).ok_or_else(wrong)?;

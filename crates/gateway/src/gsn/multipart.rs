@@ -17,7 +17,7 @@ pub(super) fn boundary(content_type: &str) -> Option<&str> {
 /// The names and texts of a form.
 pub(super) fn pairs(body: &[u8], boundary: &str) -> Result<Vec<Pair>, Refusal> {
     let wrong =
-        || Refusal::argument("the body is no form of multipart/form-data (RFC 7578) with texts in UTF-8");
+        || Refusal::argument("the body is not a form of multipart/form-data (RFC 7578) with texts in UTF-8");
     let text = std::str::from_utf8(body).map_err(|_| wrong())?;
     let delimiter = format!("--{boundary}");
     let mut parts = text.split(delimiter.as_str()).skip(1);
@@ -33,7 +33,7 @@ pub(super) fn pairs(body: &[u8], boundary: &str) -> Result<Vec<Pair>, Refusal> {
         let name = parameter(disposition, "name").ok_or_else(wrong)?;
         if parameter(disposition, "filename").is_some() {
             return Err(Refusal::absent(format!(
-                "{name}: this server takes no files; send the values as texts"
+                "{name}: this server does not accept files; send the values as texts"
             )));
         }
         pairs.push((name.to_owned(), content.to_owned()));

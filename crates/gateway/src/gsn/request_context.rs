@@ -29,7 +29,7 @@ pub(super) struct RequestContext {
     pub(super) params: Params,
 }
 
-/// The caller of a request whose body is no form.
+/// The caller of a request whose body is not a form.
 #[derive(Debug)]
 pub(super) struct RequestCaller(pub(super) Caller);
 

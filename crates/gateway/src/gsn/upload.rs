@@ -76,7 +76,7 @@ impl<'a> Form<'a> {
                 Some(_) => {}
                 None => {
                     return Err(Refusal::argument(format!(
-                        "{name:?} is no name of a value; values are named COMMAND;FIELD, such as {command};temperature"
+                        "{name:?} is not a name of a value; values are named COMMAND;FIELD, such as {command};temperature"
                     )));
                 }
             }
@@ -156,7 +156,7 @@ mod tests {
         }
         let of = |name, text| values(&meadow(), &[(name, text)]).unwrap_err().0;
         assert_eq!(of("valve", "1").status, 501);
-        assert!(of("readings", "3.5").message.contains("is no integer"));
-        assert!(of("temperature", "inf").message.contains("is no double"));
+        assert!(of("readings", "3.5").message.contains("is not an integer"));
+        assert!(of("temperature", "inf").message.contains("is not a double"));
     }
 }

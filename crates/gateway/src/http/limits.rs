@@ -193,7 +193,7 @@ pub(crate) const WATCH_INTERVAL_MAX: Duration = Duration::from_secs(60);
 pub(crate) const REGISTRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two looks of a WebSocket session for the series of devices that have not reported yet.
 pub(crate) const SERIES_BIND_INTERVAL: Duration = Duration::from_millis(200);
-/// The session closes a client that takes no output for this long.
+/// The session closes a client that does not read output for this long.
 pub(crate) const SOCKET_SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the session pings its client and checks its token.
 pub(crate) const SOCKET_PING_INTERVAL: Duration = Duration::from_secs(25);

@@ -85,7 +85,7 @@ impl Stream {
     /// Reads once into `buffer`. Returns the number of bytes. `peer_closed`: an event announced the end of the stream.
     ///
     /// # Errors
-    /// The connection is broken. [`io::ErrorKind::InvalidData`]: what came is no TLS, or not one that the server accepts.
+    /// The connection is broken. [`io::ErrorKind::InvalidData`]: what came is not TLS, or not one that the server accepts.
     pub(crate) fn read(&mut self, buffer: &mut [u8], peer_closed: bool) -> io::Result<(usize, ReadOutcome)> {
         match self {
             Self::Plain(socket) => read_plain(socket, buffer, peer_closed),

@@ -129,7 +129,7 @@ pub(super) fn texts<'de, D: Deserializer<'de>>(
         match value {
             Value::String(text) => Ok((name, text)),
             Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
-            _ => Err(de::Error::custom(format!("the value of {name:?} is no text"))),
+            _ => Err(de::Error::custom(format!("the value of {name:?} is not text"))),
         }
     };
     members.map(|members| members.into_iter().map(text).collect()).transpose()

@@ -20,7 +20,7 @@ use super::request::{JsonRequest, RequestCaller};
 use crate::http::tools::request::Params;
 use crate::http::tools::state::HttpState;
 
-/// The time to live that means for ever.
+/// The time to live that means forever.
 const FOR_EVER: i64 = i32::MAX as i64;
 /// The largest time in seconds; larger ones are milliseconds.
 const SECONDS_MAX: i64 = 9_999_999_999;
@@ -52,7 +52,7 @@ pub(super) async fn set_ttl(
     JsonRequest(caller, TtlBody { val, metric }): JsonRequest<TtlBody>,
 ) -> Result<Response, Refusal> {
     let val = val.filter(|val| *val >= 1).ok_or_else(|| {
-        Refusal::bad_request("val must be a number of seconds from 1 on; 2147483647 is for ever")
+        Refusal::bad_request("val must be a number of seconds from 1 on; 2147483647 is forever")
     })?;
     let metric = metric.filter(|metric| !metric.is_empty()).ok_or_else(|| {
         Refusal::bad_request(
@@ -144,7 +144,7 @@ fn range(start: i64, end: Option<i64>) -> Result<TimeRange, Refusal> {
 fn micros(time: i64) -> Result<i64, Refusal> {
     if !(0..=MILLIS_MAX).contains(&time) {
         let rule = format!("up to {SECONDS_MAX} are seconds, up to {MILLIS_MAX} milliseconds");
-        return Err(Refusal::bad_request(format!("{time} is no time: {rule}")));
+        return Err(Refusal::bad_request(format!("{time} is not a time: {rule}")));
     }
     Ok(if time <= SECONDS_MAX { time * 1_000_000 } else { time * 1_000 })
 }

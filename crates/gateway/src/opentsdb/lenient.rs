@@ -32,7 +32,7 @@ pub(super) fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> 
         Value::String(text) if text.is_empty() => return Ok(None),
         Value::String(text) => text,
         Value::Number(number) => number.to_string(),
-        other => return Err(Error::custom(format!("{other} is no number"))),
+        other => return Err(Error::custom(format!("{other} is not a number"))),
     };
     // Clients of Go write whole numbers as floats.
     let whole = || {
@@ -40,7 +40,7 @@ pub(super) fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> 
         format!("{float:.0}").parse().ok()
     };
     let number = text.parse().ok().or_else(whole);
-    number.map(Some).ok_or_else(|| Error::custom(format!("{text:?} is no whole number in its range")))
+    number.map(Some).ok_or_else(|| Error::custom(format!("{text:?} is not a whole number in its range")))
 }
 
 /// A time or another text that may also be a number; `None` for null and an empty text.

@@ -71,7 +71,7 @@ async fn put(
     Ok(outcome.answer(Wanted::of(params)))
 }
 
-/// How long the sender waits for the disk, in milliseconds; 0 is for ever. OpenTSDB reads it only with `sync`, but here every answer
+/// How long the sender waits for the disk, in milliseconds; 0 is forever. OpenTSDB reads it only with `sync`, but here every answer
 /// waits for the disk.
 fn sync_timeout(params: &Params) -> Result<Option<Duration>, ApiError> {
     let limit = params.number::<u32>("sync_timeout")?.unwrap_or_default();

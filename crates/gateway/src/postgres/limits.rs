@@ -12,7 +12,7 @@ pub(crate) const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const REJECTING_MAX: usize = 32;
 /// How long the door waits for the startup message of a rejected connection.
 pub(crate) const REJECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The door closes a client that takes no output for this long.
+/// The door closes a client that does not read output for this long.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of answers that a session collects before it sends them.
 pub(crate) const OUTPUT_BYTES: usize = 64 * 1024;

@@ -3,7 +3,7 @@
 /// Why a value cannot be taken.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum ValueError {
-    #[error("this is no value of the type")]
+    #[error("this is not a value of the type")]
     Invalid,
     #[error("values of this type cannot be bound in binary form; cast the parameter, such as $1::text")]
     Type,

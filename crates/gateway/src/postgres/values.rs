@@ -173,7 +173,7 @@ fn from_binary(kind: &Type, bytes: &[u8]) -> Result<Parameter, ValueError> {
         Type::NUMERIC => Parameter::Text(numeric(bytes)?),
         Type::UUID => Parameter::Text(uuid::Uuid::from_bytes(sized(bytes)?).to_string()),
         Type::BYTEA => Parameter::Bytes(bytes.into()),
-        // A version number stands before the text.
+        // A version number is before the text.
         Type::JSONB => text(bytes.strip_prefix(&[1]).ok_or(ValueError::Invalid)?)?,
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => text(bytes)?,
         _ => return Err(ValueError::Type),

@@ -29,7 +29,7 @@ pub(super) struct Wire {
     output: BytesMut,
 }
 
-/// The transport. `Handshake` stands only while a handshake owns the socket.
+/// The transport. `Handshake` is only while a handshake owns the socket.
 #[derive(Debug)]
 enum Stream {
     Plain(TcpStream),

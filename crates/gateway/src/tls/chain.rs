@@ -71,7 +71,7 @@ mod tests {
         assert!(leads(&[&deep, &middle], NOW_S) && leads(&[&deep, &middle, &authority], NOW_S));
         assert!(!leads(&[&deep], NOW_S), "the client keeps a link back");
         assert!(!leads(&[&forged], NOW_S) && !leads(&[&forged, &authority], NOW_S) && !leads(&[], NOW_S));
-        assert!(!leads(&[&authority], NOW_S), "an authority is no device");
+        assert!(!leads(&[&authority], NOW_S), "an authority is not a device");
         assert!(!leads(&[&direct], NOW_S + 2 * 366 * 86_400) && !leads(&[&direct], 0));
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn client_verifier(files: &TlsFiles) -> Result<Option<Arc<dyn ClientC
     let mut roots = RootCertStore::empty();
     for certificate in read_certificates(path)? {
         let added = roots.add(certificate);
-        added.map_err(|error| content(path, format!("a certificate is no authority: {error}")))?;
+        added.map_err(|error| content(path, format!("a certificate is not an authority: {error}")))?;
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     let builder = if is_required { builder } else { builder.allow_unauthenticated() };
@@ -38,7 +38,7 @@ pub(super) fn client_verifier(files: &TlsFiles) -> Result<Option<Arc<dyn ClientC
 }
 
 /// Accepts every certificate that is valid now. The client proves that it has the key. A door may know a certificate by its
-/// fingerprint, and must believe nothing else that stands in it.
+/// fingerprint, and must believe nothing else that is in it.
 #[derive(Debug)]
 struct AnyCertificate {
     is_required: bool,

@@ -81,7 +81,7 @@ fn check_validity(files: &TlsFiles, certificates: &[CertificateDer<'_>]) -> Resu
     let read = Certificate::from_der(&certificates[0]);
     let read = read.map_err(|reason| content(path, format!("the first certificate {reason}")))?;
     let at = jiff::Timestamp::from_second(*read.validity_s.end())
-        .map_err(|error| content(path, format!("the end of the validity is no time: {error}")))?;
+        .map_err(|error| content(path, format!("the end of the validity is not a time: {error}")))?;
     if at <= jiff::Timestamp::now() {
         return Err(TlsError::Expired { path: path.clone(), at });
     }

@@ -88,7 +88,7 @@ async fn terms_that_contradict_each_other_are_refused() {
         (
             json!({ "name": "p", "provisionType": "X509_CERTIFICATE_CHAIN" }),
             31,
-            "provisionDeviceSecret is no X.509 certificate",
+            "provisionDeviceSecret is not an X.509 certificate",
         ),
         (
             json!({ "name": "p", "provisionType": new }),

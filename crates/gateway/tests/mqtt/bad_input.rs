@@ -20,7 +20,7 @@ fn every_invalid_payload_is_kept_with_the_reason() {
         (deep.as_str(), "the nesting of a JSON value is 100000, the limit is 32"),
         (&wide, "the number of keys in one row is 10001, the limit is 10000"),
         (&long, "the length of a value in bytes is 1000000, the limit is 65535"),
-        ("{\"a\":NaN}", "NaN is no number of JSON"),
+        ("{\"a\":NaN}", "NaN is not a JSON number"),
         ("{\"a\":Infinity}", "not valid JSON"),
         ("{\"a\":-Infinity}", "not valid JSON"),
         ("{\"ts\":1,\"values\":{\"a\":1}}", "too old"),
@@ -126,7 +126,7 @@ fn an_incomplete_packet_times_out() {
         other => panic!("{other:?}"),
     }
     assert_eq!(half.next(), Reply::Closed);
-    assert!(whole.is_silent(), "silence between packets is no fault");
+    assert!(whole.is_silent(), "silence between packets is not a fault");
 }
 
 #[test]

@@ -293,7 +293,7 @@ impl Client {
         }
     }
 
-    /// The next packet that is no PUBLISH. [`message`](Self::message) returns those that come before it.
+    /// The next packet that is not a PUBLISH. [`message`](Self::message) returns those that come before it.
     pub(crate) fn answer(&mut self) -> Reply {
         loop {
             match self.next() {

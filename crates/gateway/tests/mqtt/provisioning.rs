@@ -96,7 +96,7 @@ fn a_device_gets_the_credentials_that_it_wants() {
         (json!({ "token": "T9" }), "already assigned to another device!"),
         (json!({ "credentialsType": "X509_CERTIFICATE", "hash": "hello" }), "certificate"),
         (json!({ "credentialsType": "X509_CERTIFICATE" }), "hash is missing"),
-        (json!({ "username": "u" }), "username is no part of the credentialsType ACCESS_TOKEN"),
+        (json!({ "username": "u" }), "username is not part of the credentialsType ACCESS_TOKEN"),
         (json!({ "credentialsType": "LWM2M_CREDENTIALS" }), "the kinds of credentials are"),
         (json!({ "token": "provision" }), "devices without credentials"),
         (json!({ "deviceName": "  " }), "blank"),

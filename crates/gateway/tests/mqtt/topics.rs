@@ -63,7 +63,7 @@ fn a_profile_lists_the_topics_of_its_devices() {
         ("by/c2/a", false),
         ("name/t-van", false),
         ("fleet/default/car/a/b", false),
-        // The list stands in place of the settings of the server.
+        // The list is in place of the settings of the server.
         ("devices/car/state", false),
         ("$SYS/broker/uptime", false),
     ] {

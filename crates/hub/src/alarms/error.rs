@@ -49,7 +49,7 @@ pub enum AlarmError {
     /// Alarm rules cannot be read.
     #[error(transparent)]
     Rules(#[from] RuleError),
-    /// The store of keys failed or is busy.
+    /// The key-value store failed or is busy.
     #[error(transparent)]
     Kv(#[from] KvError),
 }

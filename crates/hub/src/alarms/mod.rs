@@ -4,7 +4,7 @@
 //! Whether it is *acknowledged* says whether a person has seen it, and does not depend on whether it is cleared. Users create and
 //! change alarms, and alarm rules of device profiles do.
 //!
-//! All alarms are in memory and in the store of keys (`docs/format/alarms.md`). `docs/protocol/alarms.md` describes the interface.
+//! All alarms are in memory and in the key-value store (`docs/format/alarms.md`). `docs/protocol/alarms.md` describes the interface.
 
 mod acts;
 mod alarm;

@@ -141,7 +141,7 @@ impl Hub {
     /// Deletes the alarms of an originator that is gone. Waits for the disk.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub(crate) fn delete_alarms_of(&self, originator: EntityId) -> Result<(), KvError> {
         self.delete_alarms_where(|alarm| alarm.originator == originator)
     }
@@ -149,7 +149,7 @@ impl Hub {
     /// Deletes the alarms of entities that are gone; the server does it when it starts. Waits for the disk.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub(crate) fn delete_alarms_without_originator(&self) -> Result<(), KvError> {
         self.delete_alarms_where(|alarm| self.originator(alarm).is_none())
     }

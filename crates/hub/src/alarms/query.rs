@@ -21,7 +21,7 @@ pub struct AlarmQuery {
     pub entities: Option<HashSet<EntityId>>,
     /// Whether an alarm belongs to its originator only, and not to entities to which it propagates.
     pub originators_only: bool,
-    /// Conditions on the status. `Active` with `Cleared` is no condition, and neither is `Ack` with `Unack`.
+    /// Conditions on the status. `Active` with `Cleared` is not a condition, and neither is `Ack` with `Unack`.
     pub statuses: Vec<SearchStatus>,
     /// Only these severities; all if there is none.
     pub severities: Vec<Severity>,

@@ -80,7 +80,7 @@ impl Hub {
     /// Waits until all changes that searches have shown are durable. A door calls it between a search and its answer.
     ///
     /// # Errors
-    /// The store of keys failed before.
+    /// The key-value store failed before.
     pub async fn alarms_durable(&self) -> Result<(), AlarmError> {
         Ok(self.kv_durable(self.alarms.last_sequence()).await?)
     }

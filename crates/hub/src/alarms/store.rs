@@ -1,4 +1,4 @@
-//! The alarms: in memory, and in the store of keys.
+//! The alarms: in memory, and in the key-value store.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) struct Changes<'a> {
 #[derive(Debug)]
 pub(crate) struct Committed<T> {
     pub(crate) value: T,
-    /// The changes are durable when the store of keys is durable up to it.
+    /// The changes are durable when the key-value store is durable up to it.
     pub(crate) sequence: Sequence,
     /// The tenants whose alarms have changed.
     pub(crate) tenants: HashSet<Uuid>,
@@ -106,7 +106,7 @@ impl AlarmStore {
         }
     }
 
-    /// All that a reader has seen is durable when the store of keys is durable up to this.
+    /// All that a reader has seen is durable when the key-value store is durable up to this.
     pub(super) fn last_sequence(&self) -> Sequence {
         self.last.load(Ordering::Acquire)
     }

@@ -11,7 +11,7 @@ pub enum AnnotationError {
     /// The caller lacks the permission.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
-    /// The store of keys failed.
+    /// The key-value store failed.
     #[error(transparent)]
     Kv(#[from] KvError),
     /// The request says something that cannot be.

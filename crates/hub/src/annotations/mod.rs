@@ -37,7 +37,7 @@ impl Hub {
     /// The annotation of a series, or of all if `tsuid` is empty, that begins at a time.
     ///
     /// # Errors
-    /// The caller may not read, the text names no series, or the store of keys fails.
+    /// The caller may not read, the text names no series, or the key-value store fails.
     pub fn annotation(
         &self,
         caller: &Caller,
@@ -53,7 +53,7 @@ impl Hub {
     /// sees only what is assigned to a customer sees none.
     ///
     /// # Errors
-    /// The caller may not read, the text names no series, there are more than an answer may have, or the store of keys fails.
+    /// The caller may not read, the text names no series, there are more than an answer may have, or the key-value store fails.
     pub fn annotations(
         &self,
         caller: &Caller,
@@ -86,7 +86,7 @@ impl Hub {
     /// Whether any series of a database has annotations. A caller that sees only what is assigned to a customer sees none.
     ///
     /// # Errors
-    /// The caller may not read, or the store of keys fails.
+    /// The caller may not read, or the key-value store fails.
     pub fn annotates_series(
         &self,
         caller: &Caller,
@@ -101,10 +101,10 @@ impl Hub {
     }
 
     /// Adds or changes annotations, all or none. With `replace` what a change does not say becomes empty. Returns the annotations,
-    /// and the sequence that makes them durable. It reads the store of keys: call it on a thread that may block.
+    /// and the sequence that makes them durable. It reads the key-value store: call it on a thread that may block.
     ///
     /// # Errors
-    /// The caller may not write, a change is invalid, a limit is exceeded, or the store of keys fails or is busy.
+    /// The caller may not write, a change is invalid, a limit is exceeded, or the key-value store fails or is busy.
     pub fn save_annotations(
         &self,
         caller: &Caller,
@@ -144,7 +144,7 @@ impl Hub {
     /// Deletes the annotation of a series, or of all if `tsuid` is empty, that begins at a time, if it is there.
     ///
     /// # Errors
-    /// The caller may not write, the text names no series, or the store of keys fails or is busy.
+    /// The caller may not write, the text names no series, or the key-value store fails or is busy.
     pub fn delete_annotation(
         &self,
         caller: &Caller,
@@ -161,10 +161,10 @@ impl Hub {
     }
 
     /// Deletes the annotations that begin in a time in milliseconds. Returns their number, and the sequence that makes the deletion
-    /// durable. It reads the store of keys: call it on a thread that may block.
+    /// durable. It reads the key-value store: call it on a thread that may block.
     ///
     /// # Errors
-    /// The caller may not write, a text names no series, a limit is exceeded, or the store of keys fails or is busy.
+    /// The caller may not write, a text names no series, a limit is exceeded, or the key-value store fails or is busy.
     pub fn delete_annotations(
         &self,
         caller: &Caller,

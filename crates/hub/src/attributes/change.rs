@@ -1,4 +1,4 @@
-//! Changes of attributes: what a write does to the store of keys, if the limits allow it.
+//! Changes of attributes: what a write does to the key-value store, if the limits allow it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -83,7 +83,7 @@ pub enum AttributeError {
         /// The scope.
         scope: Scope,
     },
-    /// The store of keys refused or failed.
+    /// The key-value store refused or failed.
     #[error(transparent)]
     Kv(#[from] KvError),
 }

@@ -54,7 +54,7 @@ struct Mailbox {
 pub(crate) struct Feed {
     index: RwLock<Index>,
     subscribers: AtomicUsize,
-    /// Bounded like the batches that the store of keys has not made durable ([`kv::limits::UNDURABLE_BYTES_MAX`]).
+    /// Bounded like the batches that the key-value store has not made durable ([`kv::limits::UNDURABLE_BYTES_MAX`]).
     waiting: Mutex<VecDeque<(Sequence, Changed)>>,
     waiting_count: AtomicUsize,
 }

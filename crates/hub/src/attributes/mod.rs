@@ -1,7 +1,7 @@
 //! Attributes: named values of an entity, each with the time of its last update.
 //!
 //! A device writes those of [`Scope::Client`] and reads those of [`Scope::Shared`] too. Users write [`Scope::Shared`] and
-//! [`Scope::Server`] and read all; other entities have [`Scope::Server`] only. They are in the store of keys, in the space `attributes` (`docs/format/attributes.md`). A write sets all of its
+//! [`Scope::Server`] and read all; other entities have [`Scope::Server`] only. They are in the key-value store, in the space `attributes` (`docs/format/attributes.md`). A write sets all of its
 //! attributes or none. Changes of shared attributes go to the connections of the device when they are durable (`Pushes`), in
 //! the order in which they were made; subscribers learn of all changes (`Feed`).
 

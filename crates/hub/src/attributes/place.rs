@@ -1,4 +1,4 @@
-//! The keys of attributes in the store of keys.
+//! The keys of attributes in the key-value store.
 //!
 //! A key is the tenant's id, the entity's id, the code of the scope, and the attribute's key. Without the attribute's key it is
 //! that of the scope's tally.

@@ -12,7 +12,7 @@ use crate::device_messages::{DeviceMessage, Outboxes};
 
 /// Sends changes to the connections of their devices when they are durable. Those of a device keep their order.
 ///
-/// What waits is as large as the batches that the store of keys has not made durable, which it bounds
+/// What waits is as large as the batches that the key-value store has not made durable, which it bounds
 /// ([`kv::limits::UNDURABLE_BYTES_MAX`]).
 #[derive(Debug)]
 pub(crate) struct Pushes {

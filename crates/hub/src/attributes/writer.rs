@@ -32,7 +32,7 @@ impl Writer {
     /// entity holds the same lock.
     ///
     /// # Errors
-    /// The entity is unknown; those of `plan`; the store of keys refused or failed.
+    /// The entity is unknown; those of `plan`; the key-value store refused or failed.
     pub(crate) fn change(
         &self,
         place: Place<'_>,

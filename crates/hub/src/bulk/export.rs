@@ -31,7 +31,7 @@ impl FromStr for ExportFormat {
         match text {
             "csv" => Ok(Self::Csv),
             "parquet" => Ok(Self::Parquet),
-            other => Err(format!("{other:?} is no format; use csv or parquet")),
+            other => Err(format!("{other:?} is not a format; use csv or parquet")),
         }
     }
 }
@@ -173,7 +173,7 @@ fn parquet_error(error: ParquetError) -> BulkError {
 /// The fault in words.
 pub fn parse_matcher(text: &str) -> Result<TagMatcher, String> {
     let wrong =
-        || format!("{text:?} is no condition; write tag=value, tag!=value, tag~pattern or tag!~pattern");
+        || format!("{text:?} is not a condition; write tag=value, tag!=value, tag~pattern or tag!~pattern");
     let at = text.find(['=', '~']).filter(|at| *at > 0).ok_or_else(wrong)?;
     let (tag, negated) = match text[..at].strip_suffix('!') {
         Some(tag) => (tag, true),
@@ -183,7 +183,7 @@ pub fn parse_matcher(text: &str) -> Result<TagMatcher, String> {
     if tag.is_empty() {
         return Err(wrong());
     }
-    let pattern = || regex::Regex::new(value).map_err(|error| format!("{value:?} is no pattern: {error}"));
+    let pattern = || regex::Regex::new(value).map_err(|error| format!("{value:?} is not a pattern: {error}"));
     let predicate = match (&text[at..=at], negated) {
         ("=", false) => TagPredicate::Is(value.to_owned()),
         ("=", true) => TagPredicate::IsNot(value.to_owned()),

@@ -69,7 +69,7 @@ pub fn drop_key(
     Ok(columns)
 }
 
-/// What the caller may have meant by a name that is no key.
+/// What the caller may have meant by a name that is not a key.
 fn hint(columns: &[TableColumn], name: &str) -> String {
     match columns.iter().find(|column| column.column == name) {
         Some(column) if column.kind == "tag" => "it is a tag, and tags cannot be dropped".to_owned(),

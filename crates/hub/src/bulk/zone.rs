@@ -48,7 +48,7 @@ impl FromStr for Zone {
     fn from_str(text: &str) -> Result<Self, String> {
         let name = if text.eq_ignore_ascii_case("z") { "UTC" } else { text };
         let zone = name.parse().map_err(|_| {
-            format!("\"{text}\" is no time zone; use UTC, an offset such as +02:00 or a name such as Europe/Berlin")
+            format!("\"{text}\" is not a time zone; use UTC, an offset such as +02:00 or a name such as Europe/Berlin")
         })?;
         Ok(Self { zone, name: name.into(), clock_change: ClockChange::default() })
     }

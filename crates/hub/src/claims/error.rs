@@ -55,7 +55,7 @@ pub enum ClaimError {
     /// Attributes cannot be read or written.
     #[error(transparent)]
     Attributes(#[from] AttributeError),
-    /// The store of keys refused or failed.
+    /// The key-value store refused or failed.
     #[error(transparent)]
     Kv(#[from] KvError),
 }

@@ -68,10 +68,10 @@ struct ClaimingData {
 
 impl Hub {
     /// Lets users of customers claim a device with a secret, for the device that asks for it. An earlier offer ends. It may read the disk.
-    /// The caller may ack when the store of keys is durable up to the returned sequence ([`kv_durable`](Self::kv_durable)).
+    /// The caller may ack when the key-value store is durable up to the returned sequence ([`kv_durable`](Self::kv_durable)).
     ///
     /// # Errors
-    /// The device belongs to a customer or may not be claimed, a limit, or the store of keys failed.
+    /// The device belongs to a customer or may not be claimed, a limit, or the key-value store failed.
     pub fn offer_claim(
         &self,
         device: &Device,
@@ -169,7 +169,7 @@ impl Hub {
     /// Deletes offers whose time is over, and those of devices that are gone. Returns their number.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub fn clean_claims(&self) -> Result<usize, Error> {
         let now_ms = now_ms();
         let mut batch = WriteBatch::new();

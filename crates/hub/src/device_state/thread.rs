@@ -95,7 +95,7 @@ impl Work {
         Ok(())
     }
 
-    /// Stores the states of these devices. Returns those that the store of keys did not take.
+    /// Stores the states of these devices. Returns those that the key-value store did not take.
     fn store(&mut self, entries: Vec<Arc<Entry>>, is_last: bool) -> Vec<Arc<Entry>> {
         let mut failed = Vec::new();
         for entry in entries {

@@ -253,7 +253,7 @@ fn root(caller: &Caller, named: Option<&EntityRef>) -> Result<EntityId, EntityQu
     }
 }
 
-/// Refuses alarms, which are no entities of a query.
+/// Refuses alarms, which are not entities of a query.
 fn check_kind(kind: EntityKind) -> Result<(), EntityQueryError> {
     match kind {
         EntityKind::Alarm => {

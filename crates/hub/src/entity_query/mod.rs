@@ -1,7 +1,7 @@
 //! Queries of entities, in ThingsBoard's shapes (`docs/protocol/entity-query.md`).
 //!
 //! A query names a set of entities, conditions on their properties and values, an order and a page. It has no index and no
-//! cache of its own: the registry has the entities, the store their latest values, the store of keys their attributes. So it
+//! cache of its own: the registry has the entities, the store their latest values, the key-value store their attributes. So it
 //! reads the values that conditions and order need for all entities of the set, which [`limits::QUERY_VALUES_MAX`] bounds, and
 //! the selected values for the page only. It may read files: call it on a thread that may block.
 

@@ -68,7 +68,7 @@ pub struct Creation(Arc<OnceLock<Result<(), RegistryError>>>);
 pub enum CreationRefused {
     /// The device is not a gateway.
     #[error(
-        "the device {device:?} is no gateway; set additionalInfo.gateway of the device, or add it with tacho device add --gateway"
+        "the device {device:?} is not a gateway; set additionalInfo.gateway of the device, or add it with tacho device add --gateway"
     )]
     NotAGateway {
         /// Its name.

@@ -17,7 +17,7 @@ pub struct AlarmMetrics {
     pub transitions: Counter,
     /// Series that were read again from the store because the queue of the rules was full.
     pub rereads: Counter,
-    /// Values that are no numbers and were compared with numbers.
+    /// Values that are not numbers and were compared with numbers.
     pub mismatches: Counter,
     /// Cleared alarms that made room for new ones.
     pub evicted: Counter,
@@ -46,7 +46,7 @@ impl AlarmMetrics {
             ("alarm_events", "Rows and changes of attributes that rules were evaluated for", &self.events),
             ("alarm_transitions", "Alarms that rules created, changed or cleared", &self.transitions),
             ("alarm_rereads", "Series read again because the queue of the rules was full", &self.rereads),
-            ("alarm_type_mismatches", "Values that are no numbers, compared with numbers", &self.mismatches),
+            ("alarm_type_mismatches", "Values that are not numbers, compared with numbers", &self.mismatches),
             ("alarm_evicted", "Cleared alarms that made room for new ones", &self.evicted),
             ("alarm_refused", "Alarms without room because all of the tenant are active", &self.refused),
         ] {

@@ -24,7 +24,7 @@ impl Hub {
     /// those that have one. Waits for the disk.
     ///
     /// # Errors
-    /// The store of keys refused or failed.
+    /// The key-value store refused or failed.
     pub(super) fn announce(&self, devices: &[Uuid], kinds: &[PackageKind]) -> Result<(), OtaError> {
         let mut last = 0;
         for id in devices {
@@ -63,7 +63,7 @@ impl Hub {
         }
     }
 
-    /// Changes shared attributes; waits while the store of keys is busy.
+    /// Changes shared attributes; waits while the key-value store is busy.
     fn change_shared(
         &self,
         place: Place<'_>,

@@ -92,7 +92,7 @@ impl Hub {
     /// calls it when it starts.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub fn resume_package_changes(&self) -> Result<usize, Error> {
         let pending: Vec<_> = self.kv.scan(CHANGES, &KeyRange::all(), Direction::Ascending)?.collect();
         let count = pending.len();

@@ -45,7 +45,7 @@ impl Hub {
     /// A chunk of the package that a device has. It reads the disk.
     ///
     /// # Errors
-    /// The device has no such package, the package no such chunk, a limit, or the store of keys failed.
+    /// The device has no such package, the package no such chunk, a limit, or the key-value store failed.
     pub fn package_chunk(&self, device: &Device, request: PackageRequest) -> Result<Vec<u8>, OtaError> {
         let package = self.package_of(device, request.kind)?;
         let length = package.file.as_ref().map_or(0, |file: &PackageFile| file.bytes);
@@ -70,7 +70,7 @@ impl Hub {
     /// Bytes of a package that a device reads as a whole. It reads the disk.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub fn bytes_of_package(&self, package: &Package, begin: u64, bytes: usize) -> Result<Vec<u8>, OtaError> {
         self.packages.read(package, begin, bytes)
     }

@@ -40,7 +40,7 @@ pub enum OtaError {
     /// Attributes cannot be written.
     #[error(transparent)]
     Attributes(#[from] AttributeError),
-    /// The store of keys refused or failed.
+    /// The key-value store refused or failed.
     #[error(transparent)]
     Kv(#[from] KvError),
 }

@@ -46,7 +46,7 @@ impl Hub {
     /// Adds a package without bytes. Waits for the disk.
     ///
     /// # Errors
-    /// A limit, the title and version of another package, an unknown profile, or the store of keys refused or failed.
+    /// A limit, the title and version of another package, an unknown profile, or the key-value store refused or failed.
     pub fn add_package(&self, caller: &Caller, fields: &PackageFields<'_>) -> Result<Arc<Package>, OtaError> {
         caller.check(Action::ManageEntities)?;
         fields.check()?;
@@ -87,7 +87,7 @@ impl Hub {
     /// Changes what clients keep with a package. Its other properties never change, as in ThingsBoard. Waits for the disk.
     ///
     /// # Errors
-    /// The package is unknown, another property is to change, a limit, or the store of keys refused or failed.
+    /// The package is unknown, another property is to change, a limit, or the key-value store refused or failed.
     pub fn change_package(
         &self,
         caller: &Caller,
@@ -137,7 +137,7 @@ impl Hub {
     /// Bytes of a package from a position on, at most to its end, for a caller. It reads the disk.
     ///
     /// # Errors
-    /// The caller may not administer, the package is unknown, or the store of keys failed.
+    /// The caller may not administer, the package is unknown, or the key-value store failed.
     pub fn package_bytes(
         &self,
         caller: &Caller,
@@ -153,7 +153,7 @@ impl Hub {
     /// Deletes a package with its bytes. Refuses one that devices or profiles have. Waits for the disk.
     ///
     /// # Errors
-    /// The package is unknown, used or being uploaded, or the store of keys refused or failed.
+    /// The package is unknown, used or being uploaded, or the key-value store refused or failed.
     pub fn delete_package(&self, caller: &Caller, id: Uuid) -> Result<(), OtaError> {
         caller.check(Action::ManageEntities)?;
         let _lock = self.packages.lock();
@@ -175,7 +175,7 @@ impl Hub {
     /// Deletes what uploads have left that did not end. Returns the number of the packages.
     ///
     /// # Errors
-    /// The store of keys failed.
+    /// The key-value store failed.
     pub fn clean_packages(&self) -> Result<usize, Error> {
         let mut cleaned = 0;
         let mut from = KeyRange::all();

@@ -1,4 +1,4 @@
-//! The packages of all tenants: what describes them is in memory, their bytes are in the store of keys.
+//! The packages of all tenants: what describes them is in memory, their bytes are in the key-value store.
 
 use std::collections::HashMap;
 use std::sync::Arc;

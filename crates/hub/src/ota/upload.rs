@@ -53,7 +53,7 @@ impl PackageUpload {
     /// Adds bytes.
     ///
     /// # Errors
-    /// A limit, or the store of keys refused or failed.
+    /// A limit, or the key-value store refused or failed.
     pub async fn add(&mut self, bytes: &[u8]) -> Result<(), OtaError> {
         let total = self.bytes + bytes.len() as u64;
         if total > PACKAGE_BYTES_MAX {
@@ -79,7 +79,7 @@ impl PackageUpload {
     /// Ends the upload: the package has the bytes when this returns. `expected` is the checksum that the client has computed.
     ///
     /// # Errors
-    /// There are no bytes, the checksum is another one, a limit, or the store of keys refused or failed.
+    /// There are no bytes, the checksum is another one, a limit, or the key-value store refused or failed.
     pub async fn finish(
         mut self,
         expected: Option<&str>,

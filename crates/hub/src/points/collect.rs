@@ -59,8 +59,8 @@ pub enum PointRefusal {
     /// The store refuses the series for something in it, or for a limit.
     #[error(transparent)]
     Store(StoreError),
-    /// The store makes no series now. The item is not at fault: the request fails as a whole, and its sender sends it again.
-    #[error("the store makes no series now")]
+    /// The store does not add series now. The item is not at fault: the request fails as a whole, and its sender sends it again.
+    #[error("the store does not add series now")]
     NoSeriesNow,
 }
 

@@ -15,7 +15,7 @@ pub enum RpcError {
     /// The device is unknown.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The store of keys failed.
+    /// The key-value store failed.
     #[error(transparent)]
     Kv(#[from] KvError),
     /// There is no such stored call.

@@ -65,7 +65,7 @@ impl Calls {
         stored: Arc<StoredCalls>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        // Numbers of an earlier process do not repeat soon, so a late answer to one of its calls is no answer to a new call.
+        // Numbers of an earlier process do not repeat soon, so a late answer to one of its calls is not an answer to a new call.
         let first = (system_now().micros() / 1_000_000) as u32;
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),

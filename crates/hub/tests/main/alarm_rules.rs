@@ -315,7 +315,7 @@ async fn new_rules_take_over_and_rules_that_are_gone_do_nothing() {
     assert_eq!(fixture.hub.metrics().alarms.transitions.get(), 2);
 }
 
-/// What a store of keys holds.
+/// What a key-value store holds.
 pub(super) fn copy_of(kv: &kv::MemoryStore) -> Arc<kv::MemoryStore> {
     let (snapshot, copy) = (kv.snapshot().unwrap(), kv::MemoryStore::new());
     for space in snapshot.spaces() {

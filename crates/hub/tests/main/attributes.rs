@@ -1,4 +1,4 @@
-//! Attributes of devices on the reference store of keys.
+//! Attributes of devices on the reference key-value store.
 
 use std::collections::BTreeSet;
 

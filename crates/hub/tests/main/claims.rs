@@ -117,7 +117,7 @@ fn only_users_of_customers_claim_and_guesses_are_limited() {
     );
     let guess =
         |_| claim(&fixture, &ann, "wrong").is_err_and(|error| matches!(error, ClaimError::TooManyGuesses(_)));
-    assert!((0..100).any(guess), "a user may guess for ever");
+    assert!((0..100).any(guess), "a user may guess forever");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The state of devices on the reference store of keys.
+//! The state of devices on the reference key-value store.
 
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ fn server_attributes(hub: &Hub, caller: &Caller, device: &Device) -> Vec<(String
     found.into_iter().map(|attribute| (attribute.key.to_string(), attribute.value)).collect()
 }
 
-/// A second hub on the same store of keys, as after a restart.
+/// A second hub on the same key-value store, as after a restart.
 fn restarted(fixture: &Fixture) -> (Arc<Hub>, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("registry.sqlite");

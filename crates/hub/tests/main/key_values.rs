@@ -1,4 +1,4 @@
-//! Commits to the store of keys and the wait for their durability.
+//! Commits to the key-value store and the wait for their durability.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -501,7 +501,7 @@ fn each_role_may_do_what_it_needs_and_sees_nothing_of_another_tenant_or_customer
         }
         check_foreign(hub, other.id, &operation);
         let own = (operation.run)(hub, &administrator);
-        // A file that is no Parquet file is refused for its content.
+        // A file that is not a Parquet file is refused for its content.
         let done = own.as_ref().map_or_else(|error| is_forbidden(error).is_none(), |shown| *shown);
         assert!(done, "{}: {own:?}", operation.name);
     }
@@ -546,7 +546,7 @@ fn check_foreign(hub: &Arc<Hub>, tenant: Uuid, operation: &Operation) {
     let done = (operation.run)(hub, &caller);
     match (operation.foreign, done) {
         (Foreign::Hidden | Foreign::HiddenFromTenants, Ok(false)) => {}
-        // A file that is no Parquet file is refused for its content.
+        // A file that is not a Parquet file is refused for its content.
         (Foreign::Own, Ok(true) | Err(Error::Bulk(BulkError::Data(_)))) => {}
         (Foreign::NoTable, Err(Error::Bulk(BulkError::NoTable { .. }))) => {}
         (Foreign::Refused, Err(error)) if is_forbidden(&error).is_some() => {}

@@ -121,7 +121,7 @@ async fn a_series_that_is_not_made_now_fails_the_request_and_is_no_fault_of_a_po
     let request = || {
         let mut request = points(&fixture, &own);
         assert!(matches!(cpu(&request), Err(PointRefusal::NoSeriesNow)));
-        request.refuse("the store makes no series now", b"cpu,host=a");
+        request.refuse("the store does not add series now", b"cpu,host=a");
         request
     };
     let soon = Duration::from_millis(10);

@@ -75,7 +75,7 @@ impl Core {
     pub(super) fn seal(&self, error: &KvError) {
         let mut state = self.state.lock();
         if state.sealed.is_none() {
-            tracing::error!(%error, "the store of keys takes no writes any more");
+            tracing::error!(%error, "the key-value store no longer accepts writes");
             state.sealed = Some(error.to_string());
             state.progress.sealed = true;
         }

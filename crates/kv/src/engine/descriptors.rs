@@ -34,7 +34,7 @@ impl Waiting for Core {
 
     fn set_lack(&self, reason: Option<String>) {
         if let Some(reason) = &reason {
-            tracing::warn!(%reason, "the store of keys waits");
+            tracing::warn!(%reason, "the key-value store waits");
         }
         self.state.lock().lack = reason;
     }

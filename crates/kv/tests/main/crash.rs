@@ -12,7 +12,7 @@ const B: Space = Space::new("b");
 const DIRECTORY: &str = "TACHO_TEST_KV_DIRECTORY";
 const ROUNDS: u64 = 6;
 
-/// The child: commits batches of two spaces for ever, and prints each sequence that is durable.
+/// The child: commits batches of two spaces forever, and prints each sequence that is durable.
 fn write_until_killed(directory: &Path) -> ! {
     let store = EngineStore::open(directory, &EngineOptions::default()).unwrap();
     let begin = count(&store, A);

@@ -49,7 +49,7 @@ impl Objective {
         }
         let rate_per_s = phase.total.counts.planned as f64 / phase.duration_s.max(1e-9);
         let mut outcome = Outcome::measured(bundle, phase, rate_per_s, self);
-        // Operations in flight at the end of a short run or a closed loop are no backlog.
+        // Operations in flight at the end of a short run or a closed loop are not a backlog.
         outcome.backlog_growth = 0.0;
         let failures = self.failures(&outcome);
         let few = phase.total.response.as_ref().is_some_and(|response| {

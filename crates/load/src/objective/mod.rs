@@ -33,7 +33,7 @@ pub struct Objective {
 
 /// The text is not an objective.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no objective: {what}. Write `p99<=20ms` or `p99.9<=500us, errors<=0.1%`")]
+#[error("`{text}` is not an objective: {what}. Write `p99<=20ms` or `p99.9<=500us, errors<=0.1%`")]
 pub struct ParseError {
     text: String,
     what: String,
@@ -92,14 +92,14 @@ impl FromStr for Objective {
             let (name, limit) = (name.trim(), limit.trim_start_matches('=').trim());
             if name == "errors" {
                 error_share_max =
-                    share(limit).ok_or_else(|| wrong(format!("`{limit}` is no share of failures")))?;
+                    share(limit).ok_or_else(|| wrong(format!("`{limit}` is not a share of failures")))?;
             } else {
                 let percent = name.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
                 let percent = percent
                     .filter(|p| (0.0..100.0).contains(p))
                     .ok_or_else(|| wrong(format!("`{name}` is neither a percentile nor `errors`")))?;
                 let limit_us = micros(limit)
-                    .ok_or_else(|| wrong(format!("`{limit}` is no time; it needs a unit, us, ms or s")))?;
+                    .ok_or_else(|| wrong(format!("`{limit}` is not a time; it needs a unit, us, ms or s")))?;
                 if quantile.replace((percent / 100.0, limit_us)).is_some() {
                     return Err(wrong("it names two percentiles, and a search has one edge".to_owned()));
                 }

@@ -35,7 +35,7 @@ pub struct Counts {
     pub bytes_in: u64,
     /// Failures by reason, including `failed`.
     pub errors: BTreeMap<String, u64>,
-    /// Other counts that are no failures, such as SYNs that were sent again.
+    /// Other counts that are not failures, such as SYNs that were sent again.
     pub extra: BTreeMap<String, u64>,
 }
 
@@ -54,7 +54,7 @@ impl Counts {
         }
     }
 
-    /// Counts an event that is no failure.
+    /// Counts an event that is not a failure.
     pub fn extra(&mut self, what: &str, count: u64) {
         match self.extra.get_mut(what) {
             Some(known) => *known += count,

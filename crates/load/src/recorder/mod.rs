@@ -242,7 +242,7 @@ impl Recorder {
         self.second[usize::from(class)].failed += 1;
     }
 
-    /// Counts an event that is no failure.
+    /// Counts an event that is not a failure.
     pub fn extra(&mut self, class: u16, what: &str, count: u64) {
         self.classes[usize::from(class)].counts.extra(what, count);
     }

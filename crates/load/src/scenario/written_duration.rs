@@ -14,9 +14,9 @@ pub fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3_600.0,
-        other => return Err(format!("`{other}` is no unit of time; use ms, s, m or h")),
+        other => return Err(format!("`{other}` is not a unit of time; use ms, s, m or h")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is no duration; write it like 60s"))?;
+    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a duration; write it like 60s"))?;
     let duration = Duration::try_from_secs_f64(number * per_unit).ok();
     duration.filter(|it| *it <= DURATION_MAX).ok_or_else(|| format!("`{text}` is longer than a year"))
 }

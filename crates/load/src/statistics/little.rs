@@ -80,6 +80,6 @@ mod tests {
         let waiting = open(1_000.0, 500_000.0, 2_000.0).unwrap();
         assert!(waiting.contains("500.0 operations") && waiting.contains("only 2.0 of them"), "{waiting}");
         assert_eq!(open(1_000.0, 5_000.0, 4_800.0), None);
-        assert_eq!(open(1_000.0, 200.0, 20.0), None, "a fifth of an operation is no queue");
+        assert_eq!(open(1_000.0, 200.0, 20.0), None, "a fifth of an operation is not a queue");
     }
 }

@@ -319,7 +319,7 @@ fn of_function(function: &mut Function) -> Result<(), QueryError> {
 fn options_of(argument: &FunctionArg) -> Result<Option<&'static str>, QueryError> {
     let FunctionArg::Unnamed(FunctionArgExpr::Expr(options)) = argument else { return Ok(None) };
     let options = constant(options)
-        .ok_or_else(|| QueryError::unsupported("regexp_match with options that are no constant text"))?;
+        .ok_or_else(|| QueryError::unsupported("regexp_match with options that are not constant text"))?;
     if options.contains('g') {
         let message = "regexp_match does not support the option \"g\" of a regular expression";
         return Err(QueryError::value(INVALID_PARAMETER, message));

@@ -19,7 +19,7 @@ pub(crate) fn selecting_query(sql: &str) -> Result<String, QueryError> {
 }
 
 fn not_a_delete(statement: &str) -> QueryError {
-    QueryError::Invalid { message: format!("{statement} is no DELETE") }
+    QueryError::Invalid { message: format!("{statement} is not a DELETE") }
 }
 
 fn query_of(delete: &Delete) -> Result<String, QueryError> {

@@ -90,7 +90,7 @@ impl PayloadSchemas {
         }
     }
 
-    /// Whether payloads of a form that are no Protobuf are read as JSON.
+    /// Whether payloads of a form that are not Protobuf are read as JSON.
     pub fn reads_json_too(&self, form: PayloadForm) -> bool {
         form == PayloadForm::OfProfile && self.protobuf.as_ref().is_some_and(|schemas| schemas.json_too)
     }

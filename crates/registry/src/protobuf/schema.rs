@@ -50,11 +50,11 @@ impl MessageSchema {
     /// A message as JSON text. Fields without a value are left out.
     ///
     /// # Errors
-    /// The bytes are no message of the type: they cannot be decoded, or have fields that the type does not have.
+    /// The bytes are not a message of the type: they cannot be decoded, or have fields that the type does not have.
     pub(super) fn json(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         let name = self.0.full_name();
         let message = DynamicMessage::decode(self.0.clone(), bytes)
-            .map_err(|error| format!("the payload is no message {name:?} of Protobuf: {error}"))?;
+            .map_err(|error| format!("the payload is not a message {name:?} of Protobuf: {error}"))?;
         if let Some(number) = unknown_field(&message) {
             return Err(format!(
                 "the payload has the field {number}, which the message {name:?} does not have; add it to the schema of the profile"
@@ -70,11 +70,11 @@ impl MessageSchema {
     /// The bytes of a message that is given as JSON text.
     ///
     /// # Errors
-    /// The JSON is no message of the type.
+    /// The JSON is not a message of the type.
     pub(super) fn bytes(&self, json: &str) -> Result<Vec<u8>, String> {
         let mut reader = serde_json::Deserializer::from_str(json);
         let message = DynamicMessage::deserialize(self.0.clone(), &mut reader)
-            .map_err(|error| format!("it is no message {:?}: {error}", self.0.full_name()))?;
+            .map_err(|error| format!("it is not a message {:?}: {error}", self.0.full_name()))?;
         Ok(message.encode_to_vec())
     }
 

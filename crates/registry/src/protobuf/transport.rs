@@ -48,7 +48,7 @@ impl PayloadSchemas {
         let Some(text) = profile_data.filter(|text| text.contains(MEMBER)) else {
             return Ok(Self::default());
         };
-        let json: Json = serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))?;
+        let json: Json = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
         match json.get(MEMBER) {
             None | Some(Json::Null) => Ok(Self::default()),
             Some(transport) => Transport::deserialize(transport)

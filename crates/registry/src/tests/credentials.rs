@@ -58,7 +58,7 @@ fn credentials_of_all_kinds_survive_a_restart_and_only_their_kind_logs_in() {
         );
     }
     assert_eq!(registry.device_by_certificate(&certificate.fingerprint()).unwrap().0.name, "certificate");
-    // The fingerprint is no secret, so it must not be a token.
+    // The fingerprint is not a secret, so it must not be a token.
     for user_name in [certificate.fingerprint(), sha3_hex("c|u")] {
         let found = registry.device_of_client("c", Some(&user_name), Some(b"p"));
         assert_eq!(found.unwrap_err(), DeviceCredentialsFault::Unknown);
@@ -95,7 +95,7 @@ fn credentials_of_another_device_are_refused_and_name_it_only_to_its_own_tenant(
         );
         assert_eq!(registry.credentials_of(other.device.id), Some(other.credentials));
     }
-    // The password is no part of the id: two devices would be one client.
+    // The password is not part of the id: two devices would be one client.
     assert!(add(&registry, ours, "second", &basic("c", "u", "another")).is_err());
 }
 

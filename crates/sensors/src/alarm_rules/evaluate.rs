@@ -64,7 +64,7 @@ enum Verdict {
     NotYet,
 }
 
-/// Decides about an event. `mismatches` counts values that are no numbers and are compared with numbers.
+/// Decides about an event. `mismatches` counts values that are not numbers and are compared with numbers.
 pub fn on_event(
     alarm: &AlarmType,
     state: &mut AlarmState,
@@ -199,7 +199,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule applies at a time. An attribute that is no schedule replaces none, as in ThingsBoard.
+    /// Whether the rule applies at a time. An attribute that is not a schedule replaces none, as in ThingsBoard.
     fn applies(&self, values: &Values, at: Timestamp) -> bool {
         let default = &self.schedule.default;
         let replacement = self.schedule.dynamic_value(values);

@@ -48,7 +48,7 @@ pub(super) enum TextOperation {
 }
 
 impl Predicate {
-    /// Whether the value satisfies the predicate. A value that is no number satisfies no predicate of numbers; `mismatches` counts
+    /// Whether the value satisfies the predicate. A value that is not a number satisfies no predicate of numbers; `mismatches` counts
     /// these.
     pub(super) fn holds(&self, value: ValueRef<'_>, values: &Values, mismatches: &mut u64) -> bool {
         match self {

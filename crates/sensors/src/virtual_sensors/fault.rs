@@ -16,7 +16,7 @@ impl Place {
     /// The first character of a file.
     pub const START: Self = Self { line: 1, column: 1 };
 
-    /// The place after a character that stands here.
+    /// The place after a character that is here.
     pub(crate) fn after(self, c: char) -> Self {
         match c {
             '\n' => Self { line: self.line + 1, column: 1 },
@@ -64,7 +64,7 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// The text is no XML, TOML or SQL.
+    /// The text is not XML, TOML or SQL.
     Syntax,
     /// A word or a value that means nothing here.
     Invalid,

@@ -70,7 +70,7 @@ impl<'a> BackupTarget<'a> {
         if previous.is_none() {
             let names = disk.list(dir).map_err(|error| StoreError::io("list", dir, error))?;
             if !names.is_empty() && !names.iter().any(|name| name == MARKER) {
-                let reason = format!("holds {:?} and is no backup; name an empty directory", names[0]);
+                let reason = format!("holds {:?} and is not a backup; name an empty directory", names[0]);
                 return Err(BackupError::Refused { path: dir.to_owned(), reason });
             }
         }

@@ -96,7 +96,7 @@ pub fn read_list(disk: &dyn Disk, dir: &Path, wanted: Option<Digest>) -> Result<
 fn read_text(disk: &dyn Disk, dir: &Path) -> Result<(BackupList, String), BackupError> {
     find_list(disk, dir)?.ok_or_else(|| BackupError::NotABackup {
         path: dir.to_owned(),
-        reason: format!("there is no {BACKUP_LIST}, so this is no backup or one that was not finished"),
+        reason: format!("there is no {BACKUP_LIST}, so this is not a backup or one that was not finished"),
     })
 }
 
@@ -106,7 +106,7 @@ pub(super) fn find_list(disk: &dyn Disk, dir: &Path) -> Result<Option<(BackupLis
     let failed = |error| StoreError::io("read", &path, error);
     match disk.kind(&path) {
         Ok(EntryKind::File) => {}
-        Ok(_) => return Err(broken("it is no plain file")),
+        Ok(_) => return Err(broken("it is not a plain file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error).into()),
     }

@@ -11,7 +11,7 @@ use crate::check::check_unlocked;
 use crate::disk::{Disk, DiskFile, DiskLock, EntryKind, LockError, OpenMode};
 
 /// Checks and counts the content of the files of a backup, like a check of the restored directory. The caller compares the
-/// files with the checksums of the list. Left-out parts are no findings.
+/// files with the checksums of the list. Left-out parts are not findings.
 ///
 /// # Errors
 /// [`StoreError::Io`] when the backup cannot be listed.

@@ -117,7 +117,7 @@ fn find_spare(
     disk.remove(&path).map_err(|error| StoreError::io("remove", path, error))
 }
 
-/// Bytes that are no valid frame where a frame is expected.
+/// Bytes that are not a valid frame where a frame is expected.
 struct Bad {
     path: PathBuf,
     offset: u64,
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
             );
         }
         if last_frame.is_none() && !is_leftover(bytes, number) {
-            self.report.damage(path, 0, "this is no beginning of a segment, and no frame was found in it");
+            self.report.damage(path, 0, "this is not a beginning of a segment, and no frame was found in it");
         }
         self.report.segments += 1;
         let allocated = self.full_size(bytes);

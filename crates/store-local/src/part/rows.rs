@@ -181,7 +181,7 @@ mod tests {
         let chunks = [chunk(&[(2, 5), (1, -5), (1, 7)]), chunk(&[(1, 7), (1, i64::MIN), (2, i64::MAX)])];
         let ranges = partitions(&chunks, 1);
         let Sorted::ChunkRows(rows) = sort_partition(&chunks, &[], ranges[0]).rows else {
-            panic!("rows that are no numbers");
+            panic!("rows that are not numbers");
         };
         let found: Vec<_> = rows.iter().map(|row| (row.series, row.ts, row.chunk, row.row)).collect();
         let expected = [
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(shared.len(), 10);
         let rows = |range| match sort_partition(&chunks, &[], range).rows {
             Sorted::ChunkRows(rows) => rows.len(),
-            Sorted::Numbers(..) => panic!("rows that are no numbers"),
+            Sorted::Numbers(..) => panic!("rows that are not numbers"),
         };
         let total: usize = shared.iter().map(|range| rows(*range)).sum();
         assert_eq!(total, 100);

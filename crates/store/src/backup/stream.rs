@@ -44,7 +44,7 @@ pub fn stream_bytes(files: &dyn StoreFiles, extras: &[Extra], have: &BackupList)
 /// Writes the files that the receiver does not have, and then the list of all files.
 ///
 /// # Errors
-/// The errors of `out`. A file of the store that cannot be read is no error (see above).
+/// The errors of `out`. A file of the store that cannot be read is not an error (see above).
 pub fn write_stream(
     files: &dyn StoreFiles,
     extras: Vec<Extra>,

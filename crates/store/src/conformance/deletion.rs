@@ -79,7 +79,7 @@ fn other_tables_and_keys_keep_their_values(store: &dyn Store) {
     assert!(!store.drop_key(&super::rows::table("no such table"), "a").expect("nothing to drop"));
     assert!(
         !store.drop_key(&super::rows::table("telemetry"), "device").expect("nothing to drop"),
-        "a tag is no key"
+        "a tag is not a key"
     );
     assert!(store.drop_key(&super::rows::table("telemetry"), "a").expect("room for a drop"));
     assert_eq!(read(store, series, &["a"]), []);

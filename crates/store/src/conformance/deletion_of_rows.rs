@@ -185,7 +185,7 @@ fn a_deletion_becomes_durable_like_a_row(store: &dyn Store) {
         }
     }
     let rows = store.status().rows_appended;
-    assert_eq!(rows, 3, "a deletion is no row");
+    assert_eq!(rows, 3, "a deletion is not a row");
 }
 
 fn wrong_deletions_are_refused(store: &dyn Store) {

@@ -66,7 +66,7 @@ pub trait Maintenance: Send + Sync + 'static {
     /// Reads all files, and compares them with their checksums and with each other, while the store serves.
     ///
     /// # Errors
-    /// When the check itself fails, or when this kind of store has no files. Damage is no error; it is in the report.
+    /// When the check itself fails, or when this kind of store has no files. Damage is not an error; it is in the report.
     fn check(&self, progress: &mut ByteProgress<'_>) -> Result<CheckReport, StoreError> {
         let _ = progress;
         Err(StoreError::Unsupported { what: "check" })

@@ -68,7 +68,7 @@ impl RuntimeFile {
                 let found: Self = serde_json::from_str(&text)
                     .with_context(|| format!("{} is not what a server writes", path.display()))?;
                 // Commands speak HTTP, which every server serves.
-                ensure!(found.addresses.contains_key(HTTP), "{} has no address of HTTP", path.display());
+                ensure!(found.addresses.contains_key(HTTP), "{} has no HTTP address", path.display());
                 Ok(Some(found))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

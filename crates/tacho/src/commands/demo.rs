@@ -80,7 +80,7 @@ pub(crate) struct DemoArgs {
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| format!("\"{text}\" is no number"))?;
+    let rate: f64 = text.parse().map_err(|_| format!("\"{text}\" is not a number"))?;
     if (0.001..=100.0).contains(&rate) {
         Ok(rate)
     } else {

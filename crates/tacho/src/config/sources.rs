@@ -16,7 +16,7 @@ use super::{RawConfig, resolve};
 const FILE_NAME: &str = "tacho.toml";
 /// The prefix of the variables.
 const PREFIX: &str = "TACHO_";
-/// Variables with this prefix that are no settings: the log filter, the password of commands, and two of the tests.
+/// Variables with this prefix that are not settings: the log filter, the password of commands, and two of the tests.
 const NO_SETTINGS: [&str; 4] = ["TACHO_LOG", "TACHO_PASSWORD", "TACHO_BIN", "TACHO_OBD_DIR"];
 
 /// The sources of the configuration.

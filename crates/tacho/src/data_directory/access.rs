@@ -21,7 +21,7 @@ pub(crate) enum Access<T> {
 
 /// Calls `open` on the directory, unless `--url` names a server or a server has the directory; then logs in there.
 ///
-/// The directory's lock decides: the runtime file of a killed server is no proof of a running one.
+/// The directory's lock decides: the runtime file of a killed server is not proof of a running one.
 pub(crate) fn directory_or_server<T>(
     server: &ServerArgs,
     config: &Config,

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use super::layout::{REGISTRY_FILE, store_directory};
 use crate::program;
 
-/// Refuses a directory that is no data directory. The error names the kind of the directory and the remedy.
+/// Refuses a directory that is not a data directory. The error names the kind of the directory and the remedy.
 pub(super) fn check(data: &Path) -> anyhow::Result<()> {
     let shown = data.display();
     let metadata = match std::fs::metadata(data) {
@@ -34,10 +34,14 @@ pub(super) fn check(data: &Path) -> anyhow::Result<()> {
         inside.or_else(|| data.parent().filter(|parent| is_data_directory(parent)).map(Path::to_owned));
     match other {
         Some(other) => {
-            bail!("{shown} is no data directory, but {} is; say --data {}", other.display(), other.display())
+            bail!(
+                "{shown} is not a data directory, but {} is; say --data {}",
+                other.display(),
+                other.display()
+            )
         }
-        None if names.is_empty() => bail!("{shown} is no data directory, it is empty; {}", advice(data)),
-        None => bail!("{shown} is no data directory; name one with --data, or a server with --url"),
+        None if names.is_empty() => bail!("{shown} is not a data directory, it is empty; {}", advice(data)),
+        None => bail!("{shown} is not a data directory; name one with --data, or a server with --url"),
     }
 }
 
@@ -77,6 +81,6 @@ mod tests {
         assert!(store.contains(&format!("--data {}", at("empty").display())), "{store}");
         std::fs::create_dir(at("other")).unwrap();
         std::fs::write(at("other").join("x"), "").unwrap();
-        assert!(error(&at("other")).contains("is no data directory"));
+        assert!(error(&at("other")).contains("is not a data directory"));
     }
 }

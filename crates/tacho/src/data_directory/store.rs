@@ -140,7 +140,7 @@ impl ProgressWatcher for SealWatcher {
     fn progress(&self, progress: Progress) {
         if progress.sealed && !self.logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
-                "the store takes no more writes since one failed (/readyz has the cause); reads go on. Repair the cause and restart"
+                "the store no longer accepts writes since one failed (/readyz has the cause); reads go on. Repair the cause and restart"
             );
         }
     }

@@ -53,7 +53,7 @@ struct DoorPlan<'a> {
     plain: (&'static str, SocketAddr),
     /// The address of connections that begin with TLS, and the setting.
     tls: Option<(&'static str, SocketAddr)>,
-    /// The plain address takes no login without TLS.
+    /// The plain address does not accept a login without TLS.
     plain_is_safe: bool,
     start: Start<'a>,
 }

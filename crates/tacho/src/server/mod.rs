@@ -179,7 +179,7 @@ fn check_sensors_directory(config: &Config) -> anyhow::Result<()> {
     let directory = &config.sensors;
     ensure!(
         directory.is_dir() || *directory == config.data.join(SENSORS_DIRECTORY),
-        "sensors.directory: {} is no directory; name one that exists, with files of virtual sensors",
+        "sensors.directory: {} is not a directory; name one that exists, with files of virtual sensors",
         directory.display()
     );
     Ok(())

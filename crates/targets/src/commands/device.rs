@@ -39,7 +39,7 @@ pub(super) struct Device {
     sent: u64,
     /// The numbers of its commands.
     pub(super) commands: Sequence,
-    /// Messages that are no command for this device.
+    /// Messages that are not a command for this device.
     pub(super) foreign: u64,
 }
 

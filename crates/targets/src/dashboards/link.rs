@@ -10,7 +10,7 @@ use wire::websocket::client::{ACCEPT, Frame, KEY, Kind, frame, write as write_fr
 use crate::limits::SOCKET_MESSAGE_BYTES_MAX;
 
 const SWITCHING: u16 = 101;
-/// What hides the payloads of a client from proxies. It is no secret, and the load has no proxy.
+/// What hides the payloads of a client from proxies. It is not a secret, and the load has no proxy.
 const MASK: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
 
 /// The state of a connection.
@@ -61,7 +61,7 @@ impl Link {
         }
     }
 
-    /// What stands at the beginning of `bytes`, and its length; `None` when more bytes are needed. Pongs go to `out`.
+    /// What is at the beginning of `bytes`, and its length; `None` when more bytes are needed. Pongs go to `out`.
     pub(super) fn next<'a>(
         &mut self,
         bytes: &'a [u8],

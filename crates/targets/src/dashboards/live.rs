@@ -194,7 +194,7 @@ impl Live {
         self.ids.iter().position(|known| *known == id).map(|place| place as u32)
     }
 
-    /// The place of a new value, found by its stamp, and its stamp; `None` if it is no value of this entity.
+    /// The place of a new value, found by its stamp, and its stamp; `None` if it is not a value of this entity.
     fn place_in_update(
         &self,
         row: &Row<'_>,
@@ -226,7 +226,7 @@ impl Live {
         }
         let bytes = text.len() as u32;
         let mut stamps: Vec<&str> = message.stamps().collect();
-        // The oldest first: the number stands before the times.
+        // The oldest first: the number is before the times.
         stamps.sort_unstable();
         for text in stamps {
             let at = self.stamp(place, text, config, followed).map(|stamp| (place, stamp));

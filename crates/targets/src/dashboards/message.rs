@@ -54,7 +54,7 @@ impl Stamp {
         }
     }
 
-    /// Reads a text; `None` if it is no stamp.
+    /// Reads a text; `None` if it is not a stamp.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut rest = text.strip_prefix(char::from(MARK)).filter(|_| text.len() == STAMP_BYTES)?;
         let mut fields = [0; WIDTHS.len()];

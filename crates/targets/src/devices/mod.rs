@@ -228,7 +228,7 @@ impl Client {
         match answer.get_mut(key).map(Value::take) {
             None => Ok(Vec::new()),
             Some(points) => serde_json::from_value(points).map_err(|e| {
-                self.rest.unexpected("GET", path, &format!("`{key}` is no list of points: {e}")).into()
+                self.rest.unexpected("GET", path, &format!("`{key}` is not a list of points: {e}")).into()
             }),
         }
     }

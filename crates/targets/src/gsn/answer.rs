@@ -45,7 +45,8 @@ pub(super) fn read(body: &[u8], sensor: &str, fields: &[String]) -> Result<Conte
             ));
         }
         let time = line.split(|byte| *byte == b',').next().unwrap_or_default();
-        let seconds = seconds(time).ok_or_else(|| format!("{} is no known form of a time", quoted(time)))?;
+        let seconds =
+            seconds(time).ok_or_else(|| format!("{} is not a known form of a time", quoted(time)))?;
         if last.is_some_and(|last| last > seconds) {
             return Err(format!(
                 "row {} is earlier than the row before: {}",

@@ -1,7 +1,7 @@
 //! The block that GSN's tool `eval-queries` prints, with its labels, its number format and its figures.
 //!
 //! Three of its figures are not what their names say, and are printed all the same: `MB` is 2^20 bits; the sum of `Tuple Rate` adds rates of questions that
-//! ran at once, so it is no rate of the system; `Field Rate` divides the number of columns by the time.
+//! ran at once, so it is not a rate of the system; `Field Rate` divides the number of columns by the time.
 
 use std::fmt::Write as _;
 

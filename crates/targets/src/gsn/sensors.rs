@@ -18,14 +18,14 @@ pub(super) fn list(http: &HttpClient, more: &str) -> Result<Vec<Sensor>> {
     let answer = answer.map_err(|error| Error::Answer(error.to_string()))?;
     parse(&answer.text()).ok_or_else(|| {
         Error::Answer(format!(
-            "{}: the answer is no list of virtual sensors, but {}",
+            "{}: the answer is not a list of virtual sensors, but {}",
             answer.url,
             answer.kind()
         ))
     })
 }
 
-/// The sensors of a document; `None` if it is no list.
+/// The sensors of a document; `None` if it is not a list.
 fn parse(text: &str) -> Option<Vec<Sensor>> {
     let mut sensors: Vec<Sensor> = Vec::new();
     let mut is_list = false;

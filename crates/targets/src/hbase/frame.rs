@@ -74,7 +74,7 @@ pub(super) fn answer_bytes(bytes: &[u8]) -> Result<Option<usize>, String> {
     match usize::try_from(length) {
         Ok(length) if length <= HBASE_ANSWER_BYTES_MAX => Ok(Some(4 + length)),
         _ => Err(format!(
-            "an answer of {length} bytes, but at most {HBASE_ANSWER_BYTES_MAX} are read: the server is no HBase, or \
+            "an answer of {length} bytes, but at most {HBASE_ANSWER_BYTES_MAX} are read: the server is not an HBase, or \
              scans ask for too many rows at once (caching)"
         )),
     }

@@ -215,7 +215,7 @@ impl Driver for HostDriver {
         let directory = &self.dataset.directory;
         if !directory.is_dir() {
             return Err(Error::Options(format!(
-                "{} is no directory; name one on the disk to measure: --set dataset.directory=DIR",
+                "{} is not a directory; name one on the disk to measure: --set dataset.directory=DIR",
                 directory.display()
             )));
         }

@@ -5,7 +5,7 @@
 //! `[dataset]` only: `data_bytes`, `data_compressed` and `data_seed` of `__data__`; `nginx_status`, the address of nginx' stub_status, and
 //! `elasticsearch_stats`, that of a node of Elasticsearch or OpenSearch. Operations: `request`, `headers`, `body`, `status`, `expect_bytes`, `expect_body`,
 //! `expect_json`, `expect_present`, `extract`.
-//! `target.url` is http://user:password@host:port/path; the path stands before those of requests.
+//! `target.url` is http://user:password@host:port/path; the path is before those of requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

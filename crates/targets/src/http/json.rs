@@ -91,7 +91,7 @@ impl JsonRules {
 
     /// Compares an answer, and keeps its values if it is as expected. The error names the first difference.
     pub(super) fn apply(&self, body: &[u8], key: u64, variables: &mut [String]) -> Result<(), String> {
-        let json: Value = serde_json::from_slice(body).map_err(|_| "the answer is no JSON".to_owned())?;
+        let json: Value = serde_json::from_slice(body).map_err(|_| "the answer is not JSON".to_owned())?;
         let at =
             |pointer: &str| json.pointer(pointer).ok_or_else(|| format!("JSON: no value at `{pointer}`"));
         for (pointer, wanted) in &self.expect {
@@ -103,7 +103,7 @@ impl JsonRules {
         for (_, pointer) in &self.extract {
             let value = text_of(at(pointer)?);
             let value =
-                value.ok_or_else(|| format!("JSON: the value at `{pointer}` is no text or number"))?;
+                value.ok_or_else(|| format!("JSON: the value at `{pointer}` is not text or number"))?;
             check_value(&value).map_err(|why| format!("JSON: the value at `{pointer}` is {why}"))?;
             values.push(value);
         }
@@ -144,7 +144,9 @@ fn check_pointer(pointer: &str) -> Result<(), String> {
     let escapes = pointer.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
     match escapes && (pointer.is_empty() || pointer.starts_with('/')) {
         true => Ok(()),
-        false => Err(format!("`{pointer}` is no JSON pointer (RFC 6901): it begins with `/`, `~` is `~0`")),
+        false => {
+            Err(format!("`{pointer}` is not a JSON pointer (RFC 6901): it begins with `/`, `~` is `~0`"))
+        }
     }
 }
 

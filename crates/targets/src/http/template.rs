@@ -160,22 +160,20 @@ impl Request {
     /// Refuses parts of a request that cannot be sent.
     pub(crate) fn check(&self) -> Result<(), String> {
         if !http1::write::is_token(&self.method) || self.method.eq_ignore_ascii_case("CONNECT") {
-            return Err(format!("`{}` is no method of this driver", self.method));
+            return Err(format!("`{}` is not a method of this driver", self.method));
         }
         if !http1::write::is_target(&self.target) {
-            return Err(format!("`{}` is no path: it begins with `/` and has no blanks", self.target));
+            return Err(format!("`{}` is not a path: it begins with `/` and has no blanks", self.target));
         }
         if has_data(&self.target) {
-            return Err(format!("`{}`: data stands in the body only", self.target));
+            return Err(format!("`{}`: data is in the body only", self.target));
         }
         for (name, value) in &self.headers {
             if !http1::write::is_token(name) || !http1::write::is_value(value) {
-                return Err(format!("`{name}: {value}` is no header"));
+                return Err(format!("`{name}: {value}` is not a header"));
             }
             if value.contains(KEY) || has_data(value) {
-                return Err(format!(
-                    "`{name}: {value}`: a key or data stands in the path or in the body only"
-                ));
+                return Err(format!("`{name}: {value}`: a key or data is in the path or in the body only"));
             }
             if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
                 return Err(format!(
@@ -199,7 +197,7 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Http1Template {
     head: Text,
-    /// The body if its length depends on the key. Then the length stands between head and body.
+    /// The body if its length depends on the key. Then the length is between head and body.
     body: Option<Text>,
 }
 

@@ -4,7 +4,7 @@ use crate::limits::{HTTP_VARIABLE_BYTES_MAX, HTTP_VARIABLES_MAX};
 
 /// The variables that every client has: its number, and user and password of `target.url`.
 pub(crate) const OWN: [&str; 3] = ["client", "user", "password"];
-/// Names of places that are no variables.
+/// Names of places that are not variables.
 const OTHER_PLACES: [&str; 2] = ["key", "data"];
 
 /// The values that replace the places of a text.
@@ -29,7 +29,7 @@ pub(crate) fn names<'a>(extracted: impl Iterator<Item = &'a String>) -> Result<V
     for name in extracted {
         let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if !letters || name.is_empty() {
-            return Err(format!("`extract`: `{name}` is no name; use small letters and digits"));
+            return Err(format!("`extract`: `{name}` is not a name; use small letters and digits"));
         }
         if OWN.contains(&name.as_str()) || OTHER_PLACES.contains(&name.as_str()) {
             return Err(format!("`extract`: `__{name}__` has a meaning of its own; use another name"));

@@ -41,7 +41,7 @@ impl FromStr for Version {
         match text {
             "3.1.1" | "311" | "4" => Ok(Self::V311),
             "5" | "5.0" => Ok(Self::V5),
-            other => Err(format!("`{other}` is no MQTT version we speak; use 3.1.1 or 5")),
+            other => Err(format!("`{other}` is not an MQTT version we speak; use 3.1.1 or 5")),
         }
     }
 }

@@ -64,7 +64,7 @@ impl RedisDriver {
         let url = target_url(scenario, &REDIS)?;
         let database = match url.path.as_str() {
             "" => 0,
-            text => text.parse().map_err(|_| format!("target.url: `/{text}` is no database number"))?,
+            text => text.parse().map_err(|_| format!("target.url: `/{text}` is not a database number"))?,
         };
         let resp3 = url.parameter("resp") == Some("3");
         let password = url.password.clone().or_else(passwords::target);

@@ -38,7 +38,7 @@ impl FromStr for Pattern {
             "G" => Ok(Self::Gaussian),
             "Z" => Ok(Self::Zipf),
             other => Err(format!(
-                "`{other}` is no key pattern; use R (random), S (sequential), P (parallel), G (Gaussian) or Z (Zipf)"
+                "`{other}` is not a key pattern; use R (random), S (sequential), P (parallel), G (Gaussian) or Z (Zipf)"
             )),
         }
     }

@@ -64,7 +64,7 @@ fn loopback(count: u32) -> Result<Vec<IpAddr>, String> {
 fn range(text: &str) -> Result<Vec<IpAddr>, String> {
     let address = |part: &str| {
         part.trim().parse::<IpAddr>().map_err(|_| {
-            format!("sources: `{part}` is no address; write \"127.0.0.2-127.0.0.40\", a number of them, or \"auto\"")
+            format!("sources: `{part}` is not an address; write \"127.0.0.2-127.0.0.40\", a number of them, or \"auto\"")
         })
     };
     match text.split_once('-') {
@@ -127,7 +127,7 @@ mod tests {
     fn what_cannot_be_is_said() {
         for (sources, target, expected) in [
             (text("127.0.0.9-127.0.0.2"), HERE, "before the first"),
-            (text("127.0.0.x"), HERE, "`127.0.0.x` is no address"),
+            (text("127.0.0.x"), HERE, "`127.0.0.x` is not an address"),
             (text("127.0.0.2-128.0.0.2"), HERE, "more than"),
             (text("::1-::2"), HERE, "only addresses of IPv4"),
             (text("::1"), HERE, "not of one family"),

@@ -106,7 +106,7 @@ pub(crate) fn tag_value_text(number: u64) -> String {
         digits.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(rest % 36) as usize]);
         rest /= 36;
     }
-    // No digit stands before the number, which would otherwise be ambiguous.
+    // No digit is before the number, which would otherwise be ambiguous.
     digits.iter().rev().map(|digit| char::from(*digit)).chain(['v']).collect()
 }
 

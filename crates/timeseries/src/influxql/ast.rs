@@ -477,7 +477,7 @@ pub enum Statement {
     CreateDatabase {
         /// The name.
         name: String,
-        /// How long its rows are kept, in nanoseconds; 0 is for ever.
+        /// How long its rows are kept, in nanoseconds; 0 is forever.
         duration: Option<i64>,
         /// The name of its retention policy.
         policy: Option<String>,

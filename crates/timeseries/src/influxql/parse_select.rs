@@ -99,7 +99,7 @@ impl Parser<'_> {
         self.measurement().map(From::Measurement)
     }
 
-    /// The measurements after FROM in a statement that takes no subqueries.
+    /// The measurements after FROM in a statement that does not accept subqueries.
     pub(super) fn measurements(&mut self) -> Result<Vec<Measurement>, String> {
         let mut measurements = Vec::new();
         loop {

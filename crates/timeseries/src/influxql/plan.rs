@@ -21,7 +21,7 @@ pub(super) struct Plan<'a> {
     /// The tags of GROUP BY, sorted.
     pub tags: Vec<String>,
     pub inputs: Vec<Input<'a>>,
-    /// Says whether the statement may go on.
+    /// Returns whether the statement may go on.
     pub source: &'a dyn Source,
 }
 

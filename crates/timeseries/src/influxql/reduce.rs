@@ -18,7 +18,7 @@ pub(super) struct Constants {
     pub zone: Option<chrono_tz::Tz>,
 }
 
-/// A time range, both ends inside, in nanoseconds; `None` is no bound.
+/// A time range, both ends inside, in nanoseconds; `None` is not a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Times {
     pub min: Option<i64>,

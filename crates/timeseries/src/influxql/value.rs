@@ -168,7 +168,7 @@ pub(super) fn operate(op: Op, left: Value, right: Value, float_division: bool) -
         (Value::Str(_), _) if matches!(op, Op::Eq | Op::Neq) => Value::Bool(false),
         (left, right) => match (left.number(), right.number()) {
             (Some(a), Some(b)) => floats(op, a, b),
-            // A float compared with what is no number: the comparison does not hold.
+            // A float compared with what is not a number: the comparison does not hold.
             (Some(_), None) if op.is_condition() && matches!(left, Value::Num(_)) => Value::Bool(false),
             _ => Value::Null,
         },

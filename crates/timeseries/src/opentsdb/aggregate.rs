@@ -141,7 +141,7 @@ impl Aggregator {
         }
     }
 
-    /// Combines floats. `values` is not empty; its order is lost. NaN is no value to most aggregators.
+    /// Combines floats. `values` is not empty; its order is lost. NaN is not a value to most aggregators.
     pub(super) fn floats(&self, values: &mut Vec<f64>) -> f64 {
         let (first, last) = (values[0], values[values.len() - 1]);
         let numbers = || values.iter().copied().filter(|value| !value.is_nan());

@@ -98,7 +98,7 @@ impl Condition {
         });
         found.ok_or_else(|| {
             QueryError::Invalid(format!(
-                "'{text}' is no condition on values; it is <, <=, =, !=, >= or > and a number"
+                "'{text}' is not a condition on values; it is <, <=, =, !=, >= or > and a number"
             ))
         })
     }

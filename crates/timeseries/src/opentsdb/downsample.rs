@@ -42,7 +42,7 @@ impl Downsample {
     /// `calendar` makes all intervals calendar intervals.
     ///
     /// # Errors
-    /// [`QueryError::Invalid`]: the text is no downsampling.
+    /// [`QueryError::Invalid`]: the text is not a downsampling.
     pub fn parse(text: &str, zone: Tz, calendar: bool) -> Result<Self, QueryError> {
         let parts: Vec<&str> = text.split('-').collect();
         let (interval, function, fill) = match *parts.as_slice() {

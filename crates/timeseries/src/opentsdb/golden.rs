@@ -319,7 +319,7 @@ fn a_tsuid_names_one_series() {
                 "0 30 tsuid=sum:00016D0004686F7374000161,00016D0004686F7374000162",
                 "m{}[host] 0:10 10:25 20:40 30:15",
             ),
-            ("0 30 tsuid=sum:0001", "error: '0001' is no TSUID of this server"),
+            ("0 30 tsuid=sum:0001", "error: '0001' is not a TSUID of this server"),
         ],
     );
 }

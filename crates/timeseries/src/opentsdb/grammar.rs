@@ -5,7 +5,7 @@ use super::{Filter, Metric, QueryError, RateOptions, Selection, SubQuery, Tags};
 /// Reads the text of a parameter `m`: an aggregator, then options, then a metric with filters, with colons between them.
 ///
 /// # Errors
-/// [`QueryError::Invalid`]: the text is no sub query, or it asks for what needs histograms.
+/// [`QueryError::Invalid`]: the text is not a sub query, or it asks for what needs histograms.
 pub fn sub_query(text: &str) -> Result<SubQuery, QueryError> {
     let (mut query, metric) = parts(text)?;
     let (metric, filters) = metric_and_filters(metric)?;
@@ -17,7 +17,7 @@ pub fn sub_query(text: &str) -> Result<SubQuery, QueryError> {
 /// Reads the text of a parameter `tsuid`: an aggregator, then options, then TSUIDs with commas between them.
 ///
 /// # Errors
-/// [`QueryError::Invalid`]: the text is no sub query, or it asks for what needs histograms.
+/// [`QueryError::Invalid`]: the text is not a sub query, or it asks for what needs histograms.
 pub fn tsuid_query(text: &str) -> Result<SubQuery, QueryError> {
     let (mut query, tsuids) = parts(text)?;
     query.selection = Selection::Tsuids(tsuids.split(',').map(str::to_owned).collect());
@@ -121,7 +121,7 @@ fn parts(text: &str) -> Result<(SubQuery, &str), QueryError> {
                 "'{option}' is not supported: this server has no rollups and reads what was written"
             )));
         } else if !lower.starts_with("rollup_") {
-            return Err(QueryError::Invalid(format!("'{option}' is no option of a sub query")));
+            return Err(QueryError::Invalid(format!("'{option}' is not an option of a sub query")));
         }
     }
     Ok((query, last))

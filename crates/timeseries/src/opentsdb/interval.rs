@@ -76,7 +76,7 @@ impl Interval {
 /// The length of a duration such as `500ms`, `1m` or `2n` (months of 30 days), in milliseconds.
 ///
 /// # Errors
-/// [`QueryError::Invalid`]: the text is no duration, or it is zero.
+/// [`QueryError::Invalid`]: the text is not a duration, or it is zero.
 pub fn duration_millis(text: &str) -> Result<i64, QueryError> {
     Interval::parse(text).map(Interval::millis)
 }

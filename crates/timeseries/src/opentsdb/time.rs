@@ -22,7 +22,7 @@ pub fn instant_millis(text: &str, zone: Tz, now_millis: i64) -> Result<i64, Quer
         return date(text, zone);
     }
     if let Some(millis) = lower.strip_suffix("ms") {
-        return digits(millis).ok_or_else(|| invalid(text, "it is no number of milliseconds"));
+        return digits(millis).ok_or_else(|| invalid(text, "it is not a number of milliseconds"));
     }
     if text.starts_with('-') {
         return Err(invalid(text, "Negative timestamps are not supported."));
@@ -34,7 +34,7 @@ pub fn instant_millis(text: &str, zone: Tz, now_millis: i64) -> Result<i64, Quer
                        limited to 3 digits";
         return parts.map(|(seconds, millis)| seconds * 1000 + millis).ok_or_else(|| invalid(text, problem));
     }
-    let number = digits(text).ok_or_else(|| invalid(text, "it is no number"))?;
+    let number = digits(text).ok_or_else(|| invalid(text, "it is not a number"))?;
     Ok(if text.len() <= 10 { number * 1000 } else { number })
 }
 

@@ -26,7 +26,7 @@ pub fn tsuid(metric: &str, tags: &[(String, String)]) -> String {
 /// # Errors
 /// [`QueryError::Invalid`]: the text is none that [`tsuid`] gives.
 pub fn tsuid_parts(text: &str) -> Result<(String, Tags), QueryError> {
-    let wrong = || QueryError::Invalid(format!("'{}' is no TSUID of this server", shortened(text)));
+    let wrong = || QueryError::Invalid(format!("'{}' is not a TSUID of this server", shortened(text)));
     let mut parts = parts(text).ok_or_else(wrong)?.into_iter();
     let metric = parts.next().ok_or_else(wrong)?;
     let mut tags = Tags::new();

@@ -188,7 +188,7 @@ fn source(mut table: Table) -> Result<Source, String> {
         return Err("`scenario` must be a name of `tacho bench list` or a file; or use `bundle`".to_owned());
     };
     let mut words = arguments(&table)?;
-    // Words behind `--` are no options.
+    // Words behind `--` are not options.
     words.extend(["--".to_owned(), scenario]);
     CapacityArgs::parse_words(&words).and_then(|args| args.check()).map_err(|error| error.to_string())?;
     Ok(Source::Search(words))

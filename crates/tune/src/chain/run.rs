@@ -66,7 +66,7 @@ fn measure(layer: &Layer, runs: &Path, context: &Context, progress: &mut dyn Wri
     }
 }
 
-/// Writes a line. A closed pipe is no error: its reader needs no more output.
+/// Writes a line. A closed pipe is not an error: its reader needs no more output.
 fn say(out: &mut dyn Write, line: &str) -> load::Result<()> {
     match writeln!(out, "{line}") {
         Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -63,7 +63,7 @@ impl Running {
     ) {
         let source = &self.sources[at];
         let mut field = |name: &str| source.field(name, device, values);
-        // The clock stands at the time of the element.
+        // The clock is at the time of the element.
         self.sensor.element(source.id, timed, timed, &mut field, out);
     }
 

@@ -24,7 +24,7 @@ impl FieldsRead {
         &self.wanted
     }
 
-    /// Gives numbers to fields. Says whether there are new ones.
+    /// Gives numbers to fields. Returns whether there are new ones.
     ///
     /// # Errors
     /// There are too many.

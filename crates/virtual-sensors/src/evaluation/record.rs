@@ -1,4 +1,4 @@
-//! What the store of keys keeps of a sensor. `docs/format/virtual-sensors.md` describes the bytes.
+//! What the key-value store keeps of a sensor. `docs/format/virtual-sensors.md` describes the bytes.
 //!
 //! Invariants:
 //! 1. A record is written after the rows of the output that were made of what it says are durable.

@@ -124,7 +124,7 @@ impl Running {
         Ok(())
     }
 
-    /// Reads the rows of a device after a time. Says whether it reads the device.
+    /// Reads the rows of a device after a time. Returns whether it reads the device.
     pub(super) fn add_device(&mut self, device: &Device, series: SeriesId, evaluated_us: i64) -> bool {
         let sources = self.sources_of(device);
         if sources.is_empty() || self.cursors.contains_key(&series) {

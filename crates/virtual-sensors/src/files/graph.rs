@@ -115,7 +115,7 @@ fn way_back<'n, 'a>(start: &'n Node<'a>, by_name: &HashMap<&str, &'n Node<'a>>) 
     None
 }
 
-/// Refuses a sensor that reads one that is not there. Says whether there was one.
+/// Refuses a sensor that reads one that is not there. Returns whether there was one.
 fn refuse_missing(
     nodes: &[Node<'_>],
     first_of: &HashMap<&str, &Node<'_>>,

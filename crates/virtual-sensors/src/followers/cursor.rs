@@ -8,7 +8,7 @@ use crate::limits::FOLLOWER_RANGES_MAX;
 /// Cursors by the name of the sensor, a zero byte and the name of the follower.
 pub(crate) const FOLLOWERS: Space = Space::new("virtual_sensor_followers");
 
-/// The cursor of a follower, as the store of keys keeps it. `docs/format/virtual-sensors.md` describes the bytes.
+/// The cursor of a follower, as the key-value store keeps it. `docs/format/virtual-sensors.md` describes the bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cursor {
     /// Where the rows go.
@@ -30,7 +30,7 @@ impl Cursor {
         Self { target: target.to_owned(), us, again: Vec::new(), touched: None, is_changed: true }
     }
 
-    /// The cursor of these bytes; `None` if they are no cursor.
+    /// The cursor of these bytes; `None` if they are not a cursor.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }

@@ -65,12 +65,12 @@ impl OutputFollower {
     /// The outside has taken these rows.
     ///
     /// # Errors
-    /// The store of keys is busy or fails. Then the rows come again.
+    /// The key-value store is busy or fails. Then the rows come again.
     pub fn delivered(&self, rows: &OutputRows) -> Result<(), Error> {
         Ok(self.host.sensors.followers.delivered(&*self.host.kv, &self.request, rows)?)
     }
 
-    /// Waits until rows were appended since the last read began; for ever if the sensor does not have the follower any more.
+    /// Waits until rows were appended since the last read began; forever if the sensor does not have the follower any more.
     pub async fn appended(&self) {
         match self.host.sensors.followers.wake(&self.request) {
             Some(wake) => wake.notified().await,

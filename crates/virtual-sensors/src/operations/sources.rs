@@ -54,7 +54,7 @@ impl VirtualSensors {
     /// The place up to which a source was read, as [`set_source_place`](Self::set_source_place) has stored it.
     ///
     /// # Errors
-    /// The caller may not read devices of the default tenant, which has all sensors, or the store of keys fails.
+    /// The caller may not read devices of the default tenant, which has all sensors, or the key-value store fails.
     pub fn source_place(&self, caller: &Caller, device: &Device) -> Result<Option<Vec<u8>>, Error> {
         caller.check_on(Action::Read, self.host.registry().default_tenant(), device.customer)?;
         Ok(self.host.kv.get(PLACES, device.name.as_bytes())?.map(|bytes| bytes.to_vec()))
@@ -63,7 +63,7 @@ impl VirtualSensors {
     /// Stores the place up to which a source was read, and waits for the disk. The rows up to there have to be durable.
     ///
     /// # Errors
-    /// The caller may not write values of the default tenant, which has all sensors, or the store of keys is busy or fails.
+    /// The caller may not write values of the default tenant, which has all sensors, or the key-value store is busy or fails.
     pub fn set_source_place(&self, caller: &Caller, device: &Device, place: &[u8]) -> Result<(), Error> {
         caller.check_on(Action::Write, self.host.registry().default_tenant(), device.customer)?;
         let mut batch = WriteBatch::new();

@@ -154,7 +154,7 @@ async fn the_output_of_a_sensor_is_that_of_a_device() {
     assert_eq!(fixture.output("mean"), [(0.0, 10.0, 1), (1.0, 15.0, 2), (2.0, 20.0, 3), (3.0, 30.0, 3)]);
     assert!(!subscriber.next().await.is_empty());
     until(|| fixture.hub.metrics().alarms.transitions.get() == 1).await;
-    // A row that comes again, and one that is late, are no elements.
+    // A row that comes again, and one that is late, are not elements.
     fixture.drive(3, &[40]);
     fixture.drive(1, &[99]);
     fixture.drive(4, &[50]);
@@ -226,7 +226,7 @@ async fn sensors_that_cannot_run_together_are_refused_with_their_files() {
     let problem = fixture.problem("e.toml").await;
     assert!(problem.contains("a device \"car\" of the profile \"default\" exists"), "{problem}");
     let problem = fixture.problem("f.toml").await;
-    assert!(problem.contains("\"tachy\" is no wrapper"), "{problem}");
+    assert!(problem.contains("\"tachy\" is not a wrapper"), "{problem}");
     std::fs::remove_file(fixture.directory().join("b.toml")).unwrap();
     fixture.runs("mean").await;
 }

@@ -151,7 +151,7 @@ impl Said {
             .ok()
             .filter(|_| digits.iter().all(u8::is_ascii_digit))
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| wrong("it is no number of bytes"))?;
+            .ok_or_else(|| wrong("it is not a number of bytes"))?;
         if self.length.is_some_and(|before| before != length) {
             return Err(wrong("there is another one that says otherwise"));
         }

@@ -15,7 +15,7 @@
 //! // ... send it, read what comes:
 //! let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 //! let (mut answers, mut at, mut whole) = (Answers::default(), 0, false);
-//! // `false`: the request was no HEAD, whose answers have no body.
+//! // `false`: the request was not a HEAD, whose answers have no body.
 //! while let Some((piece, used)) = answers.next(&bytes[at..], false)? {
 //!     at += used;
 //!     match piece {

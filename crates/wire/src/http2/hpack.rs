@@ -65,7 +65,7 @@ pub fn status(block: &[u8]) -> Result<u16, DecodeError> {
         let digits = if coded { coded_digits(value) } else { digits(value) };
         return digits
             .filter(|status| *status >= 100)
-            .ok_or_else(|| wrong("`:status` is no number of three digits"));
+            .ok_or_else(|| wrong("`:status` is not a number of three digits"));
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn is_line_end(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// The offset of the first byte that is no blank; InfluxDB counts tabs and zeros among them.
+/// The offset of the first byte that is not a blank; InfluxDB counts tabs and zeros among them.
 #[inline]
 pub(super) fn after_blanks(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | 0)) {

@@ -18,7 +18,7 @@ pub struct Series<'a> {
     pub(super) escaped: bool,
 }
 
-/// A tag that stands twice in a line.
+/// A tag that appears twice in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("duplicate tags")]
 pub struct DuplicateTag;
@@ -51,7 +51,7 @@ impl<'a> Series<'a> {
     /// Keys and values of the tags, sorted by key.
     ///
     /// # Errors
-    /// A key stands twice.
+    /// A key appears twice.
     pub fn sorted_tags(&self) -> Result<Vec<Tag<'a>>, DuplicateTag> {
         let mut tags: Vec<_> = self.tags().collect();
         tags.sort_unstable_by(|one, other| one.0.cmp(&other.0));

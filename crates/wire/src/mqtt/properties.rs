@@ -123,7 +123,7 @@ fn check(mut reader: Reader<'_>, scope: u16) -> Result<()> {
         }
         let mask = 1_u64 << id as u8;
         if seen & mask != 0 && !id.may_repeat(scope) {
-            return Err(DecodeError::protocol("the property stands twice [MQTT5 2.2.2.2]").at(offset));
+            return Err(DecodeError::protocol("the property appears twice [MQTT5 2.2.2.2]").at(offset));
         }
         seen |= mask;
         property.check_value().map_err(|error| error.at(offset))?;

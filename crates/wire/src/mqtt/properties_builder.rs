@@ -26,7 +26,7 @@ impl PropertiesBuilder {
         Ok(Self { raw: bytes.to_vec() })
     }
 
-    /// Adds a property. `encode` checks that the packet allows it and that it stands there once.
+    /// Adds a property. `encode` checks that the packet allows it and that it is there once.
     ///
     /// # Errors
     /// The value has the wrong type or range for its identifier, or is too long.

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrometheusError {
     /// The body is not a block of snappy.
-    #[error("the body is no snappy block: {0}")]
+    #[error("the body is not a snappy block: {0}")]
     Snappy(String),
     /// The unpacked request is larger than the limit. Nothing was unpacked.
     #[error("the unpacked request has {bytes} bytes, the limit is {limit}; send fewer samples in a request")]
@@ -14,8 +14,8 @@ pub enum PrometheusError {
         /// The limit.
         limit: usize,
     },
-    /// The bytes are no protocol buffers of this message.
-    #[error("the request is no WriteRequest: {reason} at byte {at}")]
+    /// The bytes are not protocol buffers of this message.
+    #[error("the request is not a WriteRequest: {reason} at byte {at}")]
     Message {
         /// Offset in the unpacked request.
         at: usize,

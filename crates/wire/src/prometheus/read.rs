@@ -58,7 +58,7 @@ impl<'a> Iterator for WriteRequest<'a> {
             let fields = self.fields.as_mut()?;
             let series = match fields.next() {
                 Ok(Some((1, Value::Bytes(bytes)))) => TimeSeries::read(bytes, fields.base_of(bytes)),
-                Ok(Some((1, _))) => Err(fields.fault("a series that is no message")),
+                Ok(Some((1, _))) => Err(fields.fault("a series that is not a message")),
                 Ok(Some(_)) => continue,
                 Ok(None) => return None,
                 Err(error) => Err(error),
@@ -85,7 +85,7 @@ impl<'a> TimeSeries<'a> {
                 (2, Value::Bytes(sample)) => drop(Sample::read(sample, fields.base_of(sample))?),
                 (4, Value::Bytes(_)) => histograms += 1,
                 (3, Value::Bytes(_)) => {}
-                (1..=4, _) => return Err(fields.fault("a label or sample that is no message")),
+                (1..=4, _) => return Err(fields.fault("a label or sample that is not a message")),
                 _ => {}
             }
             from = fields.at();
@@ -151,7 +151,7 @@ impl<'s> Iterator for Labels<'s> {
     fn next(&mut self) -> Option<Self::Item> {
         let label = match self.fields.next() {
             Ok(Some((_, Value::Bytes(bytes)))) => label(bytes, self.fields.base_of(bytes)),
-            Ok(Some(_)) => Err(self.fields.fault("a label that is no message")),
+            Ok(Some(_)) => Err(self.fields.fault("a label that is not a message")),
             Ok(None) => return None,
             Err(error) => Err(error),
         };
@@ -166,7 +166,7 @@ fn label(bytes: &[u8], base: usize) -> Result<(&str, &str), PrometheusError> {
     while let Some(field) = fields.next()? {
         let (number, Value::Bytes(text)) = field else {
             match field.0 {
-                1 | 2 => return Err(fields.fault("a label whose name or value is no text")),
+                1 | 2 => return Err(fields.fault("a label whose name or value is not text")),
                 _ => continue,
             }
         };

@@ -85,9 +85,9 @@ fn malformed_requests_name_the_offset() {
         ("0a ffffffffffffffffff7f", 11, "it ends within a field"),
         ("0a ffffffffffffffffffff01", 11, "a number of more than 10 bytes"),
         ("0b", 1, "a field of unknown type"),
-        ("08 01", 2, "a series that is no message"),
+        ("08 01", 2, "a series that is not a message"),
         ("02 00", 2, "a field without a number"),
-        ("0a 02 08 01", 4, "a label or sample that is no message"),
+        ("0a 02 08 01", 4, "a label or sample that is not a message"),
         ("0a 05 0a 03 0a 01 ff", 5, "a label that is not UTF-8"),
         ("0a 04 12 02 08 01", 6, "a sample whose value or time has another type"),
     ] {

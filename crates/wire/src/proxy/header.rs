@@ -1,4 +1,4 @@
-//! What a header announces, and why bytes are no header.
+//! What a header announces, and why bytes are not a header.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ pub enum Decoded {
     },
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     /// The bytes are of another protocol.

@@ -14,7 +14,7 @@ pub use header::{Decoded, ProxyError};
 /// Decodes the header at the beginning of `bytes`. Bytes after it are not looked at.
 ///
 /// # Errors
-/// The bytes are no header, whatever follows.
+/// The bytes are not a header, whatever follows.
 pub fn decode(bytes: &[u8]) -> Result<Decoded, ProxyError> {
     if begins_like(bytes, v1::SIGNATURE) {
         v1::decode(bytes)

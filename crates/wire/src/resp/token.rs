@@ -224,9 +224,9 @@ mod tests {
     fn invalid_resp_is_refused_with_its_position() {
         let bad: [(&[u8], &str); 7] = [
             (b"OK\r\n", "byte 0x4f at offset 0"),
-            (b":x\r\n", "`x` at offset 0 is no 64-bit integer"),
-            (b"$5x\r\n", "is no length"),
-            (b"$99999999999\r\n", "is no length"),
+            (b":x\r\n", "`x` at offset 0 is not a 64-bit integer"),
+            (b"$5x\r\n", "is not a length"),
+            (b"$99999999999\r\n", "is not a length"),
             (b"$999999999\r\n", "more than the limit of 536870912"),
             (b"$1\r\nabc\r\n", "does not end with CR LF"),
             (b"+a\rb\r\n", "line that ends with CR LF"),

@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
             return Err(self.unexpected("expected a value, found"));
         }
         if is_not_finite(word) {
-            let text = format!("{word} is no number of JSON, send null or leave the key out,");
+            let text = format!("{word} is not a JSON number, send null or leave the key out,");
             return Err(PayloadError::Json(text + &self.place(begin)));
         }
         if !write_number(word, &mut self.out) {

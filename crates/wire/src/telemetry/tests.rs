@@ -132,7 +132,7 @@ fn invalid_telemetry_is_refused_with_its_position() {
     for (payload, part) in [
         ("", "ends too early"),
         ("{", "ends too early"),
-        (r#"{"a":NaN}"#, "NaN is no number of JSON"),
+        (r#"{"a":NaN}"#, "NaN is not a JSON number"),
         (r#"{"a":Infinity}"#, "line 1 column 6"),
         (r#"{"a":1}x"#, "trailing"),
         (r#"{"a":1,,}"#, "expected a name, found `,` at line 1 column 8"),

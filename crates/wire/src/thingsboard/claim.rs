@@ -28,7 +28,7 @@ impl fmt::Debug for ClaimRequest {
     }
 }
 
-/// A payload that is no request. The text is for the device, and quotes nothing of the payload.
+/// A payload that is not a request. The text is for the device, and quotes nothing of the payload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(r#"the payload is not a claim such as {{"secretKey":"s","durationMs":60000}}: {reason}"#)]
 pub struct ClaimPayloadError {

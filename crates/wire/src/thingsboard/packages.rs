@@ -88,7 +88,7 @@ impl fmt::Display for ChunkRequest {
     }
 }
 
-/// A payload that is no length of a chunk.
+/// A payload that is not a length of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the payload is not the length of a chunk in bytes, such as 4096, nor empty")]
 pub struct ChunkPayloadError;

@@ -43,9 +43,9 @@ impl fmt::Debug for ProvisionRequest {
     }
 }
 
-/// A payload that is no request. The text is for the device.
+/// A payload that is not a request. The text is for the device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the payload is no request for credentials: {reason}")]
+#[error("the payload is not a request for credentials: {reason}")]
 pub struct ProvisionPayloadError {
     reason: String,
 }
@@ -86,8 +86,8 @@ impl ProvisionRequest {
 /// Where the JSON is wrong. The library's own text may quote a secret.
 pub(super) fn without_texts(error: &serde_json::Error) -> String {
     let what = match error.classify() {
-        serde_json::error::Category::Data => "a member has the wrong type, or stands twice",
-        _ => "it is no JSON object",
+        serde_json::error::Category::Data => "a member has the wrong type, or appears twice",
+        _ => "it is not a JSON object",
     };
     format!("{what} (line {}, column {})", error.line(), error.column())
 }

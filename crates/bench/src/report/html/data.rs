@@ -390,7 +390,7 @@ mod tests {
         assert!(points.iter().all(|point| (point.rate.unwrap() - 100.0).abs() < 1e-6), "{points:?}");
         assert_eq!(points.iter().map(|point| point.phase).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
         phases[1].duration_s = 3.2;
-        assert_eq!(lines(&seconds, &phases).last().unwrap().rate, None, "a fifth of a second is no rate");
+        assert_eq!(lines(&seconds, &phases).last().unwrap().rate, None, "a fifth of a second is not a rate");
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Columns {
             CellKind::Time { .. } => TimeUnit::Micros,
             _ => {
                 return Err(format!(
-                    "the column {} is no time; it is a whole number of milliseconds since 1970, or a time with a date",
+                    "the column {} is not a time; it is a whole number of milliseconds since 1970, or a time with a date",
                     time.name
                 ));
             }
@@ -115,7 +115,7 @@ impl Columns {
             None => named(&found, GSN_KEY).filter(|column| column.kind == CellKind::Integer),
         };
         if let Some(key) = key.as_ref().filter(|key| key.kind != CellKind::Integer) {
-            return Err(format!("the column {} is no key; a key is a whole number", key.name));
+            return Err(format!("the column {} is not a key; a key is a whole number", key.name));
         }
         let is_value = |column: &FoundColumn| column.name != time.name && column.kind != CellKind::Bytes;
         let values: Vec<_> = found.into_iter().filter(is_value).collect();
@@ -207,7 +207,7 @@ mod tests {
         let table = found(&[("at", CellKind::Time { has_zone: true }), ("name", CellKind::Text)]);
         let refused = |time, key| Columns::choose(table.clone(), &source(time, key)).unwrap_err();
         assert!(refused("timed", None).contains("no column \"timed\"; the predicate time-column names"));
-        assert!(refused("name", None).contains("the column name is no time"));
+        assert!(refused("name", None).contains("the column name is not a time"));
         assert!(refused("at", Some("id")).contains("no column \"id\"; the predicate key-column names"));
         assert!(refused("at", Some("name")).contains("a key is a whole number"));
         let columns = Columns::choose(table.clone(), &source("AT", None)).unwrap();

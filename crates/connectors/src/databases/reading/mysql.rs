@@ -74,7 +74,7 @@ fn whole(cell: Option<Cell>, column: &FoundColumn) -> Result<i64, String> {
         Some(Cell::UInt(number)) => i64::try_from(number).ok(),
         _ => None,
     };
-    number.ok_or_else(|| format!("a value of the column {} is no whole number of 64 bits", column.name))
+    number.ok_or_else(|| format!("a value of the column {} is not a whole number of 64 bits", column.name))
 }
 
 fn value(kind: CellKind, cell: Cell) -> Option<Value> {

@@ -11,7 +11,7 @@ pub(crate) struct ReadRow {
     pub(crate) values: Vec<Option<Value>>,
 }
 
-/// Where a row stands in the order of the rows.
+/// Where a row is in the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     /// The time, in the unit of its column.

@@ -42,7 +42,7 @@ impl Connection {
     /// Sends a mail.
     ///
     /// # Errors
-    /// The server refuses the sender, or takes no mail now.
+    /// The server refuses the sender, or does not accept mail now.
     pub(super) async fn send(&mut self, mail: &Message) -> Result<Outcome, String> {
         in_time(EMAIL_ANSWER_TIMEOUT, self.transaction(mail)).await
     }

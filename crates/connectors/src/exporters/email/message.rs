@@ -13,7 +13,7 @@ use crate::time::iso;
 /// Checks the addresses of the descriptor: a fault there is no fault of a row.
 ///
 /// # Errors
-/// Names the text that is no address.
+/// Names the text that is not an address.
 pub(super) fn check(export: &EmailExport) -> Result<(), String> {
     address(&export.sender)?;
     export.receiver.as_deref().map_or(Ok(()), |receiver| address(receiver).map(drop))
@@ -22,7 +22,7 @@ pub(super) fn check(export: &EmailExport) -> Result<(), String> {
 /// The mail of a row; `None` if the row says nothing.
 ///
 /// # Errors
-/// The row has no receiver, or one that is no address.
+/// The row has no receiver, or one that is not an address.
 pub(super) fn of(
     export: &EmailExport,
     output: &SensorOutput,
@@ -71,7 +71,7 @@ fn all_fields(output: &SensorOutput, one: &OutputRow) -> String {
 fn address(text: &str) -> Result<Address, String> {
     let text = text.trim();
     let read = text.parse().ok().filter(|_| text.chars().all(|c| c.is_ascii_graphic()));
-    read.ok_or_else(|| format!("{text:?} is no address of mail, such as ann@example.org"))
+    read.ok_or_else(|| format!("{text:?} is not a mail address, such as ann@example.org"))
 }
 
 /// A subject has no line ends, so a row cannot add headers.
@@ -173,7 +173,7 @@ mod tests {
         let sender = EmailExport { sender: "a@b..c".to_owned(), ..export() };
         let receiver = EmailExport { receiver: Some("ann".to_owned()), ..export() };
         assert!(check(&sender).unwrap_err().contains("a@b..c"));
-        assert!(check(&receiver).unwrap_err().contains("\"ann\" is no address"));
+        assert!(check(&receiver).unwrap_err().contains("\"ann\" is not an address"));
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Follower {
 /// Opens a file, and nothing else: the opening of a named pipe waits for its writer.
 fn open_file(path: &str) -> Result<File, Error> {
     if !fs::metadata(path)?.is_file() {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is no file"));
+        return Err(Error::new(ErrorKind::InvalidInput, "it is not a file"));
     }
     File::open(path)
 }
@@ -272,14 +272,14 @@ mod tests {
         for path in [folder.path(), pipe.as_path()] {
             let path = path.to_str().unwrap();
             let failed = Follower::open(path, &Place::beginning(path)).err().unwrap();
-            assert_eq!(failed.to_string(), format!("cannot read {path}: it is no file"));
+            assert_eq!(failed.to_string(), format!("cannot read {path}: it is not a file"));
         }
         let place = file("1\n");
         let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
         next(&mut follower);
         fs::remove_file(&place.path).unwrap();
         mknodat(CWD, place.path.as_str(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert!(follower.next_lines().unwrap_err().to_string().contains("it is no file"));
+        assert!(follower.next_lines().unwrap_err().to_string().contains("it is not a file"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How far a file was read, as the store of keys keeps it. `docs/format/virtual-sensors.md` describes the bytes.
+//! How far a file was read, as the key-value store keeps it. `docs/format/virtual-sensors.md` describes the bytes.
 
 use serde::{Deserialize, Serialize};
 

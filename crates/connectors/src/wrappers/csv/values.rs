@@ -58,7 +58,7 @@ impl Columns {
     /// # Errors
     /// Names the column and what is wrong with it.
     pub(super) fn decode(&self, line: &[u8]) -> Result<Decoded<'_>, String> {
-        let line = std::str::from_utf8(line).map_err(|_| "the line is no UTF-8 text".to_owned())?;
+        let line = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8 text".to_owned())?;
         let cells = split(line, self.separator, self.quote)?;
         let cell = |at: usize| cells.get(at).map(|cell| &**cell).filter(|cell| self.is_value(cell));
         let mut decoded = Decoded { timed: None, values: Vec::with_capacity(self.columns.len()) };
@@ -105,7 +105,7 @@ impl Columns {
         }
         match pattern.millis(&text, self.zone) {
             Some(millis) => Ok(Some(Value::I64(millis))),
-            None => Err(format!("{text:?} in the column {name} is no time of its format and zone")),
+            None => Err(format!("{text:?} in the column {name} is not a time of its format and zone")),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Column {
 
     fn value(&self, text: &str) -> Result<Value, String> {
         let trimmed = text.trim();
-        let no_number = || format!("{text:?} in the column {} is no number", self.name);
+        let no_number = || format!("{text:?} in the column {} is not a number", self.name);
         match self.kind {
             Kind::Integer => trimmed.parse().map(Value::I64).map_err(|_| no_number()),
             Kind::Number => match (trimmed.parse::<i64>(), trimmed.parse::<f64>()) {
@@ -162,7 +162,7 @@ fn millis(value: &Value) -> Result<i64, String> {
     match value {
         Value::I64(millis) => Ok(*millis),
         Value::F64(millis) if millis.abs() < 9e18 => Ok(*millis as i64),
-        _ => Err("the time is no number of milliseconds".to_owned()),
+        _ => Err("the time is not a number of milliseconds".to_owned()),
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
         let columns =
             columns(&[("timed", CsvFormat::Integer), ("x", CsvFormat::Number), ("u", time("HH:mm", false))]);
         let fault = |line: &[u8]| columns.decode(line).err().unwrap();
-        assert!(fault(b"1,two").contains("\"two\" in the column x is no number"));
+        assert!(fault(b"1,two").contains("\"two\" in the column x is not a number"));
         assert!(fault(b"now,2").contains("column timed"));
         assert!(fault(b"1,2,25:00").contains("column u"));
         assert!(fault(b"1,\xff").contains("UTF-8"));

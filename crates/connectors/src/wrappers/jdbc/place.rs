@@ -1,4 +1,4 @@
-//! How far the rows of a database were read, as the store of keys keeps it. `docs/format/virtual-sensors.md` describes the bytes.
+//! How far the rows of a database were read, as the key-value store keeps it. `docs/format/virtual-sensors.md` describes the bytes.
 
 use serde::{Deserialize, Serialize};
 

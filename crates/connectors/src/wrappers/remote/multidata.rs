@@ -54,7 +54,7 @@ fn read(text: &str) -> Result<Rows, String> {
 fn row(line: &str, columns: usize) -> Result<Row, String> {
     let cells = split(line, ',', '"')?;
     let time = cells.first().map(|cell| cell.trim()).unwrap_or_default();
-    let ms: i64 = time.parse().map_err(|_| format!("{time:?} is no number of milliseconds"))?;
+    let ms: i64 = time.parse().map_err(|_| format!("{time:?} is not a number of milliseconds"))?;
     let value = |at: usize| cells.get(at + 1).and_then(|cell| value(cell));
     Ok((ms, (0..columns).map(value).collect()))
 }
@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(rows.rows, [(1_000, vec![Some(Value::I64(3))])]);
         let refused: Vec<_> = rows.refused.iter().map(|one| one.text.as_str()).collect();
         assert_eq!(refused, ["now,2", "2000,\"4"]);
-        assert_eq!(rows.refused[0].reason, "\"now\" is no number of milliseconds");
+        assert_eq!(rows.refused[0].reason, "\"now\" is not a number of milliseconds");
     }
 }

@@ -81,8 +81,8 @@ fn read(body: &[u8]) -> Result<Rows, String> {
 
 /// A row of this many fields, one of which is the time.
 fn row(json: &Json, time: usize, fields: usize) -> Result<Row, String> {
-    let row = json.as_array().ok_or("it is no array")?;
-    let ms = row.get(time).and_then(Json::as_i64).ok_or("its time is no number of milliseconds")?;
+    let row = json.as_array().ok_or("it is not an array")?;
+    let ms = row.get(time).and_then(Json::as_i64).ok_or("its time is not a number of milliseconds")?;
     let value = |at: usize| row.get(at).and_then(value);
     Ok((ms, (0..fields).filter(|at| *at != time).map(value).collect()))
 }

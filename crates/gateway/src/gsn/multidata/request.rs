@@ -284,7 +284,7 @@ fn format(params: &Params) -> Result<Format, Refusal> {
         "csv" => Ok(Format::Csv { delimiter: delimiter(params)? }),
         "xml" => Ok(Format::Xml),
         "pdf" => Err(Refusal::absent(
-            "this server makes no PDF reports; ask for download_format=csv or xml, or export the table with tacho export",
+            "this server does not make PDF reports; ask for download_format=csv or xml, or export the table with tacho export",
         )),
         other => Err(Refusal::argument(format!("Unknown download_format >{other}<; it must be csv or xml"))),
     }

@@ -59,7 +59,7 @@ pub(super) async fn from_start(
 fn start_of(start: &str) -> Result<Timestamp, Refusal> {
     let millis = start.parse().ok().or_else(|| parse_iso(start)).ok_or_else(|| {
         Refusal::argument(format!(
-            "{start:?} is no time such as 2026-11-27T20:15:30.000Z (ISO 8601) or a number of milliseconds since 1970"
+            "{start:?} is not a time such as 2026-11-27T20:15:30.000Z (ISO 8601) or a number of milliseconds since 1970"
         ))
     })?;
     // Rows of the whole millisecond are not later.

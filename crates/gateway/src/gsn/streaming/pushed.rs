@@ -18,7 +18,7 @@ pub(in super::super) async fn pushed(
     State(state): State<Arc<HttpState>>,
     request: Request,
 ) -> Result<StatusCode, Refusal> {
-    // Nothing of a stranger is read on a server that takes no pushes.
+    // Nothing of a stranger is read on a server that does not accept pushes.
     if !state.sensors.takes_pushes() {
         return Err(unknown());
     }

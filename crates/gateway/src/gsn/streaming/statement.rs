@@ -16,7 +16,7 @@ impl Statement {
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let wrong = || {
             Refusal::argument(format!(
-                "{text:?} is no statement of a stream; write select FIELDS from SENSOR, or with where and comparisons of fields with \
+                "{text:?} is not a statement of a stream; write select FIELDS from SENSOR, or with where and comparisons of fields with \
                  numbers, such as select temperature from meadow where temperature > 20"
             ))
         };

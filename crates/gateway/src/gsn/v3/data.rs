@@ -54,7 +54,7 @@ pub(super) async fn search(
     let (format, times) = (Format::read(&params)?, time_format(&params)?);
     if format == Format::Csv {
         return Err(Refusal::absent(
-            "this server makes no archive of CSV files; ask for json or xml, or for each sensor at /api/sensors/NAME/data",
+            "this server does not make archives of CSV files; ask for json or xml, or for each sensor at /api/sensors/NAME/data",
         ));
     }
     let write = move |source: &dyn Source, out: &mut AnswerText<'_>| match format {

@@ -82,7 +82,7 @@ impl FeatureText {
 pub(super) struct FieldAbout<'a> {
     pub(super) name: &'a str,
     pub(super) type_name: &'a str,
-    /// `None` is no unit.
+    /// `None` is not a unit.
     pub(super) unit: Option<&'a str>,
 }
 

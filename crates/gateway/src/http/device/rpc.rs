@@ -34,7 +34,7 @@ pub(crate) async fn poll(
         return Ok(StatusCode::REQUEST_TIMEOUT.into_response());
     };
     let DeviceMessage::RpcRequest(call) = &*message else {
-        return Err(ApiError::internal("a poll got a message that is no call"));
+        return Err(ApiError::internal("a poll got a message that is not a call"));
     };
     if call.persistent {
         state.hub.call_delivery(&device, call.id, Delivery::Delivered);

@@ -21,7 +21,7 @@ pub(crate) enum DoorStream {
     Taken,
 }
 
-/// A stream that fails if the peer takes no output for too long.
+/// A stream that fails if the peer does not read output for too long.
 pub(crate) type TimedStream = Pin<Box<TimeoutStream<DoorStream>>>;
 
 /// Bounds the time in which the peer takes output.

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use hub::registry::TenantLimits;
 use serde::{Deserialize, Serialize};
 
-/// The limits of a tenant; `null` and an absent member are no limit.
+/// The limits of a tenant; `null` and an absent member are not a limit.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LimitsJson {

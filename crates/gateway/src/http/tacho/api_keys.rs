@@ -44,7 +44,7 @@ pub(crate) async fn add(
 ) -> Result<Response, ApiError> {
     let role: Role = new.role.parse().map_err(ApiError::argument)?;
     let expires_at = new.expires_time.map(|millis| {
-        let reason = format!("expiresTime {millis} is no time in milliseconds");
+        let reason = format!("expiresTime {millis} is not a time in milliseconds");
         Timestamp::from_millis(millis).ok_or_else(|| ApiError::argument(reason))
     });
     let expires_at = expires_at.transpose()?;

@@ -101,7 +101,7 @@ fn column_json(column: &TableColumn) -> JsonValue {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct TableBody {
     table: String,
-    /// For how long the table keeps rows, in seconds; 0 for ever.
+    /// For how long the table keeps rows, in seconds; 0 forever.
     ttl_s: u64,
     /// Whether to create the table if it does not exist.
     #[serde(default)]

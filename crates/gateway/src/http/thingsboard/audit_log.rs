@@ -160,7 +160,7 @@ fn parse(params: &Params, request: AuditRequest) -> Result<AuditRequest, ApiErro
     let page: u32 = params.number("page")?.unwrap_or(0);
     let time = |name: &str, default: Timestamp| {
         let millis: Option<i64> = params.number(name)?;
-        let wrong = || ApiError::argument(format!("{name} is no time in milliseconds"));
+        let wrong = || ApiError::argument(format!("{name} is not a time in milliseconds"));
         millis.map_or(Ok(default), |millis| Timestamp::from_millis(millis).ok_or_else(wrong))
     };
     let begin = time("startTime", TimeRange::ALL.start)?;

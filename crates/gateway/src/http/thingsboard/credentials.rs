@@ -52,7 +52,7 @@ impl CredentialsJson {
         Ok(match kind {
             CredentialsKind::AccessToken if value.is_some() => {
                 return Err(ApiError::argument(
-                    "credentialsValue is no part of an ACCESS_TOKEN; leave it out",
+                    "credentialsValue is not part of an ACCESS_TOKEN; leave it out",
                 ));
             }
             CredentialsKind::AccessToken => {

@@ -59,7 +59,7 @@ fn begin(
     let (checksum, algorithm) = (text("checksum"), text("checksumAlgorithm"));
     let package = state.hub.package(session.caller(), parse_id(id)?)?.id;
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let wrong = "the body is no form with a file; send multipart/form-data with a part file";
+    let wrong = "the body is not a form with a file; send multipart/form-data with a part file";
     let boundary = kind.and_then(boundary).ok_or_else(|| ApiError::bad_request(wrong))?;
     Ok((Asked { package, checksum, algorithm }, Multipart::new(boundary)))
 }

@@ -53,7 +53,7 @@ pub(crate) fn file_headers(file: &PackageFile) -> [(HeaderName, HeaderValue); 3]
     ]
 }
 
-/// Whether a character of a file's name may stand in a header without quotes.
+/// Whether a character of a file's name may be in a header without quotes.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || ".-_+".contains(c)
 }

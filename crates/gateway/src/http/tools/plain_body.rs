@@ -66,7 +66,7 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, ApiError> {
 /// Unpacks gzip up to a limit, and charges what it unpacks to an account while it grows.
 ///
 /// # Errors
-/// The bytes are no gzip, or unpacked they are longer than the limit or than what the sender may have in memory.
+/// The bytes are not gzip, or unpacked they are longer than the limit or than what the sender may have in memory.
 fn unpack_gzip(packed: &[u8], limit: usize, account: &mut HeldBytes) -> Result<Vec<u8>, ApiError> {
     let mut decoder = MultiGzDecoder::new(packed);
     let mut unpacked = Vec::new();

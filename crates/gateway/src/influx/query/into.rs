@@ -107,7 +107,7 @@ fn send_rows(
     Ok(())
 }
 
-/// Adds a row of an answer. Columns without a value are no fields; a row without fields is no point.
+/// Adds a row of an answer. Columns without a value are not fields; a row without fields is not a point.
 fn add(
     points: &mut Points,
     item: u32,

@@ -75,13 +75,13 @@ fn has_form(headers: &HeaderMap) -> Result<bool, ApiError> {
     Ok(name.eq_ignore_ascii_case("application/x-www-form-urlencoded"))
 }
 
-/// The values of `$name` in a query: an object of JSON.
+/// The values of `$name` in a query: a JSON object.
 fn bound(text: Option<&str>) -> Result<HashMap<String, Param>, ApiError> {
     let wrong = |reason: String| ApiError::argument(format!("error parsing query parameters: {reason}"));
     let Some(text) = text else { return Ok(HashMap::new()) };
     let values: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let Value::Object(values) = values else {
-        return Err(wrong("they are not an object of JSON, such as {\"name\": 1}".to_owned()));
+        return Err(wrong("they are not a JSON object, such as {\"name\": 1}".to_owned()));
     };
     Ok(values.into_iter().map(|(name, value)| (name, param(value))).collect())
 }
@@ -93,7 +93,7 @@ fn param(value: Value) -> Param {
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(number), _) => Param::Int(number),
             (None, Some(float)) if !number.is_u64() => Param::Num(float),
-            _ => Param::Bad(format!("unable to bind parameter: {number} is no 64-bit number")),
+            _ => Param::Bad(format!("unable to bind parameter: {number} is not a 64-bit number")),
         },
         Value::Object(members) => typed(members),
         Value::Null => Param::Bad("unable to bind parameter with type <nil>".to_owned()),
@@ -113,7 +113,7 @@ fn typed(members: serde_json::Map<String, Value>) -> Param {
         ("duration", Value::String(text)) => Param::Duration(text),
         ("string", Value::String(text)) => Param::Str(text),
         ("float" | "number", Value::Number(number)) => number.as_f64().map_or_else(
-            || Param::Bad(format!("unable to bind parameter: {number} is no 64-bit number")),
+            || Param::Bad(format!("unable to bind parameter: {number} is not a 64-bit number")),
             Param::Num,
         ),
         ("integer" | "int", Value::Number(number)) if number.is_i64() => param(Value::Number(number)),

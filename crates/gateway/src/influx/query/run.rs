@@ -141,7 +141,7 @@ impl Run {
         self.number += 1;
     }
 
-    /// The text of a result, or of a part of it, with what stands before it.
+    /// The text of a result, or of a part of it, with what is before it.
     fn result(&mut self, text: Vec<u8>, is_first: bool) -> Vec<u8> {
         if text.is_empty() {
             return text;

@@ -61,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// The engine takes no messages. The worker closes the connections without acks, so the publishers keep their messages.
+    /// The engine does not accept messages. The worker closes the connections without acks, so the publishers keep their messages.
     fn refuse_publications(&mut self, error: &BrokerError) {
         tracing::error!(%error, messages = self.publications.len(), "messages refused: they cannot be kept");
         self.publications.clear();

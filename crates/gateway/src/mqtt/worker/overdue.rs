@@ -95,7 +95,7 @@ fn overdue_end(connection: &Connection, now_s: u32, options: &MqttOptions) -> Op
         {
             Some(SessionEnd::normal("a refused connection sent no CONNECT"))
         }
-        // Counted from the opening: otherwise a byte now and then would keep the connection open for ever.
+        // Counted from the opening: otherwise a byte now and then would keep the connection open forever.
         Session::New | Session::Joining(_)
             if now_s.saturating_sub(connection.opened_at_s) > options.connect_timeout_s =>
         {

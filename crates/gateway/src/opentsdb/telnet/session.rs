@@ -279,7 +279,7 @@ impl Session {
         self.count_refused_login()
     }
 
-    /// A client that does not log in is not listened to for ever.
+    /// A client that does not log in is not listened to forever.
     fn count_refused_login(&mut self) -> Result<(), End> {
         self.refused_logins += 1;
         match self.refused_logins >= TELNET_REFUSED_LOGINS_MAX {

@@ -87,7 +87,7 @@ impl Session {
             other => {
                 return Err(PgError::new(
                     "XX000",
-                    format!("a bug, please report it: {other:?} is no command"),
+                    format!("a bug, please report it: {other:?} is not a command"),
                 ));
             }
         };

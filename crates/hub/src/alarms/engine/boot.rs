@@ -138,7 +138,7 @@ impl Engine {
         self.forget_records(forgotten)
     }
 
-    /// Takes a device that had reported before it got its rules: its rows up to a time are no events.
+    /// Takes a device that had reported before it got its rules: its rows up to a time are not events.
     pub(super) fn adopt(&mut self, device: Uuid, row_us: i64) -> Result<(), Stopped> {
         if self.device_at(device).is_some() {
             return Ok(());

@@ -320,7 +320,7 @@ impl Engine {
         Ok(Some(at))
     }
 
-    /// Adds a device with its attributes, which are no event.
+    /// Adds a device with its attributes, which are not an event.
     pub(super) fn add(&mut self, mut state: DeviceState, device: &Device) -> Result<usize, Stopped> {
         state.set_fields(device);
         let attributes = self.shared.attributes(device, &state.profile)?;

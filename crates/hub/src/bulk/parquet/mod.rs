@@ -138,7 +138,7 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
 }
 
 fn not_parquet(error: parquet::errors::ParquetError) -> BulkError {
-    BulkError::Data(format!("this is no Parquet file: {error}"))
+    BulkError::Data(format!("this is not a Parquet file: {error}"))
 }
 
 fn unreadable(error: impl std::fmt::Display) -> BulkError {

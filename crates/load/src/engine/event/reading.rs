@@ -77,7 +77,7 @@ impl<S> Connection<S> {
         Ok(())
     }
 
-    /// Gives content to the protocol and keeps what is no whole answer.
+    /// Gives content to the protocol and keeps what is not a whole answer.
     fn take<P: Protocol<Session = S>>(
         &mut self,
         content: &[u8],

@@ -177,7 +177,9 @@ impl Work {
         let filter = |filter: &Arc<dyn PhysicalExpr>| {
             let array = filter.evaluate(batch)?.into_array(batch.num_rows())?;
             let filter = array.as_boolean_opt().cloned();
-            filter.ok_or_else(|| DataFusionError::Internal("a filter of an aggregate is no condition".into()))
+            filter.ok_or_else(|| {
+                DataFusionError::Internal("a filter of an aggregate is not a condition".into())
+            })
         };
         let filters: Vec<_> =
             self.filters.iter().map(|one| one.as_ref().map(filter).transpose()).collect::<Result<_>>()?;

@@ -99,5 +99,5 @@ fn zone(node: &Node<'_>) -> Result<Tz, RuleError> {
     let zone = node.member("timezone");
     let name = zone.text()?;
     name.parse()
-        .map_err(|_| zone.fault(format!("{name:?} is no time zone; use a name such as Europe/Berlin")))
+        .map_err(|_| zone.fault(format!("{name:?} is not a time zone; use a name such as Europe/Berlin")))
 }

@@ -137,7 +137,7 @@ fn an_attribute_replaces_the_schedule_and_what_is_no_schedule_replaces_nothing()
         device.event(source, 1, "hours", ValueRef::Json(text))
     };
     let night = r#"{"timezone":"UTC","items":[{"dayOfWeek":4,"enabled":true,"startsOn":0,"endsOn":60000}]}"#;
-    assert_eq!(set(&mut device, KeySource::TenantAttribute, night), None, "a schedule is no event");
+    assert_eq!(set(&mut device, KeySource::TenantAttribute, night), None, "a schedule is not an event");
     // 1970 began on a Thursday.
     assert_eq!(device.row(2, "t", float(31.0)), create(Severity::Minor));
     device.state.ended();

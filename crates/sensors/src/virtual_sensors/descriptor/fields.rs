@@ -53,7 +53,7 @@ fn bad_type(said: &Said<&str>) -> Fault {
         return Fault::unsupported(place, reason);
     }
     let reason = format!(
-        "{:?} is no type; types are tinyint, smallint, integer, bigint, double, float, varchar(N), char(N), binary, string and \
+        "{:?} is not a type; types are tinyint, smallint, integer, bigint, double, float, varchar(N), char(N), binary, string and \
          numeric",
         said.value
     );

@@ -103,9 +103,9 @@ pub struct Processing {
 pub struct Stream {
     /// The name, in lower case.
     pub name: Said<String>,
-    /// Least milliseconds between two executions of the query; 0 is no bound.
+    /// Least milliseconds between two executions of the query; 0 is not a bound.
     pub rate: Option<Said<i64>>,
-    /// Most executions that give rows; 0 is no bound.
+    /// Most executions that give rows; 0 is not a bound.
     pub count: Option<Said<i64>>,
     /// The SQL over the aliases of the sources.
     pub query: Said<String>,

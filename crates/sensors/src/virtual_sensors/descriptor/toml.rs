@@ -70,7 +70,8 @@ impl Reader<'_> {
                 for item in items {
                     let place = self.places.of(item.span().start);
                     let DeValue::Table(table) = item.get_ref() else {
-                        let reason = format!("{name:?} has an item that is no table; its items are tables");
+                        let reason =
+                            format!("{name:?} has an item that is not a table; its items are tables");
                         return Err(Fault::invalid(place, reason));
                     };
                     node.children.push(self.table(name, place, table, depth + 1)?);

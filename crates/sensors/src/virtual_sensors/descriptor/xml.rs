@@ -37,7 +37,7 @@ fn syntax(text: &str, error: &Error) -> Fault {
         }
         Error::NodesLimitReached => too_many_nodes(place),
         error => {
-            // The place stands before the reason already.
+            // The place is before the reason already.
             let text = error.to_string();
             let reason = text.rfind(" at ").map_or(text.as_str(), |end| &text[..end]);
             Fault::syntax(place, format!("this is not XML: {reason}"))

@@ -71,7 +71,7 @@ pub(super) fn address(uri: &str) -> Option<BrokerAddress> {
         Some((host, port)) => (host, port.parse().ok().filter(|port: &u16| *port > 0)?),
         None => (place, port_default),
     };
-    // An address of IPv6 stands in brackets.
+    // An address of IPv6 is in brackets.
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let is_host = !host.is_empty() && !host.contains(['/', '@']) && !host.contains(char::is_whitespace);
     is_host.then(|| BrokerAddress { host: host.to_owned(), port, is_encrypted })

@@ -23,7 +23,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// An address of HTTP as callers may see it: without its user, its query and its fragment, which may be secrets.
+/// An HTTP address as callers may see it: without its user, its query and its fragment, which may be secrets.
 pub fn shown_url(url: &str) -> String {
     let shown = url.split_once(['?', '#']).map_or(url, |(shown, _)| shown);
     let (scheme, place) = match shown.find("://") {

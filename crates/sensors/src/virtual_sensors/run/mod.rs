@@ -30,7 +30,7 @@ use super::sql::{Datum, Row};
 /// A virtual sensor that runs.
 ///
 /// Without a lateness the clock is the caller's: each call says what time it is. With one the clock is the time of the elements:
-/// they wait in the order of their times until one comes that is later by the lateness, and then the clock stands at their own.
+/// they wait in the order of their times until one comes that is later by the lateness, and then the clock is at their own.
 #[derive(Debug)]
 pub struct Sensor {
     plan: Arc<Plan>,
@@ -181,7 +181,7 @@ impl Sensor {
         while self.turn_once(end, out) {}
     }
 
-    /// Makes the next turn that is due before a time. Says whether there was one.
+    /// Makes the next turn that is due before a time. Returns whether there was one.
     fn turn_once(&mut self, end: i64, out: &mut Vec<OutputRow>) -> bool {
         let Some((at, turn)) = self.next_turn().filter(|(at, _)| *at < end) else { return false };
         match turn {

@@ -14,6 +14,6 @@ impl Named {
     /// The first field, as a number.
     pub(super) fn first_number(&self) -> Result<f64, String> {
         let first = self.fields.first().map(|(_, datum)| datum.number()).transpose()?.flatten();
-        first.map(Number::as_f64).ok_or_else(|| "the first field of the stream is no number".to_owned())
+        first.map(Number::as_f64).ok_or_else(|| "the first field of the stream is not a number".to_owned())
     }
 }

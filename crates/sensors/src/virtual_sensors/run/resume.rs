@@ -11,7 +11,7 @@ use super::checkpoint::{Checkpoint, Reach};
 use super::{Sensor, TIMED_MAX};
 
 impl Sensor {
-    /// A sensor that goes on from a checkpoint. One that is no checkpoint of this plan is not used, and neither is none.
+    /// A sensor that goes on from a checkpoint. One that is not a checkpoint of this plan is not used, and neither is none.
     pub fn resume(plan: Arc<Plan>, lateness: Option<i64>, checkpoint: Option<&Checkpoint>) -> Self {
         let mut sensor = Self::new(plan, lateness);
         let Some(point) = checkpoint.filter(|point| point.has_windows_of(&sensor.plan)) else {

@@ -39,7 +39,7 @@ impl Stream {
         Self { windows, executions_with_rows: 0, last_execution: None }
     }
 
-    /// An element comes to a source. Says whether its window has moved.
+    /// An element comes to a source. Returns whether its window has moved.
     pub(super) fn push(
         &mut self,
         plan: &StreamPlan,

@@ -23,7 +23,7 @@ pub(super) fn hint(fault: &str, line: &str) -> String {
     let instead = match word {
         Some(instead) => instead,
         None if fault.contains("'?'") => "`a ? b : c` is `if a { b } else { c }` in Rhai",
-        None if line.contains('\'') => "a text stands in double quotes in Rhai",
+        None if line.contains('\'') => "a text is in double quotes in Rhai",
         None if fault.contains("';'") => "a statement ends with `;` in Rhai",
         None => return PAGE.to_owned(),
     };

@@ -118,7 +118,7 @@ impl Script {
         };
         let reason = format!(
             "there is no variable {name:?}{hint}; the script has {}, and those that it makes with `let`; a field that it reads \
-             stands in the query of the stream",
+             is in the query of the stream",
             known.join(", ")
         );
         Fault::invalid(shift(self.place, error.position()), reason)
@@ -176,7 +176,7 @@ impl Script {
         let timed = value.and_then(|value| value.as_int().ok());
         timed.filter(|timed| (-TIMED_MAX..=TIMED_MAX).contains(timed)).ok_or_else(|| {
             self.refusal(&format!(
-                "timed is no whole number of milliseconds of at most {TIMED_MAX} (TIMED_MAX) after the run"
+                "timed is not a whole number of milliseconds of at most {TIMED_MAX} (TIMED_MAX) after the run"
             ))
         })
     }

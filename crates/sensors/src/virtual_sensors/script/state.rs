@@ -33,7 +33,7 @@ impl State {
     /// Takes the variable after a run.
     ///
     /// # Errors
-    /// It is no map, too large, or holds what cannot be stored.
+    /// It is not a map, too large, or holds what cannot be stored.
     pub(super) fn of(value: &Dynamic) -> Result<Self, String> {
         let Some(map) = value.read_lock::<Map>() else {
             return Err(format!("state is of the type {}; it is a map", value.type_name()));

@@ -18,7 +18,7 @@ pub(super) fn dynamic(datum: &Datum) -> Dynamic {
 /// A value of a script for a row.
 ///
 /// # Errors
-/// The value is no finite number, or of a type that a row does not have.
+/// The value is not a finite number, or of a type that a row does not have.
 pub(super) fn datum(value: &Dynamic) -> Result<Datum, String> {
     if value.is_unit() {
         return Ok(Datum::Null);

@@ -273,7 +273,7 @@ impl Moments {
             return Ok(Datum::Null);
         }
         if self.large > 0 {
-            return Err("the variance is no finite number".into());
+            return Err("the variance is not a finite number".into());
         }
         let variance = self.squared_deviations() / divisor as f64;
         let root = matches!(kind, AggregateKind::StddevSample | AggregateKind::StddevPopulation);

@@ -117,7 +117,7 @@ impl<'a> Compiler<'a> {
         };
         let shown = alias.as_ref().map_or(table, |alias| alias.name.value.to_lowercase());
         if self.from.iter().any(|(other, _)| *other == shown) {
-            let reason = format!("{shown:?} stands twice in FROM; give one of them an alias");
+            let reason = format!("{shown:?} appears twice in FROM; give one of them an alias");
             return Err(Fault::invalid(self.place(factor.span()), reason));
         }
         self.from.push((shown, number));
@@ -215,7 +215,7 @@ impl<'a> Compiler<'a> {
     /// All columns of one table of `FROM` or of all. Of columns with one name the first is taken, because each table has `timed`.
     fn add_all(&self, output: &mut Vec<Output>, only: Option<usize>, item: &SelectItem) -> Result<(), Fault> {
         if self.mode == Mode::Groups {
-            let reason = "* stands beside an aggregate or GROUP BY; name the columns";
+            let reason = "* is beside an aggregate or GROUP BY; name the columns";
             return Err(Fault::invalid(self.place(item.span()), reason));
         }
         for (table, (_, number)) in self.from.iter().enumerate() {
@@ -270,7 +270,7 @@ impl<'a> Compiler<'a> {
             Some(_) => return Err(self.not_compiled(self.statement.query.span(), "LIMIT BY is not compiled")),
         };
         let number = |expr: &Ast| {
-            let reason = format!("{expr} is no bound; LIMIT and OFFSET take a whole number");
+            let reason = format!("{expr} is not a bound; LIMIT and OFFSET take a whole number");
             ordinal(expr).ok_or_else(|| Fault::invalid(self.place(expr.span()), reason))
         };
         let limit = limit.map(number).transpose()?;

@@ -31,10 +31,10 @@ impl Datum {
         if number.is_finite() {
             return Ok(Self::Float(number));
         }
-        Err(format!("{of} is no finite number"))
+        Err(format!("{of} is not a finite number"))
     }
 
-    /// Whether this is no value.
+    /// Whether this is not a value.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
@@ -48,7 +48,7 @@ impl Datum {
             Self::Float(number) => Ok(Some(*number != 0.0)),
             Self::Text(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
             Self::Text(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
-            Self::Text(text) => Err(format!("{text:?} is no condition")),
+            Self::Text(text) => Err(format!("{text:?} is not a condition")),
         }
     }
 
@@ -59,7 +59,9 @@ impl Datum {
             Self::Bool(flag) => Ok(Some(Number::Int(i64::from(*flag)))),
             Self::Int(number) => Ok(Some(Number::Int(*number))),
             Self::Float(number) => Ok(Some(Number::Float(*number))),
-            Self::Text(text) => Number::parse(text).map(Some).ok_or_else(|| format!("{text:?} is no number")),
+            Self::Text(text) => {
+                Number::parse(text).map(Some).ok_or_else(|| format!("{text:?} is not a number"))
+            }
         }
     }
 

@@ -137,7 +137,7 @@ impl Compiler<'_> {
                 Some(Number::Int(number)) => Datum::Int(number),
                 Some(Number::Float(number)) => Datum::Float(number),
                 None => {
-                    let reason = format!("{text} is no number of 64 bits");
+                    let reason = format!("{text} is not a number of 64 bits");
                     return Err(Fault::invalid(self.place(value.span), reason));
                 }
             },

@@ -13,7 +13,7 @@ use crate::virtual_sensors::fault::Fault;
 /// Checks that a text is one `SELECT` that writes nothing and locks nothing.
 ///
 /// # Errors
-/// The text is no SQL, it is several statements, it writes or locks rows, or it has a comment or a backslash.
+/// The text is not SQL, it is several statements, it writes or locks rows, or it has a comment or a backslash.
 pub(crate) fn check_reads(said: &Said<String>) -> Result<(), Fault> {
     if said.value.contains('\\') {
         let reason =

@@ -191,7 +191,7 @@ fn number(datum: &Datum) -> Result<Number, String> {
     datum.number()?.ok_or_else(|| "a number is missing".into())
 }
 
-/// A result that is undefined, such as the root of -1, is no value, as in MySQL.
+/// A result that is undefined, such as the root of -1, is not a value, as in MySQL.
 fn real(result: f64, name: &str) -> Result<Datum, String> {
     if result.is_nan() { Ok(Datum::Null) } else { Datum::finite(result, &format!("the result of {name}")) }
 }

@@ -75,7 +75,7 @@ impl Statement {
             SetExpr::SetOperation { op, .. } => {
                 Err(Fault::not_compiled(self.place, format!("{op} is not compiled")))
             }
-            _ => Err(Fault::not_compiled(self.place, "a query that is no plain SELECT is not compiled")),
+            _ => Err(Fault::not_compiled(self.place, "a query that is not a plain SELECT is not compiled")),
         }
     }
 
@@ -128,7 +128,7 @@ fn alias(table: &TableFactor) -> Option<(String, String)> {
     Some((alias.name.value.to_lowercase(), lower(name)))
 }
 
-/// A place in a statement as a place in the file. The text of a statement stands in the file as it is, but for references such as
+/// A place in a statement as a place in the file. The text of a statement is in the file as it is, but for references such as
 /// `&lt;`, which make later columns of their line smaller here than there.
 fn shift(base: Place, span: Span) -> Place {
     match (span.start.line as u32, span.start.column as u32) {

@@ -23,7 +23,7 @@ fn clean(model: &str, bound: f64, window: &[(i64, f64)]) -> Vec<(i64, f64, f64, 
     assert_eq!(run.sensor.counters().last_fault, None);
     let number = |row: &OutputRow, at: usize| match row.values[at] {
         Datum::Float(number) => number,
-        ref other => panic!("{other} is no number"),
+        ref other => panic!("{other} is not a number"),
     };
     run.rows.iter().map(|row| (row.timed, number(row, 0), number(row, 1), number(row, 2) == 1.0)).collect()
 }

@@ -133,7 +133,7 @@ fn extent() -> impl Strategy<Value = Extent> {
 
 fn kind() -> impl Strategy<Value = Kind> {
     let slide = prop::option::of(
-        extent().prop_filter("a slide of one is no slide", |slide| !matches!(slide, Extent::Count(1))),
+        extent().prop_filter("a slide of one is not a slide", |slide| !matches!(slide, Extent::Count(1))),
     );
     (extent(), slide).prop_map(|(size, slide)| Kind { size, slide })
 }

@@ -116,7 +116,7 @@ fn a_fault_in_a_window_ends_with_its_element() {
     assert_eq!(run.take(), ["1: 1", "4: 12"]);
     let counters = run.sensor.counters();
     assert_eq!(counters.faults, 2);
-    assert_eq!(counters.last_fault.as_deref(), Some("stream s: \"cold\" is no number"));
+    assert_eq!(counters.last_fault.as_deref(), Some("stream s: \"cold\" is not a number"));
 }
 
 #[test]

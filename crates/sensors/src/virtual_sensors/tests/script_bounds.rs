@@ -70,8 +70,8 @@ fn memory_depth_and_state_are_bounded() {
     stopped("let m = #{}; for i in 0..20 { m = #{a: m}; } state.m = m; n = 1;", "SCRIPT_STATE_DEPTH_MAX", 0);
     stopped("state = 5;", "state is of the type i64; it is a map", 0);
     stopped("state.f = |y| y + 1; n = 1;", "state: a value of the type", 0);
-    stopped("state.n = 0.0 / 0.0; n = 1;", "state: the number is no finite number", 0);
-    stopped("timed = \"soon\";", "timed is no whole number of milliseconds", 0);
+    stopped("state.n = 0.0 / 0.0; n = 1;", "state: the number is not a finite number", 0);
+    stopped("timed = \"soon\";", "timed is not a whole number of milliseconds", 0);
     stopped("timed = 9000000000000000000;", "TIMED_MAX", 0);
     stopped("n = 1 / 0;", "Division by zero", 0);
     stopped("throw \"no wind\";", "no wind", 0);

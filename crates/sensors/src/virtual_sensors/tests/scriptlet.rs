@@ -108,8 +108,8 @@ fn a_value_has_the_type_of_its_field_or_its_row_is_left_out() {
         assert!(fault.contains(part), "{kind} {value}: {fault}");
     };
     refused("tinyint", "128", "128 is out of the range of tinyint");
-    refused("double", "\"2\"", "2 is no double");
-    refused("string", "2", "2 is no string");
+    refused("double", "\"2\"", "2 is not a double");
+    refused("string", "2", "2 is not a string");
     refused("varchar(2)", "\"abc\"", "3 characters");
     refused("float", "1.0e300", "no finite number");
     refused("double", "1.0 / 0.0", "no finite number");

@@ -82,7 +82,7 @@ fn select_exact(index: &SeriesIndex, table: u32, conditions: &[&Condition<'_>]) 
                 values.present.remove_from(narrowed.get_or_insert_with(|| series.all.to_bitmap()));
             }
             TagPredicate::Matches(_) | TagPredicate::MatchesNot(_) => {
-                unreachable!("BUG: patterns are no exact conditions")
+                unreachable!("BUG: patterns are not exact conditions")
             }
         }
     }

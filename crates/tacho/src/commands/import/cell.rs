@@ -16,9 +16,9 @@ pub(super) enum DecimalMark {
 
 /// Reads a text as a number, exactly if 64 bits allow it.
 ///
-/// A text without decimal mark and exponent is an integer. One that does not fit 64 bits is no number, because a
+/// A text without decimal mark and exponent is an integer. One that does not fit 64 bits is not a number, because a
 /// floating-point number would lose its digits. A text with leading zeros (`00123`) is a name, no number. The words `nan` and
-/// `inf` are no numbers.
+/// `inf` are not numbers.
 pub(super) fn number(text: &str, mark: DecimalMark) -> Option<Number> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text).as_bytes();
     let allowed = |byte: &u8| match (byte, mark) {

@@ -16,7 +16,7 @@ pub(super) struct CsvCounts {
     pub beyond: u64,
     /// Numbers with more digits than a floating-point number keeps.
     pub rounded: u64,
-    /// Columns of text whose cells are mostly numbers: the name, the first cell that is no number, and its line.
+    /// Columns of text whose cells are mostly numbers: the name, the first cell that is not a number, and its line.
     pub texts: Vec<(String, String, u64)>,
 }
 

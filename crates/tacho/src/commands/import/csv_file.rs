@@ -37,9 +37,7 @@ pub(super) fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         _ if text.eq_ignore_ascii_case("tab") || text == "\\t" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
-        _ => {
-            Err(format!("\"{text}\" cannot stand between cells; use one character such as ; or the word tab"))
-        }
+        _ => Err(format!("\"{text}\" cannot be between cells; use one character such as ; or the word tab")),
     }
 }
 
@@ -77,7 +75,7 @@ pub(super) enum FileError {
         #[source]
         source: HeaderError,
     },
-    #[error("{} is no CSV file: {reason}", .path.display())]
+    #[error("{} is not a CSV file: {reason}", .path.display())]
     Form { path: PathBuf, reason: String },
     #[error("{}:{line}: \"{cell}\" in the column \"{column}\" may be a number with a decimal comma; say --decimal , if it is, and --decimal . if it is text", .path.display())]
     DecimalComma { path: PathBuf, line: u64, column: String, cell: String },
@@ -167,7 +165,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Recognises files that are no CSV by their first bytes.
+/// Recognises files that are not CSV by their first bytes.
 fn check(head: &[u8]) -> Result<(), &'static str> {
     const UTF_16: &str = "it is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)";
     match head {
@@ -227,7 +225,7 @@ fn delimiter(line: Vec<u8>, wanted: Option<u8>) -> Result<u8, String> {
         (None, [only]) => Ok(*only),
         (None, []) => Ok(found.first().copied().unwrap_or(b',')),
         (None, several) => Err(format!(
-            "its first line has {}; say with --delimiter which of them stands between cells",
+            "its first line has {}; say with --delimiter which of them is between cells",
             shown(several)
         )),
     }

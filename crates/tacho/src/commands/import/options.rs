@@ -260,9 +260,9 @@ mod tests {
             ),
             ("--table t --create --url http://127.0.0.1:1 a.csv", "is there"),
             ("--strict --lenient --table t a.csv", "cannot be used with"),
-            ("--table t --ts-format iso a.csv", "is no format"),
-            ("--table t --timezone Berlin a.csv", "is no time zone"),
-            ("--table t --delimiter xx a.csv", "cannot stand between cells"),
+            ("--table t --ts-format iso a.csv", "is not a format"),
+            ("--table t --timezone Berlin a.csv", "is not a time zone"),
+            ("--table t --delimiter xx a.csv", "cannot be between cells"),
             ("--device car --start 2024-05-01T08:00:00 a.csv", "with Z or an offset"),
         ] {
             let error = asked(line).map(|task| format!("{task:?}")).unwrap_err();

@@ -90,7 +90,7 @@ impl FileOutcome {
             if stored { "imported" } else { "can be imported" },
         )];
         if let Some(delimiter) = &self.delimiter {
-            lines.push(format!("  {delimiter} stands between cells"));
+            lines.push(format!("  {delimiter} is between cells"));
         }
         lines.extend(self.skipped_row_lines(rules));
         lines.extend(self.skipped_value_lines());
@@ -147,7 +147,7 @@ impl FileOutcome {
         let reasons = [
             (self.counts.too_large, "whole numbers beyond 63 bits"),
             (self.counts.too_long, "texts that are too long"),
-            (self.seen.not_finite, "cells of columns of numbers that are no number (NaN, inf)"),
+            (self.seen.not_finite, "cells of columns of numbers that are not a number (NaN, inf)"),
             (self.seen.unnamed, "cells of columns without a name"),
             (self.seen.beyond, "cells beyond the last column"),
         ];
@@ -190,7 +190,7 @@ impl FileOutcome {
         ];
         let counted = counted.into_iter().filter(|(count, _)| *count > 0).map(|(_, line)| line);
         let texts = self.seen.texts.iter().map(|(column, cell, line)| {
-            format!("the column {column:?} is text, because {cell:?} in line {line} is no number")
+            format!("the column {column:?} is text, because {cell:?} in line {line} is not a number")
         });
         counted.chain(texts).map(|line| format!("  note: {line}")).collect()
     }

@@ -33,7 +33,7 @@ pub(super) struct Time {
     pub is_chosen: bool,
 }
 
-/// The reason why a text is no time.
+/// The reason why a text is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TimeError {
     /// The text is not understood.
@@ -177,7 +177,7 @@ impl FromStr for TimeFormat {
             "rfc3339" => Ok(Self::Rfc3339),
             pattern if pattern.contains('%') => Ok(Self::Pattern(pattern.into())),
             other => Err(format!(
-                "\"{other}\" is no format; use rfc3339, s, ms, us, ns or a pattern such as \"%d.%m.%Y %H:%M:%S\""
+                "\"{other}\" is not a format; use rfc3339, s, ms, us, ns or a pattern such as \"%d.%m.%Y %H:%M:%S\""
             )),
         }
     }
@@ -208,7 +208,7 @@ impl TimeReader {
             return Ok(Time::of_nanos(time.as_nanosecond())?);
         }
         let shown = text.parse::<DateTime>().map_err(|_| {
-            format!("\"{text}\" is no time such as 2024-05-01T08:00:00Z; say with --ts-format how it is written (s, ms, us, ns or a pattern)")
+            format!("\"{text}\" is not a time such as 2024-05-01T08:00:00Z; say with --ts-format how it is written (s, ms, us, ns or a pattern)")
         })?;
         self.civil(shown)
     }
@@ -216,7 +216,7 @@ impl TimeReader {
     fn with_pattern(&self, text: &str, pattern: &str) -> Result<Time, TimeError> {
         let parsed = strtime::parse(pattern, text)
             .map_err(|error| format!("\"{text}\" does not fit \"{pattern}\": {error}"))?;
-        let wrong = |error| format!("\"{text}\" is no time: {error}");
+        let wrong = |error| format!("\"{text}\" is not a time: {error}");
         if parsed.offset().is_some() || parsed.timestamp().is_some() {
             return Ok(Time::of_nanos(parsed.to_timestamp().map_err(wrong)?.as_nanosecond())?);
         }
@@ -239,7 +239,7 @@ impl TimeReader {
 
 /// Reads a number of a unit exactly, with or without decimal places.
 fn epoch(text: &str, unit: Unit) -> Result<Time, String> {
-    let wrong = || format!("\"{text}\" is no number that can be a time");
+    let wrong = || format!("\"{text}\" is not a number that can be a time");
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().map_err(|_| wrong())?),
         None => (text, 0),
@@ -284,7 +284,7 @@ impl Clock {
 
 /// Reads an interval such as `1s`, `100ms` or `1m30s`, in whole milliseconds.
 pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("\"{text}\" is no interval; write 1s, 100ms or 1m30s (at least 1ms)");
+    let wrong = || format!("\"{text}\" is not an interval; write 1s, 100ms or 1m30s (at least 1ms)");
     let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     let duration = Duration::try_from(signed).map_err(|_| wrong())?;
     let is_whole = duration.subsec_nanos().is_multiple_of(1_000_000);
@@ -300,7 +300,7 @@ pub(super) fn parse_start(text: &str) -> Result<i64, String> {
     let reader = TimeReader { format: TimeFormat::Rfc3339, zone: None };
     let time = reader.parse(text).ok().filter(|time| !time.cut);
     time.map(|time| time.micros).ok_or_else(|| {
-        format!("\"{text}\" is no time; write it as 2024-05-01T08:00:00Z, with Z or an offset")
+        format!("\"{text}\" is not a time; write it as 2024-05-01T08:00:00Z, with Z or an offset")
     })
 }
 
@@ -393,7 +393,7 @@ mod tests {
         };
         let refused = count(&reader("rfc3339", "Europe/Berlin"));
         assert_eq!((refused.bad, refused.clock_changes, refused.chosen, refused.cut), (2, 2, 0, 1));
-        assert!(refused.first_bad.unwrap().starts_with("line 1: \"noon\" is no time"));
+        assert!(refused.first_bad.unwrap().starts_with("line 1: \"noon\" is not a time"));
         let first = refused.first_clock_change.unwrap();
         assert!(first.starts_with("line 2: 2024-10-27T02:30:00 was twice in Europe/Berlin"), "{first}");
         let zone = "Europe/Berlin".parse::<Zone>().unwrap().with_clock_change(ClockChange::Later);

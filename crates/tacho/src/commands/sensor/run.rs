@@ -18,9 +18,9 @@ use super::file;
 /// Runs a virtual sensor over CSV files and prints its output as CSV
 ///
 /// The first line of a file has the names of the fields. The column `timed` is the time of an element: milliseconds since 1970, or
-/// RFC 3339. Lines are in the order of their times, and the clock stands at the time of the line; with --lateness they may be
+/// RFC 3339. Lines are in the order of their times, and the clock is at the time of the line; with --lateness they may be
 /// out of order by so much. Slides in time end with the last line. A cell that is a number is a number unless the descriptor
-/// says that its field is text; an empty cell is no value.
+/// says that its field is text; an empty cell is not a value.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -149,7 +149,7 @@ impl Lines {
             Err(_) => text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond).map_err(|_| {
                 let line = record.position().map_or(0, csv::Position::line);
                 anyhow!(
-                    "{}, line {line}: {text:?} is no time; timed is milliseconds since 1970, or RFC 3339",
+                    "{}, line {line}: {text:?} is not a time; timed is milliseconds since 1970, or RFC 3339",
                     path.display()
                 )
             })?,

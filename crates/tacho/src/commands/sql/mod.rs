@@ -30,7 +30,7 @@ use table::Expanded;
 /// Runs SQL queries
 ///
 /// Without a query the command opens a prompt. Statements end with a semicolon and may take several lines, \? shows the
-/// commands of the prompt, and Ctrl-C ends a running query. If standard input is no terminal, the command reads the queries
+/// commands of the prompt, and Ctrl-C ends a running query. If standard input is not a terminal, the command reads the queries
 /// from it.
 ///
 /// On a terminal, a table that is too wide is shown row by row, and a long answer is shown in $PAGER (`less -S` if it is not

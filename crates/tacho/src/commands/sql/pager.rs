@@ -39,7 +39,7 @@ fn page(text: &str, pager: &str) -> anyhow::Result<()> {
     let mut running = started
         .with_context(|| format!("cannot start the pager {pager:?}; `\\pset pager off` does without"))?;
     if let Some(mut input) = running.stdin.take() {
-        // A user who leaves the pager early breaks the pipe. That is no error.
+        // A user who leaves the pager early breaks the pipe. That is not an error.
         drop(writeln!(input, "{text}"));
     }
     let ended = running.wait().context("cannot wait for the pager")?;

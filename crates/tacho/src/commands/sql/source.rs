@@ -111,7 +111,7 @@ impl Source {
         // A query must not create a data directory.
         ensure!(
             data.join(REGISTRY_FILE).exists(),
-            "{} is no data directory; name one with --data, or a server with --url",
+            "{} is not a data directory; name one with --data, or a server with --url",
             data.display()
         );
         let store = open_store(config)?;

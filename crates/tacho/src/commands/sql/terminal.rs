@@ -9,7 +9,7 @@ pub(super) struct Size {
     pub(super) rows: u16,
 }
 
-/// The size of the terminal behind standard output; `None` if standard output is no terminal.
+/// The size of the terminal behind standard output; `None` if standard output is not a terminal.
 pub(super) fn terminal_size() -> Option<Size> {
     let output = std::io::stdout();
     let size = output.is_terminal().then(|| rustix::termios::tcgetwinsize(&output).ok()).flatten()?;

@@ -79,7 +79,7 @@ fn report(args: &StatusArgs) -> anyhow::Result<Report> {
 
 /// The address of the server on the data directory, or the report if no server answers there.
 ///
-/// The directory's lock decides: the runtime file of a killed server is no proof of a running one.
+/// The directory's lock decides: the runtime file of a killed server is not proof of a running one.
 fn local(config: &Config) -> anyhow::Result<Result<String, Report>> {
     let data = &config.data;
     check_permission(data, Permission::Read)?;
@@ -92,7 +92,7 @@ fn local(config: &Config) -> anyhow::Result<Result<String, Report>> {
             ..Report::of(State::Starting, data)
         }),
         (None, None) if !data.join(REGISTRY_FILE).exists() => {
-            bail!("{} is no data directory; name one with --data, or a server with --url", data.display())
+            bail!("{} is not a data directory; name one with --data, or a server with --url", data.display())
         }
         (None, _) => Err(Report { disk: Disk::of(data).ok(), ..Report::of(State::Stopped, data) }),
     })

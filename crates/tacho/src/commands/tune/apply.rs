@@ -107,7 +107,7 @@ fn confirmed(yes: bool, question: &str) -> anyhow::Result<bool> {
     }
     if !stdin().is_terminal() {
         bail!(
-            "nobody can be asked, because standard input is no terminal: --yes does not ask. Nothing was changed"
+            "nobody can be asked, because standard input is not a terminal: --yes does not ask. Nothing was changed"
         );
     }
     write!(stdout(), "{question} [y/N] ")

@@ -34,7 +34,7 @@ use prove::ProveArgs;
 /// The findings are ordered by their expected effect. Each has the current and the suggested value, the evidence, the
 /// reason, the risk, the command for the change and the one that undoes it.
 ///
-/// The password of a target stands in its URL, where special characters are written %40 and the like. That of a database may
+/// The password of a target is in its URL, where special characters are written %40 and the like. That of a database may
 /// be in TACHO_TARGET_PASSWORD instead.
 ///
 /// Counters are taken since the start of the machine or server, or with --window in the next seconds: run it during the load.

@@ -244,7 +244,7 @@ fn check_index(index: &str) -> std::result::Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "target.url: `{index}` is no index of this driver: use lower-case letters, digits, `-`, `_` and `.`, a letter or digit first"
+        "target.url: `{index}` is not an index of this driver: use lower-case letters, digits, `-`, `_` and `.`, a letter or digit first"
     ))
 }
 

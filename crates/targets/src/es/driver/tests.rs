@@ -59,8 +59,8 @@ fn what_a_scenario_cannot_mean_is_refused() {
             "a load ends with its documents",
         ),
         ("duration = \"1s\"", "", "would never end"),
-        ("9200/test", "9200/Test", "`Test` is no index"),
-        ("9200/test", "9200/_all", "`_all` is no index"),
+        ("9200/test", "9200/Test", "`Test` is not an index"),
+        ("9200/test", "9200/_all", "`_all` is not an index"),
         ("http://127", "mqtt://127", "this driver speaks http, https"),
         ("9200/test", "9200/test?cafile=/ca.pem", "`cafile` is for TLS: write https://"),
     ] {

@@ -140,7 +140,7 @@ impl Es<'_> {
     fn query(&self, class: u16, query: usize) -> (&Search, &Query) {
         match &self.operations[usize::from(class)] {
             Operation::Search(search) => (search, &search.queries[query]),
-            Operation::Bulk => unreachable!("BUG: a bulk request is no search"),
+            Operation::Bulk => unreachable!("BUG: a bulk request is not a search"),
         }
     }
 

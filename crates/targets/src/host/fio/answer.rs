@@ -86,7 +86,7 @@ pub(super) fn parse(text: &str, rw: Pattern, took: Duration) -> Result<Measured>
     let side = if rw.is_write() { job.write } else { job.read };
     let mut latency = Distribution::default();
     for (nanos, count) in &side.clat_ns.bins {
-        let nanos: u64 = nanos.parse().map_err(|_| wrong(format!("`{nanos}` is no time")))?;
+        let nanos: u64 = nanos.parse().map_err(|_| wrong(format!("`{nanos}` is not a time")))?;
         latency.add(nanos / 1_000, *count);
     }
     Ok(Measured {

@@ -40,7 +40,7 @@ pub fn run(
     // fio would create the directory and leave it behind.
     if !directory.is_dir() {
         return Err(Error::Options(format!(
-            "{} is no directory; name one on the disk to measure",
+            "{} is not a directory; name one on the disk to measure",
             directory.display()
         )));
     }

@@ -404,7 +404,7 @@ fn a_session_logs_in_once_and_uses_the_values_of_its_answers() {
     let mut client = Client::new(&driver);
     assert!(!client.ready && client.out.starts_with(b"GET /login HTTP/1.1\r\n"));
     client.receive_cut(&answer(r#"{"t":"secret"}"#), &[5]);
-    assert!(client.ready && client.ended.is_empty(), "set-up is no load");
+    assert!(client.ready && client.ended.is_empty(), "set-up is not a load");
     client.out.clear();
     client.start(1);
     let sent = String::from_utf8(client.out.clone()).unwrap();

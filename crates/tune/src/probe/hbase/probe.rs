@@ -83,7 +83,8 @@ pub(in crate::probe) fn connect(
     let master = http::client(&endpoint.host, endpoint.port);
     if endpoint.login.is_some() {
         let reason =
-            "the HTTP ports of HBase take no password; leave USER:PASSWORD@ out of the target".to_owned();
+            "the HTTP ports of HBase do not accept a password; leave USER:PASSWORD@ out of the target"
+                .to_owned();
         return Err(ProbeError::Login { target: master.base().to_owned(), reason });
     }
     let client = client_config.map(|path| {

@@ -18,7 +18,7 @@ pub struct ReceiveError {
 /// The rule that the server broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The bytes are no packet.
+    /// The bytes are not a packet.
     Decode(DecodeError),
     /// A server does not send this packet, or not at this time.
     Order(&'static str),
@@ -74,7 +74,7 @@ pub enum SendError {
         max: usize,
     },
     /// The server said in CONNACK that it does not take such messages.
-    #[error("the server takes no such message: {0}")]
+    #[error("the server does not accept such a message: {0}")]
     NotTaken(ReasonCode),
     /// The message with this identifier waits for no ack: it was acknowledged before, or it came on an earlier connection.
     #[error("the message with packet identifier {0} waits for no ack")]

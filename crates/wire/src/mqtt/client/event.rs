@@ -23,7 +23,7 @@ pub enum Event<'a> {
         properties: Properties<'a>,
     },
     /// A message that gets no answer on this connection. The server lost the session after it had received the message
-    /// (success), or it takes no such message (the reason; nothing was sent).
+    /// (success), or it does not accept such a message (the reason; nothing was sent).
     Settled {
         /// The message.
         packet_id: u16,

@@ -195,7 +195,7 @@ impl<'a> Scanner<'a> {
                 }
                 b'\\' => string.push(self.escape()?),
                 _ if self.at >= self.text.len() => return Err(self.fault("a string does not end")),
-                _ => return Err(self.fault("a control character stands in a string")),
+                _ => return Err(self.fault("a control character is in a string")),
             }
             let from = self.at;
             self.at += plain_bytes(self.rest());

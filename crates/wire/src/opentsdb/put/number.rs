@@ -14,7 +14,7 @@ pub enum Number {
 /// The value of a text, without the blanks that Java's parser would skip.
 ///
 /// # Errors
-/// For a text that is no decimal number, an integer beyond 64 bits, NaN, and a number beyond the range of f64.
+/// For a text that is not a decimal number, an integer beyond 64 bits, NaN, and a number beyond the range of f64.
 pub(in crate::opentsdb) fn parse_number(text: &str) -> Result<Number, Refusal> {
     if !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {
         return text.parse().map(Number::I64).map_err(|_| Refusal::not_a_number());

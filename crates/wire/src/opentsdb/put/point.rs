@@ -63,7 +63,7 @@ impl<'a> DataPoint<'a> {
     /// Time in microseconds since 1970 and value.
     ///
     /// # Errors
-    /// In OpenTSDB's order: an empty metric, an invalid timestamp, an empty value, no tags, a value that is no number, a
+    /// In OpenTSDB's order: an empty metric, an invalid timestamp, an empty value, no tags, a value that is not a number, a
     /// timestamp out of range.
     pub fn sample(&self, epoch: Epoch) -> Result<(i64, Number), Refusal> {
         self.must_have_metric()?;
@@ -165,7 +165,7 @@ impl Scalar<'_> {
     /// The number.
     ///
     /// # Errors
-    /// For what is no finite number; see [`Number`].
+    /// For what is not a finite number; see [`Number`].
     pub fn number(&self) -> Result<Number, Refusal> {
         match self {
             Self::Integer { value, .. } => Ok(Number::I64(*value)),

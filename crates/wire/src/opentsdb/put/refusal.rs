@@ -23,7 +23,7 @@ pub enum RefusalKind {
     Metric,
     /// A timestamp out of range.
     Timestamp,
-    /// No value, or one that is no number.
+    /// No value, or one that is not a number.
     Value,
     /// A value beyond the range of f64.
     NotFinite,

@@ -35,7 +35,7 @@ pub struct Auth<'a> {
     pub password: &'a str,
 }
 
-/// A command `auth` that is no login.
+/// A command `auth` that is not a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     /// A signature instead of a password.

@@ -45,7 +45,7 @@ impl<'a> PutLine<'a> {
     /// Time in microseconds since 1970 and value.
     ///
     /// # Errors
-    /// One of them is no number, or is out of range.
+    /// One of them is not a number, or is out of range.
     pub fn sample(&self, epoch: Epoch) -> Result<(i64, Number), LineRefusal> {
         let time = parse_timestamp(self.timestamp, epoch).map_err(|refusal| {
             let is_number = self.timestamp.parse::<i64>().is_ok();
@@ -74,7 +74,7 @@ impl<'a> PutLine<'a> {
     /// The tags, in the order of the line. The names of the metric and of the tags are checked.
     ///
     /// # Errors
-    /// A word is no tag, a tag has two values, there are none or too many, or a name is illegal.
+    /// A word is not a tag, a tag has two values, there are none or too many, or a name is illegal.
     pub fn tags(&self, rules: &SeriesRules) -> Result<Vec<(&'a str, &'a str)>, LineRefusal> {
         let mut tags = Vec::new();
         for word in self.tags.split(' ').filter(|word| !word.is_empty()) {

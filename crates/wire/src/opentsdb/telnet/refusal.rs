@@ -17,7 +17,7 @@ pub struct LineRefusal {
 /// OpenTSDB's classes of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineRefusalKind {
-    /// A text is no number.
+    /// A text is not a number.
     Value,
     /// Any other fault.
     Argument,
@@ -58,7 +58,7 @@ impl From<Refusal> for LineRefusal {
     }
 }
 
-/// What OpenTSDB says of a text that is no number.
+/// What OpenTSDB says of a text that is not a number.
 pub(super) fn number_fault(text: &str) -> String {
     let shown = super::super::put::quoted(text);
     if text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E')) {

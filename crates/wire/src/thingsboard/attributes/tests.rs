@@ -50,7 +50,7 @@ fn payloads_of_another_form_are_refused_by_name() {
         ("null", "found null"),
         ("", "ends too early"),
         ("{", "ends too early"),
-        (r#"{"a":NaN}"#, "NaN is no number of JSON"),
+        (r#"{"a":NaN}"#, "NaN is not a JSON number"),
         (r#"{"a":[[[]]]}"#, "nesting of a JSON value is 3, the limit is 2"),
         (r#"{"\ud800":1}"#, "not valid JSON"),
     ] {

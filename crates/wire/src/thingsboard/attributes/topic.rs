@@ -50,7 +50,7 @@ impl fmt::Display for Topic {
     }
 }
 
-/// Base, and what stands before the number of a request and of a response.
+/// Base, and what is before the number of a request and of a response.
 const fn parts(names: Names) -> [&'static str; 3] {
     match names {
         Names::Long => [

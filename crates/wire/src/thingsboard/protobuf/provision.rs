@@ -10,7 +10,7 @@ const KINDS: [&str; 4] = ["ACCESS_TOKEN", "X509_CERTIFICATE", "MQTT_BASIC", "LWM
 /// Reads a request for credentials. Returns also whether it is Protobuf: what is not JSON, as in ThingsBoard.
 ///
 /// # Errors
-/// The payload is no request.
+/// The payload is not a request.
 pub fn read_provision_or_json(payload: &[u8]) -> Result<(ProvisionRequest, bool), ProvisionPayloadError> {
     let error = match ProvisionRequest::parse(payload) {
         Ok(read) => return Ok((read, false)),

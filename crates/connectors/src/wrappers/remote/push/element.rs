@@ -15,9 +15,9 @@ pub(super) struct Element {
 /// Reads an element. A `keepalive` of GSN is none.
 ///
 /// # Errors
-/// The text is no XML of an element, or its time is not in UTC.
+/// The text is not XML of an element, or its time is not in UTC.
 pub(super) fn read(text: &str) -> Result<Option<Element>, String> {
-    let document = Document::parse(text).map_err(|error| format!("it is no XML: {error}"))?;
+    let document = Document::parse(text).map_err(|error| format!("it is not XML: {error}"))?;
     let root = document.root_element();
     if root.tag_name().name() != "stream-element" {
         return Err(format!("it is <{}>, and no <stream-element>", root.tag_name().name()));
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<Option<Element>, String> {
     }
     let time = root.attribute("timestamp").ok_or("it has no timestamp")?;
     let ms = millis(time)
-        .ok_or_else(|| format!("its timestamp {time:?} is no time such as 2026-11-27 20:15:30.125 UTC"))?;
+        .ok_or_else(|| format!("its timestamp {time:?} is not a time such as 2026-11-27 20:15:30.125 UTC"))?;
     let fields = fields().map(field).filter_map(Result::transpose).collect::<Result<_, _>>()?;
     Ok(Some(Element { ms, fields }))
 }
@@ -44,7 +44,7 @@ fn field(node: Node<'_, '_>) -> Result<Option<(String, Value)>, String> {
         return Ok(Some((name, Value::String(text.into()))));
     }
     let number = text.trim().parse::<f64>();
-    let number = number.map_err(|_| format!("{text:?} of the field {name} is no number"))?;
+    let number = number.map_err(|_| format!("{text:?} of the field {name} is not a number"))?;
     Ok(Some((name, Value::F64(number))).filter(|_| number.is_finite()))
 }
 
@@ -107,7 +107,7 @@ mod tests {
             (element("2026-11-27 20:15:30.125 CET", ""), "no time such as"),
             (element("2026-13-27 20:15:30.125 UTC", ""), "no time such as"),
             (element("2026-02-31 20:15:30.125 UTC", ""), "no time such as"),
-            (element(now, "<field name=\"x\" type=\"numeric\">one</field>"), "is no number"),
+            (element(now, "<field name=\"x\" type=\"numeric\">one</field>"), "is not a number"),
             (element(now, "<field type=\"numeric\">1</field>"), "has no name"),
             ("<stream-element/>".to_owned(), "no timestamp"),
         ] {

@@ -48,7 +48,7 @@ pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Res
             }
             pushed = pushes.next() => match pushed {
                 Some(pushed) => take(pushed, &mut received, sink).await?,
-                None => return Err(Failure::new("the server takes no pushes any more")),
+                None => return Err(Failure::new("the server no longer accepts pushes")),
             },
         }
     }

@@ -122,7 +122,7 @@ fn parameter(index: usize, value: Value) -> Result<Parameter, ApiError> {
             (None, Some(value)) if !digits.is_u64() => Parameter::F64(value),
             _ => {
                 let message = format!(
-                    "parameter ${number} is {digits}, which is no 64-bit number; pass it as a string"
+                    "parameter ${number} is {digits}, which is not a 64-bit number; pass it as a string"
                 );
                 return Err(ApiError::argument(message));
             }

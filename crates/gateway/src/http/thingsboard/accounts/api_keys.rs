@@ -63,7 +63,7 @@ async fn add(
         return Err(ApiError::argument("a key is not changed; delete it and add another one"));
     }
     refuse("enabled", new.enabled.as_ref(), &[json!(true)])?;
-    let wrong = || ApiError::argument("expirationTime is no time in milliseconds");
+    let wrong = || ApiError::argument("expirationTime is not a time in milliseconds");
     let expires_at = match new.expiration_time.filter(|millis| *millis != 0) {
         Some(millis) => Some(Timestamp::from_millis(millis).ok_or_else(wrong)?),
         None => None,

@@ -27,7 +27,7 @@ const PRESENT: &str = "Bridge, StatsBridge, ScheduledBridge, ClockedBridge, Coun
 pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {
     let reason = match REPLACED.iter().find(|(known, _)| *known == name) {
         Some((_, instead)) => format!("class {name} is not here; {instead}"),
-        None => format!("{:?} is no class that is here; classes are {PRESENT}", said.value),
+        None => format!("{:?} is not a class that is here; classes are {PRESENT}", said.value),
     };
     Fault::unsupported(said.place, reason)
 }

@@ -47,7 +47,7 @@ impl ScriptletPlan {
         let processing = &descriptor.processing;
         for field in processing.output.iter().filter(|field| !is_variable(&field.name.value)) {
             let reason = format!(
-                "the field {:?} cannot be a variable of a script; a name has letters of English, digits and _, and is no word \
+                "the field {:?} cannot be a variable of a script; a name has letters of English, digits and _, and is not a word \
                  of Rhai and not {STATE}",
                 field.name.value
             );

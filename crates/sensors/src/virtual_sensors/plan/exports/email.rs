@@ -152,7 +152,7 @@ fn is_loopback(server: &str) -> bool {
     server.eq_ignore_ascii_case("localhost") || server.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// An address of mail: a name and a domain in ASCII. The exporter reads it more exactly.
+/// A mail address: a name and a domain in ASCII. The exporter reads it more exactly.
 fn address(params: &mut Params<'_>, key: &'static str) -> Result<String, Fault> {
     let said = &params.needed(key)?.value;
     let has_parts =

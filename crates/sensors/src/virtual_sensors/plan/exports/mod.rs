@@ -19,7 +19,7 @@ use crate::virtual_sensors::fault::{Fault, Note};
 pub enum Export {
     /// A broker of MQTT.
     Mqtt(MqttExport),
-    /// An address of HTTP.
+    /// An HTTP address.
     Webhook(WebhookExport),
     /// Mail.
     Email(EmailExport),

@@ -4,7 +4,7 @@ use crate::virtual_sensors::fault::Fault;
 use crate::virtual_sensors::plan::params::Params;
 use crate::virtual_sensors::plan::secret::{Secret, shown_url};
 
-/// An address of HTTP that rows are sent to.
+/// An HTTP address that rows are sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookExport {
     /// The address. Its query may hold a secret.
@@ -70,7 +70,7 @@ fn headers(params: &mut Params<'_>) -> Result<Vec<(String, Secret)>, Fault> {
     lines
         .map(|line| {
             header(line).ok_or_else(|| {
-                let reason = "headers has a line that is no header; a line is Name: value";
+                let reason = "headers has a line that is not a header; a line is Name: value";
                 Fault::invalid(pair.value.place, reason)
             })
         })

@@ -18,11 +18,11 @@ pub struct CsvFile {
     /// The columns in their order; empty if the descriptor does not say them. Neighbours of one name that are times are read as one
     /// time.
     pub columns: Vec<CsvColumn>,
-    /// What stands between two columns.
+    /// What is between two columns.
     pub separator: char,
     /// What stands around a text that has separators.
     pub quote: char,
-    /// Lines at the beginning of the file that are no elements.
+    /// Lines at the beginning of the file that are not elements.
     pub skip_first_lines: u64,
     /// The zone of times that say none.
     pub zone: TimeZone,
@@ -75,7 +75,7 @@ impl CsvFile {
             None => TimeZone::UTC,
             Some(text) => TimeZone::parse(&text).ok_or_else(|| {
                 let reason = format!(
-                    "{text:?} is no zone; write a name such as Europe/Zurich, or an offset such as +01:00"
+                    "{text:?} is not a zone; write a name such as Europe/Zurich, or an offset such as +01:00"
                 );
                 predicates.invalid("timezone", reason)
             })?,
@@ -175,8 +175,9 @@ fn read_formats(said: &Pair, fields: usize) -> Result<Vec<CsvFormat>, Fault> {
     }
     let read = |text: &String| {
         format(text).ok_or_else(|| {
-            let reason =
-                format!("{text:?} is no format; formats are numeric, bigint, string and timestamp(PATTERN)");
+            let reason = format!(
+                "{text:?} is not a format; formats are numeric, bigint, string and timestamp(PATTERN)"
+            );
             Fault::invalid(said.value.place, reason)
         })
     };

@@ -54,5 +54,5 @@ pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {
         );
         return Fault::unsupported(said.place, reason);
     }
-    Fault::invalid(said.place, format!("{name:?} is no wrapper; wrappers are {HERE}"))
+    Fault::invalid(said.place, format!("{name:?} is not a wrapper; wrappers are {HERE}"))
 }

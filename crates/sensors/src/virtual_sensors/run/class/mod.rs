@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// Takes what a class of the same kind remembered. Says whether it was of the same kind.
+    /// Takes what a class of the same kind remembered. Returns whether it was of the same kind.
     pub(super) fn restore(&mut self, point: &ClassPoint) -> bool {
         match (self, point) {
             (Self::Bridge { .. }, ClassPoint::Bridge) | (Self::Nmea, ClassPoint::Nmea) => {}

@@ -85,7 +85,7 @@ impl Window {
         }
     }
 
-    /// An element comes. Says whether the window has moved.
+    /// An element comes. Returns whether the window has moved.
     ///
     /// # Errors
     /// The row of the element cannot be computed; it is in the window as one that the filter leaves out.

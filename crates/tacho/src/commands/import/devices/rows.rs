@@ -270,7 +270,7 @@ mod tests {
         assert!(all[1].values.is_empty() && all[2].values.is_empty());
         assert_eq!((rows.times.bad, rows.cells.rows_without_values, rows.cells.values), (2, 1, 1));
         let reason = rows.times.first_bad.unwrap();
-        assert!(reason.starts_with("line 3: \"noon\" is no time"), "{reason}");
+        assert!(reason.starts_with("line 3: \"noon\" is not a time"), "{reason}");
     }
 
     #[test]

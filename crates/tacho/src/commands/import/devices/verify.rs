@@ -34,7 +34,7 @@ pub(super) fn counts_of(
             for point in answer[*key].as_array().map(Vec::as_slice).unwrap_or_default() {
                 let count = number(&point["value"]);
                 total += count.ok_or_else(|| {
-                    api.unexpected("GET", &path, &format!("{} is no count", point["value"]))
+                    api.unexpected("GET", &path, &format!("{} is not a count", point["value"]))
                 })?;
             }
             counts.insert((*key).to_owned(), total);

@@ -170,7 +170,7 @@ struct Seen {
     is_beyond_f64: bool,
     numbers: u64,
     texts: u64,
-    /// The first cell that is no number, with its line.
+    /// The first cell that is not a number, with its line.
     first_text: Option<(String, u64)>,
 }
 
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(first, 1_714_550_400_000_001);
         assert_eq!(file.counts.times.bad, 1);
         let reason = file.counts.times.first_bad.clone().unwrap();
-        assert!(reason.starts_with("line 3: \"yesterday\" is no time"), "{reason}");
+        assert!(reason.starts_with("line 3: \"yesterday\" is not a time"), "{reason}");
         assert!(file.next().unwrap().is_none());
     }
 

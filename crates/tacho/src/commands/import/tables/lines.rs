@@ -149,12 +149,12 @@ fn check(line: &Line<'_>) -> Result<(), String> {
     for (key, _) in &line.fields {
         model::name::check_key(key).map_err(|error| error.to_string())?;
         if !seen.insert(key.as_ref()) {
-            return Err(format!("the field {key:?} stands twice"));
+            return Err(format!("the field {key:?} appears twice"));
         }
     }
     seen.clear();
     match line.tags.iter().find(|(key, _)| !seen.insert(key.as_ref())) {
-        Some((key, _)) => Err(format!("the tag {key:?} stands twice")),
+        Some((key, _)) => Err(format!("the tag {key:?} appears twice")),
         None => Ok(()),
     }
 }

@@ -170,7 +170,8 @@ fn time(column: &dyn Array, row: usize, times: &TimeReader) -> Result<Time, Time
         DataType::Float32 => times.parse(&format!("{:?}", column.as_primitive::<Float32Type>().value(row))),
         DataType::Timestamp(..) | DataType::Date32 => {
             let text = Columns::text_of(column, row).unwrap_or_default();
-            let shown = text.parse::<DateTime>().map_err(|_| format!("{text} is no time of a calendar"))?;
+            let shown =
+                text.parse::<DateTime>().map_err(|_| format!("{text} is not a time of a calendar"))?;
             times.civil(shown)
         }
         _ => times.parse(&Columns::text_of(column, row).unwrap_or_default()),
@@ -265,7 +266,7 @@ mod tests {
         let (times, file) = read(Arc::new(texts), None, None).unwrap();
         assert_eq!(times, [None, None, Some(MAY_1ST * 1_000_000)]);
         assert_eq!((file.counts.bad, file.counts.cut), (1, 1));
-        assert!(file.counts.first_bad.unwrap().starts_with("row 1: \"noon\" is no time"));
+        assert!(file.counts.first_bad.unwrap().starts_with("row 1: \"noon\" is not a time"));
         let fine = TimestampNanosecondArray::from(vec![1_001]);
         assert_eq!(read(Arc::new(fine), None, Some("UTC")).unwrap().1.counts.cut, 1);
     }

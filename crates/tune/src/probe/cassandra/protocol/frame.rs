@@ -53,7 +53,7 @@ mod tests {
     fn other_protocols_and_hostile_lengths_are_refused() {
         let http = Header::read(*b"HTTP/1.1 ");
         assert_eq!(http, Err(ProtocolError::NoFrame(b'H')));
-        assert!(Header::read([0x04, 0, 0, 0, 0x08, 0, 0, 0, 0]).is_err(), "a request is no answer");
+        assert!(Header::read([0x04, 0, 0, 0, 0x08, 0, 0, 0, 0]).is_err(), "a request is not an answer");
         let long = Header::read([0x84, 0, 0, 0, 0x08, 0xff, 0xff, 0xff, 0xff]).unwrap_err();
         assert_eq!(long, ProtocolError::TooLong { bytes: u32::MAX, max: CQL_FRAME_BYTES_MAX });
     }

@@ -23,7 +23,7 @@ pub(super) fn row(row: &Named, counters: &mut Counters) -> Result<Option<Named>,
             return Ok(None);
         }
         Some((name, other)) => {
-            return Err(format!("field {name:?}: {other} is no text with sentences of NMEA 0183"));
+            return Err(format!("field {name:?}: {other} is not text with sentences of NMEA 0183"));
         }
     };
     let (fix, refused) = fix(text);
