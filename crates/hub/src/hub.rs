@@ -1,6 +1,6 @@
 //! The application object: it holds the store, the registry and all that the doors share.
 //!
-//! Other files of this crate add the operations: `ingest`, `sql`, `retention` and so on.
+//! The files of `operations` add what callers may do.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;

@@ -70,12 +70,12 @@ impl AlarmStore {
         Ok(Self { kv, index, changes, last, feeds: Feeds::default(), metrics })
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Index> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read()
     }
 
     /// The comments of an alarm, the oldest first. It may read the disk.
-    pub(super) fn comments(&self, alarm: Uuid) -> Result<Vec<AlarmComment>, KvError> {
+    pub(crate) fn comments(&self, alarm: Uuid) -> Result<Vec<AlarmComment>, KvError> {
         read(&*self.kv, alarm)
     }
 
@@ -107,7 +107,7 @@ impl AlarmStore {
     }
 
     /// All that a reader has seen is durable when the store of keys is durable up to this.
-    pub(super) fn last_sequence(&self) -> Sequence {
+    pub(crate) fn last_sequence(&self) -> Sequence {
         self.last.load(Ordering::Acquire)
     }
 
@@ -116,7 +116,7 @@ impl AlarmStore {
         tenants.iter().for_each(|tenant| self.feeds.changed(*tenant));
     }
 
-    pub(super) fn subscribe(&self, tenant: Uuid) -> AlarmFeed {
+    pub(crate) fn subscribe(&self, tenant: Uuid) -> AlarmFeed {
         self.feeds.subscribe(tenant)
     }
 }

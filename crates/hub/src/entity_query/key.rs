@@ -74,7 +74,7 @@ pub struct EntityKey {
 
 impl EntityKey {
     /// Whether its value is read from the store or from the store of keys.
-    pub(super) fn is_stored(&self) -> bool {
+    pub(crate) fn is_stored(&self) -> bool {
         self.kind == KeyKind::TimeSeries || !self.kind.scopes().is_empty()
     }
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use query::{Session, TaskScope};
 use timeseries::{Access, AccessRule, Source, StoreSource, Supervisor, opentsdb};
 
+use super::sql::{Reader, SqlError};
 use crate::bulk::{DeleteRequest, Deleted};
 use crate::caller::Caller;
 use crate::databases::OpenDatabase;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::sql::Reader;
 
 // The doors must not use the crates `query` and `store`; these are part of the interface of the hub.
 pub use query::{ChunkSender, Chunks, Counted, TaskError};
@@ -45,7 +45,7 @@ impl Hub {
         reader: &Reader,
         database: &OpenDatabase,
         query: impl FnOnce(&dyn Source, &ChunkSender<C>) -> Result<(), E> + Send + 'static,
-    ) -> Result<Chunks<C, E>, crate::sql::SqlError> {
+    ) -> Result<Chunks<C, E>, SqlError> {
         let source = self.source(reader, database);
         let run =
             move |scope: &Arc<TaskScope>, chunks: &ChunkSender<C>| query(&supervised(source, scope), chunks);

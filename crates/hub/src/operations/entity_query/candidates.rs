@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::error::{EntityQueryError, within};
-use super::filter::{
-    EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchDirection, SearchFilter,
-};
-use super::limits::{QUERY_ENTITIES_MAX, QUERY_LIST_MAX, QUERY_TYPES_MAX};
-use super::text::Pattern;
 use crate::caller::Caller;
+use crate::entity_query::limits::{QUERY_ENTITIES_MAX, QUERY_LIST_MAX, QUERY_TYPES_MAX};
+use crate::entity_query::{
+    EntityFilter, EntityQueryError, EntityRef, Pattern, RelationFilter, RelationsFilter, SearchDirection,
+    SearchFilter, within,
+};
 use crate::hub::Hub;
 use crate::registry::{Entity, EntityId, EntityKind, RegistryError};
 use crate::relations::{self, RelationDirection, RelationQuery};

@@ -2,10 +2,9 @@
 
 use model::Value;
 
-use super::error::EntityQueryError;
-use super::predicate::{DynamicSource, DynamicValue};
 use crate::attributes::{Place, Scope, read};
 use crate::caller::Caller;
+use crate::entity_query::{DynamicSource, DynamicValue, EntityQueryError};
 use crate::hub::Hub;
 use crate::registry::{EntityId, EntityKind};
 

@@ -43,7 +43,7 @@ impl Hub {
     }
 
     /// Tells the rules that a user has ended an alarm.
-    pub(super) fn tell_rules_of_end(&self, alarm: &Arc<super::Alarm>) {
+    pub(super) fn tell_rules_of_end(&self, alarm: &Arc<crate::alarms::Alarm>) {
         self.alarm_inbox.alarm_ended(alarm.originator.id);
         self.tap.wake_up();
     }

@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
+use super::calls::fits_schema;
 use crate::caller::{Action, Caller};
-use crate::calls::fits_schema;
 use crate::clock::system_now;
 use crate::error::Error;
 use crate::hub::Hub;

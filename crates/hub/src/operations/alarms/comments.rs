@@ -3,26 +3,12 @@
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
-use super::alarm::{Alarm, over_limit};
-use super::comment::{AlarmComment, COMMENTS};
-use super::error::AlarmError;
-use super::limits::{ALARM_COMMENT_BYTES_MAX, ALARM_COMMENTS_MAX};
-use super::operations::now;
-use super::store::Changes;
+use super::changes::now;
+use crate::alarms::limits::{ALARM_COMMENT_BYTES_MAX, ALARM_COMMENTS_MAX};
+use crate::alarms::{Alarm, AlarmComment, AlarmError, COMMENTS, Changes, CommentsRequest, over_limit};
 use crate::caller::{Action, Caller};
 use crate::hub::Hub;
 use crate::registry::Page;
-
-/// What to list of the comments of an alarm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommentsRequest {
-    /// Whether the oldest comes first.
-    pub ascending: bool,
-    /// Number of the page, from 0.
-    pub page: usize,
-    /// Comments of a page, at least 1.
-    pub page_size: usize,
-}
 
 impl Hub {
     /// Adds a comment to an alarm: a JSON object. It may read the disk.

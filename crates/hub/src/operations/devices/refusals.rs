@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use model::{SeriesKey, Value};
 
-use super::counts::Refused;
 use crate::caller::{Action, Caller};
 use crate::dead_letter::DEAD_LETTER_TABLE;
 use crate::error::Error;
 use crate::hub::Hub;
+use crate::refusals::Refused;
 use crate::registry::{Device, own_table};
 use crate::visible::check_device;
 

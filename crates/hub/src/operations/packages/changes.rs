@@ -5,17 +5,16 @@ use std::sync::Arc;
 use kv::{Direction, KeyRange, WriteBatch};
 use uuid::Uuid;
 
-use super::checksum::ChecksumAlgorithm;
-use super::error::OtaError;
-use super::limits::PACKAGES_PER_TENANT_MAX;
-use super::package::{Package, PackageFields};
-use super::record::{PACKAGES, PIECES, encode, key, pieces_from};
 use super::upload::PackageUpload;
 use crate::blocking_append::wait_durable_keys;
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
 use crate::error::Error;
 use crate::hub::Hub;
+use crate::ota::limits::PACKAGES_PER_TENANT_MAX;
+use crate::ota::{
+    ChecksumAlgorithm, OtaError, PACKAGES, PIECES, Package, PackageFields, encode, key, pieces_from,
+};
 use crate::registry::{Page, PageRequest, RegistryError, page_of_all};
 
 impl Hub {

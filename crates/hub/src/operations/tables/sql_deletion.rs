@@ -4,11 +4,11 @@ use model::TableName;
 use query::{DataType, NamedRows, ScalarValue};
 use store::StoreError;
 
+use super::sql::{Parameter, Reader, SqlError};
 use crate::bulk::{DeleteRequest, Deleted};
 use crate::caller::Action;
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::sql::{Parameter, Reader, SqlError};
 
 // Part of the interface of the hub: the doors must not use the crate `query`.
 pub use query::PreparedDeletion;

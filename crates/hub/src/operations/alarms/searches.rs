@@ -6,11 +6,7 @@ use std::sync::Arc;
 use sensors::alarm_rules::Severity;
 use uuid::Uuid;
 
-use super::alarm::Alarm;
-use super::error::AlarmError;
-use super::feed::AlarmFeed;
-use super::propagation::Ancestors;
-use super::query::{AlarmQuery, Surroundings};
+use crate::alarms::{Alarm, AlarmError, AlarmFeed, AlarmQuery, Ancestors, Surroundings};
 use crate::caller::{Action, Caller};
 use crate::hub::Hub;
 use crate::registry::{Entity, EntityId, Page, User};

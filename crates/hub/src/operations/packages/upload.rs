@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use kv::WriteBatch;
 
-use super::checksum::{Checksum, ChecksumAlgorithm};
-use super::error::OtaError;
-use super::limits::{
-    PACKAGE_BUSY_TIMEOUT, PACKAGE_BYTES_MAX, PACKAGE_TEXT_BYTES_MAX, PIECE_BYTES, UPLOAD_BATCH_BYTES,
-};
-use super::package::{Package, PackageFile, within};
-use super::record::{PACKAGES, PIECES, encode, key, piece_key, pieces_from};
 use crate::caller::Caller;
 use crate::hub::Hub;
+use crate::ota::limits::{
+    PACKAGE_BUSY_TIMEOUT, PACKAGE_BYTES_MAX, PACKAGE_TEXT_BYTES_MAX, PIECE_BYTES, UPLOAD_BATCH_BYTES,
+};
+use crate::ota::{
+    Checksum, ChecksumAlgorithm, OtaError, PACKAGES, PIECES, Package, PackageFile, encode, key, piece_key,
+    pieces_from, within,
+};
 
 /// Bytes of a package that come one after the other. If it is dropped before its end, the package stays without bytes.
 #[derive(Debug)]

@@ -5,21 +5,16 @@ use std::collections::{BTreeSet, HashMap};
 use model::{Timestamp, Value};
 use store::LatestValue;
 
-use super::error::{EntityQueryError, within};
-use super::field::{device_of, field};
-use super::key::{EntityKey, KeyKind};
-use super::limits::QUERY_VALUES_MAX;
 use crate::attributes::{Owner, Scope};
 use crate::caller::Caller;
+use crate::entity_query::limits::QUERY_VALUES_MAX;
+use crate::entity_query::{EntityKey, EntityQueryError, KeyKind, Sample, device_of, field, within};
 use crate::hub::Hub;
 use crate::registry::Entity;
 
-/// A value and its time.
-pub type Sample = (Timestamp, Value);
-
 /// Reads the values of some keys.
 #[derive(Debug)]
-pub struct KeyReader<'a> {
+pub(crate) struct KeyReader<'a> {
     hub: &'a Hub,
     caller: &'a Caller,
     keys: &'a [EntityKey],
@@ -33,7 +28,7 @@ pub struct KeyReader<'a> {
 
 impl<'a> KeyReader<'a> {
     /// A reader of these keys.
-    pub fn new(hub: &'a Hub, caller: &'a Caller, keys: &'a [EntityKey]) -> Self {
+    pub(crate) fn new(hub: &'a Hub, caller: &'a Caller, keys: &'a [EntityKey]) -> Self {
         let named = |wanted: &dyn Fn(KeyKind) -> bool| -> Vec<String> {
             let found: BTreeSet<&String> =
                 keys.iter().filter(|key| wanted(key.kind)).map(|key| &key.key).collect();
@@ -49,7 +44,11 @@ impl<'a> KeyReader<'a> {
     }
 
     /// The values of an entity, one for each key; `None` for a key without one. Properties of the entity have the time `now`.
-    pub fn read(&self, entity: &Entity, now: Timestamp) -> Result<Vec<Option<Sample>>, EntityQueryError> {
+    pub(crate) fn read(
+        &self,
+        entity: &Entity,
+        now: Timestamp,
+    ) -> Result<Vec<Option<Sample>>, EntityQueryError> {
         let mut values: Vec<Option<Sample>> = self
             .keys
             .iter()
@@ -101,13 +100,13 @@ impl<'a> KeyReader<'a> {
 
 /// The values that a query has read.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(crate) struct Work {
     values: usize,
 }
 
 impl Work {
     /// Counts a read of some keys of some entities, before it is done.
-    pub(super) fn count(&mut self, entities: usize, keys: &[EntityKey]) -> Result<(), EntityQueryError> {
+    pub(crate) fn count(&mut self, entities: usize, keys: &[EntityKey]) -> Result<(), EntityQueryError> {
         let stored = keys.iter().filter(|key| key.is_stored()).count();
         self.values = self.values.saturating_add(entities.saturating_mul(stored));
         let limit = ("QUERY_VALUES_MAX", QUERY_VALUES_MAX);

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::TENANTS_IN_METRICS_MAX;
-use super::load::TenantLoad;
 use crate::hub::Hub;
 use crate::metrics::TenantReport;
+use crate::tenant_loads::{TENANTS_IN_METRICS_MAX, TenantLoad};
 
 impl Hub {
     /// The load of a tenant, which a door asks and tells.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use kv::{Direction, KeyRange, Sequence, WriteBatch};
 use uuid::Uuid;
 
-use super::error::OtaError;
-use super::record::CHANGES;
 use crate::blocking_append::wait_durable_keys;
 use crate::error::Error;
 use crate::hub::Hub;
+use crate::ota::{CHANGES, OtaError};
 use crate::registry::{
     Device, DeviceChange, EntityId, EntityKind, PackageIds, PackageKind, Profile, ProfileFields,
     RegistryError,

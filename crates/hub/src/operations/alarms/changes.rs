@@ -7,11 +7,8 @@ use model::Timestamp;
 use store::Blame;
 use uuid::Uuid;
 
-use super::acts::{Actor, Raised};
-use super::alarm::{Alarm, NewAlarm, check_details};
-use super::error::AlarmError;
-use super::limits::{ALARM_BUSY_TIMEOUT, ALARMS_DELETED_AT_ONCE_MAX};
-use super::store::{Changes, Committed};
+use crate::alarms::limits::{ALARM_BUSY_TIMEOUT, ALARMS_DELETED_AT_ONCE_MAX};
+use crate::alarms::{Actor, Alarm, AlarmError, Changes, Committed, NewAlarm, Raised, check_details};
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
 use crate::hub::Hub;

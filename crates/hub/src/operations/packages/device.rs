@@ -2,22 +2,10 @@
 
 use std::sync::Arc;
 
-use super::error::OtaError;
-use super::limits::PACKAGE_CHUNK_BYTES_MAX;
-use super::package::{Package, PackageFile};
 use crate::hub::Hub;
+use crate::ota::limits::PACKAGE_CHUNK_BYTES_MAX;
+use crate::ota::{OtaError, Package, PackageFile, PackageRequest};
 use crate::registry::{Device, PackageKind};
-
-/// What a device reads of its package.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackageRequest {
-    /// The kind of the package.
-    pub kind: PackageKind,
-    /// Bytes of a chunk; 0 for the whole package.
-    pub chunk_bytes: usize,
-    /// The number of the chunk, from 0.
-    pub chunk: u64,
-}
 
 impl Hub {
     /// The package of a kind that a device has, with its bytes on this server.

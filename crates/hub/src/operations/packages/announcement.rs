@@ -7,13 +7,12 @@ use model::{Batch, Timestamp, Value, ValueRef};
 use store::{Durability, StoreError};
 use uuid::Uuid;
 
-use super::error::OtaError;
-use super::limits::{PACKAGE_BUSY_TIMEOUT, STATE_ROWS_AT_ONCE};
-use super::package::Package;
 use crate::attributes::{AttributeError, Change, Place, Scope, removal, update_by_server};
 use crate::blocking_append::{PAUSE, retry, wait_durable_keys};
 use crate::clock::system_now;
 use crate::hub::Hub;
+use crate::ota::limits::{PACKAGE_BUSY_TIMEOUT, STATE_ROWS_AT_ONCE};
+use crate::ota::{OtaError, Package};
 use crate::registry::{Device, PackageKind};
 
 /// The keys of shared attributes about a package, behind the prefix of its kind.

@@ -5,51 +5,18 @@ use std::collections::BTreeSet;
 use model::Timestamp;
 use model::limits::PAGE_DEVICES_MAX;
 
-use super::error::{EntityQueryError, within};
-use super::field::{device_of, field};
-use super::key::{EntityKey, KeyKind};
-use super::limits::QUERY_KEYS_ENTITIES_MAX;
-use super::order::{SortValue, directed};
-use super::query::{EntityCountQuery, EntityDataQuery, KeyFilter, SortOrder, check_filters};
-use super::text::{Pattern, text_of};
-use super::values::{KeyReader, Sample, Work};
-use super::{EntityFilter, PageLink};
+use super::values::{KeyReader, Work};
 use crate::attributes::{Owner, Scope};
 use crate::caller::{Action, Caller};
 use crate::clock::system_now;
+use crate::entity_query::limits::QUERY_KEYS_ENTITIES_MAX;
+use crate::entity_query::{
+    EntityCountQuery, EntityDataQuery, EntityFilter, EntityKey, EntityKeys, EntityPage, EntityQueryError,
+    EntityRow, KeyFilter, KeyKind, PageLink, Pattern, Sample, SortOrder, SortValue, check_filters, device_of,
+    directed, field, text_of, within,
+};
 use crate::hub::Hub;
-use crate::registry::{Entity, EntityKind, Page};
-
-/// The answer to a query.
-#[derive(Debug)]
-pub struct EntityPage {
-    /// The selected keys, each once, sorted by kind.
-    pub keys: Vec<EntityKey>,
-    /// The page.
-    pub page: Page<EntityRow>,
-    /// The time of the answer, which is the time of properties.
-    pub now: Timestamp,
-}
-
-/// An entity of an answer.
-#[derive(Debug, Clone)]
-pub struct EntityRow {
-    /// The entity.
-    pub entity: Entity,
-    /// For each selected key its value; `None` if there is none.
-    pub values: Vec<Option<Sample>>,
-}
-
-/// The keys that some entities have.
-#[derive(Debug, Default)]
-pub struct EntityKeys {
-    /// The kinds of the entities.
-    pub kinds: BTreeSet<EntityKind>,
-    /// Keys of time series; `None` if they were not asked for.
-    pub time_series: Option<BTreeSet<String>>,
-    /// Keys of attributes; `None` if they were not asked for.
-    pub attributes: Option<BTreeSet<String>>,
-}
+use crate::registry::{Entity, Page};
 
 impl Hub {
     /// A page of the entities of a query, with the selected values.

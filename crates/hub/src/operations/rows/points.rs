@@ -1,49 +1,34 @@
-//! Appends the rows of a request and waits until they are durable.
+//! Begins the collection of the rows of a request, appends them, and waits until they are durable.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use model::{Batch, SeriesKey};
 use store::{Blame, Durability, StoreError, Ticket};
 
-use super::allowed::without;
-use super::collect::{Points, Rows};
+use crate::audit::AUDIT_TAG;
+use crate::caller::{Action, Caller, Forbidden};
+use crate::databases::OpenDatabase;
 use crate::hub::Hub;
+use crate::metrics::Door;
+use crate::points::{AcceptError, Accepted, Points, RefusedItem, Rows, without};
+use crate::registry::{DEAD_LETTER_TABLE, own_table};
 
 /// The durability that the answer to a request promises.
 const DURABILITY: Durability = Durability::Fsync;
 
-/// A request whose rows are durable.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Accepted {
-    /// Number of stored rows.
-    pub rows: usize,
-    /// Items of which the store refused values, in the order of the request. Their other values are stored.
-    pub refused: Vec<RefusedItem>,
-}
-
-/// An item of which the store refused values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedItem {
-    /// The number of the item.
-    pub item: u32,
-    /// The reason, in words for the sender.
-    pub reason: String,
-}
-
-/// Why no row, or not every row, of a request is durable. The sender must send it again.
-#[derive(Debug, thiserror::Error)]
-pub enum AcceptError {
-    /// A series of the request was deleted while the request was read. Collect the rows again: the series is created anew.
-    #[error("a series of the request was deleted meanwhile")]
-    SeriesGone,
-    /// The store was busy when the request needed a new series, and has made it now. Collect the rows again.
-    #[error("the store was busy when the request needed a new series")]
-    SeriesMade,
-    /// The store takes no rows.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 impl Hub {
+    /// Begins to collect rows for a database.
+    ///
+    /// # Errors
+    /// The caller may not write, or sees only what is assigned to a customer.
+    pub fn points(&self, caller: &Caller, database: &OpenDatabase, door: Door) -> Result<Points, Forbidden> {
+        caller.check_on(Action::Write, caller.tenant(), None)?;
+        let series = (Arc::clone(&self.store), Arc::clone(&self.live));
+        let known = self.series_cache.of(database.namespace());
+        Ok(Points::new(caller.clone(), database.clone(), door, series, known, &self.limits))
+    }
+
     /// Appends the rows and dead letters of a request, and waits until they are durable. Waits for a busy store for at most
     /// `busy_timeout`. `topic` names the request in dead letters.
     ///
@@ -73,13 +58,23 @@ impl Hub {
             tickets.extend(appended.ticket);
         }
         if !points.letters.is_empty() {
-            let letters = points.letters.batch(self, &points.caller, topic)?;
+            let letters = self.refused_items(&points, topic)?;
             tickets.push(self.append_when_free(busy_timeout, || self.ingest(&letters, DURABILITY)).await?);
         }
         for ticket in tickets {
             self.wait_until_durable(ticket, DURABILITY).await?;
         }
         Ok(accepted)
+    }
+
+    /// The letters as rows of the table of dead letters, in the series of the sender's login.
+    fn refused_items(&self, points: &Points, topic: &str) -> Result<Batch, StoreError> {
+        let caller = &points.caller;
+        let table = own_table(&self.registry.namespace(caller.tenant()), DEAD_LETTER_TABLE);
+        let series = self.store.series(&SeriesKey::new(&table, &[(AUDIT_TAG, caller.login())])?)?;
+        let mut batch = Batch::new();
+        points.letters.each(topic, |letter| self.add_letter(series, letter, &mut batch));
+        Ok(batch)
     }
 
     fn if_gone(&self, points: &Points, error: StoreError) -> AcceptError {
