@@ -75,15 +75,9 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use model::limits::IngestLimits;
     use proptest::prelude::*;
-    use store::MemoryStore;
 
     use super::*;
-    use crate::registry::Registry;
-    use crate::{Hub, Metrics};
 
     const SECOND_US: i64 = 1_000_000;
 
@@ -120,27 +114,6 @@ mod tests {
         assert_eq!(next(90 * SECOND_US), 100 * SECOND_US + 1);
         assert_eq!(next(130 * SECOND_US), 130 * SECOND_US);
         assert_eq!(next(SECOND_US), SECOND_US, "set back by more than a minute");
-    }
-
-    #[test]
-    fn the_hub_keeps_the_last_time_for_the_next_process() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("registry.sqlite");
-        let ahead = system_now().saturating_add_micros(30 * SECOND_US);
-        let (registry, _) = Registry::open(&path).unwrap();
-        registry.keep_last_receipt(ahead).unwrap();
-        let start = |registry| {
-            let (store, metrics) = (Arc::new(MemoryStore::new()), Arc::new(Metrics::new()));
-            let kv = Arc::new(kv::MemoryStore::new());
-            Hub::start(store, kv, registry, IngestLimits::default(), metrics).unwrap()
-        };
-        let hub = start(registry);
-        assert_eq!(hub.receipt_time(), ahead.saturating_add_micros(1));
-        hub.close().unwrap();
-        drop(hub);
-        let hub = start(Registry::open(&path).unwrap().0);
-        assert_eq!(hub.receipt_time(), ahead.saturating_add_micros(2));
-        hub.close().unwrap();
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The application object: it holds the store, the registry and all that the doors share.
 //!
-//! Other files of this crate add the operations: `ingest`, `sql`, `retention` and so on.
+//! The files of `operations` add what callers may do.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -299,4 +299,32 @@ impl Hub {
 fn random_seed() -> u64 {
     use std::hash::BuildHasher;
     std::hash::RandomState::new().hash_one(0_u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use store::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn the_hub_keeps_the_last_time_for_the_next_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("registry.sqlite");
+        let ahead = clock::system_now().saturating_add_micros(30_000_000);
+        let (registry, _) = Registry::open(&path).unwrap();
+        registry.keep_last_receipt(ahead).unwrap();
+        let start = |registry| {
+            let (store, metrics) = (Arc::new(MemoryStore::new()), Arc::new(Metrics::new()));
+            let kv = Arc::new(kv::MemoryStore::new());
+            Hub::start(store, kv, registry, IngestLimits::default(), metrics).unwrap()
+        };
+        let hub = start(registry);
+        assert_eq!(hub.receipt_time(), ahead.saturating_add_micros(1));
+        hub.close().unwrap();
+        drop(hub);
+        let hub = start(Registry::open(&path).unwrap().0);
+        assert_eq!(hub.receipt_time(), ahead.saturating_add_micros(2));
+        hub.close().unwrap();
+    }
 }

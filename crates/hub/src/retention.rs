@@ -6,26 +6,11 @@ use std::time::Duration;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use model::{Date, TableName, TimeRange, Timestamp};
+use store::Store;
 use store::table::{DAY_US, oldest_kept};
-use store::{Store, StoreError};
 
-use crate::bulk::BulkError;
-use crate::clock::system_now;
+use crate::bulk::{BulkError, is_there};
 use crate::each_batch::each_batch;
-use crate::hub::Hub;
-
-impl Hub {
-    /// For how long the table keeps rows; `None` forever.
-    pub fn ttl(&self, table: &TableName) -> Option<Duration> {
-        self.ttls.get(table, || self.store.ttl(table))
-    }
-
-    /// Drops the days that are older than the retention of their table, by the system clock. Returns the number of rows.
-    /// Waits for the disk.
-    pub fn drop_expired(&self) -> Result<u64, StoreError> {
-        self.store.drop_expired(system_now())
-    }
-}
 
 /// The days (UTC) that would expire at `now` if the table kept rows for `ttl`, oldest first, with the number of their rows.
 /// Changes nothing.
@@ -59,12 +44,7 @@ pub fn expiring(
     Ok(days.into_iter().map(|(day, rows)| (date(day), rows)).collect())
 }
 
-/// Whether the table exists, with rows or without.
-pub(crate) fn is_there(store: &dyn Store, table: &TableName) -> Result<bool, StoreError> {
-    Ok(store.tables()?.iter().any(|status| status.table == *table))
-}
-
-/// Sets for how long the table keeps rows; `None` forever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
+/// Sets for how long the table keeps rows; `None` for ever. Waits for the disk. Without `may_create` a misspelt name does not become a table.
 pub fn set_ttl(
     store: &dyn Store,
     table: &TableName,

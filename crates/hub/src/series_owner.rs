@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::series::{ASSET_TAG, DEVICE_TAG};
+use model::series::DEVICE_TAG;
 use model::{SeriesKey, TableName};
 use store::Durability;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller, Forbidden};
-use crate::hub::Hub;
-use crate::registry::{Device, Entity, EntityId, RegistryError, own_table};
+use crate::registry::{Device, EntityId};
 
 /// The table of all assets of a tenant.
 pub const ASSETS_TABLE: &str = "assets";
@@ -85,39 +84,9 @@ impl<'a> From<&'a SeriesOwner<'_>> for SeriesOwner<'a> {
     }
 }
 
-impl Hub {
-    /// The series of an entity that a caller sees.
-    ///
-    /// # Errors
-    /// Entities of this kind have no time series, or the caller does not see it.
-    pub fn series_owner(&self, caller: &Caller, id: EntityId) -> Result<SeriesOwner<'static>, RegistryError> {
-        self.owner_of(&self.visible_entity(caller, id)?)
-    }
-
-    /// The series of an entity.
-    pub(crate) fn owner_of(&self, entity: &Entity) -> Result<SeriesOwner<'static>, RegistryError> {
-        match entity {
-            Entity::Device(device) => Ok(SeriesOwner::from(device).into_owned()),
-            Entity::Asset(asset) => Ok(SeriesOwner {
-                tenant: asset.tenant,
-                customer: asset.customer,
-                entity: entity.id(),
-                device_profile: None,
-                name: Cow::Owned(asset.name.clone()),
-                tag: ASSET_TAG,
-                table: Cow::Owned(own_table(&self.registry.namespace(asset.tenant), ASSETS_TABLE)),
-                durability: Durability::Fsync,
-            }),
-            other => Err(RegistryError::Invalid {
-                what: "entity type",
-                reason: format!("a {} has no time series; devices and assets have", other.kind().words()),
-            }),
-        }
-    }
-}
-
 impl SeriesOwner<'_> {
-    fn into_owned(self) -> SeriesOwner<'static> {
+    /// The same without references.
+    pub(crate) fn into_owned(self) -> SeriesOwner<'static> {
         let Self { tenant, customer, entity, device_profile, name, tag, table, durability } = self;
         let (name, table) = (Cow::Owned(name.into_owned()), Cow::Owned(table.into_owned()));
         SeriesOwner { tenant, customer, entity, device_profile, name, tag, table, durability }

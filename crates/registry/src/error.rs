@@ -115,7 +115,7 @@ pub enum RegistryError {
     },
     /// The file was written by a newer release.
     #[error(
-        "{} has format version {found}, this release knows versions up to {known}; use the newer release",
+        "{} has format version {found}, this release knows version {known}; use the newer release",
         .path.display()
     )]
     TooNew {
@@ -123,8 +123,24 @@ pub enum RegistryError {
         path: PathBuf,
         /// Its version.
         found: i32,
-        /// The newest version this release reads.
+        /// The version this release reads.
         known: i32,
+    },
+    /// The file was written by a build from before the first release.
+    #[error(
+        "{} has format version {found}, this release knows version {known}; open it once with a server built from commit {commit}, \
+         which reads and upgrades it",
+        .path.display()
+    )]
+    TooOld {
+        /// The registry's file.
+        path: PathBuf,
+        /// Its version.
+        found: i32,
+        /// The version this release reads.
+        known: i32,
+        /// The last commit that reads the version.
+        commit: &'static str,
     },
     /// The file is a database, but not a registry, or it lacks required content.
     #[error("{} is not a registry: {reason}; restore it from a backup", .path.display())]
@@ -180,6 +196,7 @@ impl RegistryError {
             Self::Io { source, .. } if model::is_transient(source) => Blame::Busy,
             Self::InUse { .. }
             | Self::TooNew { .. }
+            | Self::TooOld { .. }
             | Self::NotARegistry { .. }
             | Self::Sqlite { .. }
             | Self::Io { .. } => Blame::Operator,

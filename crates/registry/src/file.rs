@@ -1,4 +1,4 @@
-//! The registry's file: opens it, migrates it, and fills a new one.
+//! The registry's file: opens it, and fills a new one.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -19,31 +19,27 @@ use crate::permission::Role;
 /// "TACH" in the header of the file. It distinguishes a registry from other databases.
 const APPLICATION_ID: i32 = 0x5441_4348;
 
-/// `MIGRATIONS[n]` turns version n into n + 1. Released entries never change.
-const MIGRATIONS: &[&str] = &[
-    include_str!("schema_v1.sql"),
-    include_str!("schema_v2.sql"),
-    include_str!("schema_v3.sql"),
-    include_str!("schema_v4.sql"),
-    include_str!("schema_v5.sql"),
-    include_str!("schema_v6.sql"),
-    include_str!("schema_v7.sql"),
-    include_str!("schema_v8.sql"),
-    include_str!("schema_v9.sql"),
-    include_str!("schema_v10.sql"),
-];
+/// The tables of a new registry.
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// The version of the schema, in the header of the file. Versions 1 to 9 are of the time before the first release; commit
+/// [`LAST_MIGRATING_COMMIT`] reads them and makes version 10 of them.
+const VERSION: i32 = 10;
+
+/// The last commit that reads versions before [`VERSION`].
+const LAST_MIGRATING_COMMIT: &str = "ad6acc8b";
 
 /// How long to wait for another process that has the file open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Opens the file, created and brought to the newest version as needed.
+/// Opens the file, created as needed.
 pub(super) fn open(path: &Path) -> Result<Connection, RegistryError> {
     create_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection =
         Connection::open_with_flags(path, flags).map_err(RegistryError::sqlite("open the registry", path))?;
     configure(&connection).map_err(not_a_database(path))?;
-    migrate(&mut connection, path)?;
+    prepare(&mut connection, path)?;
     Ok(connection)
 }
 
@@ -99,29 +95,29 @@ fn not_a_database(path: &Path) -> impl FnOnce(rusqlite::Error) -> RegistryError 
     }
 }
 
-/// All or nothing: a crash leaves the file in the version it had.
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), RegistryError> {
-    let known = i32::try_from(MIGRATIONS.len()).expect("BUG: fewer than two thousand million migrations");
-    let failed = || RegistryError::sqlite("bring the registry to the newest version", path);
+/// Fills an empty file, and refuses one of another version. All or nothing: a crash leaves the file empty.
+fn prepare(connection: &mut Connection, path: &Path) -> Result<(), RegistryError> {
+    let failed = || RegistryError::sqlite("fill the new registry", path);
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed())?;
-    let found = version(&transaction, path)?;
-    if found > known {
-        return Err(RegistryError::TooNew { path: path.into(), found, known });
-    }
-    for (version, sql) in (1..=known).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
-        apply(&transaction, version, sql).map_err(failed())?;
-    }
-    if found == 0 {
-        fill(&transaction).map_err(failed())?;
+    let (found, known) = (version(&transaction, path)?, VERSION);
+    match found {
+        0 => create(&transaction).map_err(failed())?,
+        VERSION => {}
+        1..VERSION => {
+            let commit = LAST_MIGRATING_COMMIT;
+            return Err(RegistryError::TooOld { path: path.into(), found, known, commit });
+        }
+        _ => return Err(RegistryError::TooNew { path: path.into(), found, known }),
     }
     transaction.commit().map_err(failed())
 }
 
-fn apply(transaction: &Transaction<'_>, version: i32, sql: &str) -> rusqlite::Result<()> {
-    transaction.execute_batch(sql)?;
+fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", version)
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    fill(transaction)
 }
 
 /// The file's version; 0 for an empty one.

@@ -153,7 +153,7 @@ impl Changes<'_> {
     }
 
     /// Sets the severity, with a comment if it changes.
-    pub(super) fn set_severity(&mut self, alarm: &mut Alarm, severity: Severity, now: Timestamp) {
+    pub(crate) fn set_severity(&mut self, alarm: &mut Alarm, severity: Severity, now: Timestamp) {
         let old = std::mem::replace(&mut alarm.severity, severity);
         if old != severity {
             let text = format!("Alarm severity was updated from {old} to {severity}");
@@ -168,7 +168,7 @@ impl Changes<'_> {
     }
 
     /// Puts a changed alarm in its place.
-    pub(super) fn changed(&mut self, alarm: Alarm) -> Arc<Alarm> {
+    pub(crate) fn changed(&mut self, alarm: Alarm) -> Arc<Alarm> {
         let alarm = Arc::new(alarm);
         self.put(Arc::clone(&alarm));
         alarm

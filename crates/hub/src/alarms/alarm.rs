@@ -206,7 +206,7 @@ impl FromStr for SearchStatus {
 
 impl NewAlarm {
     /// Refuses what no alarm can have.
-    pub(super) fn check(&self) -> Result<(), AlarmError> {
+    pub(crate) fn check(&self) -> Result<(), AlarmError> {
         if self.alarm_type.is_empty() {
             return Err(AlarmError::Invalid("the alarm has no type; name one".into()));
         }
@@ -222,12 +222,12 @@ impl NewAlarm {
 }
 
 /// Refuses details that are too long.
-pub(super) fn check_details(details: Option<&str>) -> Result<(), AlarmError> {
+pub(crate) fn check_details(details: Option<&str>) -> Result<(), AlarmError> {
     let bytes = details.map_or(0, str::len);
     over_limit("bytes of the details", bytes, ALARM_DETAILS_BYTES_MAX, "ALARM_DETAILS_BYTES_MAX")
 }
 
-pub(super) fn over_limit(
+pub(crate) fn over_limit(
     what: &'static str,
     actual: usize,
     limit: usize,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::record::{damaged, json_text, millis};
 
 /// Comments by alarm, time and id.
-pub(super) const COMMENTS: Space = Space::new("alarm_comments");
+pub(crate) const COMMENTS: Space = Space::new("alarm_comments");
 
 /// A comment of an alarm.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +64,7 @@ impl Subtype {
 
 impl AlarmComment {
     /// The key: comments of an alarm are in the order of their times.
-    pub(super) fn key(&self) -> Vec<u8> {
+    pub(crate) fn key(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(KEY_BYTES);
         key.extend_from_slice(self.alarm.as_bytes());
         key.extend_from_slice(&self.created_at.millis().to_be_bytes());
@@ -72,7 +72,7 @@ impl AlarmComment {
         key
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let record = Record { user: self.user, system: self.system, comment: json_text(&self.comment) };
         serde_json::to_vec(&record).expect("BUG: ids and texts are always JSON")
     }
@@ -106,4 +106,15 @@ fn decode(key: &[u8], value: &[u8]) -> Result<AlarmComment, KvError> {
         system: record.system,
         comment: record.comment.get().into(),
     })
+}
+
+/// What to list of the comments of an alarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommentsRequest {
+    /// Whether the oldest comes first.
+    pub ascending: bool,
+    /// Number of the page, from 0.
+    pub page: usize,
+    /// Comments of a page, at least 1.
+    pub page_size: usize,
 }

@@ -12,7 +12,7 @@ use crate::registry::EntityId;
 
 /// All alarms.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     alarms: HashMap<Uuid, Arc<Alarm>>,
     tenants: HashMap<Uuid, OfTenant>,
     /// The active alarms of each entity: one of a type.
@@ -24,7 +24,7 @@ pub(super) struct Index {
 type Place = (Timestamp, Uuid);
 
 #[derive(Debug, Default)]
-pub(super) struct OfTenant {
+pub(crate) struct OfTenant {
     by_time: BTreeSet<Place>,
     cleared: BTreeSet<Place>,
     types: BTreeMap<Arc<str>, usize>,
@@ -34,11 +34,11 @@ pub(super) struct OfTenant {
 }
 
 impl Index {
-    pub(super) fn get(&self, id: Uuid) -> Option<&Arc<Alarm>> {
+    pub(crate) fn get(&self, id: Uuid) -> Option<&Arc<Alarm>> {
         self.alarms.get(&id)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Alarm>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Alarm>> {
         self.alarms.values()
     }
 
@@ -48,7 +48,7 @@ impl Index {
         active.iter().filter_map(|id| self.get(*id)).find(|alarm| *alarm.alarm_type == *alarm_type)
     }
 
-    pub(super) fn tenant(&self, tenant: Uuid) -> Option<&OfTenant> {
+    pub(crate) fn tenant(&self, tenant: Uuid) -> Option<&OfTenant> {
         self.tenants.get(&tenant)
     }
 
@@ -133,7 +133,7 @@ impl OfTenant {
     }
 
     /// The types of its alarms, sorted.
-    pub(super) fn types(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn types(&self) -> impl Iterator<Item = &Arc<str>> {
         self.types.keys()
     }
 

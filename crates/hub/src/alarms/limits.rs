@@ -17,6 +17,6 @@ pub const ALARM_RELATION_TYPES_MAX: usize = 100;
 /// Entities above an originator to which an alarm propagates along relations. Searches of further ones do not find it.
 pub(super) const ALARM_PROPAGATION_MAX: usize = 10_000;
 /// How long a change of an alarm waits for a busy store.
-pub(super) const ALARM_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const ALARM_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Alarms that one batch deletes.
-pub(super) const ALARMS_DELETED_AT_ONCE_MAX: usize = 1_000;
+pub(crate) const ALARMS_DELETED_AT_ONCE_MAX: usize = 1_000;

@@ -18,18 +18,18 @@ const COMMON: &str = "COMMON";
 type Search = (EntityId, Vec<Box<str>>);
 
 /// The entities above originators. One search asks for those of many alarms, so they are remembered.
-pub(super) struct Ancestors<'a> {
+pub(crate) struct Ancestors<'a> {
     registry: &'a Registry,
     known: RefCell<HashMap<Search, Arc<[EntityId]>>>,
 }
 
 impl<'a> Ancestors<'a> {
-    pub(super) fn new(registry: &'a Registry) -> Self {
+    pub(crate) fn new(registry: &'a Registry) -> Self {
         Self { registry, known: RefCell::default() }
     }
 
     /// The entities to which an alarm propagates along relations, the nearest first.
-    pub(super) fn of(&self, alarm: &Alarm) -> Arc<[EntityId]> {
+    pub(crate) fn of(&self, alarm: &Alarm) -> Arc<[EntityId]> {
         if !alarm.propagation.related {
             return Arc::default();
         }

@@ -117,7 +117,7 @@ impl FromStr for AlarmSort {
 }
 
 /// What the searcher knows about other entities.
-pub(super) trait Surroundings {
+pub(crate) trait Surroundings {
     /// Whether the caller sees the alarm.
     fn sees(&self, alarm: &Alarm) -> bool;
     /// The entities that the alarm belongs to: its originator first, then those to which it propagates.
@@ -157,7 +157,7 @@ impl AlarmQuery {
     }
 
     /// The alarms of a tenant that the query finds, the newest first.
-    pub(super) fn found<'a>(
+    pub(crate) fn found<'a>(
         &'a self,
         index: &'a Index,
         tenant: Uuid,
@@ -178,7 +178,7 @@ impl AlarmQuery {
     }
 
     /// The page of the query.
-    pub(super) fn page_of(
+    pub(crate) fn page_of(
         &self,
         index: &Index,
         tenant: Uuid,

@@ -1,4 +1,4 @@
-//! The alarms: in memory, and in the key-value store.
+//! The alarms: in memory, and in the store of keys.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) struct Changes<'a> {
 #[derive(Debug)]
 pub(crate) struct Committed<T> {
     pub(crate) value: T,
-    /// The changes are durable when the key-value store is durable up to it.
+    /// The changes are durable when the store of keys is durable up to it.
     pub(crate) sequence: Sequence,
     /// The tenants whose alarms have changed.
     pub(crate) tenants: HashSet<Uuid>,
@@ -70,12 +70,12 @@ impl AlarmStore {
         Ok(Self { kv, index, changes, last, feeds: Feeds::default(), metrics })
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Index> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read()
     }
 
     /// The comments of an alarm, the oldest first. It may read the disk.
-    pub(super) fn comments(&self, alarm: Uuid) -> Result<Vec<AlarmComment>, KvError> {
+    pub(crate) fn comments(&self, alarm: Uuid) -> Result<Vec<AlarmComment>, KvError> {
         read(&*self.kv, alarm)
     }
 
@@ -106,8 +106,8 @@ impl AlarmStore {
         }
     }
 
-    /// All that a reader has seen is durable when the key-value store is durable up to this.
-    pub(super) fn last_sequence(&self) -> Sequence {
+    /// All that a reader has seen is durable when the store of keys is durable up to this.
+    pub(crate) fn last_sequence(&self) -> Sequence {
         self.last.load(Ordering::Acquire)
     }
 
@@ -116,7 +116,7 @@ impl AlarmStore {
         tenants.iter().for_each(|tenant| self.feeds.changed(*tenant));
     }
 
-    pub(super) fn subscribe(&self, tenant: Uuid) -> AlarmFeed {
+    pub(crate) fn subscribe(&self, tenant: Uuid) -> AlarmFeed {
         self.feeds.subscribe(tenant)
     }
 }

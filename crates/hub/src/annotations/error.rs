@@ -31,7 +31,7 @@ pub enum AnnotationError {
 
 impl AnnotationError {
     /// Refuses what is larger than its limit.
-    pub(super) fn check(what: &'static str, actual: usize, limit: usize) -> Result<(), Self> {
+    pub(crate) fn check(what: &'static str, actual: usize, limit: usize) -> Result<(), Self> {
         match actual > limit {
             true => Err(Self::OverLimit { what, actual, limit }),
             false => Ok(()),

@@ -10,7 +10,7 @@ use super::error::AnnotationError;
 use super::limits::{ANNOTATION_BYTES_MAX, TSUID_BYTES_MAX};
 
 /// The annotations of all databases.
-pub(super) const ANNOTATIONS: Space = Space::new("annotations");
+pub(crate) const ANNOTATIONS: Space = Space::new("annotations");
 
 /// A note about a time, of one series or of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl AnnotationChange {
     }
 
     /// The annotation after the change. With `replace` what the change does not say is empty.
-    pub(super) fn on(self, stored: Option<Annotation>, replace: bool) -> Result<Annotation, AnnotationError> {
+    pub(crate) fn on(self, stored: Option<Annotation>, replace: bool) -> Result<Annotation, AnnotationError> {
         // Seconds and milliseconds can name the same time; the shorter number stays.
         let start_time =
             stored.as_ref().map_or(self.start_time, |stored| stored.start_time.min(self.start_time));
@@ -81,14 +81,14 @@ impl Annotation {
     }
 
     /// The value of its record.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let stored = Self { tsuid: String::new(), ..self.clone() };
         serde_json::to_vec(&stored).expect("BUG: numbers and texts are always JSON")
     }
 }
 
 /// The milliseconds of a time in seconds or milliseconds. It must be after 1970.
-pub(super) fn millis(time: i64) -> Result<u64, AnnotationError> {
+pub(crate) fn millis(time: i64) -> Result<u64, AnnotationError> {
     match time {
         ..1 => Err(AnnotationError::Invalid("The start timestamp has not been set".to_owned())),
         1..=0xFFFF_FFFF => Ok(time.cast_unsigned() * 1_000),
@@ -100,7 +100,7 @@ pub(super) fn millis(time: i64) -> Result<u64, AnnotationError> {
 ///
 /// # Errors
 /// The text names none.
-pub(super) fn canonical(tsuid: &str) -> Result<String, AnnotationError> {
+pub(crate) fn canonical(tsuid: &str) -> Result<String, AnnotationError> {
     if tsuid.is_empty() {
         return Ok(String::new());
     }
@@ -112,14 +112,14 @@ pub(super) fn canonical(tsuid: &str) -> Result<String, AnnotationError> {
 }
 
 /// The keys of a database.
-pub(super) fn of_database(namespace: &Namespace) -> Vec<u8> {
+pub(crate) fn of_database(namespace: &Namespace) -> Vec<u8> {
     let name = namespace.name().unwrap_or_default().as_bytes();
     // A name has at most 64 bytes.
     [&[name.len() as u8], name].concat()
 }
 
 /// The keys of a series, or those of the notes about all.
-pub(super) fn of_series(namespace: &Namespace, tsuid: &str) -> Vec<u8> {
+pub(crate) fn of_series(namespace: &Namespace, tsuid: &str) -> Vec<u8> {
     let mut key = of_database(namespace);
     let bytes: Vec<u8> = (0..tsuid.len() / 2)
         .filter_map(|at| u8::from_str_radix(tsuid.get(at * 2..at * 2 + 2)?, 16).ok())
@@ -131,14 +131,14 @@ pub(super) fn of_series(namespace: &Namespace, tsuid: &str) -> Vec<u8> {
 }
 
 /// The key of an annotation.
-pub(super) fn key(namespace: &Namespace, tsuid: &str, millis: u64) -> Vec<u8> {
+pub(crate) fn key(namespace: &Namespace, tsuid: &str, millis: u64) -> Vec<u8> {
     let mut key = of_series(namespace, tsuid);
     key.extend_from_slice(&millis.to_be_bytes());
     key
 }
 
 /// The keys of a series, or of the notes about all, from one time to another, both included.
-pub(super) fn between(namespace: &Namespace, tsuid: &str, (from, to): (u64, u64)) -> KeyRange {
+pub(crate) fn between(namespace: &Namespace, tsuid: &str, (from, to): (u64, u64)) -> KeyRange {
     KeyRange::new(key(namespace, tsuid, from), key(namespace, tsuid, to.saturating_add(1)))
 }
 

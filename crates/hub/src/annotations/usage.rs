@@ -15,14 +15,14 @@ pub(crate) struct Usages(HashMap<Namespace, Usage>);
 
 /// What the annotations of a database take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     count: usize,
     bytes: usize,
 }
 
 impl Usages {
     /// The usage of a database. The first time it reads the records.
-    pub(super) fn of(&mut self, kv: &dyn KeyValueStore, namespace: &Namespace) -> Result<Usage, KvError> {
+    pub(crate) fn of(&mut self, kv: &dyn KeyValueStore, namespace: &Namespace) -> Result<Usage, KvError> {
         if let Some(usage) = self.0.get(namespace) {
             return Ok(*usage);
         }
@@ -36,11 +36,11 @@ impl Usages {
         Ok(usage)
     }
 
-    pub(super) fn set(&mut self, namespace: &Namespace, usage: Usage) {
+    pub(crate) fn set(&mut self, namespace: &Namespace, usage: Usage) {
         self.0.insert(namespace.clone(), usage);
     }
 
-    pub(super) fn forget(&mut self, namespace: &Namespace) {
+    pub(crate) fn forget(&mut self, namespace: &Namespace) {
         self.0.remove(namespace);
     }
 }
@@ -50,7 +50,7 @@ impl Usage {
     ///
     /// # Errors
     /// The database would have too many annotations, or too long ones.
-    pub(super) fn replace(&mut self, before: Option<usize>, bytes: usize) -> Result<(), AnnotationError> {
+    pub(crate) fn replace(&mut self, before: Option<usize>, bytes: usize) -> Result<(), AnnotationError> {
         if let Some(before) = before {
             self.remove(before);
         }
@@ -62,7 +62,7 @@ impl Usage {
     }
 
     /// Gives back a record.
-    pub(super) fn remove(&mut self, bytes: usize) {
+    pub(crate) fn remove(&mut self, bytes: usize) {
         self.count = self.count.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }

@@ -9,4 +9,4 @@ pub const CLAIM_DURATION_MAX: Duration = Duration::from_secs(365 * 86_400);
 /// Longest secret in bytes.
 pub const CLAIM_SECRET_BYTES_MAX: usize = 255;
 /// Offers that one cleaning deletes.
-pub(super) const CLAIMS_CLEANED_MAX: usize = 10_000;
+pub(crate) const CLAIMS_CLEANED_MAX: usize = 10_000;

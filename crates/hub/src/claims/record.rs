@@ -13,25 +13,25 @@ const HASH_BYTES: usize = 32;
 
 /// An offer of a device to be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(crate) struct Offer {
     /// The last millisecond since 1970 at which the device can be claimed.
-    pub(super) expires_ms: i64,
+    pub(crate) expires_ms: i64,
     /// SHA-256 of the secret.
-    pub(super) hash: [u8; HASH_BYTES],
+    pub(crate) hash: [u8; HASH_BYTES],
 }
 
 impl Offer {
-    pub(super) fn new(secret: &str, expires_ms: i64) -> Self {
+    pub(crate) fn new(secret: &str, expires_ms: i64) -> Self {
         Self { expires_ms, hash: hash(secret) }
     }
 
     /// Whether a claim with this secret succeeds now.
-    pub(super) fn takes(&self, secret: &str, now_ms: i64) -> bool {
+    pub(crate) fn takes(&self, secret: &str, now_ms: i64) -> bool {
         // Hashes may be compared in any time: nobody can choose them byte by byte.
         now_ms <= self.expires_ms && self.hash == hash(secret)
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut record = Vec::with_capacity(TIME_BYTES + HASH_BYTES);
         record.extend_from_slice(&self.expires_ms.to_le_bytes());
         record.extend_from_slice(&self.hash);
@@ -39,7 +39,7 @@ impl Offer {
     }
 
     /// Reads what [`encode`](Self::encode) wrote; `None` if the record is something else.
-    pub(super) fn decode(record: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(record: &[u8]) -> Option<Self> {
         let (time, hash) = record.split_at_checked(TIME_BYTES)?;
         let expires_ms = i64::from_le_bytes(time.try_into().ok()?);
         Some(Self { expires_ms, hash: hash.try_into().ok()? })

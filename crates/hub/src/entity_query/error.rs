@@ -60,7 +60,7 @@ impl From<AttributeError> for EntityQueryError {
 }
 
 /// Refuses a quantity above its limit.
-pub(super) fn within(
+pub(crate) fn within(
     what: &'static str,
     actual: usize,
     (name, limit): (&'static str, usize),

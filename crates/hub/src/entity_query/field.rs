@@ -9,7 +9,7 @@ use crate::registry::{Contact, Device, Entity, EntityKind};
 
 /// The value of a property.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Field<'a> {
+pub(crate) enum Field<'a> {
     /// The entity does not have it.
     Absent,
     /// Text.
@@ -27,7 +27,7 @@ pub fn device_of(entity: &Entity) -> Option<&Arc<Device>> {
 }
 
 /// A property of an entity. One that this kind of entity does not have is absent, as in ThingsBoard.
-pub(super) fn field<'a>(entity: &'a Entity, name: &str) -> Field<'a> {
+pub(crate) fn field<'a>(entity: &'a Entity, name: &str) -> Field<'a> {
     match name {
         "createdTime" => Field::Millis(entity.created_at().millis()),
         "entityType" => Field::Text(entity.kind().name().into()),
@@ -80,7 +80,7 @@ impl<'a> Field<'a> {
     }
 
     /// It as a value for predicates.
-    pub(super) fn as_ref(&self) -> Option<ValueRef<'_>> {
+    pub(crate) fn as_ref(&self) -> Option<ValueRef<'_>> {
         match self {
             Self::Absent => None,
             Self::Text(text) => Some(ValueRef::String(text)),
@@ -89,7 +89,7 @@ impl<'a> Field<'a> {
     }
 
     /// It as a value of its own.
-    pub(super) fn into_value(self) -> Option<Value> {
+    pub(crate) fn into_value(self) -> Option<Value> {
         match self {
             Self::Absent => None,
             Self::Text(text) => Some(Value::String(text.into_owned())),

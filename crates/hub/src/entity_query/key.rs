@@ -73,8 +73,8 @@ pub struct EntityKey {
 }
 
 impl EntityKey {
-    /// Whether its value is read from the store or from the key-value store.
-    pub(super) fn is_stored(&self) -> bool {
+    /// Whether its value is read from the store or from the store of keys.
+    pub(crate) fn is_stored(&self) -> bool {
         self.kind == KeyKind::TimeSeries || !self.kind.scopes().is_empty()
     }
 }

@@ -5,30 +5,31 @@
 //! reads the values that conditions and order need for all entities of the set, which [`limits::QUERY_VALUES_MAX`] bounds, and
 //! the selected values for the page only. It may read files: call it on a thread that may block.
 
-mod candidates;
 mod error;
-mod execute;
 mod field;
 mod filter;
 mod key;
 pub mod limits;
 mod order;
-mod owner_value;
+mod page;
 mod predicate;
 mod query;
 #[cfg(test)]
 mod tests;
 mod text;
-mod values;
 
 pub use error::EntityQueryError;
-pub use execute::{EntityKeys, EntityPage, EntityRow};
+pub(crate) use error::within;
 pub use field::device_of;
+pub(crate) use field::field;
 pub use filter::{EntityFilter, EntityRef, RelationFilter, RelationsFilter, SearchDirection, SearchFilter};
 pub use key::{EntityKey, KeyKind};
+pub(crate) use order::{SortValue, directed};
+pub use page::{EntityKeys, EntityPage, EntityRow, Sample};
 pub use predicate::{
     BooleanOperation, BooleanPredicate, ComplexOperation, ComplexPredicate, DynamicSource, DynamicValue,
     NumericOperation, NumericPredicate, Operand, Predicate, StringOperation, StringPredicate,
 };
+pub(crate) use query::check_filters;
 pub use query::{Direction, EntityCountQuery, EntityDataQuery, KeyFilter, PageLink, SortOrder, ValueType};
-pub use values::{KeyReader, Sample};
+pub(crate) use text::{Pattern, text_of};

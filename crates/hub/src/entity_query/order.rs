@@ -8,7 +8,7 @@ use super::query::Direction;
 
 /// A value in an order: absent ones first, then booleans, numbers and text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum SortValue {
+pub(crate) enum SortValue {
     Absent,
     Bool(bool),
     Number(f64),
@@ -16,7 +16,7 @@ pub(super) enum SortValue {
 }
 
 impl SortValue {
-    pub(super) fn of(value: Option<ValueRef<'_>>) -> Self {
+    pub(crate) fn of(value: Option<ValueRef<'_>>) -> Self {
         match value {
             None => Self::Absent,
             Some(ValueRef::Bool(value)) => Self::Bool(value),
@@ -35,7 +35,7 @@ impl SortValue {
         }
     }
 
-    pub(super) fn compare(&self, other: &Self) -> Ordering {
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Bool(one), Self::Bool(other)) => one.cmp(other),
             (Self::Number(one), Self::Number(other)) => one.total_cmp(other),
@@ -46,7 +46,7 @@ impl SortValue {
 }
 
 /// An ordering in a direction.
-pub(super) fn directed(ordering: Ordering, direction: Direction) -> Ordering {
+pub(crate) fn directed(ordering: Ordering, direction: Direction) -> Ordering {
     match direction {
         Direction::Asc => ordering,
         Direction::Desc => ordering.reverse(),

@@ -244,7 +244,7 @@ impl Predicate {
     }
 
     /// Replaces operands that name an attribute by its value.
-    pub(super) fn resolve(&mut self, resolve: &mut Resolve<'_>) -> Result<(), EntityQueryError> {
+    pub(crate) fn resolve(&mut self, resolve: &mut Resolve<'_>) -> Result<(), EntityQueryError> {
         match self {
             Self::String(one) => one.value.resolve(resolve),
             Self::Numeric(one) => one.value.resolve(resolve),

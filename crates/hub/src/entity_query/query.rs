@@ -114,7 +114,7 @@ impl EntityDataQuery {
     }
 
     /// Refuses a query that exceeds a limit.
-    pub(super) fn check(&self) -> Result<(), EntityQueryError> {
+    pub(crate) fn check(&self) -> Result<(), EntityQueryError> {
         let keys = self.entity_fields.len() + self.latest_values.len();
         within("the number of selected keys", keys, ("QUERY_KEYS_MAX", QUERY_KEYS_MAX), "select fewer keys")?;
         let sort = self.page_link.sort_order.iter().map(|order| &order.key);
@@ -124,7 +124,7 @@ impl EntityDataQuery {
 }
 
 /// Refuses key filters that exceed a limit.
-pub(super) fn check_filters(filters: &[KeyFilter]) -> Result<(), EntityQueryError> {
+pub(crate) fn check_filters(filters: &[KeyFilter]) -> Result<(), EntityQueryError> {
     let limit = ("QUERY_KEY_FILTERS_MAX", QUERY_KEY_FILTERS_MAX);
     within("the number of key filters", filters.len(), limit, "use fewer key filters")?;
     let mut predicates = 0;

@@ -9,7 +9,7 @@ use super::error::{EntityQueryError, within};
 use super::limits::QUERY_TEXT_BYTES_MAX;
 
 /// A value as text, with the same digits as in answers.
-pub(super) fn text_of(value: ValueRef<'_>) -> Cow<'_, str> {
+pub(crate) fn text_of(value: ValueRef<'_>) -> Cow<'_, str> {
     match value {
         ValueRef::Bool(true) => "true".into(),
         ValueRef::Bool(false) => "false".into(),
@@ -21,11 +21,11 @@ pub(super) fn text_of(value: ValueRef<'_>) -> Cow<'_, str> {
 
 /// A pattern that ignores case. It matches without a copy of the text.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(Regex);
+pub(crate) struct Pattern(Regex);
 
 impl Pattern {
     /// Text that contains a part. Without a part there is no pattern: all text matches.
-    pub(super) fn containing(part: &str) -> Result<Option<Self>, EntityQueryError> {
+    pub(crate) fn containing(part: &str) -> Result<Option<Self>, EntityQueryError> {
         check("the bytes of the search text", part)?;
         match part.is_empty() {
             true => Ok(None),
@@ -35,7 +35,7 @@ impl Pattern {
 
     /// A name filter: the beginning of names, in which `%` stands for any text and `_` for one character (SQL's LIKE). A filter
     /// that begins or ends with `%` is the pattern of whole names.
-    pub(super) fn of_names(filter: Option<&str>) -> Result<Option<Self>, EntityQueryError> {
+    pub(crate) fn of_names(filter: Option<&str>) -> Result<Option<Self>, EntityQueryError> {
         let Some(filter) = filter.filter(|filter| !filter.trim().is_empty()) else { return Ok(None) };
         check("the bytes of the name filter", filter)?;
         let is_whole = filter.starts_with('%') || filter.ends_with('%');
@@ -59,7 +59,7 @@ impl Pattern {
     }
 
     /// Whether the text matches.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }

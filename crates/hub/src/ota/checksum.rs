@@ -49,7 +49,7 @@ impl std::str::FromStr for ChecksumAlgorithm {
 
 /// A checksum that is being computed.
 #[derive(Debug, Clone)]
-pub(super) enum Checksum {
+pub(crate) enum Checksum {
     Md5(Md5),
     Sha256(Sha256),
     Sha384(Sha384),
@@ -58,7 +58,7 @@ pub(super) enum Checksum {
 }
 
 impl Checksum {
-    pub(super) fn new(algorithm: ChecksumAlgorithm) -> Self {
+    pub(crate) fn new(algorithm: ChecksumAlgorithm) -> Self {
         match algorithm {
             ChecksumAlgorithm::Md5 => Self::Md5(Md5::new()),
             ChecksumAlgorithm::Sha256 => Self::Sha256(Sha256::new()),
@@ -68,7 +68,7 @@ impl Checksum {
         }
     }
 
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         match self {
             Self::Md5(hasher) => hasher.update(bytes),
             Self::Sha256(hasher) => hasher.update(bytes),
@@ -79,7 +79,7 @@ impl Checksum {
     }
 
     /// The checksum in lower-case hexadecimal digits.
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         match self {
             Self::Md5(hasher) => hex(&hasher.finalize()),
             Self::Sha256(hasher) => hex(&hasher.finalize()),

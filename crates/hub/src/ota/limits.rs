@@ -15,10 +15,10 @@ pub const PACKAGE_TEXT_BYTES_MAX: usize = 255;
 /// Longest address of a package that is elsewhere, in bytes.
 pub const PACKAGE_URL_BYTES_MAX: usize = 512;
 /// Bytes of one record of a package.
-pub(super) const PIECE_BYTES: usize = 64 * 1024;
+pub(crate) const PIECE_BYTES: usize = 64 * 1024;
 /// Bytes of an upload that are written, and become durable, at once.
-pub(super) const UPLOAD_BATCH_BYTES: usize = 16 * PIECE_BYTES;
+pub(crate) const UPLOAD_BATCH_BYTES: usize = 16 * PIECE_BYTES;
 /// How long a change waits for a busy store.
-pub(super) const PACKAGE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const PACKAGE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Rows about the packages of devices that are appended at once.
-pub(super) const STATE_ROWS_AT_ONCE: usize = 1_000;
+pub(crate) const STATE_ROWS_AT_ONCE: usize = 1_000;

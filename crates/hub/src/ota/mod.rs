@@ -9,21 +9,19 @@
 //! 3. Before the registry gives a device or a profile another package, a record of the change is durable; it is deleted when the shared
 //!    attributes are. After a crash the server sets the attributes again.
 
-mod announcement;
-mod assignment;
 mod checksum;
-mod device;
 mod error;
 pub mod limits;
-mod operations;
 mod package;
 mod packages;
 mod record;
-mod upload;
+mod request;
 
+pub(crate) use checksum::Checksum;
 pub use checksum::ChecksumAlgorithm;
-pub use device::PackageRequest;
 pub use error::OtaError;
+pub(crate) use package::within;
 pub use package::{Package, PackageFields, PackageFile};
 pub(crate) use packages::Packages;
-pub use upload::PackageUpload;
+pub(crate) use record::{CHANGES, PACKAGES, PIECES, encode, key, piece_key, pieces_from};
+pub use request::PackageRequest;

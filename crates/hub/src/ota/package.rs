@@ -72,14 +72,14 @@ pub struct PackageFields<'a> {
 
 impl PackageFields<'_> {
     /// The tag: that of the client, or title and version as in ThingsBoard.
-    pub(super) fn tag(&self) -> String {
+    pub(crate) fn tag(&self) -> String {
         match self.tag.filter(|tag| !tag.is_empty()) {
             Some(tag) => tag.to_owned(),
             None => format!("{} {}", self.title, self.version),
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), OtaError> {
+    pub(crate) fn check(&self) -> Result<(), OtaError> {
         for (what, text) in [("title", self.title), ("version", self.version)] {
             if text.trim().is_empty() {
                 return Err(OtaError::Invalid(format!("the {what} of the package is missing; name it")));
@@ -96,7 +96,7 @@ impl PackageFields<'_> {
 }
 
 /// Refuses a text that is too long.
-pub(super) fn within(
+pub(crate) fn within(
     what: &'static str,
     actual: usize,
     limit: usize,

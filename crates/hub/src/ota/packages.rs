@@ -48,23 +48,23 @@ impl Packages {
     }
 
     /// Keeps packages from being given to devices, and from being deleted, until the guard is dropped.
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
         self.assigning.lock()
     }
 
     /// A package of a tenant.
-    pub(super) fn get(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Package>, RegistryError> {
+    pub(crate) fn get(&self, tenant: Uuid, id: Uuid) -> Result<Arc<Package>, RegistryError> {
         let found = self.known.read().get(&id).filter(|package| package.tenant == tenant).cloned();
         found.ok_or_else(|| RegistryError::unknown("package", id))
     }
 
     /// Whether there is a package, of any tenant.
-    pub(super) fn has_file(&self, id: Uuid) -> bool {
+    pub(crate) fn has_file(&self, id: Uuid) -> bool {
         self.known.read().get(&id).is_some_and(|package| package.file.is_some())
     }
 
     /// The packages of a tenant, by title and version.
-    pub(super) fn of(&self, tenant: Uuid) -> Vec<Arc<Package>> {
+    pub(crate) fn of(&self, tenant: Uuid) -> Vec<Arc<Package>> {
         let known = self.known.read();
         let mut found: Vec<_> = known.values().filter(|package| package.tenant == tenant).cloned().collect();
         found.sort_unstable_by(|one, other| (&one.title, &one.version).cmp(&(&other.title, &other.version)));
@@ -72,21 +72,21 @@ impl Packages {
     }
 
     /// The ids of the packages of a tenant.
-    pub(super) fn ids_of(&self, tenant: Uuid) -> Vec<Uuid> {
+    pub(crate) fn ids_of(&self, tenant: Uuid) -> Vec<Uuid> {
         self.of(tenant).iter().map(|package| package.id).collect()
     }
 
     /// Adds a package, or replaces the one with the same id, after its record was committed.
-    pub(super) fn put(&self, package: Arc<Package>) {
+    pub(crate) fn put(&self, package: Arc<Package>) {
         self.known.write().insert(package.id, package);
     }
 
-    pub(super) fn remove(&self, id: Uuid) {
+    pub(crate) fn remove(&self, id: Uuid) {
         self.known.write().remove(&id);
     }
 
     /// Begins an upload. Only one is under way for a package.
-    pub(super) fn begin_upload(&self, package: &Package) -> Result<(), OtaError> {
+    pub(crate) fn begin_upload(&self, package: &Package) -> Result<(), OtaError> {
         let mut uploads = self.uploads.lock();
         if uploads.contains_key(&package.id) {
             let message = "the package is being uploaded by another request; wait until it has ended";
@@ -97,7 +97,7 @@ impl Packages {
     }
 
     /// Counts bytes of an upload before they are written.
-    pub(super) fn count_upload(&self, package: &Package, bytes: u64) -> Result<(), OtaError> {
+    pub(crate) fn count_upload(&self, package: &Package, bytes: u64) -> Result<(), OtaError> {
         let stored = |package: &Arc<Package>| package.file.as_ref().map_or(0, |file| file.bytes);
         let mut uploads = self.uploads.lock();
         let under_way = uploads.values().filter(|(tenant, _)| *tenant == package.tenant);
@@ -114,16 +114,16 @@ impl Packages {
         Ok(())
     }
 
-    pub(super) fn end_upload(&self, package: Uuid) {
+    pub(crate) fn end_upload(&self, package: Uuid) {
         self.uploads.lock().remove(&package);
     }
 
-    pub(super) fn is_uploading(&self, package: Uuid) -> bool {
+    pub(crate) fn is_uploading(&self, package: Uuid) -> bool {
         self.uploads.lock().contains_key(&package)
     }
 
     /// Bytes of a package from a position on, at most to its end. It reads the disk.
-    pub(super) fn read(&self, package: &Package, begin: u64, bytes: usize) -> Result<Vec<u8>, OtaError> {
+    pub(crate) fn read(&self, package: &Package, begin: u64, bytes: usize) -> Result<Vec<u8>, OtaError> {
         let length = package.file.as_ref().map_or(0, |file| file.bytes);
         let end = begin.saturating_add(bytes as u64).min(length);
         let mut read = Vec::with_capacity(usize::try_from(end.saturating_sub(begin)).unwrap_or(0));

@@ -8,11 +8,11 @@ use uuid::Uuid;
 use super::package::{Package, PackageFile};
 
 /// What describes packages: JSON by the id of the package.
-pub(super) const PACKAGES: Space = Space::new("packages");
+pub(crate) const PACKAGES: Space = Space::new("packages");
 /// The bytes of packages: the id of the package, and the number of the piece.
-pub(super) const PIECES: Space = Space::new("package_pieces");
+pub(crate) const PIECES: Space = Space::new("package_pieces");
 /// Devices and profiles whose packages are being changed: kind and id. The value is the tenant.
-pub(super) const CHANGES: Space = Space::new("package_changes");
+pub(crate) const CHANGES: Space = Space::new("package_changes");
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,22 +41,22 @@ struct FileRecord {
 }
 
 /// The key of a package.
-pub(super) fn key(package: Uuid) -> Vec<u8> {
+pub(crate) fn key(package: Uuid) -> Vec<u8> {
     package.as_bytes().to_vec()
 }
 
 /// The key of a piece of a package.
-pub(super) fn piece_key(package: Uuid, number: u64) -> Vec<u8> {
+pub(crate) fn piece_key(package: Uuid, number: u64) -> Vec<u8> {
     let number = u32::try_from(number).unwrap_or(u32::MAX);
     [&package.as_bytes()[..], &number.to_be_bytes()].concat()
 }
 
 /// All pieces of a package, from a number on.
-pub(super) fn pieces_from(package: Uuid, number: u64) -> KeyRange {
+pub(crate) fn pieces_from(package: Uuid, number: u64) -> KeyRange {
     KeyRange::new(piece_key(package, number), [&package.as_bytes()[..], &[0xff; 5]].concat())
 }
 
-pub(super) fn encode(package: &Package) -> Vec<u8> {
+pub(crate) fn encode(package: &Package) -> Vec<u8> {
     let file = package.file.as_ref().map(|file| FileRecord {
         name: file.name.clone(),
         content_type: file.content_type.clone(),

@@ -7,7 +7,7 @@ use model::{Batch, FieldType};
 use super::collect::Rows;
 
 /// The rows without the refused keys, and the items that lose values.
-pub(super) fn without(rows: &Rows, refused: &HashSet<(&str, FieldType)>) -> (Rows, Vec<u32>) {
+pub(crate) fn without(rows: &Rows, refused: &HashSet<(&str, FieldType)>) -> (Rows, Vec<u32>) {
     let mut allowed = Rows { batch: Batch::new(), items: Vec::new() };
     let mut losing = Vec::new();
     let mut builder = allowed.batch.builder();

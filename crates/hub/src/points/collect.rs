@@ -9,14 +9,12 @@ use store::{Blame, Store, StoreError};
 
 use super::letters::Letters;
 use super::series_cache::KnownSeries;
-use crate::audit::AUDIT_TABLE;
-use crate::caller::{Action, Caller, Forbidden};
+use crate::caller::Caller;
 use crate::clock::system_now;
 use crate::databases::OpenDatabase;
-use crate::dead_letter::DEAD_LETTER_TABLE;
-use crate::hub::Hub;
 use crate::live::Live;
 use crate::metrics::Door;
+use crate::registry::{AUDIT_TABLE, DEAD_LETTER_TABLE};
 
 /// Why an item of a request gives no row, in words for the sender.
 #[derive(Debug, thiserror::Error)]
@@ -66,13 +64,13 @@ pub enum PointRefusal {
 
 /// The rows of one request, and what was refused of it. Needs no lock while it grows, and can be filled on any thread.
 pub struct Points {
-    pub(super) caller: Caller,
-    pub(super) database: OpenDatabase,
-    pub(super) filled: Vec<Rows>,
-    pub(super) rows: Rows,
-    pub(super) letters: Letters,
+    pub(crate) caller: Caller,
+    pub(crate) database: OpenDatabase,
+    pub(crate) filled: Vec<Rows>,
+    pub(crate) rows: Rows,
+    pub(crate) letters: Letters,
     /// The first series that the store did not make, although nothing is wrong with it, and why.
-    pub(super) unmade: OnceLock<(SeriesKey, StoreError)>,
+    pub(crate) unmade: OnceLock<(SeriesKey, StoreError)>,
     store: Arc<dyn Store>,
     live: Arc<Live>,
     known: Arc<KnownSeries>,
@@ -83,9 +81,9 @@ pub struct Points {
 
 /// Rows of one batch, with the number of the item from which each row comes.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    pub(super) batch: Batch,
-    pub(super) items: Vec<u32>,
+pub(crate) struct Rows {
+    pub(crate) batch: Batch,
+    pub(crate) items: Vec<u32>,
 }
 
 impl std::fmt::Debug for Points {
@@ -94,32 +92,33 @@ impl std::fmt::Debug for Points {
     }
 }
 
-impl Hub {
-    /// Begins to collect rows for a database.
-    ///
-    /// # Errors
-    /// The caller may not write, or sees only what is assigned to a customer.
-    pub fn points(&self, caller: &Caller, database: &OpenDatabase, door: Door) -> Result<Points, Forbidden> {
-        caller.check_on(Action::Write, caller.tenant(), None)?;
-        let IngestLimits { future_max_s, text_value_bytes_max, .. } = self.limits;
-        Ok(Points {
-            caller: caller.clone(),
-            database: database.clone(),
+impl Points {
+    /// Begins to collect rows.
+    pub(crate) fn new(
+        caller: Caller,
+        database: OpenDatabase,
+        door: Door,
+        (store, live): (Arc<dyn Store>, Arc<Live>),
+        known: Arc<KnownSeries>,
+        limits: &IngestLimits,
+    ) -> Self {
+        let IngestLimits { future_max_s, text_value_bytes_max, .. } = *limits;
+        Self {
+            caller,
+            database,
             filled: Vec::new(),
             rows: Rows::default(),
             letters: Letters::new(door),
             unmade: OnceLock::new(),
-            store: Arc::clone(&self.store),
-            live: Arc::clone(&self.live),
-            known: self.series_cache.of(database.namespace()),
-            plausible: self.limits.plausible(system_now()),
+            store,
+            live,
+            known,
+            plausible: limits.plausible(system_now()),
             future_max_s,
             text_value_bytes_max,
-        })
+        }
     }
-}
 
-impl Points {
     /// The series that `bytes` names in the request. `key` decodes the table and the tags; it is called only if the series is not
     /// known yet.
     ///

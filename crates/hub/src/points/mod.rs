@@ -4,13 +4,15 @@
 //! the row. [`Hub::accept_points`](crate::Hub::accept_points) appends them, waits until they are durable, and names the items that it
 //! refused. What is refused is kept in the table of dead letters.
 
-mod accept;
+mod accepted;
 mod allowed;
 mod collect;
 mod letters;
 pub mod limits;
 mod series_cache;
 
-pub use accept::{AcceptError, Accepted, RefusedItem};
+pub use accepted::{AcceptError, Accepted, RefusedItem};
+pub(crate) use allowed::without;
+pub(crate) use collect::Rows;
 pub use collect::{PointRefusal, Points};
 pub(crate) use series_cache::SeriesCache;

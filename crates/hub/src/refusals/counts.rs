@@ -82,7 +82,7 @@ impl Refusals {
     }
 
     /// When counting began for devices without an entry.
-    pub(super) fn since(&self) -> Timestamp {
+    pub(crate) fn since(&self) -> Timestamp {
         self.state.lock().since
     }
 

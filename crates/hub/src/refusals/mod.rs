@@ -6,6 +6,5 @@
 //! are in [`DEAD_LETTER_TABLE`](crate::DEAD_LETTER_TABLE), and so is the last reason from before the start.
 
 mod counts;
-mod of_device;
 
 pub use counts::{LogLine, Refusals, Refused};

@@ -158,7 +158,7 @@ impl TenantLoad {
     }
 
     /// Connections, messages, points, and how often something was held or refused.
-    pub(super) fn counts(&self) -> [u64; 4] {
+    pub(crate) fn counts(&self) -> [u64; 4] {
         let counters =
             [&self.messages, &self.points, &self.limited].map(|counter| counter.load(Ordering::Relaxed));
         let connections = self.connections.load(Ordering::Relaxed) as u64;

@@ -16,7 +16,7 @@ pub(crate) struct TenantLoads(RwLock<HashMap<Uuid, Arc<TenantLoad>>>);
 
 impl TenantLoads {
     /// The load of a tenant; with these limits if it is a new one.
-    pub(super) fn of(&self, tenant: Uuid, limits: impl FnOnce() -> TenantLimits) -> Arc<TenantLoad> {
+    pub(crate) fn of(&self, tenant: Uuid, limits: impl FnOnce() -> TenantLimits) -> Arc<TenantLoad> {
         if let Some(load) = self.0.read().get(&tenant) {
             return Arc::clone(load);
         }
@@ -32,7 +32,7 @@ impl TenantLoads {
     }
 
     /// The load of a tenant that was active since the start.
-    pub(super) fn get(&self, tenant: Uuid) -> Option<Arc<TenantLoad>> {
+    pub(crate) fn get(&self, tenant: Uuid) -> Option<Arc<TenantLoad>> {
         self.0.read().get(&tenant).cloned()
     }
 

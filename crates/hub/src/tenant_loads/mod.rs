@@ -5,7 +5,6 @@
 
 mod load;
 mod loads;
-mod operations;
 
 /// Tenants that the metrics name, the first by name. The others are one sum.
 pub const TENANTS_IN_METRICS_MAX: usize = 100;

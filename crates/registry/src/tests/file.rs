@@ -114,92 +114,64 @@ fn an_empty_file_becomes_a_registry() {
     assert_eq!(registry.profiles(registry.default_tenant()).len(), 1);
 }
 
-/// A registry of an earlier version, with a tenant, an administrator, a viewer and two devices.
-fn old_registry(fixture: &Fixture, version: usize) {
-    let schemas = [
-        include_str!("../schema_v1.sql"),
-        include_str!("../schema_v2.sql"),
-        include_str!("../schema_v3.sql"),
-        include_str!("../schema_v4.sql"),
-        include_str!("../schema_v5.sql"),
-        include_str!("../schema_v6.sql"),
-        include_str!("../schema_v7.sql"),
-        include_str!("../schema_v8.sql"),
-    ];
-    // The rows have the form of version 4; a release with a later version has migrated them.
-    let (before, after) = schemas[..version].split_at(version.min(4));
-    let connection = Connection::open(fixture.path()).unwrap();
-    before.iter().for_each(|schema| connection.execute_batch(schema).unwrap());
-    connection
-        .execute_batch(
-            "INSERT INTO tenant VALUES (randomblob(16), 'default');
-             INSERT INTO setting VALUES ('session_secret', randomblob(32));
-             INSERT INTO profile SELECT randomblob(16), id, 'default', 'telemetry', 'fsync' FROM tenant;
-             INSERT INTO profile SELECT randomblob(16), id, 'truck', 'trucks', 'os' FROM tenant;
-             INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at)
-                 SELECT randomblob(16), id, 'admin@tachograph.local', 'TENANT_ADMIN', '!', 7 FROM tenant;
-             INSERT INTO user (id, tenant, login, authority, password_hash, password_changed_at)
-                 SELECT randomblob(16), id, 'eve@example.org', 'CUSTOMER_USER', '!', 8 FROM tenant;
-             INSERT INTO device (id, tenant, name, profile, created_at)
-                 SELECT randomblob(16), tenant, 'of ' || name, id, 9 FROM profile;
-             INSERT INTO access_token SELECT id, 'token ' || name FROM device;",
-        )
-        .unwrap();
-    if version >= 3 {
-        let key = "INSERT INTO api_key SELECT randomblob(16), id, 'reports', randomblob(32), 'viewer', 5, 6 FROM user";
-        connection.execute_batch(key).unwrap();
-    }
-    if version >= 4 {
-        connection.execute_batch("UPDATE device SET gateway = 1 WHERE name = 'of truck'").unwrap();
-    }
-    after.iter().for_each(|schema| connection.execute_batch(schema).unwrap());
-    let header = format!("PRAGMA application_id = 0x54414348; PRAGMA user_version = {version}");
-    connection.execute_batch(&header).unwrap();
+#[test]
+fn a_registry_that_migrations_made_opens_with_what_it_has() {
+    let fixture = Fixture::new();
+    Connection::open(fixture.path()).unwrap().execute_batch(include_str!("version_10.sql")).unwrap();
+    let check = |registry: &Registry| {
+        let tenant = registry.default_tenant();
+        let users = registry.users(tenant);
+        let roles: Vec<_> = users.iter().map(|user| (user.login.as_str(), user.role)).collect();
+        assert_eq!(roles, [(ADMIN_LOGIN, Role::Administrator), ("eve@example.org", Role::Viewer)]);
+        assert!(users.iter().all(|user| user.enabled && user.customer.is_none() && user.version == 1));
+        let profiles = registry.profiles(tenant);
+        let defaults: Vec<_> = profiles.iter().map(|one| (one.name.as_str(), one.is_default)).collect();
+        assert_eq!(defaults, [("default", true), ("truck", false)]);
+        assert_eq!(registry.default_asset_profile(tenant).unwrap().name, "default");
+        let truck = registry.device_by_token("token of truck").unwrap();
+        assert_eq!((truck.profile.table.name(), truck.created_at.millis(), truck.version), ("trucks", 9, 1));
+        assert_eq!((truck.gateway, &truck.label, truck.customer), (true, &None, None));
+        let credentials = registry.credentials_of(truck.id).unwrap();
+        assert_eq!(credentials.token().map(|token| &**token), Some("token of truck"));
+        assert_eq!(registry.api_keys(users[1].id).len(), 1);
+        // A session of the administrator as an earlier process would have opened it.
+        let pair = registry.open_session(&users[0], Timestamp::from_micros(0));
+        assert!(registry.check_session(&pair.token, Timestamp::from_micros(0)).is_ok());
+        registry.problems().unwrap()
+    };
+    let registry = fixture.open();
+    assert_eq!(check(&registry), Vec::<String>::new());
+    let fields = AssetFields { name: "depot", ..AssetFields::default() };
+    registry.add_asset(registry.default_tenant(), fields).unwrap();
+    drop(registry);
+    assert_eq!(check(&fixture.open()), Vec::<String>::new());
+}
+
+/// The columns of all tables, and their indexes: those of a new registry are those that migrations made.
+#[test]
+fn a_new_registry_has_the_schema_of_the_migrated_one() {
+    let facts = |connection: &Connection| {
+        let sql = "SELECT t.name || ' ' || c.cid || ' ' || c.name || ' ' || c.type || ' ' || c.\"notnull\" || ' ' || \
+                   coalesce(c.dflt_value, '-') || ' ' || c.pk FROM sqlite_schema t, pragma_table_xinfo(t.name) c \
+                   WHERE t.type = 'table' UNION ALL \
+                   SELECT t.name || ' ' || i.origin || ' ' || i.\"unique\" || ' ' || group_concat(c.name) \
+                   FROM sqlite_schema t, pragma_index_list(t.name) i, pragma_index_info(i.name) c \
+                   WHERE t.type = 'table' GROUP BY t.name, i.name ORDER BY 1";
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let migrated = Connection::open_in_memory().unwrap();
+    migrated.execute_batch(include_str!("version_10.sql")).unwrap();
+    let fixture = Fixture::new();
+    let new = fixture.open();
+    let (new, migrated) = (facts(&new.writer.lock()), facts(&migrated));
+    assert!(new.len() > 100, "{}", new.len());
+    assert_eq!(new, migrated);
 }
 
 #[test]
-fn registries_of_all_earlier_versions_open_with_what_they_have() {
-    for version in 1..=8 {
-        let fixture = Fixture::new();
-        old_registry(&fixture, version);
-        let check = |registry: &Registry| {
-            let tenant = registry.default_tenant();
-            let users = registry.users(tenant);
-            let roles: Vec<_> = users.iter().map(|user| (user.login.as_str(), user.role)).collect();
-            let expected = [(ADMIN_LOGIN, Role::Administrator), ("eve@example.org", Role::Viewer)];
-            assert_eq!(roles, expected, "{version}");
-            assert!(users.iter().all(|user| user.enabled && user.customer.is_none() && user.version == 1));
-            let profiles = registry.profiles(tenant);
-            let defaults: Vec<_> = profiles.iter().map(|one| (one.name.as_str(), one.is_default)).collect();
-            assert_eq!(defaults, [("default", true), ("truck", false)]);
-            let asset_profile = registry.default_asset_profile(tenant).unwrap();
-            let id = asset_profile.id;
-            assert_eq!((asset_profile.name.as_str(), id.get_version_num()), ("default", 4), "{id}");
-            let truck = registry.device_by_token("token of truck").unwrap();
-            assert_eq!(
-                (truck.profile.table.name(), truck.created_at.millis(), truck.version),
-                ("trucks", 9, 1)
-            );
-            assert_eq!((truck.gateway, &truck.label, truck.customer), (version >= 4, &None, None));
-            let credentials = registry.credentials_of(truck.id).unwrap();
-            assert_eq!(credentials.token().map(|token| &**token), Some("token of truck"));
-            assert_eq!(registry.api_keys(users[1].id).len(), usize::from(version >= 3));
-            // A session of the administrator as an earlier release would have opened it.
-            let pair = registry.open_session(&users[0], Timestamp::from_micros(0));
-            assert!(registry.check_session(&pair.token, Timestamp::from_micros(0)).is_ok());
-            registry.problems().unwrap()
-        };
-        let registry = fixture.open();
-        assert_eq!(check(&registry), Vec::<String>::new(), "{version}");
-        let fields = AssetFields { name: "depot", ..AssetFields::default() };
-        registry.add_asset(registry.default_tenant(), fields).unwrap();
-        drop(registry);
-        assert_eq!(check(&fixture.open()), Vec::<String>::new(), "{version}");
-    }
-}
-
-#[test]
-fn other_files_and_newer_registries_are_refused_and_unchanged() {
+fn other_files_and_registries_of_other_versions_are_refused_and_unchanged() {
     let refusal = |prepare: &dyn Fn(&Path)| {
         let fixture = Fixture::new();
         prepare(&fixture.path());
@@ -220,6 +192,16 @@ fn other_files_and_newer_registries_are_refused_and_unchanged() {
     let newer =
         refusal(&sql("PRAGMA application_id = 0x54414348; PRAGMA user_version = 99; CREATE TABLE t (a)"));
     assert!(newer.contains("format version 99") && newer.contains("newer release"), "{newer}");
+    for version in [1, 9] {
+        let older = refusal(&|path| {
+            let header = "PRAGMA application_id = 0x54414348; PRAGMA user_version = ";
+            let sql = format!("{header}{version}; CREATE TABLE t (a)");
+            Connection::open(path).unwrap().execute_batch(&sql).unwrap();
+        });
+        let names_it =
+            older.contains(&format!("format version {version},")) && older.contains("commit ad6acc8b");
+        assert!(names_it, "{older}");
+    }
     let gutted = refusal(&|path| {
         drop(Registry::open(path).unwrap());
         Connection::open(path).unwrap().execute("DELETE FROM setting", []).unwrap();

@@ -1,0 +1,6 @@
+//! Alarms.
+
+mod changes;
+mod comments;
+mod rules;
+mod searches;

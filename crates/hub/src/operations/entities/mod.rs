@@ -1,0 +1,13 @@
+//! Entities of the registry: tenants, customers, users, devices, assets, profiles, views and relations.
+
+mod api_keys;
+mod assets;
+mod customers;
+mod devices;
+mod entity_views;
+mod profiles;
+mod relations;
+mod tenant_loads;
+mod tenants;
+mod users;
+mod visible;

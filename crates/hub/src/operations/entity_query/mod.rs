@@ -1,0 +1,6 @@
+//! Queries over entities.
+
+mod candidates;
+mod execute;
+mod owner_value;
+mod values;
