@@ -17,11 +17,6 @@ pub(crate) fn seconds_of_micros(micros: i64) -> String {
     time.map_or_else(|_| format!("{micros} us"), |time| time.strftime(WHOLE_SECONDS).to_string())
 }
 
-/// A time with its decimal places, from microseconds since 1970.
-pub(crate) fn exact_of_micros(micros: i64) -> String {
-    Timestamp::from_microsecond(micros).map_or_else(|_| format!("{micros} us"), |time| time.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,9 +25,6 @@ mod tests {
     fn times_have_the_given_decimal_places() {
         assert_eq!(seconds_of_millis(1_700_000_000_999), "2023-11-14T22:13:20Z");
         assert_eq!(seconds_of_micros(1_700_000_000_999_999), "2023-11-14T22:13:20Z");
-        assert_eq!(exact_of_micros(1_700_000_000_250_000), "2023-11-14T22:13:20.25Z");
-        assert_eq!(exact_of_micros(0), "1970-01-01T00:00:00Z");
         assert_eq!(seconds_of_millis(i64::MAX), format!("{} ms", i64::MAX));
-        assert_eq!(exact_of_micros(i64::MIN), format!("{} us", i64::MIN));
     }
 }

@@ -2,8 +2,6 @@
 
 mod api;
 mod find;
-mod retry;
 
 pub(crate) use api::{Api, ApiError, client_of, escaped, message_of};
 pub(crate) use find::{RuntimeFile, ServerArgs};
-pub(crate) use retry::pause_before_retry;

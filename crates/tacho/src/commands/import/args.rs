@@ -6,12 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use hub::bulk::{ClockChange, Zone};
+use import::{DecimalMark, Dialect, FileFormat, Precision, SkipPolicy, TimeFormat};
 
-use super::cell::DecimalMark;
-use super::csv_file::{self, Dialect};
-use super::file_format::{FileFormat, Precision};
-use super::outcome::SkipPolicy;
-use super::time::{self, TimeFormat};
 use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
 use crate::tenant_arg::TenantArg;
@@ -95,13 +91,13 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "WHICH", value_parser = clap_clock_change())]
     pub(super) clock_change: Option<ClockChange>,
     /// Time of the first row, such as 2024-05-01T08:00:00Z [default: the time that puts the last row at the present]
-    #[arg(long, value_name = "TIME", value_parser = time::parse_start)]
+    #[arg(long, value_name = "TIME", value_parser = import::parse_start)]
     pub(super) start: Option<i64>,
     /// Time between two rows, such as 1s or 100ms [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = time::parse_interval)]
+    #[arg(long, value_name = "TIME", value_parser = import::parse_interval)]
     pub(super) interval: Option<Duration>,
     /// Character between the cells of CSV files, or tab [default: found in the first line]
-    #[arg(long, value_name = "CHARACTER", value_parser = csv_file::parse_delimiter)]
+    #[arg(long, value_name = "CHARACTER", value_parser = import::parse_delimiter)]
     pub(super) delimiter: Option<u8>,
     /// Decimal mark in CSV files [default: . but a cell with a decimal comma is an error]
     #[arg(long, value_enum, value_name = "MARK")]

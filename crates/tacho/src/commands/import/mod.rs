@@ -1,34 +1,24 @@
 //! `tacho import`: CSV, Parquet and line protocol files become rows of devices or of tables.
 //!
-//! CSV files are read twice. The first pass finds the types of the columns and everything that cannot be imported; the
-//! second pass stores the rows. A row is identified by its tags and time, so importing it again changes nothing.
+//! The crate `import` reads the files; here are the options, and the choice of a server or a data directory.
 
 mod args;
-mod cell;
-mod csv_counts;
-mod csv_file;
 mod devices;
-mod file_format;
 mod options;
-mod outcome;
-mod read_ahead;
-mod repeated;
-mod sink;
-mod table_rows;
 mod tables;
-mod time;
 
 use anyhow::anyhow;
 use hub::bulk::ImportRules;
 use hub::clock::system_now;
+use import::tables::TableImport;
+use import::{Counted, FileFormat, Precision};
 
 pub(crate) use args::ImportArgs;
-use file_format::{FileFormat, Precision};
 use options::Task;
-use tables::TableImport;
 
 use crate::config::Config;
 use crate::data_directory::initialise;
+use crate::progress::Progress;
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
@@ -63,10 +53,17 @@ fn into_tables(
         zone: args.zone(),
         dialect: args.dialect(),
         files: &args.files,
-        skip_policy: args.skip_policy(),
         rules,
-        any_time: args.any_time,
-        json: args.json,
+        progress: &progress,
     };
-    tables::run(&import, (&args.server, &args.tenant), config)
+    tables::run(&import, args, config)
+}
+
+/// Shows the progress of a file.
+fn progress(counted: Counted) -> Box<dyn FnMut(u64, u64)> {
+    let mut progress = match counted {
+        Counted::Bytes => Progress::new("importing"),
+        Counted::Rows => Progress::rows("importing"),
+    };
+    Box::new(move |done, total| progress.at(done, total))
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use hub::bulk::Zone;
+use import::devices::DeviceOf;
+use import::{FileFormat, TimeFormat};
 
 use super::args::ImportArgs;
-use super::file_format::FileFormat;
-use super::time::TimeFormat;
 
 /// The task of an import.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,17 +17,6 @@ pub(super) enum Task {
     Table(String, FileFormat),
     /// Lines that name their tables.
     Lines,
-}
-
-/// The device of a file's rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum DeviceOf {
-    /// The device with this name.
-    Named(String),
-    /// A column names the device of each row.
-    Column,
-    /// The device with the name of the file.
-    FileName,
 }
 
 /// The task that the options describe.

@@ -6,7 +6,7 @@
 
 use csv::StringRecord;
 
-use super::super::csv_file::HeaderError;
+use crate::csv_file::HeaderError;
 
 /// A column that becomes a key.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,31 +1,23 @@
 //! Imports of devices' data: each row of a CSV file belongs to a device.
 
-mod destination;
-mod header;
-mod plan;
-mod report;
-mod rows;
-mod store_rows;
-mod upload;
-mod verify;
-
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use hub::bulk::ImportRules;
+use hub::registry::Registry;
+use import::devices::{
+    Destination, DeviceOf, Imported, Plan, Roles, Settings, Timing, UnknownDevice, examine, import, summary,
+    text, upload,
+};
+use import::{FileOutcome, SkipPolicy, TimeFormat, TimeReader, totals, verdict};
 use serde_json::{Value, json};
 
 use super::args::ImportArgs;
-use super::options::DeviceOf;
-use super::outcome::{FileOutcome, SkipPolicy, totals, verdict};
-use super::time::{TimeFormat, TimeReader};
+use super::progress;
 use crate::config::Config;
+use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, initialise, open_store};
 use crate::output::say;
 use crate::program;
-use destination::Destination;
-use plan::{Plan, Timing};
-use rows::Roles;
-use store_rows::{Imported, Settings};
 
 /// Time between two rows without `--interval`.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -46,10 +38,15 @@ pub(super) fn run(
     };
     let timing = Timing { start_us: args.start, interval: args.interval.unwrap_or(INTERVAL) };
     let plan = Plan::read(&args.files, &roles, &timing, of)?;
-    let settings =
-        Settings { skip_policy: args.skip_policy(), rules, any_time: args.any_time, create: args.create };
+    let settings = Settings {
+        skip_policy: args.skip_policy(),
+        rules,
+        any_time: args.any_time,
+        create: args.create,
+        progress: &progress,
+    };
     if settings.skip_policy == SkipPolicy::Strict {
-        let examined = store_rows::examine(&plan, &settings)?;
+        let examined = examine(&plan, &settings)?;
         if !examined.iter().all(FileOutcome::is_exact) {
             tell_files(args, &plan, &examined, rules, false)?;
             bail!(
@@ -75,7 +72,7 @@ fn tell_files(
         return say(json_of(outcomes, stored, &[]));
     }
     for (file, outcome) in plan.files.iter().zip(outcomes) {
-        say(report::text(file, outcome, &rules, stored))?;
+        say(text(file, outcome, &rules, stored))?;
     }
     Ok(())
 }
@@ -96,12 +93,17 @@ fn json_of(outcomes: &[FileOutcome], stored: bool, more: &[(&str, Value)]) -> Va
     report
 }
 
-fn with_login(args: &ImportArgs, plan: &Plan, settings: &Settings, config: &Config) -> anyhow::Result<()> {
-    let destination = Destination::open((&args.server, &args.tenant), config, args.create)?;
+fn with_login(
+    args: &ImportArgs,
+    plan: &Plan,
+    settings: &Settings<'_>,
+    config: &Config,
+) -> anyhow::Result<()> {
+    let destination = open(args, config)?;
     if !args.json {
         say(plan.describe())?;
     }
-    let imported = store_rows::import(plan, settings, &destination);
+    let imported = import(plan, settings, &destination).map_err(with_remedy);
     let server = destination.json();
     let closed = destination.close();
     let imported = imported?;
@@ -118,12 +120,45 @@ fn with_login(args: &ImportArgs, plan: &Plan, settings: &Settings, config: &Conf
         say(json_of(&imported.files, true, &more))?;
     } else {
         tell_files(args, plan, &imported.files, settings.rules, true)?;
-        say(store_rows::summary(&imported))?;
+        say(summary(&imported))?;
         if let Some(read) = read {
             say(format_args!("read it   {read}"))?;
         }
     }
     verdict(&imported.files, settings.skip_policy)
+}
+
+/// Opens the server of `--url`, the server that has the directory, or the directory itself. With `--create` a missing
+/// directory is created.
+fn open(args: &ImportArgs, config: &Config) -> anyhow::Result<Destination> {
+    let (server, tenant) = (&args.server, &args.tenant);
+    if args.create && server.url.is_none() {
+        initialise(&config.data)?;
+    }
+    let directory = || {
+        let store = open_store(config)?;
+        // The first start of a server sets and prints the administrator's password, so it is not kept here.
+        let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
+        let tenant = tenant.of(&registry)?;
+        Ok(Destination::Directory { store, registry: Box::new(registry), tenant })
+    };
+    Ok(match directory_or_server(server, config, directory)? {
+        Access::Directory(directory) => directory,
+        Access::Server(api) => {
+            tenant.check_server()?;
+            Destination::Server(api)
+        }
+    })
+}
+
+/// Says how an unknown device is added.
+fn with_remedy(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(UnknownDevice(name)) => {
+            anyhow!("{error}; add it with `tacho device add {}`, or let --create do it", program::word(name))
+        }
+        None => error,
+    }
 }
 
 /// A command that shows rows of the first imported device.
@@ -165,7 +200,7 @@ fn with_token(
     if !args.json {
         say(plan.describe())?;
     }
-    let sent = upload::upload(plan, &api, token)?;
+    let sent = upload(plan, &api, token)?;
     let unverified = "not read back: that needs a login (leave --token out and set TACHO_PASSWORD)";
     if args.json {
         say(json_of(&sent.files, true, &[("verified", unverified.into())]))?;

@@ -2,11 +2,11 @@
 
 use hub::bulk::{ImportCounts, ImportRules};
 
-use super::super::csv_counts::CsvCounts;
-use super::super::csv_file::delimiter_name;
-use super::super::outcome::FileOutcome;
 use super::plan::FilePlan;
 use super::rows::Rows;
+use crate::csv_counts::CsvCounts;
+use crate::csv_file::delimiter_name;
+use crate::outcome::FileOutcome;
 
 /// The outcome of a file that was read to the end: the rows and cells that were left out.
 pub(super) fn outcome(file: &FilePlan, rows: &Rows) -> FileOutcome {

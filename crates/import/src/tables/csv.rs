@@ -13,11 +13,11 @@ use csv::{StringRecord, Trim};
 use model::limits::EXPORT_BATCH_ROWS;
 use store::table::COLUMN_NAME;
 
-use super::super::cell::{DecimalMark, has_decimal_comma, is_not_finite, number};
-use super::super::csv_counts::CsvCounts;
-use super::super::csv_file::{CsvFile, Dialect, FileError, HeaderError, line_of};
-use super::super::time::{TimeReader, ts_type};
+use crate::cell::{DecimalMark, has_decimal_comma, is_not_finite, number};
+use crate::csv_counts::CsvCounts;
+use crate::csv_file::{CsvFile, Dialect, FileError, HeaderError, line_of};
 use crate::limits::IMPORT_PIECE_BYTES;
+use crate::time::{TimeReader, ts_type};
 
 /// Whole numbers up to this are exact as floating-point numbers.
 const EXACT_IN_F64: u64 = 1 << 53;
@@ -346,8 +346,8 @@ mod tests {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 
-    use super::super::super::time::TimeFormat;
     use super::*;
+    use crate::time::TimeFormat;
 
     fn times() -> TimeReader {
         TimeReader { format: TimeFormat::Rfc3339, zone: None }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::csv_counts::CsvCounts;
 use super::time::Unit;
-use crate::time_format::exact_of_micros;
+use crate::exact_time::exact_of_micros;
 
 /// The reaction to something that cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,8 +288,8 @@ fn cannot_be_kept() -> String {
 mod tests {
     use model::limits::IngestLimits;
 
-    use super::super::time::TimeCounts;
     use super::*;
+    use crate::time::TimeCounts;
 
     #[test]
     fn the_option_that_makes_a_time_plausible_is_found() {

@@ -14,8 +14,8 @@ use hub::bulk::{Columns, ParquetBounds, ParquetRows, Zone};
 use jiff::civil::DateTime;
 use store::table::{COLUMN_KIND, TS_COLUMN};
 
-use super::super::time::{Time, TimeCounts, TimeError, TimeFormat, TimeReader, ts_type};
 use crate::limits::IMPORT_HELD_BYTES_MAX;
+use crate::time::{Time, TimeCounts, TimeError, TimeFormat, TimeReader, ts_type};
 
 /// Limits on the unpacked size of a file.
 const BOUNDS: ParquetBounds = ParquetBounds { held_bytes_max: IMPORT_HELD_BYTES_MAX, rows_max: u64::MAX };
@@ -188,8 +188,8 @@ mod tests {
     use arrow_schema::TimeUnit;
     use parquet::arrow::ArrowWriter;
 
-    use super::super::super::time::Unit;
     use super::*;
+    use crate::time::Unit;
 
     const MAY_1ST: i64 = 1_714_550_400;
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::Context;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
+use clients::http::{RestClient, RestError, escaped};
 use hub::bulk::{Columns, ImportCounts, Importer};
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 
-use crate::client::{Api, ApiError, escaped, pause_before_retry};
 use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_PIECE_BYTES};
+use crate::retry::pause_before_retry;
 
 /// How long an import into a directory waits for a store that is busy with a flush.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -36,7 +37,7 @@ impl Sink for Importer<'_> {
 
 /// Sends rows to a server as Parquet files, each acknowledged before the next.
 pub(super) struct ServerSink<'a> {
-    api: &'a Api,
+    api: &'a RestClient,
     path: String,
     columns: Columns,
     piece: Option<ArrowWriter<Vec<u8>>>,
@@ -44,7 +45,7 @@ pub(super) struct ServerSink<'a> {
 }
 
 impl<'a> ServerSink<'a> {
-    pub(super) fn new(api: &'a Api, table: &str, columns: Columns, any_time: bool) -> Self {
+    pub(super) fn new(api: &'a RestClient, table: &str, columns: Columns, any_time: bool) -> Self {
         let path = format!("/api/tacho/import?table={}&anyTime={any_time}", escaped(table));
         Self { api, path, columns, piece: None, counts: ImportCounts::default() }
     }
@@ -71,7 +72,7 @@ impl<'a> ServerSink<'a> {
     }
 }
 
-fn refused(error: ApiError) -> anyhow::Error {
+fn refused(error: RestError) -> anyhow::Error {
     anyhow::Error::new(error).context("the server did not take the rows")
 }
 

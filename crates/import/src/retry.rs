@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use super::api::ApiError;
+use clients::http::RestError;
+
 use crate::limits::{RETRY_PAUSE, RETRY_PAUSE_MAX};
 
 /// The pause before the same request may succeed; `None` if it never will.
-pub(crate) fn pause_before_retry(error: &ApiError) -> Option<Duration> {
+pub(crate) fn pause_before_retry(error: &RestError) -> Option<Duration> {
     match error {
-        ApiError::Status { status: 429 | 503, retry_after, .. } => {
+        RestError::Status { status: 429 | 503, retry_after, .. } => {
             Some(retry_after.unwrap_or(RETRY_PAUSE).min(RETRY_PAUSE_MAX))
         }
-        ApiError::Transport { .. } => Some(RETRY_PAUSE),
-        ApiError::Status { .. } | ApiError::Answer { .. } | ApiError::Tls { .. } => None,
+        RestError::Transport { .. } => Some(RETRY_PAUSE),
+        RestError::Status { .. } | RestError::Answer { .. } | RestError::Tls { .. } => None,
     }
 }
 
@@ -20,9 +21,9 @@ pub(crate) fn pause_before_retry(error: &ApiError) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn status(status: u16, retry_after: Option<u64>) -> ApiError {
+    fn status(status: u16, retry_after: Option<u64>) -> RestError {
         let retry_after = retry_after.map(Duration::from_secs);
-        ApiError::Status { method: "POST", url: String::new(), status, message: String::new(), retry_after }
+        RestError::Status { method: "POST", url: String::new(), status, message: String::new(), retry_after }
     }
 
     #[test]

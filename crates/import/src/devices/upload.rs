@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use anyhow::Context;
+use clients::http::{RestClient, RestError, escaped};
 use hub::bulk::ImportCounts;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::super::outcome::FileOutcome;
-use super::super::repeated::Repeated;
 use super::plan::Plan;
 use super::report;
 use super::rows::{Row, Rows};
-use crate::client::{Api, ApiError, escaped, pause_before_retry};
 use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_BYTES, IMPORT_ROWS};
+use crate::outcome::FileOutcome;
+use crate::repeated::Repeated;
+use crate::retry::pause_before_retry;
 
 /// The acknowledged rows.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(super) struct Sent {
 }
 
 /// Sends all rows of a plan.
-pub(super) fn upload(plan: &Plan, api: &Api, token: &str) -> anyhow::Result<Sent> {
+pub(super) fn upload(plan: &Plan, api: &RestClient, token: &str) -> anyhow::Result<Sent> {
     let path = format!("/api/v1/{}/telemetry", escaped(token));
     let bar = progress_bar(plan.rows());
     let (body, counts) = (String::new(), ImportCounts::default());
@@ -85,7 +86,7 @@ struct TimedRow<'a> {
 }
 
 struct Upload<'a> {
-    api: &'a Api,
+    api: &'a RestClient,
     path: String,
     body: String,
     /// Rows and values in the body.
@@ -132,7 +133,7 @@ impl Upload<'_> {
     }
 
     /// Sends the body until it is acknowledged. Repeating is safe, because a row is identified by its time.
-    fn post(&mut self) -> Result<(), ApiError> {
+    fn post(&mut self) -> Result<(), RestError> {
         for attempt in 1.. {
             let error = match self.api.post_text(&self.path, &self.body) {
                 Ok(_) => return Ok(()),

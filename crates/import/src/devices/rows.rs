@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use csv::{StringRecord, Trim};
 use serde_json::Value;
 
-use super::super::cell::{self, has_decimal_comma, is_not_finite, is_rounded};
-use super::super::csv_file::{CsvFile, Dialect, FileError, line_of};
-use super::super::time::{Time, TimeCounts, TimeError, TimeReader};
 use super::header::Header;
+use crate::cell::{self, has_decimal_comma, is_not_finite, is_rounded};
+use crate::csv_file::{CsvFile, Dialect, FileError, line_of};
+use crate::time::{Time, TimeCounts, TimeError, TimeReader};
 
 /// The roles of columns, and the form of the file.
 #[derive(Debug, Clone)]
@@ -216,8 +216,8 @@ impl Rows {
 mod tests {
     use serde_json::json;
 
-    use super::super::super::time::TimeFormat;
     use super::*;
+    use crate::time::TimeFormat;
 
     fn roles(time: Option<&str>) -> Roles {
         let times = TimeReader { format: TimeFormat::Rfc3339, zone: None };

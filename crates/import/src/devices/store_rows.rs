@@ -13,25 +13,30 @@ use model::{TableName, TimeRange, Timestamp};
 use serde_json::{Value, json};
 use wire::line::{Line, LineValue};
 
-use super::super::outcome::{FileOutcome, SkipPolicy, hint, totals};
-use super::super::repeated::Repeated;
-use super::super::sink::Sink;
-use super::super::table_rows::TableRows;
-use super::super::time::TimeFormat;
 use super::destination::{Destination, KnownDevice};
 use super::plan::{FilePlan, Plan};
 use super::report;
 use super::rows::{Row, Rows};
-use crate::progress::Progress;
-use crate::time_format::exact_of_micros;
+use crate::exact_time::exact_of_micros;
+use crate::outcome::{FileOutcome, SkipPolicy, hint, totals};
+use crate::progress::{Counted, StartProgress};
+use crate::repeated::Repeated;
+use crate::sink::Sink;
+use crate::table_rows::TableRows;
+use crate::time::TimeFormat;
 
 /// The options of one import.
-pub(super) struct Settings {
+pub struct Settings<'a> {
+    /// What happens when something cannot be imported.
     pub skip_policy: SkipPolicy,
+    /// The limits on rows.
     pub rules: ImportRules,
+    /// Whether any year is accepted.
     pub any_time: bool,
     /// Whether missing devices are added.
     pub create: bool,
+    /// Shows the progress.
+    pub progress: &'a StartProgress,
 }
 
 /// The result of an import.
@@ -56,7 +61,7 @@ pub(super) struct DeviceRows {
 }
 
 /// The outcome that an import of the plan would have.
-pub(super) fn examine(plan: &Plan, settings: &Settings) -> anyhow::Result<Vec<FileOutcome>> {
+pub(super) fn examine(plan: &Plan, settings: &Settings<'_>) -> anyhow::Result<Vec<FileOutcome>> {
     let known = KnownDevice { table: any_table().to_owned(), id: None, is_new: false };
     let mut devices = devices_of(plan, |_| Ok(known.clone()))?;
     let mut make = |table: &str, columns: Columns| -> anyhow::Result<Box<dyn Sink>> {
@@ -71,7 +76,7 @@ fn any_table() -> &'static str {
 }
 
 /// Imports the rows of a plan and reads the values back.
-pub(super) fn import(plan: &Plan, settings: &Settings, to: &Destination) -> anyhow::Result<Imported> {
+pub(super) fn import(plan: &Plan, settings: &Settings<'_>, to: &Destination) -> anyhow::Result<Imported> {
     let mut devices = devices_of(plan, |name| to.device(name, settings.create))?;
     let files = {
         let mut make =
@@ -99,7 +104,7 @@ type MakeSink<'a, 's> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink 
 
 fn all_files<'s>(
     plan: &Plan,
-    settings: &Settings,
+    settings: &Settings<'_>,
     devices: &mut BTreeMap<String, DeviceRows>,
     make: &mut MakeSink<'_, 's>,
 ) -> anyhow::Result<Vec<FileOutcome>> {
@@ -121,13 +126,13 @@ fn all_files<'s>(
 fn one_file<'s>(
     plan: &Plan,
     file: &FilePlan,
-    settings: &Settings,
+    settings: &Settings<'_>,
     devices: &mut BTreeMap<String, DeviceRows>,
     index: &mut u64,
     make: &mut MakeSink<'_, 's>,
 ) -> anyhow::Result<FileOutcome> {
     let mut rows = Rows::open_again(&file.path, &plan.roles, &file.seen)?;
-    let mut progress = Progress::rows("importing");
+    let mut progress = (settings.progress)(Counted::Rows);
     let mut repeated = Repeated::new(false);
     let mut counts = ImportCounts::default();
     let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
@@ -156,7 +161,7 @@ fn one_file<'s>(
         if waiting >= EXPORT_BATCH_ROWS {
             waiting = 0;
             counts.add(&flush(&mut tables, make)?);
-            progress.at(rows.cells.rows, file.cells.rows);
+            progress(rows.cells.rows, file.cells.rows);
         }
     }
     counts.add(&flush(&mut tables, make)?);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use clients::http::{RestClient, RestError, escaped};
 use hub::bulk::{Columns, ImportRules, Importer, count_values};
 use hub::registry::{NewDevice, Registry};
 use model::{TableName, TimeRange};
@@ -11,17 +12,21 @@ use serde_json::{Value, json};
 use store::Store;
 use uuid::Uuid;
 
-use super::super::sink::{ServerSink, Sink, WRITE_TIMEOUT};
-use crate::client::{Api, ApiError, ServerArgs, escaped};
-use crate::config::Config;
-use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, initialise, open_store};
-use crate::program::word;
-use crate::tenant_arg::TenantArg;
+use crate::sink::{ServerSink, Sink, WRITE_TIMEOUT};
 
 /// The destination of devices' rows.
-pub(super) enum Destination {
-    Server(Api),
-    Directory { store: Arc<dyn Store>, registry: Box<Registry>, tenant: Uuid },
+pub enum Destination {
+    /// A server.
+    Server(RestClient),
+    /// The store of a data directory.
+    Directory {
+        /// The store.
+        store: Arc<dyn Store>,
+        /// The devices and their tables.
+        registry: Box<Registry>,
+        /// The tenant of the devices.
+        tenant: Uuid,
+    },
 }
 
 /// A device as the destination knows it.
@@ -35,43 +40,22 @@ pub(super) struct KnownDevice {
     pub is_new: bool,
 }
 
-impl Destination {
-    /// Opens the server of `--url`, the server that has the directory, or the directory itself. With `create` a missing
-    /// directory is created.
-    pub(super) fn open(
-        (server, tenant): (&ServerArgs, &TenantArg),
-        config: &Config,
-        create: bool,
-    ) -> anyhow::Result<Self> {
-        if create && server.url.is_none() {
-            initialise(&config.data)?;
-        }
-        let directory = || {
-            let store = open_store(config)?;
-            // The first start of a server sets and prints the administrator's password, so it is not kept here.
-            let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
-            let tenant = tenant.of(&registry)?;
-            Ok(Self::Directory { store, registry: Box::new(registry), tenant })
-        };
-        Ok(match directory_or_server(server, config, directory)? {
-            Access::Directory(directory) => directory,
-            Access::Server(api) => {
-                tenant.check_server()?;
-                Self::Server(api)
-            }
-        })
-    }
+/// A device is not there, and must not be added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot find the device \"{0}\"")]
+pub struct UnknownDevice(
+    /// Its name.
+    pub String,
+);
 
+impl Destination {
     /// Finds a device. With `create` a missing device is added.
     pub(super) fn device(&self, name: &str, create: bool) -> anyhow::Result<KnownDevice> {
         if let Some(known) = self.find(name)? {
             return Ok(known);
         }
         if !create {
-            bail!(
-                "cannot find the device \"{name}\"; add it with `tacho device add {}`, or let --create do it",
-                word(name)
-            );
+            bail!(UnknownDevice(name.to_owned()));
         }
         let adding = || format!("cannot add the device \"{name}\"");
         match self {
@@ -94,7 +78,7 @@ impl Destination {
                 let path = format!("/api/tacho/import/device?name={}", escaped(name));
                 let answer = match api.get(&path) {
                     Ok(answer) => answer,
-                    Err(ApiError::Status { status: 404, .. }) => return Ok(None),
+                    Err(RestError::Status { status: 404, .. }) => return Ok(None),
                     Err(error) => {
                         return Err(error).with_context(|| format!("cannot look up the device \"{name}\""));
                     }

@@ -7,13 +7,23 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use jiff::Timestamp;
 
-use super::super::csv_file::{FileError, delimiter_name};
-use super::super::options::DeviceOf;
-use super::super::time::Clock;
 use super::header::Column;
 use super::rows::{Cells, Roles, Rows, Seen};
+use crate::csv_file::{FileError, delimiter_name};
+use crate::exact_time::exact_of_micros;
 use crate::limits::IMPORT_DEVICES_MAX;
-use crate::time_format::exact_of_micros;
+use crate::time::Clock;
+
+/// The device of a file's rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceOf {
+    /// The device with this name.
+    Named(String),
+    /// A column names the device of each row.
+    Column,
+    /// The device with the name of the file.
+    FileName,
+}
 
 /// The options for rows without a time of their own.
 #[derive(Debug, Clone)]

@@ -10,9 +10,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use wire::line::{LINE_BYTES_MAX, Line};
 
-use super::super::file_format::Precision;
-use super::super::table_rows::TableRows;
+use crate::file_format::Precision;
 use crate::limits::{IMPORT_CELLS_MAX, IMPORT_PIECE_BYTES};
+use crate::table_rows::TableRows;
 
 /// An open file.
 pub(super) struct LineFile {
@@ -166,8 +166,8 @@ mod tests {
     use arrow_array::types::{Float64Type, TimestampMicrosecondType};
     use store::table::COLUMN_NAME;
 
-    use super::super::super::table_rows::COLUMN_ROWS_MIN;
     use super::*;
+    use crate::table_rows::COLUMN_ROWS_MIN;
 
     fn read(text: &[u8], precision: Precision) -> anyhow::Result<(Vec<(String, RecordBatch)>, LineFile)> {
         let directory = tempfile::tempdir()?;

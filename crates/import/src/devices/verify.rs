@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use clients::http::{RestClient, escaped};
 use model::TimeRange;
 use serde_json::Value;
-
-use crate::client::{Api, escaped};
 
 /// Keys of one request.
 const KEYS_AT_ONCE: usize = 50;
 
 /// The number of values of each key of a device in a time range, which is widened to whole milliseconds.
 pub(super) fn counts_of(
-    api: &Api,
+    api: &RestClient,
     device_id: &str,
     keys: &[&str],
     range: TimeRange,

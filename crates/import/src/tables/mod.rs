@@ -1,5 +1,4 @@
-//! Imports of tables: files with tag columns, into the store of a data directory or through the bulk import of a running
-//! server.
+//! Imports of tables: files with tag columns.
 
 mod csv;
 mod lines;
@@ -12,32 +11,26 @@ use anyhow::{Context, bail};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use hub::bulk::{Columns, ImportCounts, ImportRules, Importer, Zone};
-use hub::registry::Registry;
 use indicatif::HumanCount;
 use model::TableName;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::csv_counts::CsvCounts;
-use super::csv_file::{Dialect, delimiter_name};
-use super::file_format::{FileFormat, Precision};
-use super::outcome::{FileOutcome, SkipPolicy, hint, totals, verdict};
-use super::read_ahead::read_ahead;
-use super::repeated::Repeated;
-use super::sink::{ServerSink, Sink, WRITE_TIMEOUT};
-use super::time::{TimeFormat, TimeReader};
-use crate::client::ServerArgs;
-use crate::config::Config;
-use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, open_store};
+use crate::csv_counts::CsvCounts;
+use crate::csv_file::{Dialect, delimiter_name};
+use crate::file_format::{FileFormat, Precision};
 use crate::limits::{IMPORT_PIECE_ROWS, IMPORT_PIECES_AHEAD};
-use crate::output::say;
-use crate::progress::Progress;
-use crate::tenant_arg::TenantArg;
+use crate::outcome::{FileOutcome, hint, totals};
+use crate::progress::{Counted, StartProgress};
+use crate::read_ahead::read_ahead;
+use crate::repeated::Repeated;
+use crate::sink::Sink;
+use crate::time::{TimeFormat, TimeReader};
 use csv::CsvBatches;
 use lines::LineFile;
 use parquet::ParquetFile;
 
 /// An import of files into tables.
-pub(super) struct TableImport<'a> {
+pub struct TableImport<'a> {
     /// The table. Line protocol names its own tables.
     pub table: &'a str,
     /// The format of the files.
@@ -56,76 +49,25 @@ pub(super) struct TableImport<'a> {
     pub dialect: Dialect,
     /// The files.
     pub files: &'a [PathBuf],
-    /// What happens when something cannot be imported.
-    pub skip_policy: SkipPolicy,
     /// The limits on rows.
     pub rules: ImportRules,
-    /// Whether any year is accepted.
-    pub any_time: bool,
-    /// Whether the report is JSON.
-    pub json: bool,
-}
-
-/// Runs the import, in the directory or through its server.
-pub(super) fn run(
-    import: &TableImport<'_>,
-    (server, tenant): (&ServerArgs, &TenantArg),
-    config: &Config,
-) -> anyhow::Result<()> {
-    if import.skip_policy == SkipPolicy::Strict {
-        let examined = import.examine()?;
-        if !examined.iter().all(FileOutcome::is_exact) {
-            import.report(&examined, false)?;
-            bail!(
-                "not everything in the files can be stored as it is; because of --strict nothing was imported"
-            );
-        }
-    }
-    let done = directory_or_server(server, config, || {
-        let store = open_store(config)?;
-        let (registry, _first_start) = Registry::open(&config.data.join(REGISTRY_FILE))?;
-        let namespace = registry.namespace(tenant.of(&registry)?);
-        let outcomes = import.all(&mut |table, columns| {
-            Ok(Box::new(Importer::new(
-                store.as_ref(),
-                &TableName::new(&namespace, table)?,
-                columns,
-                import.rules,
-                WRITE_TIMEOUT,
-            )))
-        });
-        let closed = store.close();
-        let outcomes = outcomes?;
-        closed.context(
-            "the rows were imported, but the store did not close cleanly; the next start recovers it",
-        )?;
-        Ok(outcomes)
-    })?;
-    let outcomes = match done {
-        Access::Directory(outcomes) => outcomes,
-        Access::Server(api) => {
-            tenant.check_server()?;
-            import.all(&mut |table, columns| {
-                Ok(Box::new(ServerSink::new(&api, table, columns, import.any_time)))
-            })?
-        }
-    };
-    import.report(&outcomes, true)?;
-    verdict(&outcomes, import.skip_policy)
+    /// Shows the progress.
+    pub progress: &'a StartProgress,
 }
 
 /// Makes the sink of a table.
-type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 's;
+pub type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 's;
 
 impl TableImport<'_> {
     /// The outcome that an import would have.
-    fn examine(&self) -> anyhow::Result<Vec<FileOutcome>> {
+    pub fn examine(&self) -> anyhow::Result<Vec<FileOutcome>> {
         self.all(&mut |table, columns| {
             Ok(Box::new(Importer::examine(&TableName::try_from(table)?, columns, self.rules)))
         })
     }
 
-    fn all(&self, make: &mut MakeSink<'_>) -> anyhow::Result<Vec<FileOutcome>> {
+    /// Imports all files.
+    pub fn all(&self, make: &mut MakeSink<'_>) -> anyhow::Result<Vec<FileOutcome>> {
         let mut all = Vec::new();
         for path in self.files {
             let outcome = match self.format {
@@ -145,7 +87,7 @@ impl TableImport<'_> {
         let skipped_columns = columns.skipped.clone();
         let mut repeated = Repeated::new(false);
         let mut sink = make(self.table, columns.clone())?;
-        let mut progress = Progress::new("importing");
+        let mut progress = (self.progress)(Counted::Bytes);
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();
         let mut unsynced = 0;
@@ -159,7 +101,7 @@ impl TableImport<'_> {
                     unsynced = 0;
                     counts.add(&sink.sync()?);
                 }
-                progress.at(position, bytes);
+                progress(position, bytes);
             }
             anyhow::Ok(())
         })?;
@@ -186,7 +128,7 @@ impl TableImport<'_> {
     fn line_file(&self, path: &Path, make: &mut MakeSink<'_>) -> anyhow::Result<FileOutcome> {
         let mut file = LineFile::open(path, self.precision)?;
         let mut repeated = Repeated::new(true);
-        let mut progress = Progress::new("importing");
+        let mut progress = (self.progress)(Counted::Bytes);
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();
         let piece = || Ok(file.next()?.map(|tables| (tables, file.position())));
@@ -199,7 +141,7 @@ impl TableImport<'_> {
                     sink.rows(&rows)?;
                     counts.add(&sink.sync()?);
                 }
-                progress.at(position, bytes);
+                progress(position, bytes);
             }
             anyhow::Ok(())
         })?;
@@ -231,40 +173,44 @@ impl TableImport<'_> {
         }
     }
 
-    fn report(&self, outcomes: &[FileOutcome], stored: bool) -> anyhow::Result<()> {
+    /// The report as JSON. `stored` says whether the rows were imported or only examined.
+    pub fn json(&self, outcomes: &[FileOutcome], stored: bool) -> Value {
         let [rows, values, skipped_rows, skipped_values] = totals(outcomes);
-        let table = match self.format {
-            FileFormat::Lines => None,
-            FileFormat::Csv | FileFormat::Parquet => Some(self.table),
-        };
-        if self.json {
-            let files: Vec<_> = outcomes.iter().map(FileOutcome::json).collect();
-            return say(json!({
-                "table": table,
-                "stored": stored,
-                "rows": rows,
-                "values": values,
-                "skippedRows": skipped_rows,
-                "skippedValues": skipped_values,
-                "files": files,
-            }));
-        }
-        for outcome in outcomes {
-            say(outcome.text(&self.rules, stored))?;
-        }
-        if !stored {
-            return Ok(());
-        }
-        let into = table.map_or_else(|| "the tables that they name".to_owned(), |table| format!("{table:?}"));
+        let files: Vec<_> = outcomes.iter().map(FileOutcome::json).collect();
+        json!({
+            "table": self.named_table(),
+            "stored": stored,
+            "rows": rows,
+            "values": values,
+            "skippedRows": skipped_rows,
+            "skippedValues": skipped_values,
+            "files": files,
+        })
+    }
+
+    /// The last line of a report.
+    pub fn summary(&self, outcomes: &[FileOutcome]) -> String {
+        let [rows, _, skipped_rows, skipped_values] = totals(outcomes);
+        let into = self
+            .named_table()
+            .map_or_else(|| "the tables that they name".to_owned(), |table| format!("{table:?}"));
         let values = match skipped_values {
             0 => String::new(),
             count => format!(", {} values of other rows skipped", HumanCount(count)),
         };
-        say(format_args!(
+        format!(
             "imported  {} rows into {into}, {} skipped{values}",
             HumanCount(rows),
             HumanCount(skipped_rows)
-        ))
+        )
+    }
+
+    /// The table of all rows; `None` if lines name their tables.
+    fn named_table(&self) -> Option<&str> {
+        match self.format {
+            FileFormat::Lines => None,
+            FileFormat::Csv | FileFormat::Parquet => Some(self.table),
+        }
     }
 }
 
