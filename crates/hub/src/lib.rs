@@ -78,7 +78,7 @@ pub use device_attributes::OwnAttributes;
 pub use device_state::{DevicePresence, DeviceState};
 pub use error::Error;
 pub use hub::Hub;
-pub use message::{Kept, Message, MessageRefusal};
+pub use message::{Kept, Message, MessageRefusal, RefusedPart};
 pub use metrics::{Door, Made, Metrics};
 // The broker, the registry and the callers are a part of the interface of the hub.
 pub use broker;
@@ -94,7 +94,7 @@ pub use model::wake;
 pub use store::backup::BackupList;
 pub use store::{
     Blame, ByClass, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher,
-    Rewritten, Sequence, Severity, Ticket, ValueColumn,
+    RefusedRow, RefusedRows, Rewritten, Sequence, Severity, Ticket, ValueColumn,
 };
 
 pub use kv::{Progress as KvProgress, ProgressWatcher as KvProgressWatcher};
