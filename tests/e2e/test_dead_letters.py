@@ -123,6 +123,43 @@ def test_known_keys_are_stored_and_the_others_kept_with_their_values(narrow, doo
     assert label in narrow.api.metrics()
 
 
+@pytest.mark.parametrize("level", [4, 5])
+def test_a_message_that_a_limit_refuses_keeps_its_topic(narrow, level):
+    """Between messages that are stored, in one packet of TCP."""
+    device, gateway, behind = narrow.device(), narrow.device(), f"behind-{narrow.device().name}"
+    with Wire(narrow.mqtt).session(device.token, level=level) as wire:
+        full = row(**{f"{device.name}_{n}": n for n in range(3)})
+        assert wire.send(packets.publish(full, 1, level=level)).receive()[0] == PUBACK
+        topics = [packets.TELEMETRY, b"v2/t", b"v2/t/j"]
+        sent = [row(**{f"{device.name} {topic.decode()}": 1}) for topic in topics]
+        good = row(**{f"{device.name}_0": 5})
+        together = [packets.publish(payload, 2 + n, topic, level) for n, (topic, payload) in enumerate(zip(topics, sent, strict=True))]
+        if level == 5:
+            # The topic alias 1, first with its topic and then without.
+            for n, topic in [(7, b"v2/t"), (8, b"")]:
+                sent.append(row(**{f"{device.name} alias {n}": 1}))
+                topics.append(b"v2/t")
+                body = packets.text(topic) + n.to_bytes(2) + b"\x03\x23\x00\x01" + sent[-1]
+                together.append(packets.packet(0x32, body))
+        wire.send(b"".join(packet + packets.publish(good, 100, level=level) for packet in together))
+        answers = [wire.receive() for _ in range(2 * len(together))]
+    codes = [body[2] if len(body) > 2 else SUCCESS for _, body in answers]
+    assert codes == [QUOTA_EXCEEDED if level == 5 else SUCCESS, SUCCESS] * len(together)
+    assert narrow.api.latest(device.name, f"{device.name}_0") == 5
+    found = rows(narrow, f"SELECT topic, payload FROM dead_letter WHERE device = '{device.name}' ORDER BY ts")
+    assert [(one["topic"], one["payload"]) for one in found] == [(topic.decode(), payload.decode()) for topic, payload in zip(topics, sent, strict=True)]
+
+    known = narrow.api.get("/api/tenant/devices", deviceName=gateway.name)
+    narrow.api.post("/api/device", {**known, "additionalInfo": {"gateway": True}})
+    with Wire(narrow.mqtt).session(gateway.token, level=level) as wire:
+        topic = b"v1/gateway/telemetry"
+        for packet_id, keys in [(1, range(3)), (2, range(3, 4))]:
+            parts = {behind: [{f"{behind}_{n}": n for n in keys}]}
+            assert wire.send(packets.publish(json.dumps(parts).encode(), packet_id, topic, level)).receive()[0] == PUBACK
+    found = rows(narrow, f"SELECT topic, payload FROM dead_letter WHERE device = '{behind}'")
+    assert [(one["topic"], json.loads(one["payload"])) for one in found] == [(topic.decode(), parts[behind])]
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_the_largest_payload_that_an_operator_may_allow_is_kept(own_server, door):
     """As base64 it takes a third more."""

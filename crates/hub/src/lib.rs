@@ -60,7 +60,7 @@ pub use operations::devices::{OwnAttributes, provisioning, stored_calls};
 pub use operations::installation::{audit_log, maintenance};
 pub use operations::packages::PackageUpload;
 pub use operations::rows::ShownSeries;
-pub use operations::rows::message::{self, Kept, Message, MessageRefusal};
+pub use operations::rows::message::{self, Kept, Message, MessageRefusal, RefusedPart};
 pub use operations::tables::{ParquetImport, sql, sql_deletion, time_series};
 pub use registry;
 pub use registry::{Entity, EntityId, EntityKind, caller, certificate, protobuf, session_token};
@@ -72,7 +72,7 @@ pub use model::wake;
 pub use store::backup::BackupList;
 pub use store::{
     Blame, ByClass, CheckReport, Durability, Finding, LatestValue, Order, Progress, ProgressWatcher,
-    Rewritten, Sequence, Severity, Ticket, ValueColumn,
+    RefusedRow, RefusedRows, Rewritten, Sequence, Severity, Ticket, ValueColumn,
 };
 
 pub use kv::{Progress as KvProgress, ProgressWatcher as KvProgressWatcher};

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use model::limits::{IngestLimits, NEW_COLUMN_DEVICES_MAX, NEW_COLUMNS_WINDOW, REFUSED_KEYS_NAMED_MAX};
-use model::{FieldType, SeriesId, TableName};
+use model::{Batch, FieldType, SeriesId, TableName};
 use parking_lot::Mutex;
-use store::{MissingColumn, StoreError};
+use store::{MissingColumn, RefusedRow, RefusedRows, StoreError};
 
 use crate::dead_letter::DEAD_LETTER_TABLE;
 
@@ -37,27 +37,39 @@ struct Added {
 
 /// The missing columns that may be created, and those that may not.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    /// Number of allowed columns per series.
+pub(crate) struct Plan<'a> {
+    /// Number of allowed columns of each device.
     allowed: HashMap<SeriesId, usize>,
-    /// Indices of the refused columns.
-    refused: Vec<usize>,
-    over: Option<Over>,
+    refused: HashMap<(SeriesId, &'a str, FieldType), Refused>,
+}
+
+/// A column that a series may not add.
+#[derive(Debug)]
+struct Refused {
+    reason: StoreError,
+    /// From this row of the batch on, the column is there: another series adds it.
+    added_at: usize,
 }
 
 /// An exceeded bound.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Over {
-    bound: Bound,
-    actual: usize,
-    limit: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
     Device,
     Minute,
-    Table(TableName),
+    Table,
+}
+
+impl Bound {
+    const ALL: [Self; 3] = [Self::Device, Self::Minute, Self::Table];
+
+    /// What it bounds, as errors say it.
+    const fn what(self) -> &'static str {
+        match self {
+            Self::Device => "number of columns that one device has added",
+            Self::Minute => "number of columns that one device has added in a minute",
+            Self::Table => "columns of a table",
+        }
+    }
 }
 
 impl NewColumns {
@@ -74,67 +86,60 @@ impl NewColumns {
     }
 
     /// Decides which missing columns may be created now; earlier ones take precedence.
-    pub(crate) fn plan(&self, counts: &Counts, missing: &[MissingColumn<'_>], now: Instant) -> Plan {
+    pub(crate) fn plan<'a>(&self, counts: &Counts, missing: &[MissingColumn<'a>], now: Instant) -> Plan<'a> {
         let mut plan = Plan::default();
-        let mut of_tables: HashMap<&TableName, usize> = HashMap::new();
-        for (index, column) in missing.iter().enumerate() {
-            let of_table = of_tables.entry(&column.table).or_default();
+        let mut refused = Vec::new();
+        // The first rows with the columns that are added to each table.
+        let mut added: HashMap<&TableName, HashMap<(&str, FieldType), usize>> = HashMap::new();
+        for column in missing {
+            let of_table = added.entry(&column.table).or_default();
+            let name = (column.key, column.field_type);
+            if of_table.contains_key(&name) {
+                continue;
+            }
             let allowed = plan.allowed.get(&column.series).copied().unwrap_or(0);
-            match self.bound(counts, column, *of_table, allowed, now) {
-                None => {
-                    *of_table += 1;
-                    plan.allowed.insert(column.series, allowed + 1);
-                }
-                Some(bound) => {
-                    plan.refused.push(index);
-                    if plan.over.is_none() {
-                        plan.over = Some(self.over(bound, counts, column, missing, now));
+            match self.check(counts, column, of_table.len(), allowed, now) {
+                Ok(()) => {
+                    of_table.insert(name, column.row);
+                    if is_of_a_device(column) {
+                        plan.allowed.insert(column.series, allowed + 1);
                     }
                 }
+                Err(reason) => refused.push((column, reason)),
             }
+        }
+        for (MissingColumn { series, table, key, field_type, .. }, reason) in refused {
+            let added_at = added[table].get(&(*key, *field_type)).copied().unwrap_or(usize::MAX);
+            plan.refused.insert((*series, *key, *field_type), Refused { reason, added_at });
         }
         plan
     }
 
-    /// The bound that one more column would exceed, after the already allowed columns of the same table and series.
-    fn bound(
+    /// Refuses a column that would exceed a bound, after the already allowed columns of the same table and series.
+    fn check(
         &self,
         counts: &Counts,
         column: &MissingColumn<'_>,
         of_table: usize,
         allowed: usize,
         now: Instant,
-    ) -> Option<Bound> {
-        if column.table_columns.saturating_add(of_table) >= column.table_columns_max {
-            return Some(Bound::Table(column.table.clone()));
-        }
-        if !is_of_a_device(column) {
-            return None;
-        }
-        let (columns, in_window) = counts.of(column.series, now);
-        if columns + allowed >= self.per_device_max {
-            return Some(Bound::Device);
-        }
-        (in_window + allowed >= self.per_minute_max).then_some(Bound::Minute)
-    }
-
-    fn over(
-        &self,
-        bound: Bound,
-        counts: &Counts,
-        column: &MissingColumn<'_>,
-        missing: &[MissingColumn<'_>],
-        now: Instant,
-    ) -> Over {
-        let (columns, in_window) = counts.of(column.series, now);
-        let of_series = || missing.iter().filter(|one| one.series == column.series).count();
-        let of_table = || missing.iter().filter(|one| one.table == column.table).count();
-        let (actual, limit) = match bound {
-            Bound::Device => (columns + of_series(), self.per_device_max),
-            Bound::Minute => (in_window + of_series(), self.per_minute_max),
-            Bound::Table(_) => (column.table_columns + of_table(), column.table_columns_max),
+    ) -> Result<(), StoreError> {
+        let check = |bound: Bound, present: usize, limit: usize| match present < limit {
+            true => Ok(()),
+            false => Err(StoreError::TooManyColumns {
+                table: column.table.clone(),
+                what: bound.what(),
+                actual: present as u64 + 1,
+                limit: limit as u64,
+            }),
         };
-        Over { bound, actual, limit }
+        check(Bound::Table, column.table_columns.saturating_add(of_table), column.table_columns_max)?;
+        if !is_of_a_device(column) {
+            return Ok(());
+        }
+        let (columns, in_window) = counts.of(column.series, now);
+        check(Bound::Device, columns + allowed, self.per_device_max)?;
+        check(Bound::Minute, in_window + allowed, self.per_minute_max)
     }
 }
 
@@ -145,10 +150,8 @@ impl Counts {
     }
 
     /// Counts created columns.
-    pub(crate) fn add(&mut self, plan: &Plan, missing: &[MissingColumn<'_>], now: Instant) {
-        let of_devices: HashSet<SeriesId> =
-            missing.iter().filter(|column| is_of_a_device(column)).map(|column| column.series).collect();
-        for (series, columns) in plan.allowed.iter().filter(|(series, _)| of_devices.contains(series)) {
+    pub(crate) fn add(&mut self, plan: &Plan<'_>, now: Instant) {
+        for (series, columns) in &plan.allowed {
             if self.0.len() >= NEW_COLUMN_DEVICES_MAX && !self.0.contains_key(series) {
                 self.forget_half();
             }
@@ -181,47 +184,68 @@ impl Added {
     }
 }
 
-impl Plan {
-    /// The keys and types of the refused columns.
-    pub(crate) fn refused<'a>(&self, missing: &[MissingColumn<'a>]) -> HashSet<(&'a str, FieldType)> {
-        self.refused.iter().map(|index| (missing[*index].key, missing[*index].field_type)).collect()
-    }
-
-    /// The refusal as an error of the whole batch.
-    pub(crate) fn error(&self) -> Option<StoreError> {
-        let Over { bound, actual, limit } = self.over.as_ref()?;
-        let what = match bound {
-            Bound::Device => "number of columns that one device has added",
-            Bound::Minute => "number of columns that one device has added in a minute",
-            Bound::Table(_) => "columns of a table",
-        };
-        Some(StoreError::OverLimit { what, actual: *actual as u64, limit: *limit as u64 })
-    }
-
-    /// The reason for the sender: the exceeded bound and the refused keys. `sender` has new columns, such as `the device truck-1`.
-    pub(crate) fn reason(&self, sender: &str, missing: &[MissingColumn<'_>]) -> Option<String> {
-        let Over { bound, actual, limit } = self.over.as_ref()?;
-        let what = match bound {
-            Bound::Device => format!(
-                "with this message {sender} would have added {actual} columns since the start of the server, the limit is {limit} (ingest.columns_per_device_max)"
-            ),
-            Bound::Minute => format!(
-                "with this message {sender} would have added {actual} columns in a minute, the limit is {limit} (ingest.new_columns_per_minute_max); send the keys again later"
-            ),
-            Bound::Table(table) => {
-                let table = table.name();
-                format!(
-                    "with this message the table {table} would have {actual} columns, the limit is {limit}"
-                )
+impl Plan<'_> {
+    /// Refuses the rows of a batch with fields whose columns may not be created.
+    ///
+    /// # Errors
+    /// [`StoreError::Rows`].
+    pub(crate) fn check(&self, batch: &Batch) -> Result<(), StoreError> {
+        if self.refused.is_empty() {
+            return Ok(());
+        }
+        let mut rows = Vec::new();
+        for (row, of_batch) in batch.rows().enumerate() {
+            let (mut fields, mut first) = (Vec::new(), None);
+            for (number, field) in of_batch.fields().enumerate() {
+                let column = (of_batch.series(), field.key, field.value.field_type());
+                if let Some(refused) = self.refused.get(&column).filter(|refused| row < refused.added_at) {
+                    fields.push(number);
+                    first.get_or_insert(refused);
+                }
             }
-        };
-        let named = self.refused.iter().take(REFUSED_KEYS_NAMED_MAX).map(|index| missing[*index].key);
-        let named = named.collect::<Vec<_>>().join(", ");
-        Some(match self.refused.len().saturating_sub(REFUSED_KEYS_NAMED_MAX) {
-            0 => format!("{what}; refused keys: {named}"),
-            more => format!("{what}; refused keys: {named} and {more} more"),
-        })
+            if let Some(Refused { reason, .. }) = first {
+                rows.push(RefusedRow { row, fields, reason: reason.clone() });
+            }
+        }
+        RefusedRows::check(rows)
     }
+}
+
+/// The reason for the sender of fields that are refused: the exceeded bound and their keys. `sender` has new columns, such as
+/// `the device truck-1`. `None` if a row is refused for something else than its columns.
+pub(crate) fn reason(sender: &str, batch: &Batch, refused: &[RefusedRow]) -> Option<String> {
+    let StoreError::TooManyColumns { table, what, limit, .. } = &refused.first()?.reason else { return None };
+    let (mut keys, mut columns) = (Vec::new(), HashSet::new());
+    for RefusedRow { row, fields, .. } in refused {
+        if fields.is_empty() {
+            return None;
+        }
+        let mut of_row = batch.row(*row).fields().enumerate();
+        for number in fields {
+            let (_, field) = of_row.find(|(of_field, _)| of_field == number)?;
+            if columns.insert((field.key, field.value.field_type())) {
+                keys.push(field.key);
+            }
+        }
+    }
+    let actual = limit + keys.len() as u64;
+    let what = match Bound::ALL.into_iter().find(|bound| bound.what() == *what) {
+        Some(Bound::Device) => format!(
+            "with this message {sender} would have added {actual} columns since the start of the server, the limit is {limit} (ingest.columns_per_device_max)"
+        ),
+        Some(Bound::Minute) => format!(
+            "with this message {sender} would have added {actual} columns in a minute, the limit is {limit} (ingest.new_columns_per_minute_max); send the keys again later"
+        ),
+        Some(Bound::Table) | None => {
+            let table = table.name();
+            format!("with this message the table {table} would have {actual} columns, the limit is {limit}")
+        }
+    };
+    let named = keys.iter().take(REFUSED_KEYS_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    Some(match keys.len().saturating_sub(REFUSED_KEYS_NAMED_MAX) {
+        0 => format!("{what}; refused keys: {named}"),
+        more => format!("{what}; refused keys: {named} and {more} more"),
+    })
 }
 
 /// Whether a device adds the column. The server itself writes dead letters, with few known columns.
@@ -232,6 +256,8 @@ fn is_of_a_device(column: &MissingColumn<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use model::{Timestamp, ValueRef};
 
     use super::*;
 
@@ -244,9 +270,11 @@ mod tests {
         NewColumns::new(&limits)
     }
 
-    fn missing<'a>(table: &str, series: u64, keys: &[&'a str]) -> Vec<MissingColumn<'a>> {
+    /// The columns of a row in an empty table, whose number in its batch is `row`.
+    fn missing<'a>(table: &str, series: u64, row: usize, keys: &[&'a str]) -> Vec<MissingColumn<'a>> {
         let column = |key: &&'a str| MissingColumn {
             series: SeriesId(series),
+            row,
             table: table.try_into().unwrap(),
             key,
             field_type: FieldType::I64,
@@ -256,12 +284,40 @@ mod tests {
         keys.iter().map(column).collect()
     }
 
-    /// The refused columns. Counts the others.
-    fn refused(bounds: &NewColumns, missing: &[MissingColumn<'_>], now: Instant) -> Vec<String> {
+    /// The batch that needs these columns.
+    fn batch_of(missing: &[MissingColumn<'_>]) -> Batch {
+        let mut batch = Batch::new();
+        let mut builder = batch.builder();
+        for columns in missing.chunk_by(|one, next| one.row == next.row) {
+            columns.iter().for_each(|column| builder.field(column.key, ValueRef::I64(1)));
+            builder.row(columns[0].series, Timestamp::from_micros(1));
+        }
+        builder.finish();
+        batch
+    }
+
+    fn check(
+        bounds: &NewColumns,
+        missing: &[MissingColumn<'_>],
+        batch: &Batch,
+        now: Instant,
+    ) -> Vec<RefusedRow> {
         let mut counts = bounds.lock();
         let plan = bounds.plan(&counts, missing, now);
-        counts.add(&plan, missing, now);
-        plan.refused.iter().map(|index| missing[*index].key.to_owned()).collect()
+        counts.add(&plan, now);
+        match plan.check(batch) {
+            Ok(()) => Vec::new(),
+            Err(StoreError::Rows(refused)) => refused.rows().to_vec(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// The refused columns. Counts the others.
+    fn refused(bounds: &NewColumns, missing: &[MissingColumn<'_>], now: Instant) -> Vec<String> {
+        let batch = batch_of(missing);
+        let key = |row: usize, field: usize| batch.row(row).fields().nth(field).unwrap().key.to_owned();
+        let rows = check(bounds, missing, &batch, now);
+        rows.iter().flat_map(|refused| refused.fields.iter().map(|field| key(refused.row, *field))).collect()
     }
 
     #[test]
@@ -269,11 +325,15 @@ mod tests {
         let bounds = bounds(4, 3);
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(refused(&bounds, &missing("t", 1, &["a", "b"]), at(0)), [""; 0]);
-        assert_eq!(refused(&bounds, &missing("t", 1, &["c", "d", "e"]), at(59)), ["d", "e"]);
-        assert_eq!(refused(&bounds, &missing("t", 2, &["d"]), at(59)), [""; 0], "another device has its own");
-        assert_eq!(refused(&bounds, &missing("t", 1, &["d", "e"]), at(60)), ["e"], "the bound in all");
-        assert_eq!(refused(&bounds, &missing("t", 1, &["e"]), at(6_000)), ["e"]);
+        assert_eq!(refused(&bounds, &missing("t", 1, 0, &["a", "b"]), at(0)), [""; 0]);
+        assert_eq!(refused(&bounds, &missing("t", 1, 0, &["c", "d", "e"]), at(59)), ["d", "e"]);
+        assert_eq!(
+            refused(&bounds, &missing("t", 2, 0, &["d"]), at(59)),
+            [""; 0],
+            "another device has its own"
+        );
+        assert_eq!(refused(&bounds, &missing("t", 1, 0, &["d", "e"]), at(60)), ["e"], "the bound in all");
+        assert_eq!(refused(&bounds, &missing("t", 1, 0, &["e"]), at(6_000)), ["e"]);
     }
 
     #[test]
@@ -281,31 +341,46 @@ mod tests {
         let bounds = bounds(2, 2);
         let now = Instant::now();
         let keys = ["a", "b", "c", "d", "e", "f"];
-        assert_eq!(refused(&bounds, &missing(DEAD_LETTER_TABLE, 9, &keys), now), ["f"]);
-        let mut both = missing("t", 1, &["a", "b"]);
-        both.extend(missing("t", 2, &["c", "d"]));
-        both.extend(missing("t", 3, &["e", "f"]));
+        assert_eq!(refused(&bounds, &missing(DEAD_LETTER_TABLE, 9, 0, &keys), now), ["f"]);
+        let mut both = missing("t", 1, 0, &["a", "b"]);
+        both.extend(missing("t", 2, 1, &["c", "d"]));
+        both.extend(missing("t", 3, 2, &["e", "f"]));
         assert_eq!(refused(&bounds, &both, now), ["f"]);
+    }
+
+    #[test]
+    fn a_column_that_one_device_may_not_add_may_be_added_by_another() {
+        let bounds = bounds(1, 1);
+        let needs = [("a", 1), ("b", 1), ("b", 2), ("b", 1), ("c", 2)];
+        let mut missing: Vec<_> =
+            (0..).zip(&needs).flat_map(|(row, (key, series))| missing("t", *series, row, &[*key])).collect();
+        let batch = batch_of(&missing);
+        // The series needs the column already.
+        missing.remove(3);
+        let rows: Vec<usize> =
+            check(&bounds, &missing, &batch, Instant::now()).iter().map(|refused| refused.row).collect();
+        assert_eq!(rows, [1, 4], "row 3 finds the column that row 2 has added");
     }
 
     #[test]
     fn a_reason_names_the_bound_its_value_and_the_keys() {
         let names: Vec<String> = (0..11).map(|n| format!("k{n}")).collect();
         let keys: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut missing = missing("t", 1, &keys);
+        let mut missing = missing("t", 1, 0, &keys);
         missing.iter_mut().for_each(|column| column.table_columns_max = 1_000);
-        let reason = |bounds: &NewColumns, missing: &[MissingColumn<'_>]| {
-            bounds.plan(&bounds.lock(), missing, Instant::now()).reason("the device car", missing).unwrap()
+        let told = |bounds: &NewColumns, missing: &[MissingColumn<'_>]| {
+            let batch = batch_of(missing);
+            reason("the device car", &batch, &check(bounds, missing, &batch, Instant::now())).unwrap()
         };
         assert_eq!(
-            reason(&bounds(2, 100), &missing),
+            told(&bounds(2, 100), &missing),
             "with this message the device car would have added 11 columns since the start of the server, the limit is 2 (ingest.columns_per_device_max); refused keys: k2, k3, k4, k5, k6, k7, k8, k9 and 1 more"
         );
-        let minute = reason(&bounds(100, 10), &missing);
+        let minute = told(&bounds(100, 10), &missing);
         assert!(minute.contains("11 columns in a minute, the limit is 10"), "{minute}");
         assert!(minute.ends_with("refused keys: k10"), "{minute}");
         missing.iter_mut().for_each(|column| column.table_columns_max = 20);
-        let table = reason(&bounds(100, 100), &missing);
+        let table = told(&bounds(100, 100), &missing);
         assert!(table.contains("the table t would have 21 columns, the limit is 20"), "{table}");
     }
 
@@ -315,10 +390,14 @@ mod tests {
         let start = Instant::now();
         for series in 0..=NEW_COLUMN_DEVICES_MAX as u64 {
             let now = start + Duration::from_micros(series);
-            assert_eq!(refused(&bounds, &missing("t", series, &["a"]), now), [""; 0]);
+            assert_eq!(refused(&bounds, &missing("t", series, 0, &["a"]), now), [""; 0]);
         }
         assert!(bounds.lock().0.len() <= NEW_COLUMN_DEVICES_MAX);
         let last = NEW_COLUMN_DEVICES_MAX as u64;
-        assert_eq!(refused(&bounds, &missing("t", last, &["b"]), start), ["b"], "the newest are remembered");
+        assert_eq!(
+            refused(&bounds, &missing("t", last, 0, &["b"]), start),
+            ["b"],
+            "the newest are remembered"
+        );
     }
 }

@@ -95,6 +95,16 @@ impl Batch {
         self.repeated_key_bytes = 0;
     }
 
+    /// Adds rows of another batch.
+    pub fn extend_from(&mut self, other: &Self, rows: std::ops::Range<usize>) {
+        let mut builder = self.builder();
+        for row in rows.map(|row| other.row(row)) {
+            row.fields().for_each(|field| builder.field(field.key, field.value));
+            builder.row(row.series(), row.ts());
+        }
+        builder.finish();
+    }
+
     /// The row at `index`, which must be below [`Batch::len`].
     pub fn row(&self, index: usize) -> RowRef<'_> {
         RowRef { batch: self, index }
@@ -349,6 +359,25 @@ mod tests {
         assert_eq!(row_of(&batch, 0)[1], ("name".into(), crate::Value::String("ä".into())));
         assert_eq!(row_of(&batch, 1), vec![("on".into(), crate::Value::Bool(true))]);
         assert_eq!(batch.row(1).series(), SeriesId(2));
+    }
+
+    #[test]
+    fn rows_of_another_batch_are_added_with_all_they_have() {
+        let mut from = Batch::new();
+        for ts in 0..4 {
+            let mut builder = from.builder();
+            builder.field("n", ValueRef::I64(ts));
+            builder.field("text", ValueRef::String("x"));
+            builder.row(SeriesId(7), Timestamp::from_micros(ts));
+            builder.finish();
+        }
+        let mut batch = Batch::new();
+        batch.extend_from(&from, 3..4);
+        batch.extend_from(&from, 1..1);
+        batch.extend_from(&from, 0..2);
+        assert_eq!(batch.rows().map(|row| row.ts().micros()).collect::<Vec<_>>(), [3, 0, 1]);
+        assert!(batch.rows().all(|row| row.series() == SeriesId(7)));
+        assert_eq!(row_of(&batch, 0), row_of(&from, 3));
     }
 
     #[test]

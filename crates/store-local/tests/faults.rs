@@ -318,6 +318,15 @@ fn bounds_refuse_whole_batches_and_name_themselves() {
     let columns = ["a", "b", "c", "d", "e", "f"].map(|key| (key, Value::I64(1)));
     let wide = store.append(&batch_of(series, &[(1, &columns)]), Durability::Fsync).unwrap_err();
     assert_eq!(wide.to_string(), "columns of a table is 7, the limit is 5");
+    let other = device(&store, "e");
+    let mut several = batch_of(series, &[(1, &columns[..3]), (2, &columns[2..])]);
+    several.extend_from(&batch_of(other, &[(3, &columns[3..5]), (4, &columns[..2])]), 0..2);
+    let Err(StoreError::Rows(refused)) = store.append(&several, Durability::Fsync) else {
+        panic!("the table has no room for all keys")
+    };
+    let named: Vec<_> = refused.rows().iter().map(|refused| (refused.row, &refused.fields[..])).collect();
+    assert_eq!(named, [(1, &[2, 3][..]), (2, &[1][..])], "keys that come first get their columns");
+    assert!(matches!(&refused.rows()[0].reason, StoreError::TooManyColumns { limit: 5, .. }), "{refused:?}");
     assert_eq!(store.progress().appended, 0);
 
     for table in ["t2", "t3"] {

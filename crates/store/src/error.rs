@@ -4,7 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use model::lack::is_out_of_descriptors;
-use model::{Blame, NameError, SeriesId, is_transient};
+use model::{Blame, NameError, SeriesId, TableName, is_transient};
+
+use crate::refused::{RefusedRow, RefusedRows};
 
 /// An error of a store. The text is for people; code uses [`StoreError::blame`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -22,6 +24,21 @@ pub enum StoreError {
         /// The limit.
         limit: u64,
     },
+    /// A table, or one of those who write to it, may have no more columns.
+    #[error("{what} is {actual}, the limit is {limit}")]
+    TooManyColumns {
+        /// The table.
+        table: TableName,
+        /// The columns that are limited.
+        what: &'static str,
+        /// Their number with this one.
+        actual: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Rows of a batch cannot be stored. Without them the store takes the batch.
+    #[error(transparent)]
+    Rows(#[from] RefusedRows),
     /// A series id that this store never gave out.
     #[error("series {0:?} is unknown to this store")]
     UnknownSeries(SeriesId),
@@ -101,12 +118,24 @@ impl StoreError {
         !self.is_sync() && matches!(self, Self::Io { source, .. } if is_transient(source))
     }
 
+    /// Whether a series is unknown: the one that was asked for, or that of a row.
+    pub fn is_unknown_series(&self) -> bool {
+        match self {
+            Self::UnknownSeries(_) => true,
+            Self::Rows(refused) => refused.rows().iter().any(RefusedRow::is_of_unknown_series),
+            _ => false,
+        }
+    }
+
     /// Who has to act. The match has no wildcard arm, so that a new variant has to decide.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Name(_) | Self::OverLimit { .. } | Self::UnknownSeries(_) | Self::Unsupported { .. } => {
-                Blame::Caller
-            }
+            Self::Name(_)
+            | Self::OverLimit { .. }
+            | Self::TooManyColumns { .. }
+            | Self::Rows(_)
+            | Self::UnknownSeries(_)
+            | Self::Unsupported { .. } => Blame::Caller,
             Self::Busy { .. } => Blame::Busy,
             Self::Io { .. } if self.is_transient() => Blame::Busy,
             Self::Io { .. }

@@ -16,6 +16,7 @@ pub mod files;
 pub mod memory;
 mod numbers;
 pub mod read;
+mod refused;
 mod rewritten;
 mod status;
 pub mod table;
@@ -31,6 +32,7 @@ pub use files::{StoreFile, StoreFiles};
 pub use memory::MemoryStore;
 pub use model::{Blame, is_transient};
 pub use read::{LatestValue, Order, Scan, ScannedBlock, ScannedRow, ValueColumn};
+pub use refused::{RefusedRow, RefusedRows};
 pub use rewritten::{PartsSize, Rewritten};
 pub use status::StoreStatus;
 pub use table::{
@@ -41,7 +43,7 @@ pub use ticket::{LateFailures, Outcome, Ticket};
 
 use model::{Batch, limits};
 
-/// Refuses a batch that exceeds the limits of rows or of text.
+/// Refuses a batch that exceeds the limits of rows or of text. No row is at fault: its sender divides the batch.
 pub fn check_batch_size(batch: &Batch) -> Result<(), StoreError> {
     let check = |what, actual: usize, limit: usize| match actual > limit {
         true => Err(StoreError::OverLimit { what, actual: actual as u64, limit: limit as u64 }),

@@ -76,11 +76,13 @@ pub struct FieldColumn {
     pub with_integers: bool,
 }
 
-/// A column that a batch needs and its table does not have yet.
+/// A column that a series needs for a batch and its table does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingColumn<'a> {
-    /// The series of the first row that needs it.
+    /// The series.
     pub series: SeriesId,
+    /// The number of its first row in the batch that needs the column.
+    pub row: usize,
     /// The table.
     pub table: TableName,
     /// The key under which the value was reported.

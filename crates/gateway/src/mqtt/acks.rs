@@ -93,16 +93,6 @@ pub(crate) struct AckGroup {
 }
 
 impl AckGroup {
-    /// Adds the ack of a message that was appended by itself, after those before it.
-    pub(crate) fn push(&mut self, mut ack: PendingAck, ticket: Ticket) {
-        self.ticket = match self.acks.is_empty() {
-            true => ticket,
-            false => self.ticket.up_to(ticket),
-        };
-        ack.ticket = ticket;
-        self.acks.push(ack);
-    }
-
     fn is_reached(&self, progress: Progress, class: Durability, kv: KvProgress) -> bool {
         self.ticket.last <= progress.reached(class) && self.kv_sequence <= kv.durable
     }

@@ -185,20 +185,23 @@ impl Connection {
         !self.out.is_empty() || self.transport.wants_write()
     }
 
-    /// Passes the complete packets of `input` to the session, up to a message that must wait, and keeps the rest.
+    /// Passes the complete packets of `input` to the session, up to a message that must wait, and keeps the rest. `begin` is where
+    /// the input begins in the buffer of the worker.
     pub(crate) fn on_bytes(
         &mut self,
         input: &[u8],
+        begin: usize,
         context: &mut Context<'_>,
     ) -> Result<Handled, SessionEnd> {
         if self.partial.is_empty() {
-            let (consumed, handled) = consume(&mut self.session, input, &mut self.received, context)?;
+            let (consumed, handled) =
+                consume(&mut self.session, input, Some(begin), &mut self.received, context)?;
             self.partial.extend_from_slice(&input[consumed..]);
             return Ok(handled);
         }
         let mut partial = std::mem::take(&mut self.partial);
         partial.extend_from_slice(input);
-        let (consumed, handled) = consume(&mut self.session, &partial, &mut self.received, context)?;
+        let (consumed, handled) = consume(&mut self.session, &partial, None, &mut self.received, context)?;
         if consumed < partial.len() {
             partial.drain(..consumed);
             if partial.capacity() > 4_096 && partial.capacity() / 4 > partial.len() {
@@ -285,6 +288,7 @@ fn read_header(socket: &mut TcpStream, header: &mut Vec<u8>) -> io::Result<ReadO
 fn consume(
     session: &mut Session,
     input: &[u8],
+    begin: Option<usize>,
     traffic: &mut Traffic,
     context: &mut Context<'_>,
 ) -> Result<(usize, Handled), SessionEnd> {
@@ -294,6 +298,7 @@ fn consume(
         let decoded = decode(&input[at..], session.version(), packet_bytes_max);
         let Some(decoded) = decoded.map_err(|error| refused(error, session, context))? else { break };
         let is_publish = matches!(decoded.packet, Packet::Publish(_));
+        context.packet_end = begin.map(|begin| begin + at + decoded.consumed);
         match session.on_packet(decoded.packet, context) {
             Ok(()) => at += decoded.consumed,
             // These packets come again.

@@ -55,6 +55,9 @@ pub(crate) const OUTBOX_TAKE_MAX: usize = 64;
 pub(crate) const GATEWAY_ROWS_MAX: usize = model::limits::BATCH_ROWS_MAX / 2;
 /// Devices that the refusal of a message of a gateway names. The dead letter has the parts of all.
 pub(crate) const FAULTS_NAMED_MAX: usize = 8;
+/// Appends of one batch in one pass. After each refusal the worker replaces what the store has refused, and a store that names all
+/// rows needs few. A batch that it still refuses waits for the next pass.
+pub(crate) const APPENDS_PER_PASS_MAX: usize = 8;
 /// Longest time between two reports of the broker's counters, in seconds.
 pub const SYS_INTERVAL_MAX_S: u16 = 3_600;
 /// Seconds between two looks for sessions of the broker that have expired.

@@ -58,6 +58,7 @@ fn a_device_whose_rows_the_store_refuses_affects_no_other() {
             assert_eq!(fixture.values("telemetry", device, "n"), [Value::I64(value)]);
         }
         assert_eq!(fixture.dead_letters("b", "payload"), [format!(r#"[{{"{ONE_TOO_MANY}":1}}]"#)]);
+        assert_eq!(fixture.dead_letters("b", "topic"), [GATEWAY_TELEMETRY]);
         assert!(fixture.dead_letters("b", "reason")[0].contains("columns of a table"));
     }
 }
@@ -70,14 +71,42 @@ fn the_ack_names_a_refused_part_also_if_the_store_is_busy_with_the_next_one() {
     fixture.moods.no_later.store(true, Ordering::SeqCst);
     let payload = format!(r#"{{"a":[{{"{ONE_TOO_MANY}":1}}],"b":[{{"{LATER}":2}}]}}"#);
     client.publish_to(GATEWAY_TELEMETRY, QoS::AtLeastOnce, 2, payload.as_bytes());
-    fixture.wait_for("the dead letter", || !fixture.dead_letters("a", "payload").is_empty());
     assert!(client.hears_nothing());
+    assert!(fixture.dead_letters("a", "payload").is_empty(), "all of the batch waits");
     fixture.moods.no_later.store(false, Ordering::SeqCst);
     let Reply::PubAck(2, ReasonCode::QUOTA_EXCEEDED, Some(reason)) = client.next() else {
         panic!("a part is refused")
     };
     assert!(reason.starts_with(r#"refused for "a", stored for the others: "#), "{reason}");
     assert_eq!(fixture.values("telemetry", "b", LATER), [Value::I64(2)]);
+    assert_eq!(fixture.dead_letters("a", "payload"), [format!(r#"[{{"{ONE_TOO_MANY}":1}}]"#)]);
+}
+
+#[test]
+fn parts_stay_together_when_the_store_takes_small_batches_only() {
+    let fixture = fixture();
+    let mut client = fixture.connect(ProtocolVersion::V5, "g", "t-gateway");
+    assert_eq!(send(&mut client, 1, r#"{"a":[{"n":1}],"b":[{"n":1}],"c":[{"n":1}]}"#), yes(1));
+    fixture.moods.rows_max.store(3, Ordering::SeqCst);
+    let mut bytes = Vec::new();
+    for packet_id in 2..=6 {
+        let key = if packet_id == 4 { ONE_TOO_MANY } else { "n" };
+        let payload = format!(r#"{{"a":[{{"n":{packet_id}}}],"b":[{{"{key}":{packet_id}}}]}}"#);
+        let (topic, version) = (GATEWAY_TELEMETRY, client.version);
+        encode_publish(topic, QoS::AtLeastOnce, packet_id, payload.as_bytes(), version, &mut bytes).unwrap();
+    }
+    client.send_bytes(&bytes);
+    for packet_id in 2..=6 {
+        match client.next() {
+            Reply::PubAck(4, ReasonCode::QUOTA_EXCEEDED, Some(reason)) => {
+                assert!(packet_id == 4 && reason.starts_with(r#"refused for "b""#), "{reason}");
+            }
+            other => assert_eq!(other, yes(packet_id)),
+        }
+    }
+    let numbers = |expected: &[i64]| expected.iter().map(|n| Value::I64(*n)).collect::<Vec<_>>();
+    assert_eq!(fixture.values("telemetry", "a", "n"), numbers(&[1, 2, 3, 4, 5, 6]));
+    assert_eq!(fixture.values("telemetry", "b", "n"), numbers(&[1, 2, 3, 5, 6]));
 }
 
 #[test]

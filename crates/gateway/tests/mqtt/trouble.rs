@@ -4,12 +4,16 @@ use std::sync::atomic::Ordering;
 
 use gateway::mqtt::MqttOptions;
 use model::Value;
-use store::{Ticket, Writer};
+use model::limits::IngestLimits;
+use store::{Maintenance, Ticket, Writer};
 use testkit::own_process::{in_own_process, told_before_abort};
-use wire::mqtt::{Ack, Packet, ProtocolVersion, QoS, ReasonCode, encode_publish};
+use wire::mqtt::{
+    Ack, Packet, PropertiesBuilder, Property, PropertyId, ProtocolVersion, Publish, QoS, ReasonCode, encode,
+    encode_publish,
+};
 
 use super::client::{Client, Fixture, Reply, TELEMETRY};
-use super::moody::ONE_TOO_MANY;
+use super::moody::{LATER, ONE_TOO_MANY};
 use super::{EVERY, one_worker, yes};
 
 /// Sends messages in one write, so that they reach the store in one batch.
@@ -20,6 +24,22 @@ fn publish_together(client: &mut Client, messages: &[(QoS, u16, &str)]) {
         encode_publish(TELEMETRY, *qos, *packet_id, payload, client.version, &mut bytes).unwrap();
     }
     client.send_bytes(&bytes);
+}
+
+/// A PUBLISH of QoS 1 with a topic alias.
+fn aliased(topic: &str, packet_id: u16, payload: &str, version: ProtocolVersion, bytes: &mut Vec<u8>) {
+    let mut properties = PropertiesBuilder::new();
+    properties.push(Property::TwoBytes(PropertyId::TopicAlias, 3)).unwrap();
+    let publish = Publish {
+        dup: false,
+        qos: QoS::AtLeastOnce,
+        retain: false,
+        topic,
+        packet_id: Some(packet_id),
+        properties: properties.as_properties(),
+        payload: payload.as_bytes(),
+    };
+    encode(&Packet::Publish(publish), version, bytes).unwrap();
 }
 
 fn taken(packet_id: u16) -> Reply {
@@ -69,6 +89,156 @@ fn a_message_that_the_store_refuses_affects_no_other() {
         assert_eq!(kept, ["not json", &culprit, &culprit, &culprit]);
         assert!(fixture.metrics().contains(r#"tacho_refusals_total{door="mqtt",reason="store_limit"} 3"#));
     }
+}
+
+#[test]
+fn a_refused_message_is_kept_whole_with_the_topic_under_which_it_came() {
+    for version in EVERY {
+        let fixture = Fixture::with(one_worker());
+        let mut client = fixture.connect(version, "c", "t-car");
+        let payload = |n: u16| format!("{{ \"{ONE_TOO_MANY}\": {n} }}");
+        let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+        for (packet_id, topic) in (1..).zip([TELEMETRY, "v2/t", "v2/t/j", TELEMETRY, "v2/t"]) {
+            // A message between them is stored.
+            let good = format!("{{\"a\":{packet_id}}}");
+            encode_publish(topic, QoS::AtMostOnce, 0, good.as_bytes(), version, &mut bytes).unwrap();
+            let text = payload(packet_id);
+            encode_publish(topic, QoS::AtLeastOnce, packet_id, text.as_bytes(), version, &mut bytes).unwrap();
+            expected.push((topic.to_owned(), text));
+        }
+        if version == ProtocolVersion::V5 {
+            for (packet_id, topic) in [(6, "v2/t"), (7, "")] {
+                aliased(topic, packet_id, &payload(packet_id), version, &mut bytes);
+                expected.push(("v2/t".to_owned(), payload(packet_id)));
+            }
+        }
+        // The last message comes in two pieces.
+        let whole = bytes.len() - 5;
+        client.send_bytes(&bytes[..whole]);
+        for _ in 1..expected.len() {
+            assert!(matches!(client.next(), Reply::PubAck(..)));
+        }
+        client.send_bytes(&bytes[whole..]);
+        assert!(matches!(client.next(), Reply::PubAck(id, ..) if usize::from(id) == expected.len()));
+        let kept =
+            fixture.dead_letters("car", "topic").into_iter().zip(fixture.dead_letters("car", "payload"));
+        assert_eq!(kept.collect::<Vec<_>>(), expected);
+        assert_eq!(fixture.values("telemetry", "car", "a").len(), 5);
+    }
+}
+
+#[test]
+fn messages_keep_their_order_when_the_limit_of_new_columns_takes_some_apart() {
+    let fixture = Fixture::with(one_worker());
+    let mut client = fixture.connect(ProtocolVersion::V311, "c", "t-car");
+    let mut other = fixture.connect(ProtocolVersion::V311, "other", "t-van");
+    let most = IngestLimits::default().new_columns_per_minute_max;
+    let ts = hub::clock::system_now().millis();
+    let row = |values: &str| format!("{{\"ts\":{ts},\"values\":{{{values}}}}}");
+    // With the key `a` these are two more than allowed.
+    let keys: Vec<String> = (0..=most).map(|n| format!("\"k{n}\":{n}")).collect();
+    let several = row(&format!("\"a\":2,{}", keys.join(",")));
+    let messages = [row("\"a\":1"), several, row("\"b\":1"), row("\"k0\":7")];
+    let together: Vec<_> =
+        (1..).zip(&messages).map(|(id, text)| (QoS::AtLeastOnce, id, text.as_str())).collect();
+    publish_together(&mut client, &together);
+    for packet_id in 1..=4 {
+        assert_eq!(client.next(), yes(packet_id));
+    }
+    other.publish(QoS::AtLeastOnce, 1, row(&keys[most]).as_bytes());
+    assert_eq!(other.next(), yes(1));
+    let one = |device: &str, key: &str| fixture.values("telemetry", device, key);
+    assert_eq!(one("car", "a"), [Value::I64(2)], "the later message wins, also without some of its keys");
+    assert_eq!((one("car", "k0"), one("car", "b")), (vec![Value::I64(7)], Vec::new()));
+    assert_eq!(
+        one("van", &format!("k{most}")),
+        [Value::I64(most as i64)],
+        "another device may add the column"
+    );
+    let refused = format!("[{{\"ts\":{ts},\"values\":{{{},{}}}}}]", keys[most - 1], keys[most]);
+    assert_eq!(fixture.dead_letters("car", "payload"), [refused, row("\"b\":1")]);
+    let reasons = fixture.dead_letters("car", "reason");
+    assert!(reasons[0].contains(&format!("refused keys: k{}, k{most}", most - 1)), "{reasons:?}");
+    assert!(reasons[1].ends_with("refused keys: b"), "{reasons:?}");
+}
+
+#[test]
+fn a_batch_that_is_too_large_is_appended_in_pieces() {
+    for version in EVERY {
+        let fixture = Fixture::with(one_worker());
+        let mut client = fixture.connect(version, "c", "t-car");
+        client.publish(QoS::AtLeastOnce, 99, b"{\"n\":0}");
+        assert_eq!(client.next(), yes(99));
+        fixture.moods.rows_max.store(2, Ordering::SeqCst);
+        let rows =
+            [1, 2, 3].map(|n| format!("{{\"ts\":170000000000{n},\"values\":{{\"n\":{n}}}}}")).join(",");
+        let large = format!("[{rows}]");
+        let small: Vec<String> = (0..9).map(|n| format!("{{\"n\":{n}}}")).collect();
+        let messages: Vec<_> = (1..)
+            .zip(&small)
+            .map(|(id, text)| (QoS::AtLeastOnce, id, if id == 6 { large.as_str() } else { text.as_str() }))
+            .collect();
+        publish_together(&mut client, &messages);
+        for packet_id in 1..=9 {
+            match client.next() {
+                Reply::PubAck(6, ReasonCode::QUOTA_EXCEEDED, Some(reason)) => {
+                    assert_eq!((packet_id, reason.as_str()), (6, "rows of a batch is 3, the limit is 2"));
+                }
+                other => assert_eq!(other, yes(packet_id)),
+            }
+        }
+        assert_eq!(fixture.values("telemetry", "car", "n").len(), 9);
+        assert_eq!(fixture.dead_letters("car", "payload"), [large]);
+    }
+}
+
+#[test]
+fn a_batch_that_waits_for_the_store_keeps_what_a_refused_message_had() {
+    let fixture = Fixture::with(one_worker());
+    let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    let mut other = fixture.connect(ProtocolVersion::V5, "other", "t-van");
+    fixture.store.set_busy(Some("the disk is full"));
+    let culprit = format!("{{\"{ONE_TOO_MANY}\":1}}");
+    publish_together(&mut client, &[(QoS::ExactlyOnce, 1, &culprit), (QoS::AtLeastOnce, 2, "{\"a\":2}")]);
+    assert!(client.is_silent());
+    // The worker reads and closes other connections meanwhile.
+    let mut more = fixture.connect(ProtocolVersion::V311, "more", "t-van");
+    more.send_bytes(&[0xff; 2_000]);
+    assert_eq!(more.next(), Reply::Closed);
+    other.publish(QoS::AtLeastOnce, 1, b"{\"a\":\"a longer payload than that of the other client\"}");
+    assert!(other.hears_nothing());
+    fixture.store.set_busy(None);
+    assert!(matches!(client.next(), Reply::PubRec(1, ReasonCode::QUOTA_EXCEEDED, Some(_))));
+    assert_eq!((client.next(), other.next()), (yes(2), yes(1)));
+    assert_eq!(fixture.dead_letters("car", "payload"), [culprit.clone()]);
+    // The refusal has ended the exchange, so this is a new message.
+    client.publish(QoS::ExactlyOnce, 1, b"{\"a\":1}");
+    assert_eq!(client.next(), taken(1));
+}
+
+#[test]
+fn messages_and_dead_letters_of_a_deleted_series_are_stored_in_the_new_one() {
+    let fixture = Fixture::with(one_worker());
+    let mut client = fixture.connect(ProtocolVersion::V5, "c", "t-car");
+    let send = |client: &mut Client, first: u16| {
+        let row = format!("{{\"{LATER}\":1}}");
+        let messages = [(QoS::AtLeastOnce, first, row.as_str()), (QoS::AtLeastOnce, first + 1, "no JSON")];
+        publish_together(client, &messages);
+    };
+    send(&mut client, 1);
+    assert_eq!(client.next(), yes(1));
+    assert!(matches!(client.next(), Reply::PubAck(2, ReasonCode::PAYLOAD_FORMAT_INVALID, _)));
+    fixture.moods.no_later.store(true, Ordering::SeqCst);
+    send(&mut client, 3);
+    assert!(client.is_silent(), "the rows are in the batch");
+    for table in ["telemetry", hub::DEAD_LETTER_TABLE] {
+        assert!(fixture.store.drop_table(&table.try_into().unwrap()).unwrap());
+    }
+    fixture.moods.no_later.store(false, Ordering::SeqCst);
+    assert_eq!(client.next(), yes(3));
+    assert!(matches!(client.next(), Reply::PubAck(4, ReasonCode::PAYLOAD_FORMAT_INVALID, _)));
+    assert_eq!(fixture.values("telemetry", "car", LATER), [Value::I64(1)]);
+    assert_eq!(fixture.dead_letters("car", "payload"), ["no JSON"]);
 }
 
 #[test]

@@ -1,27 +1,21 @@
 //! Finds the rows of a batch that the bounds on new columns allow.
 
-use std::collections::HashSet;
-
-use model::{Batch, FieldType};
+use model::Batch;
+use store::RefusedRow;
 
 use super::collect::Rows;
 
-/// The rows without the refused keys, and the items that lose values.
-pub(crate) fn without(rows: &Rows, refused: &HashSet<(&str, FieldType)>) -> (Rows, Vec<u32>) {
+/// The rows without the refused fields, and the items that lose values.
+pub(crate) fn without(rows: &Rows, refused: &[RefusedRow]) -> (Rows, Vec<u32>) {
     let mut allowed = Rows { batch: Batch::new(), items: Vec::new() };
-    let mut losing = Vec::new();
+    let losing = refused.iter().map(|refused| rows.items[refused.row]).collect();
+    let mut refused = refused.iter().peekable();
     let mut builder = allowed.batch.builder();
-    for (row, item) in rows.batch.rows().zip(&rows.items) {
-        let mut loses = false;
-        for field in row.fields() {
-            match refused.contains(&(field.key, field.value.field_type())) {
-                true => loses = true,
-                false => builder.field(field.key, field.value),
-            }
-        }
-        if loses {
-            losing.push(*item);
-        }
+    for ((index, row), item) in rows.batch.rows().enumerate().zip(&rows.items) {
+        let loses =
+            refused.next_if(|refused| refused.row == index).map_or(&[][..], |refused| &refused.fields);
+        let kept = row.fields().enumerate().filter(|(number, _)| !loses.contains(number));
+        kept.for_each(|(_, field)| builder.field(field.key, field.value));
         if builder.open_fields() > 0 {
             builder.row(row.series(), row.ts());
             allowed.items.push(*item);
@@ -34,6 +28,7 @@ pub(crate) fn without(rows: &Rows, refused: &HashSet<(&str, FieldType)>) -> (Row
 #[cfg(test)]
 mod tests {
     use model::{SeriesId, Timestamp, ValueRef};
+    use store::StoreError;
 
     use super::*;
 
@@ -47,7 +42,8 @@ mod tests {
             row.finish();
             rows.items.push(item);
         }
-        let (allowed, losing) = without(&rows, &HashSet::from([("b", FieldType::I64)]));
+        let refused = |row, fields| RefusedRow { row, fields, reason: StoreError::Closed };
+        let (allowed, losing) = without(&rows, &[refused(0, vec![1]), refused(1, vec![0, 1])]);
         assert_eq!(losing, [3, 4]);
         assert_eq!(allowed.items, [3, 9]);
         let keys = allowed.batch.rows().map(|row| row.fields().map(|field| field.key).collect::<String>());

@@ -39,7 +39,7 @@ fn a_message_whose_series_was_deleted_meanwhile_is_stored() {
         assert!(fixture.hub.registry().generation() > generation, "the doors look up their series again");
         assert_eq!(speeds(&fixture), []);
         let refused = fixture.hub.ingest(&late, Durability::Memory);
-        assert!(matches!(refused, Err(StoreError::UnknownSeries(_))), "{refused:?}");
+        assert!(refused.as_ref().is_err_and(StoreError::is_unknown_series), "{refused:?}");
         let message =
             Message { owner: (&fixture.device).into(), door: Door::Http, topic: "t", payload: MESSAGE };
         let kept = fixture.hub.ingest_message(&message, &late, Durability::Memory).unwrap();

@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{Batch, FieldType, TableName, name};
-use store::{MissingColumn, StoreError};
+use model::{Batch, FieldType, SeriesId, TableName, name};
+use store::{MissingColumn, RefusedRow, RefusedRows, StoreError};
 
-use crate::catalog::check;
 use crate::core::State;
 use crate::entry::Entry;
 use crate::series_state::{NO_TABLE, SeriesState};
@@ -33,34 +32,44 @@ pub(super) fn resolve(
     if new_columns == NewColumns::Decline {
         return Ok(false);
     }
-    check_missing(&missing(state, batch, columns_max)?)?;
+    check_columns(batch, &missing(state, batch, columns_max)?)?;
     define_missing(state, batch);
     let complete = try_resolve(state, batch)?;
     assert!(complete, "BUG: a column was not defined");
     Ok(true)
 }
 
-/// The columns that a batch needs and its tables do not have, each once, in the order of the fields that need them.
-/// Refuses names that cannot be keys.
+/// The columns that a batch needs and its tables do not have, once for each series that needs one, in the order of the fields
+/// that need them. Refuses rows of unknown series, and names that cannot be keys.
 pub(super) fn missing<'a>(
     state: &State,
     batch: &'a Batch,
     columns_max: usize,
 ) -> Result<Vec<MissingColumn<'a>>, StoreError> {
-    let mut seen: HashSet<(u32, &str, FieldType)> = HashSet::new();
-    let mut missing = Vec::new();
-    for row in batch.rows() {
+    let mut seen: HashSet<(SeriesId, &str, FieldType)> = HashSet::new();
+    let (mut missing, mut refused) = (Vec::new(), Vec::new());
+    'rows: for (index, row) in batch.rows().enumerate() {
         let series = state.series.get(row.series().0 as usize).filter(|series| series.table != NO_TABLE);
-        let series = series.ok_or(StoreError::UnknownSeries(row.series()))?;
+        let Some(series) = series else {
+            refused.push(RefusedRow::whole(index, StoreError::UnknownSeries(row.series())));
+            continue;
+        };
         let table = &state.catalog.tables[series.table as usize];
         for field in row.fields() {
             let (key, field_type) = (field.key, field.value.field_type());
-            if table.column_key(key, field_type).is_some() || !seen.insert((series.table, key, field_type)) {
+            if table.column_key(key, field_type).is_some() {
                 continue;
             }
-            name::check_key(key)?;
+            if let Err(reason) = name::check_key(key) {
+                refused.push(RefusedRow::whole(index, reason));
+                continue 'rows;
+            }
+            if !seen.insert((row.series(), key, field_type)) {
+                continue;
+            }
             missing.push(MissingColumn {
                 series: row.series(),
+                row: index,
                 table: table.name.clone(),
                 key,
                 field_type,
@@ -69,6 +78,7 @@ pub(super) fn missing<'a>(
             });
         }
     }
+    RefusedRows::check(refused)?;
     Ok(missing)
 }
 
@@ -103,21 +113,49 @@ fn try_resolve(state: &mut State, batch: &Batch) -> Result<bool, StoreError> {
 fn find_tables(found: &mut Vec<u32>, series: &[SeriesState], batch: &Batch) -> Result<(), StoreError> {
     found.clear();
     found.extend(batch.rows().map(|row| series.get(row.series().0 as usize).map_or(NO_TABLE, |of| of.table)));
-    match found.iter().position(|table| *table == NO_TABLE) {
-        None => Ok(()),
-        Some(row) => Err(StoreError::UnknownSeries(batch.row(row).series())),
+    if !found.contains(&NO_TABLE) {
+        return Ok(());
     }
+    let unknown = |row| RefusedRow::whole(row, StoreError::UnknownSeries(batch.row(row).series()));
+    let rows = found.iter().enumerate().filter(|(_, table)| **table == NO_TABLE);
+    RefusedRows::check(rows.map(|(row, _)| unknown(row)).collect())
 }
 
-/// Refuses a batch that would give a table too many columns.
-fn check_missing(missing: &[MissingColumn<'_>]) -> Result<(), StoreError> {
-    let mut columns: HashMap<&TableName, usize> = HashMap::new();
+/// Refuses the fields that would give a table too many columns: those whose columns are needed last.
+fn check_columns(batch: &Batch, missing: &[MissingColumn<'_>]) -> Result<(), StoreError> {
+    let mut added: HashMap<&TableName, HashSet<(&str, FieldType)>> = HashMap::new();
+    let mut refused: HashMap<(SeriesId, &str, FieldType), &MissingColumn<'_>> = HashMap::new();
     for column in missing {
-        *columns.entry(&column.table).or_insert(column.table_columns) += 1;
+        let (of_table, key, field_type) =
+            (added.entry(&column.table).or_default(), column.key, column.field_type);
+        if column.table_columns + of_table.len() < column.table_columns_max {
+            of_table.insert((key, field_type));
+        } else if !of_table.contains(&(key, field_type)) {
+            refused.insert((column.series, key, field_type), column);
+        }
     }
-    missing.iter().try_for_each(|column| {
-        check("columns of a table", columns[&column.table] - 1, column.table_columns_max)
-    })
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for (row, of_batch) in batch.rows().enumerate() {
+        let (mut fields, mut first) = (Vec::new(), None);
+        for (number, field) in of_batch.fields().enumerate() {
+            if let Some(column) = refused.get(&(of_batch.series(), field.key, field.value.field_type())) {
+                fields.push(number);
+                first.get_or_insert(*column);
+            }
+        }
+        let Some(MissingColumn { table, table_columns, table_columns_max, .. }) = first else { continue };
+        let reason = StoreError::TooManyColumns {
+            table: table.clone(),
+            what: "columns of a table",
+            actual: (table_columns + added[table].len() + fields.len()) as u64,
+            limit: *table_columns_max as u64,
+        };
+        rows.push(RefusedRow { row, fields, reason });
+    }
+    RefusedRows::check(rows)
 }
 
 /// Defines the columns that are missing, in the order of their appearance.

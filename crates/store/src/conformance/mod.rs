@@ -26,12 +26,12 @@ pub use wrapper::Wrapper;
 
 use model::{FieldType, SeriesId, SeriesKey, TimeRange, Timestamp, Value, ValueRef};
 
-use crate::{Durability, Order, Scan, Store, StoreError};
+use crate::{Durability, Order, RefusedRow, Scan, Store, StoreError};
 use rows::{append, device, read};
 
 /// Runs every check, each on a store of its own made by `make`.
 pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
-    let checks: [fn(&dyn Store); 15] = [
+    let checks: [fn(&dyn Store); 16] = [
         series_ids_are_stable,
         unknown_series_are_named,
         rows_are_readable_at_once,
@@ -44,6 +44,7 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
         rows_without_an_asked_key_are_not_visited,
         latest_is_by_time_not_by_arrival,
         a_refused_batch_leaves_nothing,
+        every_refused_row_is_named,
         a_missing_column_is_named_and_not_made_unasked,
         extreme_values_and_times_come_back,
         close_keeps_reads_and_refuses_writes,
@@ -78,7 +79,8 @@ fn unknown_series_are_named(store: &dyn Store) {
     let nobody = SeriesId(u64::MAX - 1);
     let batch = batch_of(nobody, &[(1, &[("x", Value::I64(1))])]);
     let append = store.append(&batch, Durability::Memory);
-    assert!(matches!(append, Err(StoreError::UnknownSeries(id)) if id == nobody), "{append:?}");
+    assert!(append.as_ref().is_err_and(StoreError::is_unknown_series), "{append:?}");
+    assert!(append.unwrap_err().to_string().contains(&nobody.0.to_string()));
     assert!(matches!(store.latest(nobody, None), Err(StoreError::UnknownSeries(_))));
     assert!(matches!(collect(store, &scan_all(nobody, &["x"])), Err(StoreError::UnknownSeries(_))));
 }
@@ -229,7 +231,8 @@ fn a_refused_batch_leaves_nothing(store: &dyn Store) {
     for bad in ["", "a\u{7}b", long.as_str()] {
         let rows: &[RowSpec<'_>] = &[(1, &[("good", Value::I64(1))]), (2, &[(bad, Value::I64(2))])];
         let refused = store.append(&batch_of(series, rows), Durability::Fsync);
-        assert!(matches!(refused, Err(StoreError::Name(_))), "{bad:?}: {refused:?}");
+        let Err(StoreError::Rows(rows)) = refused else { panic!("{bad:?}: {refused:?}") };
+        assert!(matches!(rows.rows(), [RefusedRow { row: 1, reason: StoreError::Name(_), .. }]), "{rows:?}");
     }
     let mut mixed = batch_of(series, &[(1, &[("good", Value::I64(1))])]);
     let mut builder = mixed.builder();
@@ -240,6 +243,58 @@ fn a_refused_batch_leaves_nothing(store: &dyn Store) {
     assert_eq!(store.progress().appended, before);
     assert_eq!(read(store, series, &["good"]), []);
     assert_eq!(store.latest(series, None).expect("latest"), []);
+}
+
+fn every_refused_row_is_named(store: &dyn Store) {
+    let (one, other, nobody) = (device(store, "d"), device(store, "e"), SeriesId(u64::MAX - 1));
+    let mut batch = model::Batch::new();
+    let mut builder = batch.builder();
+    let rows =
+        [(one, "n"), (nobody, "n"), (one, ""), (other, "n"), (nobody, ""), (other, "a\u{7}b"), (one, "m")];
+    for (ts, (series, key)) in (0..).zip(rows) {
+        builder.field("good", ValueRef::I64(ts));
+        builder.field(key, ValueRef::I64(ts));
+        builder.row(series, Timestamp::from_micros(ts));
+    }
+    builder.finish();
+    // A store may name them in several answers, each of which has all rows with the same fault.
+    let mut left: Vec<usize> = (0..rows.len()).collect();
+    let mut named = Vec::new();
+    let appended = loop {
+        let mut rest = model::Batch::new();
+        left.iter().for_each(|row| rest.extend_from(&batch, *row..row + 1));
+        let refused = match store.append(&rest, Durability::Fsync) {
+            Ok(sequence) => break sequence,
+            Err(StoreError::Rows(refused)) => refused,
+            Err(other) => panic!("{other:?}"),
+        };
+        let wanted = store.missing_columns(&rest).map(drop);
+        assert!(matches!(&wanted, Err(StoreError::Rows(_))), "{wanted:?}");
+        assert!(refused.rows().iter().all(|row| row.fields.is_empty()), "{refused:?}");
+        assert!(refused.rows().is_sorted_by(|one, next| one.row < next.row), "{refused:?}");
+        let of_reason = |of: fn(&StoreError) -> bool| {
+            refused
+                .rows()
+                .iter()
+                .filter(|refused| of(&refused.reason))
+                .map(|refused| left[refused.row])
+                .collect()
+        };
+        let unknown: Vec<usize> = of_reason(|reason| matches!(reason, StoreError::UnknownSeries(_)));
+        let names: Vec<usize> = of_reason(|reason| matches!(reason, StoreError::Name(_)));
+        assert!(
+            (unknown.is_empty() || unknown == [1, 4]) && (names.is_empty() || names == [2, 5]),
+            "{refused:?}"
+        );
+        left.retain(|row| !unknown.contains(row) && !names.contains(row));
+        named.extend(unknown.into_iter().chain(names));
+    };
+    named.sort_unstable();
+    assert_eq!(named, [1, 2, 4, 5]);
+    assert_eq!(appended, 3);
+    let value = |ts| (ts, vec![Some(Value::I64(ts))]);
+    assert_eq!(read(store, one, &["good"]), [value(0), value(6)]);
+    assert_eq!(read(store, other, &["good"]), [value(3)]);
 }
 
 fn a_missing_column_is_named_and_not_made_unasked(store: &dyn Store) {
@@ -257,13 +312,21 @@ fn a_missing_column_is_named_and_not_made_unasked(store: &dyn Store) {
         ],
     );
     let names = |missing: &[crate::MissingColumn<'_>]| {
-        missing.iter().map(|one| (one.key.to_owned(), one.field_type)).collect::<Vec<_>>()
+        missing.iter().map(|one| (one.row, one.key.to_owned(), one.field_type)).collect::<Vec<_>>()
     };
     let missing = store.missing_columns(&new).expect("an answer");
-    assert_eq!(names(&missing), [("b".to_owned(), FieldType::Bool), ("a".to_owned(), FieldType::String)]);
+    assert_eq!(
+        names(&missing),
+        [(0, "b".to_owned(), FieldType::Bool), (1, "a".to_owned(), FieldType::String)]
+    );
     for one in missing {
         assert_eq!((one.table.name(), one.series, one.table_columns), ("telemetry", series, 2));
     }
+    let mut both = batch_of(device(store, "e"), &[(5, &[("b", Value::Bool(true))])]);
+    both.extend_from(&new, 0..2);
+    let missing = store.missing_columns(&both).expect("an answer");
+    let rows: Vec<_> = missing.iter().map(|one| (one.row, one.series == series, one.key)).collect();
+    assert_eq!(rows, [(0, false, "b"), (1, true, "b"), (2, true, "a")], "once for each series");
     assert_eq!(store.append_known(&new, Durability::Memory).expect("an answer"), None);
     let values = |n| (n, vec![Some(Value::I64(n)), None]);
     assert_eq!(read(store, series, &["a", "b"]), [values(1), values(2)], "nothing of it was taken");

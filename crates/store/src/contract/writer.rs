@@ -26,7 +26,9 @@ pub trait Writer: Send + Sync + 'static {
     /// The rows can be read at once. `durability` holds for them when [`Progress::reached`] for that class is at or past
     /// the returned sequence, and [`late_failure`](Self::late_failure) has no error of them; the caller must not acknowledge them
     /// earlier. After an `Err` the store has taken no row of
-    /// the batch. [`StoreError::Busy`] is backpressure: the store takes the same batch later, and calls the watchers
+    /// the batch. [`StoreError::Rows`] names every row that the store refuses for something in it, such as a series that it does not
+    /// know: without these rows, or the refused fields of them, it takes the batch. [`StoreError::OverLimit`] says that the
+    /// batch as a whole is too large: its sender divides it. [`StoreError::Busy`] is backpressure: the store takes the same batch later, and calls the watchers
     /// when it has room.
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError>;
 
@@ -34,10 +36,11 @@ pub trait Writer: Send + Sync + 'static {
     /// the store takes no row of it and returns `None`. If no column is missing, this costs no more than `append`.
     fn append_known(&self, batch: &Batch, durability: Durability) -> Result<Option<Sequence>, StoreError>;
 
-    /// The columns that a batch needs and its tables do not have, each once, in the order of the fields that need them.
+    /// The columns that a batch needs and its tables do not have, once for each series that needs one, in the order of the fields
+    /// that need them.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSeries`], and [`StoreError::Name`] when a key breaks the rules for names.
+    /// [`StoreError::Rows`] names the rows of unknown series, and those with a key that breaks the rules for names.
     fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError>;
 
     /// The error of a write that the store took and then lost, as a whole or in part.

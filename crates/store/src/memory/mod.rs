@@ -17,8 +17,8 @@ use crate::deletion::several_tables;
 use crate::table::{DAY_US, oldest_kept};
 use crate::{
     Deletion, Durability, LateFailures, LatestValue, Maintenance, MissingColumn, Order, Progress,
-    ProgressWatcher, Reader, Scan, ScannedBlock, Sequence, SeriesSet, StoreError, StoreStatus, TableColumns,
-    TableSnapshot, TableStatus, Ticket, ValueColumn, Writer,
+    ProgressWatcher, Reader, RefusedRow, RefusedRows, Scan, ScannedBlock, Sequence, SeriesSet, StoreError,
+    StoreStatus, TableColumns, TableSnapshot, TableStatus, Ticket, ValueColumn, Writer,
 };
 
 /// A [`Store`](crate::Store) in memory. A later append overwrites an earlier one, so the store has nothing to merge.
@@ -148,11 +148,20 @@ impl State {
     fn check(&self, batch: &Batch) -> Result<(), StoreError> {
         self.check_writable()?;
         crate::check_batch_size(batch)?;
-        for row in batch.rows() {
-            self.rows(row.series())?;
-            row.fields().try_for_each(|field| name::check_key(field.key))?;
+        self.check_rows(batch)
+    }
+
+    /// Refuses rows of unknown series, and those with a key that breaks the rules for names.
+    fn check_rows(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut refused = Vec::new();
+        for (index, row) in batch.rows().enumerate() {
+            let check = || -> Result<(), StoreError> {
+                self.rows(row.series())?;
+                Ok(row.fields().try_for_each(|field| name::check_key(field.key))?)
+            };
+            refused.extend(check().err().map(|reason| RefusedRow::whole(index, reason)));
         }
-        Ok(())
+        RefusedRows::check(refused)
     }
 
     fn check_writable(&self) -> Result<(), StoreError> {
@@ -248,19 +257,19 @@ impl Writer for MemoryStore {
 
     fn missing_columns<'a>(&self, batch: &'a Batch) -> Result<Vec<MissingColumn<'a>>, StoreError> {
         let state = self.state.lock();
+        state.check_rows(batch)?;
         let mut missing: Vec<MissingColumn<'a>> = Vec::new();
-        for row in batch.rows() {
-            state.rows(row.series())?;
+        for (index, row) in batch.rows().enumerate() {
             let columns = &state.tables[&state.table_of[row.series().0 as usize]];
             for field in row.fields() {
-                name::check_key(field.key)?;
                 let (key, field_type) = (field.key, field.value.field_type());
                 let is_met = |one: &MissingColumn<'_>| {
-                    (&one.table, one.key, one.field_type) == (&columns.table, key, field_type)
+                    (one.series, one.key, one.field_type) == (row.series(), key, field_type)
                 };
                 if !columns.has_field(key, field_type) && !missing.iter().any(is_met) {
                     missing.push(MissingColumn {
                         series: row.series(),
+                        row: index,
                         table: columns.table.clone(),
                         key,
                         field_type,

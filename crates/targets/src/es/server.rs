@@ -20,9 +20,7 @@ impl Server {
     pub(super) fn read(answer: &Value) -> Result<Self, String> {
         let version = &answer["version"];
         let Some(number) = version["number"].as_str() else {
-            return Err(
-                "it is neither Elasticsearch nor OpenSearch: GET / has no version.number".to_owned()
-            );
+            return Err("it is neither Elasticsearch nor OpenSearch: GET / has no version.number".to_owned());
         };
         if version["distribution"].as_str() == Some("opensearch") {
             return Ok(Self { product: format!("OpenSearch {number}"), has_types: false });

@@ -136,7 +136,7 @@ impl Output {
             durable::wait_for(host, Ticket::after(host.store.progress().appended))?;
         }
         let mut appended = durable::append(host, &self.batch)?;
-        if let Err(StoreError::UnknownSeries(_)) = appended {
+        if appended.as_ref().is_err_and(StoreError::is_unknown_series) {
             // Somebody has deleted the series.
             destination.find_again(host).map_err(Stopped::failed)?;
             self.batch = moved(&self.batch, destination.series);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use hub::broker::{Acknowledged, Publication};
 use hub::wake::Wake;
-use hub::{ByClass, Hub};
+use hub::{ByClass, Durability, Hub};
 use model::Timestamp;
 use rustls::pki_types::CertificateDer;
 
 use super::super::clients::{Clients, ConnectionRef};
 use super::super::deferred::{Deferred, DeferredQueue};
-use super::super::ingest_batch::IngestBatch;
+use super::super::ingest_batch::{IngestBatch, PayloadRef};
 use super::super::options::MqttOptions;
 use super::super::provisioner::Provisioner;
 use crate::acceptor::Gate;
@@ -40,6 +40,8 @@ pub(crate) struct Context<'a> {
     pub(crate) received: Option<Timestamp>,
     /// Seconds since the door was opened.
     pub(crate) now_s: u32,
+    /// Where the packet ends in the buffer of the worker; `None` if it is not there.
+    pub(crate) packet_end: Option<usize>,
     /// Whether the session may accept messages. It may not while the store has no room.
     pub(crate) takes_messages: bool,
     /// Output to send at once.
@@ -63,6 +65,14 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Where the payload of this packet is, with which it ends.
+    pub(crate) fn payload_ref(&mut self, payload: &[u8], class: Durability) -> PayloadRef {
+        match self.packet_end {
+            Some(end) => PayloadRef::Input(end - payload.len()..end),
+            None => self.batches[class].copied(payload),
+        }
+    }
+
     /// Milliseconds since the epoch.
     pub(crate) fn now_ms(&self) -> i64 {
         self.now.micros() / 1_000

@@ -38,4 +38,3 @@ pub(crate) use context::Context;
 pub(crate) use end::{PacketError, SessionEnd};
 pub(crate) use machine::{Session, answer_malformed_connect};
 pub(crate) use topic_access::is_open_to;
-pub(crate) use topics::TELEMETRY_TOPIC;

@@ -9,10 +9,10 @@ use hub::registry::Profile;
 use model::Batch;
 use model::limits::{IngestLimits, TAG_VALUE_BYTES_MAX};
 use wire::telemetry::Receipt;
-use wire::thingsboard::gateway::{Part, payload_of, read_parts};
+use wire::thingsboard::gateway::{Part, Topic as GatewayTopic, payload_of, read_parts};
 
 use super::super::acks::Refusal;
-use super::super::ingest_batch::copy_rows;
+use super::super::ingest_batch::Source;
 use super::super::limits::{FAULTS_NAMED_MAX, GATEWAY_ROWS_MAX};
 use super::connected::Connected;
 use super::context::Context;
@@ -99,7 +99,7 @@ impl Connected {
             // This can fail, so it comes first.
             refusal = Some(self.add_letter(topic, payload, unfit, context)?);
             let device = Arc::clone(&self.device);
-            self.batch(context).push_part(&device, connection, &[]);
+            self.batch(context).push_part(&device, connection, Source::Letters);
         }
         let mut begin = 0;
         for (part, end) in draft.ends {
@@ -107,8 +107,10 @@ impl Connected {
             let Ok(behind) = self.device_of(part) else { continue };
             let device = Arc::clone(&behind.device);
             let batch = self.batch(context);
-            copy_rows(&draft.rows, begin..end, &mut batch.batch);
-            batch.push_part(&device, connection, part.json.as_bytes());
+            batch.batch.extend_from(&draft.rows, begin..end);
+            let topic = GatewayTopic::Telemetry.name();
+            let source = Source::Telemetry { topic, payload: batch.copied(part.json.as_bytes()) };
+            batch.push_part(&device, connection, source);
             begin = end;
         }
         Ok(refusal)

@@ -13,7 +13,7 @@ use wire::telemetry::Receipt;
 use wire::thingsboard::gateway::Topic as GatewayTopic;
 
 use super::super::acks::{AckKind, Answer, PendingAck, Refusal};
-use super::super::ingest_batch::IngestBatch;
+use super::super::ingest_batch::{IngestBatch, Source};
 use super::super::limits;
 use super::super::qos2::{BatchRef, Phase};
 use super::connected::Connected;
@@ -22,7 +22,7 @@ use super::end::{PacketError, SessionEnd, protocol_error};
 use super::outgoing::forwarded;
 use super::subscribing::quality;
 use super::topic_access::{is_of_device_api, lists};
-use super::topics::{TELEMETRY_TOPIC, telemetry_form};
+use super::topics::{TELEMETRY_TOPIC, telemetry_topic};
 use super::unfit::Unfit;
 use crate::refusals;
 
@@ -36,6 +36,16 @@ pub(super) struct Incoming<'a> {
     /// Properties that subscribers get, in the layout of a packet.
     pub(super) properties: &'a [u8],
     pub(super) expiry_s: Option<u32>,
+}
+
+/// What a message is after it was added to the batch of the worker.
+enum Added {
+    /// Rows of telemetry, which came under this topic.
+    Telemetry(&'static str),
+    /// A dead letter.
+    Refused(Refusal),
+    /// Something else, or the message that comes after its parts.
+    Other,
 }
 
 impl Connected {
@@ -76,8 +86,8 @@ impl Connected {
         match (publish.qos, publish.packet_id) {
             (QoS::ExactlyOnce, Some(packet_id)) => self.on_exactly_once(packet_id, incoming, context),
             (QoS::AtLeastOnce, Some(packet_id)) => {
-                let unfit = self.add_message(incoming, context)?;
-                self.submit((packet_id, AckKind::PubAck), unfit, None, publish.payload, context);
+                let added = self.add_message(incoming, context)?;
+                self.submit((packet_id, AckKind::PubAck), added, None, publish.payload, context);
                 Ok(())
             }
             _ => self.on_unanswered(incoming, context),
@@ -90,8 +100,8 @@ impl Connected {
         incoming: Incoming<'_>,
         context: &mut Context<'_>,
     ) -> Result<(), PacketError> {
-        let refusal = self.add_message(incoming, context)?;
-        self.submit((0, AckKind::None), refusal, None, incoming.payload, context);
+        let added = self.add_message(incoming, context)?;
+        self.submit((0, AckKind::None), added, None, incoming.payload, context);
         Ok(())
     }
 
@@ -129,8 +139,8 @@ impl Connected {
             Some(Phase::Submitted(_)) => return Err(PacketError::StoreBusy),
             None => {
                 self.check_unreleased(unreleased, context)?;
-                let unfit = self.add_message(incoming, context)?;
-                self.submit((packet_id, AckKind::PubRec), unfit, Some(batch), incoming.payload, context);
+                let added = self.add_message(incoming, context)?;
+                self.submit((packet_id, AckKind::PubRec), added, Some(batch), incoming.payload, context);
             }
         }
         Ok(())
@@ -156,19 +166,26 @@ impl Connected {
 
     fn repeat(&mut self, packet_id: u16, context: &mut Context<'_>) {
         let ack = self.ack((packet_id, AckKind::PubRec), Answer::Accepted, context);
-        context.batches[self.durability()].push(&self.device, ack, &[]);
+        context.batches[self.durability()].push(&self.device, ack, Source::Letters, None);
     }
 
     /// Completes a message whose rows are in the batch. `exchange` is set for the first half of a QoS 2 exchange.
     fn submit(
         &mut self,
         (packet_id, kind): (u16, AckKind),
-        refusal: Option<Refusal>,
+        added: Added,
         exchange: Option<BatchRef>,
         payload: &[u8],
         context: &mut Context<'_>,
     ) {
-        let is_dead_letter = refusal.is_some();
+        let class = self.durability();
+        let (source, refusal) = match added {
+            Added::Telemetry(topic) => {
+                (Source::Telemetry { topic, payload: context.payload_ref(payload, class) }, None)
+            }
+            Added::Refused(refusal) => (Source::Letters, Some(refusal)),
+            Added::Other => (Source::Letters, None),
+        };
         // Only MQTT 5 has negative acks. Before it, a dead letter gets a plain ack.
         let told = refusal.filter(|_| self.peer.version == ProtocolVersion::V5);
         let answer = match (told, exchange) {
@@ -181,10 +198,7 @@ impl Connected {
             (None, None) => Answer::Accepted,
         };
         let ack = self.ack((packet_id, kind), answer, context);
-        let batch = &mut context.batches[self.durability()];
-        batch.messages += 1;
-        batch.bytes += payload.len() as u64;
-        batch.push(&self.device, ack, if is_dead_letter { &[] } else { payload });
+        context.batches[class].push(&self.device, ack, source, Some(payload.len()));
     }
 
     fn ack(
@@ -197,19 +211,20 @@ impl Connected {
         PendingAck::new(context.connection.key, packet_id, kind, answer)
     }
 
-    /// Adds a message to the batch: as rows, or as a dead letter; then it returns the refusal. If neither is possible, the
-    /// session ends without an ack, and the client still has the message.
+    /// Adds a message to the batch: as rows, or as a dead letter. If neither is possible, the session ends without an ack, and the
+    /// client still has the message.
     fn add_message(
         &mut self,
         incoming: Incoming<'_>,
         context: &mut Context<'_>,
-    ) -> Result<Option<Refusal>, PacketError> {
+    ) -> Result<Added, PacketError> {
         let Incoming { topic, payload, .. } = incoming;
         let of_gateway = GatewayTopic::parse(topic);
         if of_gateway == Some(GatewayTopic::Telemetry) && self.behind.is_some() {
-            return self.add_parts(incoming, context);
+            return Ok(self.add_parts(incoming, context)?.map_or(Added::Other, Added::Refused));
         }
-        let unfit = if let Some(form) = telemetry_form(topic) {
+        let of_telemetry = telemetry_topic(topic);
+        let unfit = if let Some((_, form)) = of_telemetry {
             self.decode_telemetry(form, payload, context)?
         } else if self.may_publish(topic, context) && !is_too_deep(topic) {
             self.add_publication(incoming, context);
@@ -219,7 +234,11 @@ impl Connected {
         } else {
             self.on_device_message(topic, payload, context)?
         };
-        unfit.map(|unfit| self.add_letter(topic, payload, unfit, context)).transpose()
+        match (unfit, of_telemetry) {
+            (Some(unfit), _) => self.add_letter(topic, payload, unfit, context).map(Added::Refused),
+            (None, Some((topic, _))) => Ok(Added::Telemetry(topic)),
+            (None, None) => Ok(Added::Other),
+        }
     }
 
     /// The refusal of a topic that is not of the device API.

@@ -13,16 +13,19 @@ use super::context::Context;
 use super::topic_access::{Access, Filters, filled, is_covered, is_of_device_api};
 
 /// The topic of telemetry (ThingsBoard's device API).
-pub(crate) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
+pub(super) const TELEMETRY_TOPIC: &str = "v1/devices/me/telemetry";
 
-/// The form of telemetry under a topic, which has the long name or one of the short ones; `None` for another topic.
-pub(super) fn telemetry_form(topic: &str) -> Option<PayloadForm> {
-    match topic {
-        TELEMETRY_TOPIC | "v2/t" => Some(PayloadForm::OfProfile),
-        "v2/t/j" => Some(PayloadForm::Json),
-        "v2/t/p" => Some(PayloadForm::Protobuf),
-        _ => None,
-    }
+/// The topics of telemetry, the long name and the short ones, and the form of what comes under each.
+const TELEMETRY_TOPICS: [(&str, PayloadForm); 4] = [
+    (TELEMETRY_TOPIC, PayloadForm::OfProfile),
+    ("v2/t", PayloadForm::OfProfile),
+    ("v2/t/j", PayloadForm::Json),
+    ("v2/t/p", PayloadForm::Protobuf),
+];
+
+/// The topic and the form of telemetry under it; `None` for another topic.
+pub(super) fn telemetry_topic(topic: &str) -> Option<(&'static str, PayloadForm)> {
+    TELEMETRY_TOPICS.into_iter().find(|(of_telemetry, _)| *of_telemetry == topic)
 }
 
 /// Whether the server sends messages under topics that a filter of the device API selects.

@@ -9,6 +9,7 @@ use wire::mqtt::ReasonCode;
 use super::super::acks::ConnectionKey;
 use super::super::connection::Connection;
 use super::super::entry::Permit;
+use super::super::limits;
 use super::super::session::{Session, SessionEnd};
 use super::super::transport::Transport;
 use super::super::worker_handle::AcceptedSocket;
@@ -102,7 +103,8 @@ impl Worker {
             peer.write_disconnect(reason, &end.cause, &mut connection.out);
         }
         self.end_session(std::mem::take(&mut connection.session), key, peer);
-        connection.close_gracefully(self.state.now_s(), &mut self.read_buffer);
+        let buffer = self.read_buffer.free(&self.batches, limits::READ_BYTES_PER_PASS);
+        connection.close_gracefully(self.state.now_s(), &mut self.read_buffer.bytes[buffer]);
         connection.take_sent().count_sent(&self.state.hub.metrics().broker);
         drop(self.parts.poll.registry().deregister(connection.transport.socket()));
     }

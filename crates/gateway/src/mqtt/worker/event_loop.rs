@@ -21,6 +21,7 @@ use super::super::session::SessionEnd;
 use super::super::state::MqttState;
 use super::held::Held;
 use super::parts::WorkerParts;
+use super::read_buffer::ReadBuffer;
 use super::slots::enqueue;
 use super::will_queue::WillQueue;
 
@@ -31,7 +32,7 @@ pub(in crate::mqtt) struct Worker {
     pub(super) parts: WorkerParts,
     pub(super) connections: Slab<Connection>,
     pub(super) next_generation: u32,
-    pub(super) read_buffer: Vec<u8>,
+    pub(super) read_buffer: ReadBuffer,
     /// Connections that may have unread bytes and that the worker may read from.
     pub(super) ready: VecDeque<ConnectionKey>,
     /// Connections with unsent output.
@@ -95,7 +96,7 @@ impl Worker {
             parts,
             connections: Slab::new(),
             next_generation: 0,
-            read_buffer: vec![0; limits::READ_BYTES_PER_PASS],
+            read_buffer: ReadBuffer::default(),
             ready: VecDeque::new(),
             dirty: Vec::new(),
             paused: Vec::new(),
@@ -246,7 +247,7 @@ impl Worker {
                 break;
             }
             if Instant::now() >= deadline {
-                let messages: u64 = self.batches.iter().map(|batch| batch.messages).sum();
+                let messages: u64 = self.batches.iter().map(|batch| batch.accepted().messages).sum();
                 if messages > 0 {
                     tracing::error!(
                         messages,

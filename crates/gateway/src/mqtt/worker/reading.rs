@@ -1,6 +1,7 @@
 //! Reads from connections and handles their packets.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -38,7 +39,7 @@ impl Worker {
             // Bytes that arrived meanwhile are in the socket.
             connection.readable = true;
             enqueue(&mut self.ready, connection, key);
-            if let Err(end) = self.handle_bytes(key, 0) {
+            if let Err(end) = self.handle_bytes(key, 0..0) {
                 self.close(key, end);
             }
             if self.throttled_until.is_some() && throttled.is_none() {
@@ -72,7 +73,9 @@ impl Worker {
         if connection.paused || !connection.readable || !connection.may_read(in_flight_max) {
             return 0;
         }
-        let (bytes, outcome) = match connection.read(&mut self.read_buffer[..bytes_max]) {
+        let free = self.read_buffer.free(&self.batches, bytes_max);
+        let begin = free.start;
+        let (bytes, outcome) = match connection.read(&mut self.read_buffer.bytes[free]) {
             Ok(read) => read,
             Err(error) => {
                 self.close(key, broken(&error));
@@ -95,7 +98,7 @@ impl Worker {
             Err(SessionEnd::normal("the peer closed the connection"))
         } else if bytes > 0 {
             connection.heard_at_s = self.state.now_s();
-            self.handle_bytes(key, bytes)
+            self.handle_bytes(key, begin..begin + bytes)
         } else {
             Ok(())
         };
@@ -105,8 +108,8 @@ impl Worker {
         bytes
     }
 
-    /// Passes the paused input and the first `bytes` of the read buffer to the session.
-    fn handle_bytes(&mut self, key: ConnectionKey, bytes: usize) -> Result<(), SessionEnd> {
+    /// Passes the paused input and these bytes of the read buffer to the session.
+    fn handle_bytes(&mut self, key: ConnectionKey, input: Range<usize>) -> Result<(), SessionEnd> {
         let (mut taken_over, mut deliver) = (None, false);
         let handle = &self.parts.handle;
         let wake = || Arc::new(ConnectionWake::new(Arc::clone(handle), key)) as Arc<dyn Wake>;
@@ -128,6 +131,7 @@ impl Worker {
             now: system_now(),
             received: None,
             now_s: self.state.now_s(),
+            packet_end: None,
             takes_messages,
             out: &mut out,
             batches: &mut self.batches,
@@ -141,7 +145,9 @@ impl Worker {
         };
         // A client that triggers a bug repeatedly must not end the server each time. An unfinished message is not in the
         // batch. A panic inside of the store still ends the process.
-        let handled = contain_panic(|| connection.on_bytes(&self.read_buffer[..bytes], &mut context));
+        let begin = input.start;
+        let input = &self.read_buffer.bytes[input];
+        let handled = contain_panic(|| connection.on_bytes(input, begin, &mut context));
         let result = handled.unwrap_or_else(|_| {
             // An answer may be incomplete.
             out.truncate(out_before);

@@ -55,6 +55,7 @@ impl Worker {
                 now: will.received,
                 received: Some(will.received),
                 now_s: self.state.now_s(),
+                packet_end: None,
                 takes_messages: true,
                 out: &mut Vec::new(),
                 batches: &mut self.batches,

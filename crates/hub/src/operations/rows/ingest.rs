@@ -40,8 +40,8 @@ impl Hub {
     /// Appends a batch. The caller may ack when [`Progress::reached`] of `durability` passes the last sequence of the ticket, and
     /// [`late_failure`](Self::late_failure) has no error of it.
     ///
-    /// The hub refuses the whole batch if it needs more columns than its devices may add;
-    /// [`ingest_message`](Self::ingest_message) stores the allowed keys of a message.
+    /// The hub refuses a batch that needs more columns than its devices may add; [`StoreError::Rows`] names the rows and fields. So
+    /// do refusals of the store. [`rows_instead`](Self::rows_instead) makes what is kept of a refused message.
     ///
     /// On [`StoreError::Busy`] nothing is appended: keep the batch, stop reading, and try again at the next progress.
     pub fn ingest(&self, batch: &Batch, durability: Durability) -> Result<Ticket, StoreError> {
@@ -59,11 +59,9 @@ impl Hub {
         let now = Instant::now();
         let missing = self.store.missing_columns(batch)?;
         let plan = self.new_columns.plan(&counts, &missing, now);
-        if let Some(over) = plan.error() {
-            return Err(over);
-        }
+        plan.check(batch)?;
         let sequence = self.store.append(batch, durability)?;
-        counts.add(&plan, &missing, now);
+        counts.add(&plan, now);
         Ok(sequence)
     }
 

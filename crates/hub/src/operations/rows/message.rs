@@ -1,15 +1,16 @@
 //! Stores one message of a device: as rows as far as the limits allow, and the rest as a dead letter. All doors that receive
 //! messages of devices use this, so the server keeps refused content of every door.
 
-use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::ops::Range;
+use std::time::Duration;
 
-use model::{Batch, FieldType, SeriesId, Timestamp, ValueRef};
-use store::{Blame, Durability, StoreError, Ticket};
+use model::{Batch, SeriesId, Timestamp, ValueRef};
+use store::{Blame, Durability, RefusedRow, StoreError, Ticket};
 
 use crate::dead_letter::DeadLetter;
 use crate::hub::Hub;
 use crate::metrics::Door;
+use crate::new_columns;
 use crate::series_owner::SeriesOwner;
 
 /// A message with the device or asset whose values it has.
@@ -43,6 +44,20 @@ pub struct MessageRefusal {
     pub whole: bool,
 }
 
+/// Rows in a batch, some of which the store refuses.
+#[derive(Debug, Clone)]
+pub struct RefusedPart<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// The rows.
+    pub rows: Range<usize>,
+    /// What the store refuses of them: at least one row, ascending. The numbers are those of the batch.
+    pub refused: &'a [RefusedRow],
+}
+
+/// Appends of one message: the store may refuse rows for one reason after the other, and new columns may be used up meanwhile.
+const APPENDS_MAX: usize = 8;
+
 impl Hub {
     /// Appends the rows of one message. Keys that may not get a column, and a message that the store refuses, become one dead
     /// letter in the same step. The caller may ack as for [`ingest`](Self::ingest).
@@ -56,40 +71,86 @@ impl Hub {
         batch: &Batch,
         durability: Durability,
     ) -> Result<Kept, StoreError> {
-        match self.ingest_resolved(message, batch, durability) {
-            Err(StoreError::UnknownSeries(_)) => {
-                // The series was deleted after the door looked it up.
-                let moved = moved_to(batch, self.series_of(&message.owner)?);
-                self.ingest_resolved(message, &moved, durability)
+        let (mut instead, mut refusal): (Option<Batch>, _) = (None, None);
+        let mut appends = 0;
+        loop {
+            let batch = instead.as_ref().unwrap_or(batch);
+            appends += 1;
+            let error = match self.ingest(batch, durability) {
+                Ok(ticket) => return Ok(Kept { ticket, refusal }),
+                Err(error) if error.blame() != Blame::Caller || appends >= APPENDS_MAX => return Err(error),
+                Err(error) => error,
+            };
+            let StoreError::Rows(refused) = error else {
+                return self.keep_whole(message, error.to_string(), durability);
+            };
+            let mut rows = Batch::new();
+            let part = RefusedPart { batch, rows: 0..batch.len(), refused: refused.rows() };
+            match self.rows_instead(message, &part, &mut rows)? {
+                Some(MessageRefusal { reason, whole: true }) => {
+                    return self.keep_whole(message, reason, durability);
+                }
+                Some(part) => drop(refusal.insert(part)),
+                None => {}
             }
-            done => done,
+            instead = Some(rows);
         }
     }
 
-    /// Like [`ingest_message`](Self::ingest_message), but returns the error if a series is unknown.
-    fn ingest_resolved(
+    fn keep_whole(
         &self,
         message: &Message<'_>,
-        batch: &Batch,
+        reason: String,
         durability: Durability,
     ) -> Result<Kept, StoreError> {
-        let is_final = |error: &StoreError| {
-            error.blame() != Blame::Caller || matches!(error, StoreError::UnknownSeries(_))
-        };
-        let error = match self.ingest(batch, durability) {
-            Ok(ticket) => return Ok(Kept { ticket, refusal: None }),
-            Err(error) if is_final(&error) => return Err(error),
-            Err(error) => error,
-        };
-        match self.ingest_allowed(message, batch, durability) {
-            Ok(Some(kept)) => return Ok(kept),
-            Err(other) if is_final(&other) => return Err(other),
-            // The columns are not the reason, or the store refuses the other keys too.
-            Ok(None) | Err(_) => {}
-        }
-        let reason = error.to_string();
         let ticket = self.ingest_dead_letter(message, &reason, durability)?;
         Ok(Kept { ticket, refusal: Some(MessageRefusal { reason, whole: true }) })
+    }
+
+    /// Adds to `to` what is kept of a message instead of its rows: the rows in the series that the device has now, if the series was
+    /// deleted after the door looked it up; otherwise the keys that may get a column, and the others as a dead letter; or the whole
+    /// message as a dead letter. Returns the refusal.
+    ///
+    /// # Errors
+    /// The series cannot be made, so `to` has nothing of the message. On [`StoreError::Busy`] try again.
+    pub fn rows_instead(
+        &self,
+        message: &Message<'_>,
+        part: &RefusedPart<'_>,
+        to: &mut Batch,
+    ) -> Result<Option<MessageRefusal>, StoreError> {
+        let refused_whole = part.refused.iter().find(|refused| refused.fields.is_empty());
+        if part.is_gone() {
+            part.move_to(self.series_of(&message.owner)?, to);
+            return Ok(None);
+        }
+        let letters = self.letters_of(&message.owner)?;
+        let of_columns = new_columns::reason(&message.sender(), part.batch, part.refused);
+        let (reason, refused_keys) = match (of_columns, refused_whole) {
+            (Some(reason), _) => (reason, part.split(to)),
+            (None, Some(row)) => (row.reason.to_string(), None),
+            (None, None) => (part.refused[0].reason.to_string(), None),
+        };
+        let payload = refused_keys.as_deref().map_or(message.payload, str::as_bytes);
+        self.add_letter(letters, message.letter(&reason, payload), to);
+        Ok(Some(MessageRefusal { reason, whole: refused_keys.is_none() }))
+    }
+
+    /// Adds dead letters to `to` in the series that a device or an asset has for them now, because their series was deleted.
+    ///
+    /// # Errors
+    /// The series cannot be made, or the store refuses the letters for something else; `to` has none of them.
+    pub fn letters_instead<'a>(
+        &self,
+        owner: impl Into<SeriesOwner<'a>>,
+        part: &RefusedPart<'_>,
+        to: &mut Batch,
+    ) -> Result<(), StoreError> {
+        if !part.is_gone() {
+            return Err(part.refused[0].reason.clone());
+        }
+        part.move_to(self.letters_of(&owner.into())?, to);
+        Ok(())
     }
 
     /// Stores a message as a dead letter.
@@ -119,8 +180,11 @@ impl Hub {
         durability: Durability,
     ) -> Result<Ticket, StoreError> {
         match self.ingest(batch, durability) {
-            Err(StoreError::UnknownSeries(_)) => {
-                self.ingest(&moved_to(batch, self.letters_of(&owner.into())?), durability)
+            Err(StoreError::Rows(refused)) => {
+                let mut moved = Batch::new();
+                let part = RefusedPart { batch, rows: 0..batch.len(), refused: refused.rows() };
+                self.letters_instead(owner, &part, &mut moved)?;
+                self.ingest(&moved, durability)
             }
             done => done,
         }
@@ -150,30 +214,6 @@ impl Hub {
         let take = || self.ingest_dead_letter(message, reason, durability);
         self.append_and_wait(durability, busy_timeout, take, |ticket| *ticket).await
     }
-
-    /// Appends the keys of a message that the bounds on new columns allow; `None` if they allow all keys.
-    fn ingest_allowed(
-        &self,
-        message: &Message<'_>,
-        batch: &Batch,
-        durability: Durability,
-    ) -> Result<Option<Kept>, StoreError> {
-        let mut counts = self.new_columns.lock();
-        let now = Instant::now();
-        let missing = self.store.missing_columns(batch)?;
-        let plan = self.new_columns.plan(&counts, &missing, now);
-        let Some(reason) = plan.reason(&message.sender(), &missing) else { return Ok(None) };
-        let (mut allowed, refused_keys) = split(batch, &plan.refused(&missing));
-        let whole = allowed.is_empty();
-        let payload = if whole { message.payload } else { refused_keys.as_bytes() };
-        self.add_dead_letter(&message.owner, message.letter(&reason, payload), &mut allowed)?;
-        let sequence = self.store.append(&allowed, durability)?;
-        counts.add(&plan, &missing, now);
-        drop(counts);
-        self.count_and_queue(&allowed, sequence, durability);
-        let ticket = Ticket::of_rows(sequence, allowed.len());
-        Ok(Some(Kept { ticket, refusal: Some(MessageRefusal { reason, whole }) }))
-    }
 }
 
 impl<'a> Message<'a> {
@@ -186,41 +226,53 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The rows of a batch in another series.
-fn moved_to(batch: &Batch, series: SeriesId) -> Batch {
-    let mut moved = Batch::new();
-    let mut builder = moved.builder();
-    for row in batch.rows() {
-        row.fields().for_each(|field| builder.field(field.key, field.value));
-        builder.row(series, row.ts());
+impl RefusedPart<'_> {
+    /// Whether the rows are of one series, which the store does not know any more.
+    fn is_gone(&self) -> bool {
+        let mut series = self.rows.clone().map(|row| self.batch.row(row).series());
+        let first = series.next();
+        self.refused.iter().all(RefusedRow::is_of_unknown_series)
+            && series.all(|of_row| Some(of_row) == first)
     }
-    builder.finish();
-    moved
-}
 
-/// Splits a batch: the rows without the refused keys, and the refused keys as a payload that a device could send. A row
-/// without allowed keys is left out.
-fn split(batch: &Batch, refused: &HashSet<(&str, FieldType)>) -> (Batch, String) {
-    let mut allowed = Batch::new();
-    let mut builder = allowed.builder();
-    let mut rows = Vec::new();
-    for row in batch.rows() {
-        let mut values = Vec::new();
-        for field in row.fields() {
-            match refused.contains(&(field.key, field.value.field_type())) {
-                true => values.push(format!("{}:{}", json(field.key), json_value(field.value))),
-                false => builder.field(field.key, field.value),
+    /// Adds the rows in another series.
+    fn move_to(&self, series: SeriesId, to: &mut Batch) {
+        let mut builder = to.builder();
+        for row in self.rows.clone().map(|row| self.batch.row(row)) {
+            row.fields().for_each(|field| builder.field(field.key, field.value));
+            builder.row(series, row.ts());
+        }
+        builder.finish();
+    }
+
+    /// Adds the rows without the refused fields, and returns these as a payload that a device could send. A row without other fields
+    /// is left out. `None` if none is left; then it adds nothing.
+    fn split(&self, to: &mut Batch) -> Option<String> {
+        let mut builder = to.builder();
+        let mut refused_rows = Vec::new();
+        let mut refused = self.refused.iter().peekable();
+        for (index, row) in self.rows.clone().map(|index| (index, self.batch.row(index))) {
+            let fields =
+                refused.next_if(|refused| refused.row == index).map_or(&[][..], |refused| &refused.fields);
+            let mut values = Vec::new();
+            for (number, field) in row.fields().enumerate() {
+                match fields.contains(&number) {
+                    true => values.push(format!("{}:{}", json(field.key), json_value(field.value))),
+                    false => builder.field(field.key, field.value),
+                }
+            }
+            if builder.open_fields() > 0 {
+                builder.row(row.series(), row.ts());
+            }
+            if !values.is_empty() {
+                let ts = milliseconds(row.ts());
+                refused_rows.push(format!("{{\"ts\":{ts},\"values\":{{{}}}}}", values.join(",")));
             }
         }
-        if builder.open_fields() > 0 {
-            builder.row(row.series(), row.ts());
-        }
-        if !values.is_empty() {
-            rows.push(format!("{{\"ts\":{},\"values\":{{{}}}}}", milliseconds(row.ts()), values.join(",")));
-        }
+        let is_empty = builder.rows_added() == 0;
+        builder.finish();
+        (!is_empty).then(|| format!("[{}]", refused_rows.join(",")))
     }
-    builder.finish();
-    (allowed, format!("[{}]", rows.join(",")))
 }
 
 fn json_value(value: ValueRef<'_>) -> String {
@@ -265,13 +317,11 @@ mod tests {
         builder.field("b", ValueRef::Bool(true));
         builder.row(SeriesId(1), Timestamp::from_micros(-1_500));
         builder.finish();
-        let refused = [
-            ("n\"", FieldType::F64),
-            ("t", FieldType::String),
-            ("j", FieldType::Json),
-            ("b", FieldType::Bool),
-        ];
-        let (allowed, rest) = split(&batch, &refused.into_iter().collect());
+        let refused = |row, fields| RefusedRow { row, fields, reason: StoreError::Closed };
+        let refused = [refused(0, vec![1]), refused(1, vec![1]), refused(2, vec![0, 1])];
+        let mut allowed = Batch::new();
+        let part = RefusedPart { batch: &batch, rows: 0..3, refused: &refused };
+        let rest = part.split(&mut allowed).unwrap();
         let rows: Vec<_> = allowed
             .rows()
             .map(|row| row.fields().map(|field| field.key.to_owned()).collect::<Vec<_>>())
@@ -282,5 +332,7 @@ mod tests {
             r#"[{"ts":1500.250,"values":{"n\"":2.0}},{"ts":-2,"values":{"t":"x\ny"}},{"ts":-1.500,"values":{"j":[1, 2],"b":true}}]"#
         );
         assert!(serde_json::from_str::<serde_json::Value>(&rest).is_ok());
+        let last = RefusedPart { batch: &batch, rows: 2..3, refused: &refused[2..] };
+        assert_eq!((last.split(&mut allowed), allowed.len()), (None, 2), "nothing is left of it");
     }
 }

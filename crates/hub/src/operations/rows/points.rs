@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{Batch, SeriesKey};
-use store::{Blame, Durability, StoreError, Ticket};
+use store::{Durability, StoreError, Ticket};
 
 use crate::audit::AUDIT_TAG;
 use crate::caller::{Action, Caller, Forbidden};
 use crate::databases::OpenDatabase;
 use crate::hub::Hub;
 use crate::metrics::Door;
+use crate::new_columns::reason;
 use crate::points::{AcceptError, Accepted, Points, RefusedItem, Rows, without};
 use crate::registry::{DEAD_LETTER_TABLE, own_table};
 
@@ -78,7 +79,7 @@ impl Hub {
     }
 
     fn if_gone(&self, points: &Points, error: StoreError) -> AcceptError {
-        if matches!(error, StoreError::UnknownSeries(_)) {
+        if error.is_unknown_series() {
             self.series_cache.forget(points.database.namespace());
             return AcceptError::SeriesGone;
         }
@@ -87,34 +88,28 @@ impl Hub {
 
     /// Appends rows; without the values that the bounds on new columns refuse.
     fn append_rows(&self, rows: &Rows) -> Result<Appended, StoreError> {
-        match self.ingest(&rows.batch, DURABILITY) {
-            Ok(ticket) => Ok(Appended { ticket: Some(ticket), rows: rows.batch.len(), refused: Vec::new() }),
-            Err(StoreError::UnknownSeries(series)) => Err(StoreError::UnknownSeries(series)),
-            Err(error) if error.blame() != Blame::Caller => Err(error),
-            Err(error) => self.append_allowed(rows, error),
+        let mut allowed: Option<Rows> = None;
+        let mut refused = Vec::new();
+        loop {
+            let rows = allowed.as_ref().unwrap_or(rows);
+            let appended = match rows.batch.is_empty() {
+                true => Ok(None),
+                false => self.ingest(&rows.batch, DURABILITY).map(Some),
+            };
+            let error = match appended {
+                Ok(ticket) => return Ok(Appended { ticket, rows: rows.batch.len(), refused }),
+                Err(StoreError::Rows(error)) => error,
+                Err(error) => return Err(error),
+            };
+            let Some(reason) = reason("a series of the request", &rows.batch, error.rows()) else {
+                // The columns are not the reason.
+                return Err(error.into());
+            };
+            let (fewer, losing) = without(rows, error.rows());
+            refused.extend(losing.into_iter().map(|item| RefusedItem { item, reason: reason.clone() }));
+            refused.sort_by_key(|refused| refused.item);
+            allowed = Some(fewer);
         }
-    }
-
-    fn append_allowed(&self, rows: &Rows, error: StoreError) -> Result<Appended, StoreError> {
-        let mut counts = self.new_columns.lock();
-        let now = Instant::now();
-        let missing = self.store.missing_columns(&rows.batch)?;
-        let plan = self.new_columns.plan(&counts, &missing, now);
-        // The columns are not the reason.
-        let Some(reason) = plan.reason("a series of the request", &missing) else { return Err(error) };
-        let (allowed, losing) = without(rows, &plan.refused(&missing));
-        let sequence = match allowed.batch.is_empty() {
-            true => None,
-            false => Some(self.store.append(&allowed.batch, DURABILITY)?),
-        };
-        counts.add(&plan, &missing, now);
-        drop(counts);
-        let ticket = sequence.map(|sequence| {
-            self.count_and_queue(&allowed.batch, sequence, DURABILITY);
-            Ticket::of_rows(sequence, allowed.batch.len())
-        });
-        let refused = losing.into_iter().map(|item| RefusedItem { item, reason: reason.clone() }).collect();
-        Ok(Appended { ticket, rows: allowed.batch.len(), refused })
     }
 }
 
