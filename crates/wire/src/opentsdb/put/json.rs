@@ -8,7 +8,7 @@ use super::super::limits::IGNORED_DEPTH_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} at byte {at}")]
 pub struct SyntaxError {
-    /// Offset in the body, from 0.
+    /// Offset in the body, from 0; that of a body with a byte order mark begins after it.
     pub at: usize,
     /// The fault.
     pub reason: &'static str,
@@ -206,17 +206,21 @@ impl<'a> Scanner<'a> {
     fn escape(&mut self) -> Result<char, SyntaxError> {
         self.at += 1;
         let kind = self.byte();
-        self.at += 1;
-        Ok(match kind {
+        let character = match kind {
             b'"' | b'\\' | b'/' => char::from(kind),
             b'b' => '\u{8}',
             b'f' => '\u{c}',
             b'n' => '\n',
             b'r' => '\r',
             b't' => '\t',
-            b'u' => return self.escaped_character(),
+            b'u' => {
+                self.at += 1;
+                return self.escaped_character();
+            }
             _ => return Err(self.fault("an escape is unknown")),
-        })
+        };
+        self.at += 1;
+        Ok(character)
     }
 
     fn escaped_character(&mut self) -> Result<char, SyntaxError> {

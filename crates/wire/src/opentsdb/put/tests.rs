@@ -104,6 +104,9 @@ fn a_fault_in_the_json_is_one_of_the_body() {
     assert_eq!(reason(r#"{"tags":{"k":{}}}"#), "a string or a number is missing");
     assert_eq!(reason(r#"{"metric":"m"#), "a string does not end");
     assert_eq!(Points::new(b"[\xff]").unwrap_err(), SyntaxError { at: 1, reason: "the body is not UTF-8" });
+    let open = br#"[{"m\"#;
+    let fault = Points::new(open).unwrap().next_point().unwrap_err();
+    assert_eq!(fault, SyntaxError { at: open.len(), reason: "an escape is unknown" });
 }
 
 #[test]
