@@ -13,7 +13,7 @@ use import::{FileOutcome, SkipPolicy, TimeFormat, TimeReader, totals, verdict};
 use serde_json::{Value, json};
 
 use super::args::ImportArgs;
-use super::progress;
+use super::progress::progress;
 use crate::config::Config;
 use crate::data_directory::{Access, REGISTRY_FILE, directory_or_server, initialise, open_store};
 use crate::output::say;

@@ -5,20 +5,21 @@
 mod args;
 mod devices;
 mod options;
+mod progress;
 mod tables;
 
 use anyhow::anyhow;
 use hub::bulk::ImportRules;
 use hub::clock::system_now;
 use import::tables::TableImport;
-use import::{Counted, FileFormat, Precision};
+use import::{FileFormat, Precision};
 
 pub(crate) use args::ImportArgs;
 use options::Task;
+use progress::progress;
 
 use crate::config::Config;
 use crate::data_directory::initialise;
-use crate::progress::Progress;
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
@@ -57,13 +58,4 @@ fn into_tables(
         progress: &progress,
     };
     tables::run(&import, args, config)
-}
-
-/// Shows the progress of a file.
-fn progress(counted: Counted) -> Box<dyn FnMut(u64, u64)> {
-    let mut progress = match counted {
-        Counted::Bytes => Progress::new("importing"),
-        Counted::Rows => Progress::rows("importing"),
-    };
-    Box::new(move |done, total| progress.at(done, total))
 }
