@@ -1,5 +1,5 @@
 //! Refuses circles: files of one crate that import each other. To understand one of them, a reader has to read them all.
-//! The imports of a crate are read once, so this file also asks `siblings.rs`.
+//! The imports of a crate are read once, so this file also asks `folders.rs` and `siblings.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,27 +29,13 @@ pub(crate) fn root(file: &str) -> Option<&str> {
 
 /// Checks all crates. `files` are paths and texts.
 pub(crate) fn check(files: &[(String, String)]) -> Vec<Finding> {
-    crates(files).iter().flat_map(|(root, sources)| check_crate(root, sources)).collect()
-}
-
-/// The circles of folders of all crates.
-pub(crate) fn knots(files: &[(String, String)]) -> Vec<Finding> {
-    let crates = crates(files);
-    let knots = |(root, sources): (&&str, &Vec<Source<'_>>)| {
-        imports::arrows(root, sources).map_or_else(|_| Vec::new(), |arrows| folders::check(root, &arrows))
-    };
-    crates.iter().flat_map(knots).collect()
-}
-
-/// The sources of each crate, by the folder of its sources.
-fn crates(files: &[(String, String)]) -> BTreeMap<&str, Vec<Source<'_>>> {
     let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
     for (path, text) in files {
         if let Some(root) = root(path) {
             crates.entry(root).or_default().push(Source { path, text });
         }
     }
-    crates
+    crates.iter().flat_map(|(root, sources)| check_crate(root, sources)).collect()
 }
 
 fn check_crate(root: &str, sources: &[Source<'_>]) -> Vec<Finding> {
@@ -65,7 +51,7 @@ fn check_crate(root: &str, sources: &[Source<'_>]) -> Vec<Finding> {
     };
     let circles = circles(&arrows);
     let circles = circles.iter().filter(|circle| !forced(circle)).map(|circle| finding(circle, &arrows));
-    circles.chain(siblings::check(&arrows)).collect()
+    circles.chain(folders::check(root, &arrows)).chain(siblings::check(&arrows)).collect()
 }
 
 fn finding(circle: &BTreeSet<&str>, arrows: &Arrows) -> Finding {

@@ -27,9 +27,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => report(tidy(&Repository::this())),
-        ["folders"] => report(knots(&Repository::this())),
         _ => {
-            eprintln!("usage: cargo xtask tidy|folders");
+            eprintln!("usage: cargo xtask tidy");
             ExitCode::from(2)
         }
     }
@@ -59,11 +58,6 @@ fn tidy(repository: &Repository) -> Result<Vec<Finding>, Problem> {
     let read = |file: &str| repository.read_text(file).ok().flatten();
     findings.extend(conformance::check(&repository.read(conformance::PAGE)?, read));
     Ok(findings)
-}
-
-/// The circles of folders of a repository.
-fn knots(repository: &Repository) -> Result<Vec<Finding>, Problem> {
-    Ok(circles::knots(&rust(repository, &repository.files()?)?))
 }
 
 /// The sources of the crates: paths and texts.
