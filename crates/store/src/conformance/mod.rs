@@ -80,7 +80,7 @@ fn unknown_series_are_named(store: &dyn Store) {
     let batch = batch_of(nobody, &[(1, &[("x", Value::I64(1))])]);
     let append = store.append(&batch, Durability::Memory);
     assert!(append.as_ref().is_err_and(StoreError::is_unknown_series), "{append:?}");
-    assert!(append.unwrap_err().to_string().contains(&nobody.0.to_string()));
+    assert!(append.expect_err("a refusal").to_string().contains(&nobody.0.to_string()));
     assert!(matches!(store.latest(nobody, None), Err(StoreError::UnknownSeries(_))));
     assert!(matches!(collect(store, &scan_all(nobody, &["x"])), Err(StoreError::UnknownSeries(_))));
 }

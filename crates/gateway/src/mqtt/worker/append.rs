@@ -19,9 +19,11 @@ impl Worker {
             // The acks of these messages are in the batches.
             return;
         }
+        self.read_buffer.keep(&self.batches);
         for class in Durability::ALL {
             self.append_batch(class);
         }
+        self.read_buffer.keep(&self.batches);
     }
 
     /// Appends the batch of a class. If the store refuses rows, what is kept of their messages takes their place in the batch, so the

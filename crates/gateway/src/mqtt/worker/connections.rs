@@ -103,8 +103,8 @@ impl Worker {
             peer.write_disconnect(reason, &end.cause, &mut connection.out);
         }
         self.end_session(std::mem::take(&mut connection.session), key, peer);
-        let buffer = self.read_buffer.free(&self.batches, limits::READ_BYTES_PER_PASS);
-        connection.close_gracefully(self.state.now_s(), &mut self.read_buffer.bytes[buffer]);
+        let (_, buffer) = self.read_buffer.free(&self.batches, limits::READ_BYTES_PER_PASS);
+        connection.close_gracefully(self.state.now_s(), buffer);
         connection.take_sent().count_sent(&self.state.hub.metrics().broker);
         drop(self.parts.poll.registry().deregister(connection.transport.socket()));
     }

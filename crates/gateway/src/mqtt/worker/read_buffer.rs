@@ -10,17 +10,37 @@ use super::super::ingest_batch::IngestBatch;
 /// a message that the store refuses becomes a dead letter.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffer {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
+    /// The end of the payloads that stay, also of those that are not in a batch of the worker at this moment.
+    kept: usize,
 }
 
 impl ReadBuffer {
-    /// The next place for `bytes_max` bytes, behind the payloads of all batches.
-    pub(super) fn free(&mut self, batches: &ByClass<IngestBatch>, bytes_max: usize) -> Range<usize> {
-        let begin = batches.iter().map(IngestBatch::input_end).max().unwrap_or(0);
-        let end = begin + bytes_max;
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
-        }
-        begin..end
+    /// Keeps the payloads of these batches until the next call, and no others.
+    pub(super) fn keep(&mut self, batches: &ByClass<IngestBatch>) {
+        self.kept = end(batches);
     }
+
+    /// The next place for `bytes_max` bytes, behind the payloads that stay and those of the batches. Returns where it begins.
+    pub(super) fn free(&mut self, batches: &ByClass<IngestBatch>, bytes_max: usize) -> (usize, &mut [u8]) {
+        let begin = self.kept.max(end(batches));
+        if self.bytes.len() < begin + bytes_max {
+            self.bytes.resize(begin + bytes_max, 0);
+        }
+        (begin, &mut self.bytes[begin..begin + bytes_max])
+    }
+
+    /// Bytes that were read.
+    pub(super) fn get(&self, range: Range<usize>) -> &[u8] {
+        &self.bytes[range]
+    }
+
+    /// All bytes.
+    pub(super) fn all(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn end(batches: &ByClass<IngestBatch>) -> usize {
+    batches.iter().map(IngestBatch::input_end).max().unwrap_or(0)
 }

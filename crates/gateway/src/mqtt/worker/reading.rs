@@ -73,9 +73,8 @@ impl Worker {
         if connection.paused || !connection.readable || !connection.may_read(in_flight_max) {
             return 0;
         }
-        let free = self.read_buffer.free(&self.batches, bytes_max);
-        let begin = free.start;
-        let (bytes, outcome) = match connection.read(&mut self.read_buffer.bytes[free]) {
+        let (begin, buffer) = self.read_buffer.free(&self.batches, bytes_max);
+        let (bytes, outcome) = match connection.read(buffer) {
             Ok(read) => read,
             Err(error) => {
                 self.close(key, broken(&error));
@@ -146,7 +145,7 @@ impl Worker {
         // A client that triggers a bug repeatedly must not end the server each time. An unfinished message is not in the
         // batch. A panic inside of the store still ends the process.
         let begin = input.start;
-        let input = &self.read_buffer.bytes[input];
+        let input = self.read_buffer.get(input);
         let handled = contain_panic(|| connection.on_bytes(input, begin, &mut context));
         let result = handled.unwrap_or_else(|_| {
             // An answer may be incomplete.

@@ -70,7 +70,7 @@ impl Worker {
         to: &mut Batch,
     ) -> Result<Option<MessageRefusal>, IngestError> {
         let (hub, device) = (&self.state.hub, batch.device(message));
-        match batch.telemetry(message, &self.read_buffer.bytes) {
+        match batch.telemetry(message, self.read_buffer.all()) {
             Some((topic, payload)) => {
                 let message = Message { owner: device.into(), door: Door::Mqtt, topic, payload };
                 hub.rows_instead(&message, part, to)
