@@ -210,7 +210,7 @@ fn a_batch_that_waits_for_the_store_keeps_what_a_refused_message_had() {
     fixture.store.set_busy(None);
     assert!(matches!(client.next(), Reply::PubRec(1, ReasonCode::QUOTA_EXCEEDED, Some(_))));
     assert_eq!((client.next(), other.next()), (yes(2), yes(1)));
-    assert_eq!(fixture.dead_letters("car", "payload"), [culprit.clone()]);
+    assert_eq!(fixture.dead_letters("car", "payload"), [culprit]);
     // The refusal has ended the exchange, so this is a new message.
     client.publish(QoS::ExactlyOnce, 1, b"{\"a\":1}");
     assert_eq!(client.next(), taken(1));
