@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 /// The mark before the decimal places of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub(super) enum DecimalMark {
+pub enum DecimalMark {
     /// 1.5
     #[default]
     #[value(name = ".")]

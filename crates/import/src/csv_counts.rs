@@ -5,7 +5,7 @@ use super::time::TimeCounts;
 
 /// Counts about cells that are skipped or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct CsvCounts {
+pub(crate) struct CsvCounts {
     /// Counts about the times.
     pub times: TimeCounts,
     /// Cells such as NaN in columns of numbers.

@@ -16,7 +16,7 @@ use crate::limits::{CSV_HEAD_BYTES, CSV_ROW_BYTES_MAX};
 
 /// The options for the form of CSV files.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Dialect {
+pub struct Dialect {
     /// The character between cells; `None` looks for it in the first line.
     pub delimiter: Option<u8>,
     /// The decimal mark of numbers; `None` is a point, and a number with a comma is an error that names the option.
@@ -33,7 +33,7 @@ impl Dialect {
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// Reads `--delimiter`: one character, or `tab`.
-pub(super) fn parse_delimiter(text: &str) -> Result<u8, String> {
+pub fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         _ if text.eq_ignore_ascii_case("tab") || text == "\\t" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n".contains(byte) => Ok(*byte),
@@ -127,7 +127,7 @@ impl CsvFile {
     }
 
     /// The next row; `false` at the end of the file.
-    pub(super) fn read(&mut self, record: &mut StringRecord) -> Result<bool, FileError> {
+    pub(crate) fn read(&mut self, record: &mut StringRecord) -> Result<bool, FileError> {
         self.row_bytes_left.store(CSV_ROW_BYTES_MAX, Ordering::Relaxed);
         let read = self.reader.read_record(record);
         read.map_err(|source| FileError::Csv { path: self.path.clone(), source })

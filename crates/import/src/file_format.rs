@@ -6,7 +6,7 @@ use super::time::Unit;
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum FileFormat {
+pub enum FileFormat {
     /// CSV, with a header
     Csv,
     /// Parquet
@@ -17,7 +17,7 @@ pub(super) enum FileFormat {
 
 impl FileFormat {
     /// The format that the file names have in common; an error if their extensions differ.
-    pub(super) fn of(files: &[PathBuf]) -> Result<Self, String> {
+    pub fn of(files: &[PathBuf]) -> Result<Self, String> {
         let of = |file: &PathBuf| match file.extension().and_then(|ending| ending.to_str()) {
             Some("parquet") => Self::Parquet,
             Some("lp" | "line") => Self::Lines,
@@ -34,7 +34,8 @@ impl FileFormat {
 
 /// The unit of the times in a file of line protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Precision {
+#[expect(missing_docs, reason = "a comment would be the help of the option")]
+pub enum Precision {
     Ns,
     Us,
     Ms,

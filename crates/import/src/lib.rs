@@ -24,10 +24,9 @@ pub mod tables;
 mod time;
 
 pub use cell::DecimalMark;
-pub use csv_counts::CsvCounts;
 pub use csv_file::{Dialect, parse_delimiter};
 pub use file_format::{FileFormat, Precision};
 pub use outcome::{FileOutcome, SkipPolicy, totals, verdict};
 pub use progress::{Counted, StartProgress};
 pub use sink::{ServerSink, Sink, WRITE_TIMEOUT};
-pub use time::{TimeFormat, TimeReader, parse_interval, parse_start};
+pub use time::{TimeFormat, TimeReader, Unit, parse_interval, parse_start};

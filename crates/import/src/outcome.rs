@@ -14,7 +14,7 @@ use crate::exact_time::exact_of_micros;
 
 /// The reaction to something that cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SkipPolicy {
+pub enum SkipPolicy {
     /// The rest is imported, and the command fails.
     Default,
     /// Nothing is imported, and the command fails.
@@ -25,21 +25,21 @@ pub(super) enum SkipPolicy {
 
 /// The outcome of one file.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FileOutcome {
-    pub path: PathBuf,
-    pub counts: ImportCounts,
+pub struct FileOutcome {
+    pub(crate) path: PathBuf,
+    pub(crate) counts: ImportCounts,
     /// Counts from reading the file.
-    pub seen: CsvCounts,
+    pub(crate) seen: CsvCounts,
     /// Columns that are not imported, with the reason.
-    pub skipped_columns: Vec<(String, String)>,
+    pub(crate) skipped_columns: Vec<(String, String)>,
     /// Rows with the tags and time of an earlier one.
-    pub repeated: u64,
+    pub(crate) repeated: u64,
     /// Whether there may be more of them.
-    pub repeated_is_least: bool,
+    pub(crate) repeated_is_least: bool,
     /// The option that would make implausible times plausible.
-    pub hint: Option<String>,
+    pub(crate) hint: Option<String>,
     /// The character between cells, unless it is a comma.
-    pub delimiter: Option<String>,
+    pub(crate) delimiter: Option<String>,
 }
 
 impl FileOutcome {
@@ -58,7 +58,7 @@ impl FileOutcome {
 
     /// Whether every value of the file is stored exactly, as `--strict` demands. Local times that came twice do not matter,
     /// because an option gives their meaning.
-    pub(super) fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.is_whole() && self.repeated + self.cut_times() + self.rounded() == 0
     }
 
@@ -80,7 +80,7 @@ impl FileOutcome {
     }
 
     /// The lines of a report. `stored` says whether the rows were imported or only examined.
-    pub(super) fn text(&self, rules: &ImportRules, stored: bool) -> String {
+    pub fn text(&self, rules: &ImportRules, stored: bool) -> String {
         let counts = &self.counts;
         let mut lines = vec![format!(
             "{}: {} rows with {} values {}",
@@ -196,7 +196,7 @@ impl FileOutcome {
     }
 
     /// The report as JSON.
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let counts = &self.counts;
         let columns = self.skipped_columns.iter();
         let columns: Vec<Value> =
@@ -247,7 +247,7 @@ pub(super) fn hint(first_us: Option<i64>, unit: Unit, rules: &ImportRules, optio
 }
 
 /// The sums over all files: rows, values, skipped rows, skipped values.
-pub(super) fn totals(files: &[FileOutcome]) -> [u64; 4] {
+pub fn totals(files: &[FileOutcome]) -> [u64; 4] {
     files.iter().fold([0; 4], |[rows, values, skipped, lost], file| {
         [
             rows + file.counts.rows,
@@ -259,7 +259,7 @@ pub(super) fn totals(files: &[FileOutcome]) -> [u64; 4] {
 }
 
 /// Fails when something was skipped, unless `--lenient` allows it.
-pub(super) fn verdict(outcomes: &[FileOutcome], skip_policy: SkipPolicy) -> anyhow::Result<()> {
+pub fn verdict(outcomes: &[FileOutcome], skip_policy: SkipPolicy) -> anyhow::Result<()> {
     if skip_policy == SkipPolicy::Lenient || outcomes.iter().all(FileOutcome::is_whole) {
         return Ok(());
     }

@@ -23,7 +23,7 @@ pub(super) struct Repeated {
 
 impl Repeated {
     /// Starts without rows.
-    pub(super) fn new(by_field: bool) -> Self {
+    pub(crate) fn new(by_field: bool) -> Self {
         let (seen, hasher) = (HashSet::new(), RandomState::new());
         Self { seen, hasher, by_field, rows: 0, is_least: false }
     }

@@ -15,10 +15,10 @@ use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_PIECE_BYTES};
 use crate::retry::pause_before_retry;
 
 /// How long an import into a directory waits for a store that is busy with a flush.
-pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Takes rows and counts them.
-pub(super) trait Sink {
+pub trait Sink {
     /// Adds rows.
     fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()>;
     /// Makes all rows since the last call durable, and returns their counts.
@@ -36,7 +36,7 @@ impl Sink for Importer<'_> {
 }
 
 /// Sends rows to a server as Parquet files, each acknowledged before the next.
-pub(super) struct ServerSink<'a> {
+pub struct ServerSink<'a> {
     api: &'a RestClient,
     path: String,
     columns: Columns,
@@ -45,7 +45,8 @@ pub(super) struct ServerSink<'a> {
 }
 
 impl<'a> ServerSink<'a> {
-    pub(super) fn new(api: &'a RestClient, table: &str, columns: Columns, any_time: bool) -> Self {
+    /// Sends to a table. `any_time` accepts times that no device may send.
+    pub fn new(api: &'a RestClient, table: &str, columns: Columns, any_time: bool) -> Self {
         let path = format!("/api/tacho/import?table={}&anyTime={any_time}", escaped(table));
         Self { api, path, columns, piece: None, counts: ImportCounts::default() }
     }

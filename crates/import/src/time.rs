@@ -62,7 +62,7 @@ impl From<LocalTimeError> for TimeError {
 
 /// Counts about the times of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct TimeCounts {
+pub(crate) struct TimeCounts {
     /// Times that are not understood.
     pub bad: u64,
     /// The place of the first of them, and the reason.
@@ -79,7 +79,7 @@ pub(super) struct TimeCounts {
 
 impl TimeCounts {
     /// Counts the result of reading a time, and returns the time. `place` names the line or row.
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         read: Result<Time, TimeError>,
         place: impl FnOnce() -> String,
@@ -118,7 +118,7 @@ impl Time {
 
 /// The format of the times in a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TimeFormat {
+pub enum TimeFormat {
     /// RFC 3339, such as 2024-05-01T08:00:00Z.
     Rfc3339,
     /// A number since the beginning of 1970, UTC.
@@ -129,10 +129,14 @@ pub(super) enum TimeFormat {
 
 /// The unit of times that are numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub enum Unit {
+    /// Seconds.
     Seconds,
+    /// Milliseconds.
     Milliseconds,
+    /// Microseconds.
     Microseconds,
+    /// Nanoseconds.
     Nanoseconds,
 }
 
@@ -185,7 +189,7 @@ impl FromStr for TimeFormat {
 
 /// Reads the times of a column.
 #[derive(Debug, Clone)]
-pub(super) struct TimeReader {
+pub struct TimeReader {
     /// Their format.
     pub format: TimeFormat,
     /// The zone of times without an offset.
@@ -268,7 +272,7 @@ fn epoch(text: &str, unit: Unit) -> Result<Time, String> {
 
 /// The times of rows without a time: one interval after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Time of the first row, in microseconds since 1970.
     pub start_us: i64,
     pub interval_us: i64,
@@ -283,7 +287,7 @@ impl Clock {
 }
 
 /// Reads an interval such as `1s`, `100ms` or `1m30s`, in whole milliseconds.
-pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is not an interval; write 1s, 100ms or 1m30s (at least 1ms)");
     let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     let duration = Duration::try_from(signed).map_err(|_| wrong())?;
@@ -296,7 +300,7 @@ pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads the time of an option, which must have an offset. Returns microseconds since 1970.
-pub(super) fn parse_start(text: &str) -> Result<i64, String> {
+pub fn parse_start(text: &str) -> Result<i64, String> {
     let reader = TimeReader { format: TimeFormat::Rfc3339, zone: None };
     let time = reader.parse(text).ok().filter(|time| !time.cut);
     time.map(|time| time.micros).ok_or_else(|| {

@@ -31,7 +31,7 @@ pub enum Destination {
 
 /// A device as the destination knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KnownDevice {
+pub struct KnownDevice {
     /// The table of its rows.
     pub table: String,
     /// Its id; `None` without a server.
@@ -50,7 +50,7 @@ pub struct UnknownDevice(
 
 impl Destination {
     /// Finds a device. With `create` a missing device is added.
-    pub(super) fn device(&self, name: &str, create: bool) -> anyhow::Result<KnownDevice> {
+    pub fn device(&self, name: &str, create: bool) -> anyhow::Result<KnownDevice> {
         if let Some(known) = self.find(name)? {
             return Ok(known);
         }
@@ -100,7 +100,7 @@ impl Destination {
     }
 
     /// The sink for rows of a table.
-    pub(super) fn sink(
+    pub fn sink(
         &self,
         table: &str,
         columns: Columns,
@@ -120,7 +120,7 @@ impl Destination {
     }
 
     /// The number of values of each key of a device in a time range. A server counts only the given keys.
-    pub(super) fn count(
+    pub fn count(
         &self,
         device: &str,
         known: &KnownDevice,
@@ -138,7 +138,7 @@ impl Destination {
     }
 
     /// Closes the store of a directory.
-    pub(super) fn close(self) -> anyhow::Result<()> {
+    pub fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Server(_) => Ok(()),
             Self::Directory { store, .. } => store.close().context(
@@ -148,7 +148,7 @@ impl Destination {
     }
 
     /// The destination in the JSON report.
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         match self {
             Self::Server(api) => json!({ "server": api.base() }),
             Self::Directory { .. } => json!({ "server": null }),

@@ -10,7 +10,7 @@ use crate::csv_file::HeaderError;
 
 /// A column that becomes a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Column {
+pub(crate) struct Column {
     /// Position in the row, from 0.
     pub index: usize,
     /// The key.

@@ -27,40 +27,43 @@ pub enum DeviceOf {
 
 /// The options for rows without a time of their own.
 #[derive(Debug, Clone)]
-pub(super) struct Timing {
+pub struct Timing {
+    /// Time of the first row, in microseconds since 1970; `None` puts the last row at the present.
     pub start_us: Option<i64>,
+    /// Time between two rows.
     pub interval: Duration,
 }
 
 /// A file that can be imported.
 #[derive(Debug)]
-pub(super) struct FilePlan {
-    pub path: PathBuf,
-    pub columns: Vec<Column>,
+pub struct FilePlan {
+    pub(crate) path: PathBuf,
+    pub(crate) columns: Vec<Column>,
     /// Positions of columns without a name, from 0.
-    pub unnamed: Vec<usize>,
+    pub(crate) unnamed: Vec<usize>,
     /// The character between cells.
-    pub delimiter: u8,
-    pub cells: Cells,
-    pub seen: Vec<Seen>,
+    pub(crate) delimiter: u8,
+    pub(crate) cells: Cells,
+    pub(crate) seen: Vec<Seen>,
     /// The device of rows that name none.
-    pub device: Option<String>,
+    pub(crate) device: Option<String>,
 }
 
 /// All files, in the order in which they are imported.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub struct Plan {
+    /// The files.
     pub files: Vec<FilePlan>,
-    pub roles: Roles,
-    pub devices: BTreeSet<String>,
+    pub(crate) roles: Roles,
+    pub(crate) devices: BTreeSet<String>,
     /// The times of rows without a time of their own.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
     is_start_said: bool,
 }
 
 impl Plan {
     /// Reads all files to the end.
-    pub(super) fn read(
+    pub fn read(
         paths: &[PathBuf],
         roles: &Roles,
         timing: &Timing,
@@ -108,12 +111,12 @@ impl Plan {
     }
 
     /// The number of rows of all files.
-    pub(super) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.files.iter().map(|file| file.cells.rows).sum()
     }
 
     /// Describes the files and the source of the times.
-    pub(super) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut text = format!("{} rows in {} to import", self.rows(), files(self.files.len()));
         match &self.roles.time {
             Some(column) => text.push_str(&format!("; times from the column \"{column}\"")),

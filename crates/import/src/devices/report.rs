@@ -31,7 +31,7 @@ pub(super) fn outcome(file: &FilePlan, rows: &Rows) -> FileOutcome {
 }
 
 /// The lines about one file.
-pub(super) fn text(file: &FilePlan, outcome: &FileOutcome, rules: &ImportRules, stored: bool) -> String {
+pub fn text(file: &FilePlan, outcome: &FileOutcome, rules: &ImportRules, stored: bool) -> String {
     let mut lines = vec![outcome.text(rules, stored)];
     if file.cells.texts > 0 {
         lines.push(format!("  {} of the cells are text", file.cells.texts));

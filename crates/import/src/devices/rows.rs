@@ -12,7 +12,7 @@ use crate::time::{Time, TimeCounts, TimeError, TimeReader};
 
 /// The roles of columns, and the form of the file.
 #[derive(Debug, Clone)]
-pub(super) struct Roles {
+pub struct Roles {
     /// The name of the column with the time.
     pub time: Option<String>,
     /// The reader of the times.
@@ -25,7 +25,7 @@ pub(super) struct Roles {
 
 /// Counts of the cells of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cells {
+pub(crate) struct Cells {
     /// Rows after the first line.
     pub rows: u64,
     /// Cells that became values.
@@ -67,7 +67,7 @@ pub(super) struct Row {
 
 /// The types of values that a column has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     numbers: bool,
     texts: bool,
 }

@@ -41,8 +41,10 @@ pub struct Settings<'a> {
 
 /// The result of an import.
 #[derive(Debug)]
-pub(super) struct Imported {
+pub struct Imported {
+    /// The outcome of each file.
     pub files: Vec<FileOutcome>,
+    /// The devices by name.
     pub devices: BTreeMap<String, DeviceRows>,
     /// The result of reading the values back.
     pub verified: String,
@@ -50,18 +52,19 @@ pub(super) struct Imported {
 
 /// The imported rows of one device.
 #[derive(Debug)]
-pub(super) struct DeviceRows {
+pub struct DeviceRows {
+    /// The device in the destination.
     pub known: KnownDevice,
     /// The number of rows, and of values by key. A value that a later row of the same time replaces is counted once.
     pub rows: u64,
-    pub by_key: BTreeMap<String, u64>,
+    pub(crate) by_key: BTreeMap<String, u64>,
     /// The times of the earliest and the latest row.
-    pub first_us: i64,
-    pub last_us: i64,
+    pub(crate) first_us: i64,
+    pub(crate) last_us: i64,
 }
 
 /// The outcome that an import of the plan would have.
-pub(super) fn examine(plan: &Plan, settings: &Settings<'_>) -> anyhow::Result<Vec<FileOutcome>> {
+pub fn examine(plan: &Plan, settings: &Settings<'_>) -> anyhow::Result<Vec<FileOutcome>> {
     let known = KnownDevice { table: any_table().to_owned(), id: None, is_new: false };
     let mut devices = devices_of(plan, |_| Ok(known.clone()))?;
     let mut make = |table: &str, columns: Columns| -> anyhow::Result<Box<dyn Sink>> {
@@ -76,7 +79,7 @@ fn any_table() -> &'static str {
 }
 
 /// Imports the rows of a plan and reads the values back.
-pub(super) fn import(plan: &Plan, settings: &Settings<'_>, to: &Destination) -> anyhow::Result<Imported> {
+pub fn import(plan: &Plan, settings: &Settings<'_>, to: &Destination) -> anyhow::Result<Imported> {
     let mut devices = devices_of(plan, |name| to.device(name, settings.create))?;
     let files = {
         let mut make =
@@ -237,7 +240,8 @@ impl DeviceRows {
         )
     }
 
-    pub(super) fn json(&self, name: &str) -> Value {
+    /// The report of this device as JSON.
+    pub fn json(&self, name: &str) -> Value {
         let time = |us: i64| (self.rows > 0).then(|| exact_of_micros(us));
         json!({
             "device": name,
@@ -290,7 +294,7 @@ fn verify(
 }
 
 /// The last lines of a report.
-pub(super) fn summary(imported: &Imported) -> String {
+pub fn summary(imported: &Imported) -> String {
     let [rows, values, skipped, lost] = totals(&imported.files);
     let mut lines = Vec::new();
     const SHOWN: usize = 10;

@@ -20,7 +20,7 @@ use crate::retry::pause_before_retry;
 
 /// The acknowledged rows.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub struct Sent {
     /// The outcome of each file.
     pub files: Vec<FileOutcome>,
     /// Requests that had to be repeated.
@@ -28,7 +28,7 @@ pub(super) struct Sent {
 }
 
 /// Sends all rows of a plan.
-pub(super) fn upload(plan: &Plan, api: &RestClient, token: &str) -> anyhow::Result<Sent> {
+pub fn upload(plan: &Plan, api: &RestClient, token: &str) -> anyhow::Result<Sent> {
     let path = format!("/api/v1/{}/telemetry", escaped(token));
     let bar = progress_bar(plan.rows());
     let (body, counts) = (String::new(), ImportCounts::default());
