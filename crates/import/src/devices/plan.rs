@@ -63,12 +63,7 @@ pub struct Plan {
 
 impl Plan {
     /// Reads all files to the end.
-    pub fn read(
-        paths: &[PathBuf],
-        roles: &Roles,
-        timing: &Timing,
-        of: &DeviceOf,
-    ) -> anyhow::Result<Self> {
+    pub fn read(paths: &[PathBuf], roles: &Roles, timing: &Timing, of: &DeviceOf) -> anyhow::Result<Self> {
         let (mut files, mut devices) = (Vec::new(), BTreeSet::new());
         for path in paths {
             let mut rows = Rows::open(path, roles)?;
