@@ -16,6 +16,8 @@ SQLLOGICTEST := $(CACHE)/tools/.sqllogictest-$(SQLLOGICTEST_VERSION)
 PYTHON ?= python3
 VENV := .venv
 E2E := tests/e2e
+# The tests with real clients wait more than they compute: so many files run at once.
+E2E_WORKERS ?= 4
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: run test install release
@@ -121,7 +123,7 @@ binary:
 e2e attacks: export TACHO_BIN ?= $(CARGO_TARGET_DIR)/debug/tacho
 e2e:
 	$(call say,tests with real clients)
-	$(VENV)/bin/python -m pytest $(E2E) $(PYTEST_ARGS)
+	$(VENV)/bin/python -m pytest $(E2E) --numprocesses $(E2E_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 attacks:
 	$(call say,attacks on the binary)
