@@ -142,7 +142,7 @@ def test_an_unlisted_file_is_not_restored_and_a_link_is_refused(made, tmp_path):
     assert checked.returncode == 1 and "a link or a device" in checked.stdout, checked.stdout
     (directory / LIST).unlink()
     os.mkfifo(directory / LIST)
-    is_refused(tmp_path / "list", directory, reason="no plain file")
+    is_refused(tmp_path / "list", directory, reason="not a plain file")
 
 
 # --- attacks that only the digest detects ---

@@ -304,7 +304,7 @@ def test_credentials_of_another_device_are_refused(site, tmp_path):
         said = refused(add, site, "second", **credentials)
         assert "Device credentials are already assigned to another device!" in said and name in said
     damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-    assert "no X.509 certificate" in refused(add, site, "second", credentials_type="X509_CERTIFICATE", credentials_value=damaged)
+    assert "not an X.509 certificate" in refused(add, site, "second", credentials_type="X509_CERTIFICATE", credentials_value=damaged)
 
 
 def test_credentials_of_another_tenant_reach_only_that_tenant(site, files, tmp_path):

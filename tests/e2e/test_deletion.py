@@ -96,7 +96,7 @@ def test_bad_requests_change_nothing(two):
         ({"table": "nothing"}, 404, "no table"),
         ({"table": "audit"}, 400, "expire"),
         ({"table": "telemetry", "where": ["site=x"]}, 400, "no tag"),
-        ({"table": "telemetry", "where": ["device"]}, 400, "no condition"),
+        ({"table": "telemetry", "where": ["device"]}, 400, "not a condition"),
         ({"table": "telemetry", "keys": []}, 400, "keys is empty"),
         ({"table": "telemetry", "fromUs": 2, "toUs": 1}, 400, "no time lies between"),
         ({"table": "telemetry", "series": True, "toUs": 1}, 400, "do not apply"),

@@ -243,7 +243,7 @@ def test_a_device_that_is_no_gateway_is_refused(site):
         assert client.publish(TELEMETRY, '{"a": [{"n": 1}]}') == 0x87
         assert client.publish(CONNECT, '{"device": "a"}') == 0x87
         assert client.subscribe(RPC, 1) == [0x87]
-        assert "no gateway" in letters(site, device.name)[0][2]
+        assert "not a gateway" in letters(site, device.name)[0][2]
         id_ = site.api.device_id(device.name)
         changed = site.api.post("/api/device", {"id": {"id": id_}, "name": device.name, "additionalInfo": {"gateway": True}})
         assert changed["additionalInfo"] == {"gateway": True}

@@ -102,8 +102,8 @@ mod tests {
         );
         for (row, part) in [
             ("| 1.1-1 | x | `crates/a/tests/b.rs::gone` |", "1 clause 1.1-1 names crates/a/tests/b.rs::gone"),
-            ("| 1.1-1 | x | `crates/a/tests/z.rs::holds` |", "no test of the repository"),
-            ("| 1.1-1 | x | `holds` |", "no test of the repository"),
+            ("| 1.1-1 | x | `crates/a/tests/z.rs::holds` |", "not a test of the repository"),
+            ("| 1.1-1 | x | `holds` |", "not a test of the repository"),
             ("| 1.1-1 | x | later |", "names no test in backticks"),
             ("| 1.1-1 | x | none: a |\n| 1.1-1 | x | none: a |", "2 clause 1.1-1 appears twice"),
             ("no table", "the page has no row"),

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn rows_are_cut_where_their_texts_are_long() {
-        let texts = StringViewArray::from(vec!["a", "text that is not part of its view", "", "b", "ccc"]);
+        let texts = StringViewArray::from(vec!["a", "text that its view does not show", "", "b", "ccc"]);
         let rows = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
         let cut = |bytes| pieces(&rows, bytes).iter().map(RecordBatch::num_rows).collect::<Vec<_>>();
         assert_eq!((cut(100), cut(33), cut(4)), (vec![5], vec![3, 2], vec![1, 1, 3]));

@@ -142,7 +142,7 @@ mod tests {
         for (authority, pattern, reason) in [
             (pem("a"), ".*", "no group"),
             (pem("a"), "(", "unclosed group"),
-            ("x".to_owned(), "(.*)", "no PEM text"),
+            ("x".to_owned(), "(.*)", "not PEM text"),
         ] {
             let error = CertificateChain::new(&authority, Some(pattern), false).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

@@ -204,10 +204,10 @@ mod tests {
         }
         let long = "a".repeat(TOPIC_PATTERN_BYTES_MAX + 1);
         for (bad, part) in [
-            ("", "no topic filter"),
-            ("a/#/b", "no topic filter"),
-            ("a+", "no topic filter"),
-            ("a\0", "no topic filter"),
+            ("", "not a topic filter"),
+            ("a/#/b", "not a topic filter"),
+            ("a+", "not a topic filter"),
+            ("a\0", "not a topic filter"),
             ("$share/g/a", "leave out $share"),
             ("a/${decice}", "none of the levels"),
             ("a/x${device}", "none of the levels"),

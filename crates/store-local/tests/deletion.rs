@@ -105,8 +105,11 @@ fn dropped_columns_make_room_for_others() {
     put(&store, 1, &[("a", Value::Bool(true)), ("b", Value::Bool(true))]);
     let series = store.find_series(&SeriesKey::device("t", "d").unwrap()).unwrap();
     let third = batch_of(series, &[(1, &[("c", Value::Bool(true))])]);
-    let refused = store.append(&third, Durability::Memory);
-    assert!(matches!(refused, Err(StoreError::OverLimit { limit: 3, .. })), "{refused:?}");
+    let refused = match store.append(&third, Durability::Memory) {
+        Err(StoreError::Rows(refused)) => refused,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(refused.rows()[0].reason, StoreError::TooManyColumns { limit: 3, .. }), "{refused:?}");
     assert!(store.drop_key(&conformance::table("t"), "a").unwrap());
     store.append(&third, Durability::Memory).unwrap();
 }

@@ -151,7 +151,7 @@ fn an_invalid_answer_is_refused_with_its_reason() {
         ("HTTP/1.1 099 Low\r\n\r\n", "three digits"),
         ("HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol"),
         ("HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n", "Content-Length: +5"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", "no number of bytes"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", "not a number of bytes"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "says otherwise"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", "size of a chunk"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello", "size of a chunk"),

@@ -17,7 +17,7 @@ pub fn default_directory(scenario: &str) -> PathBuf {
 pub fn refuse_used(directory: &Path) -> Result<()> {
     let what = match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
         Ok(true) => "not empty",
-        Err(_) if directory.exists() => "no directory that can be read",
+        Err(_) if directory.exists() => "not a directory that can be read",
         _ => return Ok(()),
     };
     Err(Error::Options(format!(

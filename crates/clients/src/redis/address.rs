@@ -79,6 +79,6 @@ mod tests {
         assert_eq!((login.user.as_deref(), login.password.as_deref()), (Some("me"), Some("s3@cret")));
         assert_eq!((login.database, address.port), (5, 7_000));
         assert_eq!(format!("{address} {address:?}"), "redis://[::1]:7000/5 redis://[::1]:7000/5");
-        assert!(RedisAddress::parse("redis://host/five").unwrap_err().contains("no database number"));
+        assert!(RedisAddress::parse("redis://host/five").unwrap_err().contains("not a database number"));
     }
 }

@@ -297,7 +297,7 @@ fn path_of(path: &str, form: PathForm) -> Parsed<String> {
         }
         PathForm::Base => Ok(path.to_owned()),
         PathForm::Name(what) if path.contains('/') => {
-            Err(format!("`/{path}` is no {what}: a `/` of it is written %2F"))
+            Err(format!("`/{path}` is not a {what}: a `/` of it is written %2F"))
         }
         PathForm::Name(what) => decoded(path, &format!("the {what}")),
     }
@@ -457,7 +457,7 @@ mod tests {
             ("mysql://h/d?socket=/run/mysqld/s", &MYSQL, "not over a Unix socket"),
             ("mysql://h/d?ssl-mode=PREFERRED", &MYSQL, "`ssl-mode=PREFERRED`: ssl-mode can be DISABLED"),
             ("mysql://h/d?charset=utf8mb4", &MYSQL, "`charset` is not known here"),
-            ("localhost", &MYSQL, "no URL"),
+            ("localhost", &MYSQL, "not a URL"),
             ("http://u:p@h/status", &ASKED, "cannot have a user and password"),
         ] {
             let error = TargetUrl::parse(url, form).unwrap_err();

@@ -107,7 +107,8 @@ fn no_command(sensor: &Sensor, name: &str) -> Refusal {
 }
 
 fn value(field: &Field, text: &str) -> Result<Json, Refusal> {
-    let wrong = || Refusal::argument(format!("{}: {text:?} is no {}", field.name, field.type_name));
+    let wrong =
+        || Refusal::argument(format!("{}: {text:?} is not of the type {}", field.name, field.type_name));
     match field.kind {
         Kind::Text => Ok(Json::from(text)),
         Kind::Integer => text.trim().parse::<i64>().map(Json::from).map_err(|_| wrong()),
@@ -156,7 +157,7 @@ mod tests {
         }
         let of = |name, text| values(&meadow(), &[(name, text)]).unwrap_err().0;
         assert_eq!(of("valve", "1").status, 501);
-        assert!(of("readings", "3.5").message.contains("is not an integer"));
-        assert!(of("temperature", "inf").message.contains("is not a double"));
+        assert!(of("readings", "3.5").message.contains("is not of the type integer"));
+        assert!(of("temperature", "inf").message.contains("is not of the type double"));
     }
 }

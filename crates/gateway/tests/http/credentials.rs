@@ -107,7 +107,7 @@ async fn wrong_credentials_are_refused_by_name_and_change_nothing() {
         (
             json!({ "credentialsType": "ACCESS_TOKEN", "credentialsValue": "x" }),
             30,
-            "no part of an ACCESS_TOKEN",
+            "not part of an ACCESS_TOKEN",
         ),
     ] {
         let refused = server.post("/api/device/credentials", &of(&id, credentials)).await.refusal(400, code);

@@ -415,7 +415,7 @@ async fn entity_views_show_a_device_to_a_customer() {
     for (member, value, part) in [
         ("entityId", json!({ "entityType": "CUSTOMER", "id": acme }), "devices and assets"),
         ("name", json!("view"), "exists already"),
-        ("endTimeMs", json!(1), "no range"),
+        ("endTimeMs", json!(1), "not a range"),
         ("keys", json!("all"), "JSON object"),
     ] {
         let mut wrong = new.clone();

@@ -96,8 +96,8 @@ async fn what_the_server_does_not_have_is_named() {
         ("/api/sensors/nosuch", 402, "doesn't exist"),
         ("/api/sensors?format=shp", 501, "geographic"),
         ("/api/sensors/search?vsnames=nosuch", 402, "doesn't exist"),
-        ("/streaming/select%20*%20from%20nosuch/yesterday", 400, "no time"),
-        ("/streaming/nonsense", 400, "no statement"),
+        ("/streaming/select%20*%20from%20nosuch/yesterday", 400, "not a time"),
+        ("/streaming/nonsense", 400, "not a statement"),
     ] {
         let reply = server.get(path).await;
         assert_eq!(reply.status, status, "{path}: {}", reply.text());

@@ -31,9 +31,10 @@ async fn a_device_is_added_by_its_key_and_reports_with_its_token() {
     assert_eq!(server.get("/api/tenant/devices?deviceName=p%201").await.ok()["type"], "pump");
     assert_eq!(ask(&server, "key of pump", "s", "p 1").await.ok()["status"], "FAILURE");
     assert_eq!(ask(&server, "absent", "s", "p 2").await.ok()["status"], "NOT_FOUND");
-    for (body, part) in
-        [("hello", "no JSON object"), (r#"{"provisionDeviceKey":"k"}"#, "provisionDeviceSecret is missing")]
-    {
+    for (body, part) in [
+        ("hello", "not a JSON object"),
+        (r#"{"provisionDeviceKey":"k"}"#, "provisionDeviceSecret is missing"),
+    ] {
         let refused = server.request("POST", "/api/v1/provision").body(body).send().await.refusal(400, 31);
         assert!(refused.contains(part), "{refused}");
     }

@@ -150,13 +150,13 @@ mod tests {
             ("q99<=20ms", "neither a percentile"),
             ("p120<=1s", "neither a percentile"),
             ("pnan<=1s", "neither a percentile"),
-            ("p99<=nanms", "no time"),
-            ("p99<=infs", "no time"),
-            ("p99<=1e400s", "no time"),
-            ("p99<=1ms,errors<=nan", "no share"),
+            ("p99<=nanms", "not a time"),
+            ("p99<=infs", "not a time"),
+            ("p99<=1e400s", "not a time"),
+            ("p99<=1ms,errors<=nan", "not a share"),
             ("errors<=1%", "names no percentile"),
             ("p99<=1ms,p50<=1ms", "two percentiles"),
-            ("p99<=1ms,errors<=300%", "no share"),
+            ("p99<=1ms,errors<=300%", "not a share"),
         ] {
             let error = text.parse::<Objective>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -82,7 +82,7 @@ mod tests {
             ("DELETE FROM t, u WHERE true", "one table"),
             ("DELETE FROM t JOIN u ON true WHERE true", "one table"),
             ("DELETE FROM (SELECT 1) t WHERE true", "one table"),
-            ("SELECT 1", "no DELETE"),
+            ("SELECT 1", "not a DELETE"),
             ("DELETE FROM t WHERE true; DELETE FROM u WHERE true", "one by one"),
             ("DELETE FROM t WHERE (", "syntax error"),
         ] {

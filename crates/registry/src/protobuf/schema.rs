@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn what_is_no_message_of_the_type_is_refused_with_its_reason() {
         for (hex, part) in [
-            ("0a", "no message \"fleet.Truck\""),
-            ("0a 01 61", "no message \"fleet.Truck\""),
+            ("0a", "not a message \"fleet.Truck\""),
+            ("0a 01 61", "not a message \"fleet.Truck\""),
             ("48 01", "the field 9"),
             ("22 02 10 01", "the field 2"),
         ] {

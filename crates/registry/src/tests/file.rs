@@ -182,7 +182,7 @@ fn other_files_and_registries_of_other_versions_are_refused_and_unchanged() {
         error.to_string()
     };
     let text = refusal(&|path| fs::write(path, "speed,rpm\n".repeat(1_000)).unwrap());
-    assert!(text.contains("no SQLite database"), "{text}");
+    assert!(text.contains("not a SQLite database"), "{text}");
     let sql =
         |sql: &'static str| move |path: &Path| Connection::open(path).unwrap().execute_batch(sql).unwrap();
     let foreign = refusal(&sql("CREATE TABLE mine (a)"));

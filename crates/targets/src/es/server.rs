@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn other_servers_and_old_ones_are_refused() {
         assert!(server(&json!({ "number": "2.4.6" })).unwrap_err().contains("Elasticsearch 5 or later"));
-        assert!(Server::read(&json!({ "hello": 1 })).unwrap_err().contains("no Elasticsearch"));
+        assert!(Server::read(&json!({ "hello": 1 })).unwrap_err().contains("neither Elasticsearch"));
         assert!(Server::read(&Value::Null).is_err());
     }
 }

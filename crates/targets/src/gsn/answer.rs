@@ -143,7 +143,7 @@ mod tests {
         for (rows, expected) in [
             ("27/11/2026 20:15:30 +0000,1.0\n", "fewer than 3"),
             ("27/11/2026 20:15:31 +0000,1,2\n27/11/2026 20:15:30 +0000,1,2\n", "row 2 is earlier"),
-            ("yesterday,1,2\n", "no known form"),
+            ("yesterday,1,2\n", "not a known form"),
             ("27/11/2026 20:15:30 +0000,1,2", "within a line"),
         ] {
             let error = contents(rows).unwrap_err();

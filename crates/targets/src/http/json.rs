@@ -193,11 +193,11 @@ mod tests {
         let mut variables = vec![String::new()];
         let long = format!(r#"{{"ok":1,"id":"{}"}}"#, "x".repeat(5_000));
         for (body, error) in [
-            ("<html>", "no JSON"),
-            (r#"{"ok":1,"id":"#, "no JSON"),
+            ("<html>", "not JSON"),
+            (r#"{"ok":1,"id":"#, "not JSON"),
             (r#"{"id":"a"}"#, "no value at `/ok`"),
             (r#"{"ok":1}"#, "no value at `/id`"),
-            (r#"{"ok":1,"id":[]}"#, "no text or number"),
+            (r#"{"ok":1,"id":[]}"#, "not text or number"),
             (r#"{"ok":1,"id":""}"#, "empty"),
             (r#"{"ok":1,"id":"a\r\nb: c"}"#, "blanks"),
             (&long, "longer than 4096 bytes"),

@@ -47,7 +47,7 @@ pub enum DecodeError {
         offset: usize,
     },
     /// A number, boolean or length is malformed.
-    #[error("`{text}` at offset {offset} is no {expected}")]
+    #[error("`{text}` at offset {offset} is not a {expected}")]
     Malformed {
         /// The actual text, shortened.
         text: String,

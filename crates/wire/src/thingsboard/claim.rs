@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_refusal_quotes_nothing_of_the_payload() {
         for (payload, part) in [
-            (&b"hidden"[..], "no JSON object"),
+            (&b"hidden"[..], "not a JSON object"),
             (b"[1]", "wrong type"),
             (br#"{"secretKey":7}"#, "wrong type"),
             (br#"{"secretKey":"hidden","durationMs":"hidden"}"#, "wrong type"),

@@ -173,7 +173,7 @@ mod tests {
         let sender = EmailExport { sender: "a@b..c".to_owned(), ..export() };
         let receiver = EmailExport { receiver: Some("ann".to_owned()), ..export() };
         assert!(check(&sender).unwrap_err().contains("a@b..c"));
-        assert!(check(&receiver).unwrap_err().contains("\"ann\" is not an address"));
+        assert!(check(&receiver).unwrap_err().contains("\"ann\" is not a mail address"));
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
             "ann",
         ] {
             let refused = mail([receiver, "", "x"]).unwrap_err();
-            assert!(refused.contains("no address of mail") && !refused.contains('\n'), "{refused}");
+            assert!(refused.contains("not a mail address") && !refused.contains('\n'), "{refused}");
         }
         assert!(!mail(["", "", "a\rb\r\nc"]).unwrap().unwrap().contains("a\rb"));
     }

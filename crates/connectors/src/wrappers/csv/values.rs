@@ -216,6 +216,6 @@ mod tests {
         assert!(fault(b"now,2").contains("column timed"));
         assert!(fault(b"1,2,25:00").contains("column u"));
         assert!(fault(b"1,\xff").contains("UTF-8"));
-        assert!(fault(b"1,inf").contains("no number"));
+        assert!(fault(b"1,inf").contains("not a number"));
     }
 }

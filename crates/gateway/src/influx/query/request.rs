@@ -144,7 +144,7 @@ mod tests {
             ("q=frob", "error parsing query: found frob, expected SELECT"),
             ("q=SELECT+v+FROM+m&async=true", "async=true is not supported"),
             ("q=SELECT+v+FROM+m&params=%7B", "error parsing query parameters: EOF"),
-            ("q=SELECT+v+FROM+m&params=7", "error parsing query parameters: they are not an object"),
+            ("q=SELECT+v+FROM+m&params=7", "error parsing query parameters: they are not a JSON object"),
             ("q=SELECT+v+FROM+m+WHERE+h%3D$h", "error parsing query: missing parameter: h"),
         ] {
             let error = request(query).unwrap_err();

@@ -83,7 +83,7 @@ fn fit(value: &Datum, data_type: &DataType) -> Result<Datum, String> {
         return Ok(Datum::Null);
     }
     if is_text == data_type.is_number() {
-        return Err(format!("{value} is no {data_type}"));
+        return Err(format!("{value} is not of the type {data_type}"));
     }
     if let (Datum::Text(text), DataType::Varchar(Some(length)) | DataType::Char(length)) = (value, data_type)
     {

@@ -101,9 +101,9 @@ fn values_fit_the_types_of_the_output_or_their_row_is_left_out() {
         assert!(fault.contains(part), "{fault}");
     };
     refused("tinyint", Datum::Int(128), "128 is out of the range of tinyint");
-    refused("double", Datum::Text("2".into()), "2 is not a double");
-    refused("string", Datum::Int(2), "2 is not a string");
+    refused("double", Datum::Text("2".into()), "2 is not of the type double");
+    refused("string", Datum::Int(2), "2 is not of the type string");
     refused("varchar(2)", Datum::Text("abc".into()), "3 characters");
-    refused("float", Datum::Float(1e300), "no finite number");
+    refused("float", Datum::Float(1e300), "not a finite number");
     refused("binary", Datum::Text("abc".into()), "binary");
 }

@@ -108,11 +108,11 @@ fn a_value_has_the_type_of_its_field_or_its_row_is_left_out() {
         assert!(fault.contains(part), "{kind} {value}: {fault}");
     };
     refused("tinyint", "128", "128 is out of the range of tinyint");
-    refused("double", "\"2\"", "2 is not a double");
-    refused("string", "2", "2 is not a string");
+    refused("double", "\"2\"", "2 is not of the type double");
+    refused("string", "2", "2 is not of the type string");
     refused("varchar(2)", "\"abc\"", "3 characters");
-    refused("float", "1.0e300", "no finite number");
-    refused("double", "1.0 / 0.0", "no finite number");
+    refused("float", "1.0e300", "not a finite number");
+    refused("double", "1.0 / 0.0", "not a finite number");
     refused("binary", "\"abc\"", "binary");
     refused("integer", "[1]", "field \"v\": a value of the type array");
     refused("integer", "#{a: 1}", "field \"v\": a value of the type map");

@@ -141,7 +141,7 @@ fn what_cannot_be_computed_is_a_fault() {
     let fault =
         |expression| value(expression, Datum::Int(i64::MAX), Datum::Float(1e308)).expect_err("a fault");
     assert!(fault("x + 1").contains("too large for a whole number"));
-    assert!(fault("y * 10").contains("no finite number"));
+    assert!(fault("y * 10").contains("not a finite number"));
     assert!(fault("t + 1").contains("is not a number"));
     assert!(fault("t > 1").contains("is not a number"));
     assert!(fault("not t").contains("is not a condition"));

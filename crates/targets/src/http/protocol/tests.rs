@@ -423,7 +423,7 @@ fn a_wrong_answer_takes_the_value_away_and_fails_what_needs_it() {
     let driver = rest(1).unwrap();
     let long = format!(r#"{{"id":1,"x":"{}"}}"#, "x".repeat(crate::limits::HTTP_JSON_BYTES_MAX));
     for (body, error) in
-        [("{", "no JSON"), ("{}", "no value at `/id`"), (&long, "longer than the 1048576 bytes")]
+        [("{", "not JSON"), ("{}", "no value at `/id`"), (&long, "longer than the 1048576 bytes")]
     {
         let mut client = Client::new(&driver);
         client.receive(&answer(r#"{"t":"secret"}"#)).unwrap();

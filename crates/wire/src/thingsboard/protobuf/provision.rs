@@ -148,8 +148,8 @@ mod tests {
         assert_eq!(read_provision_or_json(json), Ok((request, false)));
         for (payload, part) in [
             (&b"\x0a\x01d"[..], "provisionDeviceKey is missing"),
-            (b"", "no JSON object"),
-            (b"x", "no JSON object"),
+            (b"", "not a JSON object"),
+            (b"x", "not a JSON object"),
         ] {
             let refused = read_provision_or_json(payload).unwrap_err().to_string();
             assert!(refused.contains(part), "{refused}");

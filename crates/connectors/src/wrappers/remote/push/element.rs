@@ -102,11 +102,11 @@ mod tests {
         };
         let now = "2026-11-27 20:15:30.125 UTC";
         for (text, expected) in [
-            ("no".to_owned(), "no XML"),
+            ("no".to_owned(), "not XML"),
             ("<a/>".to_owned(), "it is <a>"),
-            (element("2026-11-27 20:15:30.125 CET", ""), "no time such as"),
-            (element("2026-13-27 20:15:30.125 UTC", ""), "no time such as"),
-            (element("2026-02-31 20:15:30.125 UTC", ""), "no time such as"),
+            (element("2026-11-27 20:15:30.125 CET", ""), "not a time such as"),
+            (element("2026-13-27 20:15:30.125 UTC", ""), "not a time such as"),
+            (element("2026-02-31 20:15:30.125 UTC", ""), "not a time such as"),
             (element(now, "<field name=\"x\" type=\"numeric\">one</field>"), "is not a number"),
             (element(now, "<field type=\"numeric\">1</field>"), "has no name"),
             ("<stream-element/>".to_owned(), "no timestamp"),
