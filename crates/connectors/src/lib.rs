@@ -8,6 +8,7 @@ mod broker;
 mod databases;
 mod exporters;
 mod follower;
+mod http;
 pub mod limits;
 mod start;
 mod tasks;

@@ -100,7 +100,7 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Why a handshake failed, and what to do.
-fn explain(error: &io::Error, host: &str) -> String {
+pub(crate) fn explain(error: &io::Error, host: &str) -> String {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return "the server ended the TLS handshake; look at its log, and at the port".to_owned();
     }

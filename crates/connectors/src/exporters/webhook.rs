@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use ureq::Agent;
-use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport};
+use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport, shown_url};
 
 use super::limits::{WEBHOOK_ROWS_MAX, WEBHOOK_TIMEOUT};
 use super::row;
 use crate::follower::Sink;
+use crate::http;
 
 /// Statuses that refuse what the body says: bad request, content too large, unsupported media type, unprocessable content. After
 /// each other status the same request may succeed later, for example when a key or a path is right again.
@@ -19,19 +20,14 @@ const OF_BODY: [u16; 4] = [400, 413, 415, 422];
 pub(super) struct WebhookSink {
     output: Arc<SensorOutput>,
     export: WebhookExport,
-    agent: Agent,
+    /// The client, after [`prepare`](Sink::prepare). A new one reads the file of authorities again.
+    agent: Option<Agent>,
     refused: u64,
 }
 
 impl WebhookSink {
     pub(super) fn new(output: Arc<SensorOutput>, export: WebhookExport) -> Self {
-        let config = Agent::config_builder()
-            .timeout_global(Some(WEBHOOK_TIMEOUT))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .user_agent(concat!("tachograph/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Self { output, export, agent: config.new_agent(), refused: 0 }
+        Self { output, export, agent: None, refused: 0 }
     }
 
     fn body(&self, rows: &[OutputRow]) -> String {
@@ -41,7 +37,8 @@ impl WebhookSink {
 
     /// The status of the answer to a body.
     async fn send(&self, body: String) -> Result<u16, String> {
-        let (agent, export) = (self.agent.clone(), self.export.clone());
+        let agent = self.agent.clone().expect("BUG: a target is prepared before it gets rows");
+        let export = self.export.clone();
         let sent = spawn_blocking(move || {
             let url = export.url.reveal();
             let mut request = match export.method {
@@ -56,12 +53,19 @@ impl WebhookSink {
             request.send(body).map(|answer| answer.status().as_u16())
         });
         let answer = sent.await.map_err(|error| format!("the request was given up: {error}"))?;
-        answer.map_err(|error| format!("no answer: {error}"))
+        let host = || shown_url(self.export.url.reveal());
+        answer.map_err(|error| format!("no answer: {}", http::explain(error, &host())))
     }
 }
 
 impl Sink for WebhookSink {
     async fn prepare(&mut self) -> Result<(), String> {
+        let cafile = self.export.cafile.clone();
+        let made = spawn_blocking(move || {
+            let config = Agent::config_builder().timeout_global(Some(WEBHOOK_TIMEOUT)).max_redirects(0);
+            http::agent(config, cafile.as_deref())
+        });
+        self.agent = Some(made.await.map_err(|error| format!("the certificates were not read: {error}"))??);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use virtual_sensors::shown_url;
 
 use super::blocking::blocking;
 use super::failure::Failure;
+use crate::http;
 use crate::limits::HTTP_TIMEOUT;
 
 /// A client that keeps its connections.
@@ -28,13 +29,15 @@ pub(super) enum Request {
 }
 
 impl Client {
-    pub(super) fn new() -> Self {
-        let config = Agent::config_builder()
-            .timeout_global(Some(HTTP_TIMEOUT))
-            .http_status_as_error(false)
-            .user_agent(concat!("tachograph/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Self { agent: config.new_agent() }
+    /// A client that trusts the authorities of `cafile`, or those of the system.
+    pub(super) async fn new(cafile: Option<&str>) -> Result<Self, Failure> {
+        let cafile = cafile.map(str::to_owned);
+        blocking(move || {
+            let config = Agent::config_builder().timeout_global(Some(HTTP_TIMEOUT));
+            let agent = http::agent(config, cafile.as_deref()).map_err(Failure::new)?;
+            Ok(Self { agent })
+        })
+        .await
     }
 
     /// Sends a request and reads the answer, of any status.
@@ -95,7 +98,7 @@ fn failure(url: &str, error: Error) -> Failure {
         }
         // The error has the whole address.
         Error::BadUri(_) => Failure::new(format!("{url} is not an HTTP address")),
-        error => Failure::while_(format_args!("no answer of {url}"), error),
+        error => Failure::while_(format_args!("no answer of {url}"), http::explain(error, url)),
     }
 }
 

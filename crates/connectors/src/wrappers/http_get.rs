@@ -17,8 +17,13 @@ const ACCEPTED: u16 = 202;
 const NO_CONTENT: u16 = 204;
 
 /// Asks until there is no answer.
-pub(super) async fn read(url: &str, rate_ms: u64, sink: &mut Sink) -> Result<(), Failure> {
-    let client = Client::new();
+pub(super) async fn read(
+    url: &str,
+    cafile: Option<&str>,
+    rate_ms: u64,
+    sink: &mut Sink,
+) -> Result<(), Failure> {
+    let client = Client::new(cafile).await?;
     let mut turns = interval(Duration::from_millis(rate_ms));
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -11,7 +11,9 @@ use crate::databases::Pools;
 pub(super) async fn read(external: &External, pools: &Pools, sink: &mut Sink) -> Result<(), Failure> {
     match external {
         External::Csv(file) => csv::read(file, sink).await,
-        External::HttpGet { url, rate_ms } => http_get::read(url.reveal(), *rate_ms, sink).await,
+        External::HttpGet { url, rate_ms, cafile } => {
+            http_get::read(url.reveal(), cafile.as_deref(), *rate_ms, sink).await
+        }
         External::Mqtt(topic) => mqtt::read(topic, sink).await,
         External::Udp { port } => udp::read(*port, sink).await,
         External::SystemTime { period_ms } => periodic::read(&periodic::Clock, *period_ms, sink).await,

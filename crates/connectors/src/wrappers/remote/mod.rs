@@ -23,7 +23,7 @@ pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure
     if let Some(contact) = &remote.push_to {
         return push::read(remote, contact, sink).await;
     }
-    let client = Client::new();
+    let client = Client::new(remote.cafile.as_deref()).await?;
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     let mut new = match sink.newest_time().await? {
         // The microsecond says how many rows of the millisecond are stored.

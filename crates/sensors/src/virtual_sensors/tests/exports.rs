@@ -91,6 +91,7 @@ fn bad_targets_are_refused() {
     refused("MQTTExporterVS", &[("uri", "ssl://h"), ("certfile", "/me.pem")], "keyfile belong together");
     refused("MQTTExporterVS", &[("uri", "tcp://h"), ("topic", "a/#")], "without + and #");
     refused("Webhook", &[("url", "ftp://h")], "begins with http:// or https://");
+    refused("Webhook", &[("url", "http://h"), ("cafile", "/ca.pem")], "cafile needs an encrypted address");
     refused("Webhook", &[("url", "http://h"), ("method", "GET")], "it is POST, PUT or PATCH");
     refused("Webhook", &[("url", "http://h"), ("headers", "no header")], "a line is Name: value");
     refused(

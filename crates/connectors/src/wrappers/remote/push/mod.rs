@@ -24,7 +24,7 @@ use crate::wrappers::sink::Sink;
 
 /// Registers, and takes elements until the other server does not answer.
 pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Result<(), Failure> {
-    let client = Client::new();
+    let client = Client::new(remote.cafile.as_deref()).await?;
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     // All elements of the newest stored millisecond come again.
     let after_ms = sink.newest_time().await?.map_or(start_ms, |newest| newest.millis().saturating_sub(1));
@@ -107,6 +107,7 @@ mod tests {
             url: "http://h:22001".to_owned(),
             interface: RemoteInterface::Multidata,
             sensor: "road".to_owned(),
+            cafile: None,
             login: Some(("ann".to_owned(), "secret".to_owned())),
             start_ms: None,
             sampling_ms: 1,

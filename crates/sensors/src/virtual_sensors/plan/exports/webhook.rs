@@ -13,6 +13,8 @@ pub struct WebhookExport {
     pub method: Method,
     /// Headers of each request. Their values may be secrets.
     pub headers: Vec<(String, Secret)>,
+    /// A PEM file with the authorities that may sign the certificate of the server; those of the system without it.
+    pub cafile: Option<String>,
 }
 
 /// The method of a request.
@@ -53,7 +55,14 @@ pub(super) fn read(params: &mut Params<'_>) -> Result<WebhookExport, Fault> {
             }
         },
     };
-    Ok(WebhookExport { url: Secret::new(url.value.as_str()), method, headers: headers(params)? })
+    let cafile = match params.take("cafile").filter(|pair| !pair.value.value.is_empty()) {
+        Some(pair) if !url.value.starts_with("https://") => {
+            let reason = "cafile needs an encrypted address, https://HOST";
+            return Err(Fault::invalid(pair.key.place, reason));
+        }
+        pair => pair.map(|pair| pair.value.value.clone()),
+    };
+    Ok(WebhookExport { url: Secret::new(url.value.as_str()), method, headers: headers(params)?, cafile })
 }
 
 /// One header in each line: `Name: value`.

@@ -27,6 +27,8 @@ pub enum External {
         url: Secret,
         /// Milliseconds between two requests.
         rate_ms: u64,
+        /// A PEM file with the authorities that may sign the certificate of the server; those of the system without it.
+        cafile: Option<String>,
     },
     /// Messages of an MQTT broker.
     Mqtt(MqttTopic),
@@ -123,7 +125,7 @@ impl External {
     pub fn describe(&self) -> String {
         match self {
             Self::Csv(file) => format!("CSV file {:?}", file.file),
-            Self::HttpGet { url, rate_ms } => format!("{}, every {rate_ms} ms", shown_url(url.reveal())),
+            Self::HttpGet { url, rate_ms, .. } => format!("{}, every {rate_ms} ms", shown_url(url.reveal())),
             Self::Mqtt(mqtt) => {
                 let how = if mqtt.tls.is_some() { " over TLS" } else { "" };
                 format!("topic {:?} of the broker {}:{}{how}", mqtt.topic, mqtt.host, mqtt.port)
@@ -171,7 +173,8 @@ pub(super) fn parse(
             let url = predicates.needed("url")?;
             predicates.check_url(&url, "url")?;
             let rate_ms = predicates.period("rate", 2_000, PERIOD_MS_MIN)?;
-            External::HttpGet { url: Secret::new(url), rate_ms }
+            let cafile = predicates.cafile(&url)?;
+            External::HttpGet { url: Secret::new(url), rate_ms, cafile }
         }
         "mqtt" => External::Mqtt(mqtt(predicates)?),
         "udp" => {

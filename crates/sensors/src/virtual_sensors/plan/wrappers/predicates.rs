@@ -116,6 +116,17 @@ impl<'a> Predicates<'a> {
         }
     }
 
+    /// The file of authorities for an address that [`check_url`](Self::check_url) accepts.
+    pub(super) fn cafile(&mut self, url: &str) -> Result<Option<String>, Fault> {
+        match self.optional("cafile") {
+            Some(_) if !url.starts_with("https://") => {
+                let reason = "cafile needs an encrypted address, https://HOST".to_owned();
+                Err(self.invalid("cafile", reason))
+            }
+            cafile => Ok(cafile),
+        }
+    }
+
     /// Refuses a predicate that says the same as another one, which is given.
     pub(super) fn refuse_beside(&mut self, key: &'static str, other: &str) -> Result<(), Fault> {
         match self.optional(key) {

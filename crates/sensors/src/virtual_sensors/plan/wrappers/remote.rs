@@ -18,6 +18,8 @@ pub struct Remote {
     pub interface: RemoteInterface,
     /// The name of the sensor there.
     pub sensor: String,
+    /// A PEM file with the authorities that may sign the certificate of the server; those of the system without it.
+    pub cafile: Option<String>,
     /// The login and its secret.
     pub login: Option<(String, String)>,
     /// The time after which rows are read the first time, in milliseconds since 1970; the time of the start without it.
@@ -50,11 +52,13 @@ impl Remote {
     pub(super) fn of_rest(predicates: &mut Predicates<'_>) -> Result<Self, Fault> {
         let url = predicates.needed("url")?;
         predicates.check_url(&url, "url")?;
+        let cafile = predicates.cafile(&url)?;
         let login = (predicates.needed("client_id")?, predicates.needed("client_secret")?);
         Ok(Self {
             url: url.trim_end_matches('/').to_owned(),
             interface: RemoteInterface::RestV3,
             sensor: predicates.needed("vs_name")?.to_lowercase(),
+            cafile,
             login: Some(login),
             start_ms: predicates.integer("starting_time", 0, i64::MAX / 1_000)?,
             sampling_ms: predicates.period("sampling", SAMPLING_MS, SAMPLING_MS_MIN)?,
@@ -89,6 +93,7 @@ impl Remote {
             }
         };
         predicates.check_url(&url, "remote-contact-point")?;
+        let cafile = predicates.cafile(&url)?;
         let url = url.trim_end_matches('/').trim_end_matches("/streaming").trim_end_matches('/').to_owned();
         let push_to = push_to(wrapper, predicates, notes)?;
         predicates.note("timeout", "a request has a limit of its own", notes);
@@ -101,6 +106,7 @@ impl Remote {
             url,
             interface: RemoteInterface::Multidata,
             sensor,
+            cafile,
             login,
             start_ms,
             sampling_ms: predicates.period("sampling", SAMPLING_MS, SAMPLING_MS_MIN)?,
