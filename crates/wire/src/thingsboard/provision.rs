@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_payload_that_is_no_request_is_refused_without_quoting_it() {
         for (payload, part) in [
-            (&b"secret"[..], "no JSON object (line 1"),
+            (&b"secret"[..], "not a JSON object (line 1"),
             (b"", "not a JSON object"),
             (b"[1]", "wrong type"),
             (br#"{"provisionDeviceKey":"k","provisionDeviceSecret":7,"token":"secret"}"#, "wrong type"),
