@@ -178,7 +178,7 @@ pub(super) fn page_of<'a, T: Listed + 'a>(
     Page { data: data.into_iter().cloned().collect(), total_pages, total_elements, has_next }
 }
 
-/// Like [`page_of`] for entities that the registry does not have.
+/// Like `page_of` for entities that the registry does not have.
 ///
 /// # Errors
 /// The request is for a page that cannot be.
