@@ -299,7 +299,7 @@ def test_hitsdbs_page_and_condition(tsdb):
     answer = tsdb.post("/api/query", {"start": T0, "end": T0 + 20, "queries": [sub]})
     assert list(answer[0]["dps"].values()) == [5, 6, 7, 8]
     refused = tsdb.post("/api/query", {"start": T0, "end": T0 + 20, "queries": [sub | {"dpValue": "3"}]}, 400)
-    assert "no condition" in refused["error"]["message"]
+    assert "not a condition" in refused["error"]["message"]
 
 
 def test_errors_have_opentsdbs_shape(tsdb):

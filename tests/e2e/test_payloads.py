@@ -57,7 +57,7 @@ BAD = {
     "ts that is not a number": (lambda: {"ts": "today", "values": {"a": 1}}, "number"),
     "two commas before the end": (lambda: b'{"a":1,,}', "expected a name"),
     "value left out": (lambda: b'{"a":[1,,2]}', "expected a value"),
-    "nan of C": (lambda: b'{"a":nan}', "nan is not a number"),
+    "nan of C": (lambda: b'{"a":nan}', "nan is not a JSON number"),
     "byte behind the end": (lambda: b'{"a":1}\0', "trailing"),
     "relaxed, deep": (lambda: b"{a:" + b"[" * 50_000 + b"]" * 50_000 + b"}", "nesting"),
     "relaxed, cut": (lambda: b"{a:'x", "ends too early"),
