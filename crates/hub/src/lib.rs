@@ -63,7 +63,7 @@ pub use operations::rows::ShownSeries;
 pub use operations::rows::message::{self, Kept, Message, MessageRefusal, RefusedPart};
 pub use operations::tables::{ParquetImport, sql, sql_deletion, time_series};
 pub use registry;
-pub use registry::{Entity, EntityId, EntityKind, caller, certificate, protobuf, session_token};
+pub use registry::{Entity, EntityId, EntityKind, caller, certificate, session_token};
 pub use series_owner::{ASSETS_TABLE, SeriesOwner};
 pub use stopped::Stopped;
 // The doors must not use the crates `store` and `kv`; these types are part of the interface of the hub.

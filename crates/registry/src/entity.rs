@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::{Durability, TableName, Timestamp};
+use payload_schema::PayloadSchemas;
 use uuid::Uuid;
 
 use super::contact::Contact;
@@ -12,7 +13,6 @@ use super::package_ids::{PackageChange, PackageIds};
 use super::page::{Listed, SortProperty};
 use super::provision_terms::ProvisionTerms;
 use super::tenant_limits::TenantLimits;
-use crate::protobuf::PayloadSchemas;
 use crate::topic_rights::TopicRights;
 
 /// A tenant. Users see only the devices of their own tenant.

@@ -61,7 +61,6 @@ mod page;
 mod password;
 mod permission;
 mod profiles;
-pub mod protobuf;
 mod provision_terms;
 mod provisioning;
 mod random;

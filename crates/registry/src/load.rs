@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{TableName, Timestamp};
+use payload_schema::PayloadSchemas;
 use rusqlite::types::{FromSql, Type};
 use rusqlite::{Connection, Row};
 use uuid::Uuid;
@@ -26,7 +27,6 @@ use super::tenant_limits::TenantLimits;
 use super::user::{Activation, ApiKey, User};
 use crate::entity_id::EntityId;
 use crate::namespace::namespace_of;
-use crate::protobuf::PayloadSchemas;
 use crate::topic_rights::TopicRights;
 
 type Read<T> = rusqlite::Result<T>;

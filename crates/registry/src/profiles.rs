@@ -7,6 +7,7 @@ use model::limits::TABLE_NAME_BYTES_MAX;
 use model::name::check_tag_value;
 use model::{Durability, TableName};
 use parking_lot::MutexGuard;
+use payload_schema::PayloadSchemas;
 use rusqlite::Connection;
 use uuid::Uuid;
 
@@ -22,7 +23,6 @@ use super::provision_terms::ProvisionTerms;
 use super::{file, save};
 use crate::certificate::Certificate;
 use crate::own_tables::{AUDIT_TABLE, DEAD_LETTER_TABLE};
-use crate::protobuf::PayloadSchemas;
 use crate::topic_rights::TopicRights;
 
 impl Registry {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::Durability;
 use model::limits::TENANTS_MAX;
 use model::name::check_tag_value;
+use payload_schema::PayloadSchemas;
 use uuid::Uuid;
 
 use super::asset::AssetProfile;
@@ -25,7 +26,6 @@ use super::users::checked_login;
 use super::{file, save};
 use crate::namespace::{namespace_of, own_table};
 use crate::permission::Role;
-use crate::protobuf::PayloadSchemas;
 use crate::topic_rights::TopicRights;
 
 impl Registry {

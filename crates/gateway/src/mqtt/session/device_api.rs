@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use hub::AttributeError;
 use hub::claims::ClaimError;
-use hub::protobuf::{PayloadForm, PayloadKind};
 use hub::registry::Device;
 use hub::rpc::{SessionLimits, answer_to_device};
 use model::Value;
+use payload_schema::{PayloadForm, PayloadKind};
 use wire::mqtt::ReasonCode;
 use wire::thingsboard::attributes::{Topic as AttributeTopic, read_publish, read_request, response};
 use wire::thingsboard::claim::{self, ClaimRequest};

@@ -1,7 +1,7 @@
 //! Whether a payload of the device API is JSON or Protobuf, by the names of its topic and the profile of the device.
 
 use hub::device_messages::Attribute;
-use hub::protobuf::{PayloadForm, PayloadSchemas};
+use payload_schema::{PayloadForm, PayloadSchemas};
 use wire::thingsboard::Names;
 use wire::thingsboard::protobuf::{Entry, ProtobufError};
 

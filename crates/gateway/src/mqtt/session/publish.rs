@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hub::broker::{Content, Publication, is_too_deep};
-use hub::protobuf::{PayloadForm, PayloadKind};
 use hub::{Blame, DeadLetter, Door};
 use model::SeriesId;
+use payload_schema::{PayloadForm, PayloadKind};
 use wire::mqtt::{PropertyId, ProtocolVersion, Publish, QoS, ReasonCode};
 use wire::telemetry::Receipt;
 use wire::thingsboard::gateway::Topic as GatewayTopic;

@@ -5,10 +5,10 @@
 
 use hub::broker::{Attached, BrokerError, Content, Quality, ToClient};
 use hub::device_messages::{DeviceMessage, DeviceOutbox, Interests};
-use hub::protobuf::PayloadSchemas;
 use hub::registry::Device;
 use hub::rpc::Delivery;
 use hub::{Door, Hub};
+use payload_schema::PayloadSchemas;
 use wire::thingsboard::attributes::{
     Topic as AttributeTopic, push_of_changed, push_of_changed_to_gateway, push_of_deleted,
     push_of_deleted_to_gateway,

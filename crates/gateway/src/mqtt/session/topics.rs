@@ -1,7 +1,7 @@
 //! Where a message goes by its topic, and which topics a device may use.
 
 use hub::Hub;
-use hub::protobuf::PayloadForm;
+use payload_schema::PayloadForm;
 use wire::thingsboard::attributes::Topic as AttributeTopic;
 use wire::thingsboard::gateway::Topic as GatewayTopic;
 use wire::thingsboard::packages;

@@ -1,5 +1,7 @@
-//! Payloads of Protobuf: a device profile says that its devices send them, and has their schemas, as in ThingsBoard
-//! (`transportConfiguration` of `profileData`).
+//! Protobuf payloads of devices. A device profile declares them and carries their schemas, as in ThingsBoard
+//! (`transportConfiguration` of `profileData`). This crate compiles the schemas, and converts payloads to JSON and back.
+//!
+//! It does not know the registry that keeps the profiles, nor the doors that receive the payloads.
 
 mod calls;
 pub mod limits;
