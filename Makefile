@@ -21,7 +21,7 @@ E2E_WORKERS ?= 4
 say = @printf '\n== %s\n' "$(1)"
 
 .PHONY: run test install release
-.PHONY: setup debian format tidy dashboard lint unit docs licences binary e2e attacks fuzz-brief
+.PHONY: setup debian format tidy dashboard build unit docs licences binary e2e attacks fuzz-brief
 
 RELEASE := $(CARGO_TARGET_DIR)/release/tacho
 # The page is built when its sources have changed, so that nothing is compiled again otherwise.
@@ -36,7 +36,7 @@ run: release
 
 release: $(if $(shell command -v npm),$(PAGE))
 	@[ -e "$(RELEASE)" ] || echo "The first build takes 20 minutes on two cores, and 2 GB in $(CARGO_TARGET_DIR)."
-	cargo build --release --package tacho
+	RUSTC_WORKSPACE_WRAPPER= cargo build --release --package tacho
 
 # make install PREFIX=/usr/local
 install: release
@@ -48,7 +48,7 @@ install: release
 	"$(RELEASE)" completions fish > "$(INSTALLED)/share/fish/vendor_completions.d/tacho.fish"
 
 # Cheap steps first: a forgotten format shows in seconds, not after the build.
-test: setup format tidy dashboard lint fuzz-brief unit docs licences binary e2e attacks
+test: setup format tidy dashboard build unit docs licences e2e attacks fuzz-brief
 	$(call say,all tests passed)
 
 setup: debian $(VENV)/.installed $(E2E)/node/node_modules/.installed go-modules $(SQLLOGICTEST)
@@ -97,28 +97,31 @@ dashboard: $(PAGE)
 	$(call say,dashboard tests)
 	cd dashboard && npm test --silent
 
-lint:
-	$(call say,clippy)
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+# Clippy is the compiler of our own crates here, so one build serves lints, tests, documentation and real clients.
+# `cargo clippy` would compile all dependencies once more without code: ten minutes, and as many for `cargo doc`.
+build unit docs binary: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+build unit docs binary: export CLIPPY_ARGS := -Dwarnings__CLIPPY_HACKERY__
+
+build:
+	$(call say,lints and test programs)
+	cargo test --quiet --workspace --all-targets --no-run
 
 unit:
 	$(call say,Rust tests)
-	cargo test --quiet --workspace
+	tests/rust-programs
 
 docs:
-	$(call say,documentation of our crates)
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+	$(call say,documentation of our libraries)
+	RUSTDOC="$(CURDIR)/tests/rustdoc-check" cargo test --quiet --workspace --doc
 
 licences:
 	$(call say,licences$(comma) bans and sources of dependencies)
 	@if command -v cargo-deny >/dev/null; then cargo deny check licenses bans sources; \
 	else echo "skipped: cargo-deny is not installed (cargo install cargo-deny)"; fi
 
-# The tests with real clients take the development binary that the Rust tests have built; TACHO_BIN names another.
+# The tests with real clients take the development binary of `make build`; TACHO_BIN names another.
 # Asked for by itself it would be built with other features of its dependencies, which takes many minutes.
-binary:
-	$(call say,tacho for the tests with real clients)
-	@if [ -z "$${TACHO_BIN:-}" ]; then cargo test --quiet --workspace --no-run; fi
+binary: $(if $(TACHO_BIN),,build)
 
 e2e attacks: export TACHO_BIN ?= $(CARGO_TARGET_DIR)/debug/tacho
 e2e:
