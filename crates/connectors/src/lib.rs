@@ -8,7 +8,6 @@ mod broker;
 mod databases;
 mod exporters;
 mod follower;
-mod http;
 pub mod limits;
 mod start;
 mod tasks;

@@ -72,6 +72,3 @@ pub const UDP_BYTES_MAX: usize = 65_535;
 
 /// Rows that a replay reads at once.
 pub const REPLAY_ROWS_AT_ONCE: usize = 1_000;
-
-/// Bytes of a file with certificates or a key.
-pub const PEM_BYTES_MAX: u64 = 4 * 1024 * 1024;

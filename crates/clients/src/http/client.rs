@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,7 +10,9 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 
 use crate::limits::HTTP_QUOTE_CHARS;
-use crate::tls::{TlsConfig, TlsConnector};
+use crate::tls::{PemError, TlsConfig, TlsConnector, TlsFailure};
+
+const USER_AGENT: &str = concat!("tachograph/", env!("CARGO_PKG_VERSION"));
 
 /// What an answer may take.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +23,7 @@ pub struct HttpLimits {
     pub body_bytes_max: u64,
 }
 
-/// A client of one server: blocking, with keep-alive.
+/// A client of one server: blocking, with keep-alive. It follows redirects.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     agent: ureq::Agent,
@@ -28,6 +31,7 @@ pub struct HttpClient {
     /// The beginning of every URL, such as `http://host:port`.
     base: String,
     limits: HttpLimits,
+    follows_redirects: bool,
     /// A header of each request, such as `Authorization`.
     header: Option<(&'static str, String)>,
 }
@@ -37,12 +41,12 @@ pub struct HttpClient {
 pub struct HttpRequest<'a> {
     /// The method.
     pub method: &'static str,
-    /// The end of the URL.
+    /// The end of the URL; all of it if the client has no base.
     pub path: &'a str,
     /// The body.
     pub body: Body<'a>,
-    /// A header of this request.
-    pub header: Option<(&'static str, &'a str)>,
+    /// Headers of this request, after the one of the client.
+    pub headers: &'a [(&'a str, &'a str)],
     /// The time for it, if not that of the client.
     pub timeout: Option<Duration>,
 }
@@ -54,6 +58,8 @@ pub enum Body<'a> {
     Empty,
     /// A JSON text.
     Json(&'a str),
+    /// An encoded form ([`super::form`]).
+    Form(&'a str),
     /// Any bytes.
     Bytes(&'a [u8]),
 }
@@ -89,6 +95,22 @@ pub enum HttpError {
     NotJson(Box<HttpAnswer>),
 }
 
+impl HttpError {
+    /// Why there is no answer, or no usable one. Unlike the error itself, it does not have the URL, which may have secrets.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::NoAnswer { source, .. } => match &**source {
+                ureq::Error::BodyExceedsLimit(limit) => format!("the answer has more than {limit} bytes"),
+                // The library's text has the whole URL.
+                ureq::Error::BadUri(_) => "this is not an HTTP address".to_owned(),
+                ureq::Error::Io(error) if let Some(failure) = TlsFailure::of(error) => failure.to_string(),
+                error => error.to_string(),
+            },
+            Self::Status(answer) | Self::NotJson(answer) => answer.kind(),
+        }
+    }
+}
+
 impl<'a> HttpRequest<'a> {
     /// A GET.
     pub const fn get(path: &'a str) -> Self {
@@ -97,20 +119,37 @@ impl<'a> HttpRequest<'a> {
 
     /// A request.
     pub const fn new(method: &'static str, path: &'a str, body: Body<'a>) -> Self {
-        Self { method, path, body, header: None, timeout: None }
+        Self { method, path, body, headers: &[], timeout: None }
     }
 }
 
 impl HttpClient {
-    /// A client of the server whose URLs begin with `base`. It sends nothing yet.
+    /// A client of the server whose URLs begin with `base`. It sends nothing yet. `base` may be empty: then each request has a
+    /// whole URL.
     pub fn new(base: impl Into<String>, limits: HttpLimits) -> Self {
-        Self { agent: agent(None), base: base.into(), tls: None, limits, header: None }
+        let base = base.into();
+        Self { agent: agent(None), base, tls: None, limits, follows_redirects: true, header: None }
     }
 
     /// The same client with TLS for addresses that begin with `https`. Without it such addresses are an error.
     pub fn with_tls(mut self, config: Option<TlsConfig>) -> Self {
         self.agent = agent(config.clone());
         self.tls = config;
+        self
+    }
+
+    /// The same client with TLS for addresses that begin with `https`, whose certificates the authorities of `file` signed, or
+    /// those of the system ([`TlsConfig::of_authorities`]).
+    ///
+    /// # Errors
+    /// The file cannot be used.
+    pub fn with_authorities(self, file: Option<&Path>) -> Result<Self, PemError> {
+        Ok(self.with_tls(Some(TlsConfig::of_authorities(file)?)))
+    }
+
+    /// The same client, for which a redirect is an answer like any other.
+    pub fn without_redirects(mut self) -> Self {
+        self.follows_redirects = false;
         self
     }
 
@@ -148,6 +187,12 @@ impl HttpClient {
         Ok(answer)
     }
 
+    /// The status of the answer to a request. The body is not read and may have any size.
+    pub fn status(&self, request: &HttpRequest<'_>) -> Result<u16, HttpError> {
+        let timeout = Timeout::Whole(request.timeout.unwrap_or(self.limits.timeout));
+        Ok(self.begin(request, timeout)?.0.status)
+    }
+
     /// The beginning of an answer, whose body has no limits. An answer without success is read at once. `begin_timeout` is
     /// the longest time to its head.
     pub fn stream(
@@ -171,22 +216,17 @@ impl HttpClient {
     ) -> Result<(HttpAnswer, ureq::Body), HttpError> {
         let url = format!("{}{}", self.base, request.path);
         let mut head = ureq::http::Request::builder().method(request.method).uri(&url);
+        let (content_type, bytes) = request.body.parts();
+        let content_type = content_type.map(|content_type| ("Content-Type", content_type));
         let own = self.header.as_ref().map(|(name, value)| (*name, value.as_str()));
-        for (name, value) in own.into_iter().chain(request.header) {
+        for (name, value) in content_type.into_iter().chain(own).chain(request.headers.iter().copied()) {
             head = head.header(name, value);
         }
         let sent = match request.body {
-            // An empty body of a known length. Otherwise the library sends one in chunks, which simple servers do not read.
-            Body::Empty if matches!(request.method, "POST" | "PUT") => {
-                self.run(head.body([].as_slice()), timeout)
-            }
-            Body::Empty => self.run(head.body(()), timeout),
-            Body::Json(text) => {
-                self.run(head.header("Content-Type", "application/json").body(text.as_bytes()), timeout)
-            }
-            Body::Bytes(bytes) => {
-                self.run(head.header("Content-Type", "application/octet-stream").body(bytes), timeout)
-            }
+            // POST and PUT have an empty body of a known length. Otherwise the library sends one in chunks, which simple servers do
+            // not read.
+            Body::Empty if !matches!(request.method, "POST" | "PUT") => self.run(head.body(()), timeout),
+            _ => self.run(head.body(bytes), timeout),
         };
         match sent {
             Ok(answer) => {
@@ -204,6 +244,7 @@ impl HttpClient {
         timeout: Timeout,
     ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
         let request = self.agent.configure_request(request?);
+        let request = if self.follows_redirects { request } else { request.max_redirects(0) };
         let request = match timeout {
             Timeout::Whole(time) => request.timeout_global(Some(time)),
             Timeout::Begin { connect, answer } => {
@@ -222,11 +263,23 @@ impl HttpClient {
 }
 
 fn agent(tls: Option<TlsConfig>) -> ureq::Agent {
-    let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+    let config = ureq::Agent::config_builder().http_status_as_error(false).user_agent(USER_AGENT).build();
     // Not the default connector: if a crate of the program turns on its TLS, it checks certificates without our options.
     let connector =
         ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(TlsConnector(tls));
     ureq::Agent::with_parts(config, connector, DefaultResolver::default())
+}
+
+impl<'a> Body<'a> {
+    /// The media type, and the bytes.
+    fn parts(self) -> (Option<&'static str>, &'a [u8]) {
+        match self {
+            Self::Empty => (None, &[]),
+            Self::Json(text) => (Some("application/json"), text.as_bytes()),
+            Self::Form(text) => (Some("application/x-www-form-urlencoded"), text.as_bytes()),
+            Self::Bytes(bytes) => (Some("application/octet-stream"), bytes),
+        }
+    }
 }
 
 enum Timeout {

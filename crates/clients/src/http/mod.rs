@@ -9,4 +9,4 @@ mod rest;
 mod tests;
 
 pub use client::{Body, HttpAnswer, HttpClient, HttpError, HttpLimits, HttpRequest};
-pub use rest::{RestClient, RestError, Streamed, escaped, message_of};
+pub use rest::{RestClient, RestError, Streamed, escaped, form, message_of};

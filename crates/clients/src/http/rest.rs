@@ -185,7 +185,7 @@ impl RestClient {
     ) -> Result<HttpAnswer, RestError> {
         let Some(bearer) = self.bearer() else { return self.success(request, send(request)) };
         let with = |bearer: &str, send: &mut dyn FnMut(&HttpRequest<'_>) -> _| {
-            send(&HttpRequest { header: Some(("X-Authorization", bearer)), ..*request })
+            send(&HttpRequest { headers: &[("X-Authorization", bearer)], ..*request })
         };
         let answer = with(&bearer, &mut send);
         if !matches!(&answer, Ok(answer) if answer.status == UNAUTHORIZED) {
@@ -259,6 +259,12 @@ pub fn message_of(body: &str) -> String {
     let message =
         serde_json::from_str::<Value>(body).ok().and_then(|body| Some(body["message"].as_str()?.to_owned()));
     message.unwrap_or_else(|| body.chars().take(HTTP_QUOTE_CHARS).collect())
+}
+
+/// The body of a form: names and values.
+pub fn form<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let field = |(name, value)| format!("{}={}", escaped(name), escaped(value));
+    fields.into_iter().map(field).collect::<Vec<_>>().join("&")
 }
 
 /// Percent-encodes a text for the path or the query of a URL.

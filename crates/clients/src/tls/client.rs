@@ -1,15 +1,15 @@
 //! The configuration of clients.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::{ClientConfig, Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, ConfigBuilder, WantsVerifier};
+use rustls::{ClientConnection, ConfigBuilder, RootCertStore, WantsVerifier};
 
 use super::error::TlsError;
-use super::files::{content, read_authorities, read_certificates, read_key, system_authorities};
+use super::pem::{PemError, read_authorities, read_certificates, read_key};
 use super::session::TlsSession;
 use super::verifier::Lenient;
 
@@ -74,23 +74,40 @@ impl TlsConfig {
     /// A file cannot be read or has unusable content, the key does not match, or the system has no authorities.
     pub fn load(options: &TlsOptions) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .expect("BUG: the provider has suites for TLS 1.2 and 1.3");
-        let builder = trusting(builder, &options.trust, &provider)?;
+        let builder = trusting(builder(&provider), &options.trust, &provider)?;
         let mut config = match &options.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
                 let (chain, key) = (read_certificates(&identity.certificate)?, read_key(&identity.key)?);
                 let unusable = |error: rustls::Error| {
                     let certificate = identity.certificate.display();
-                    content(&identity.key, format!("the key cannot be used with {certificate}: {error}"))
+                    let reason = format!("the key cannot be used with {certificate}: {error}");
+                    PemError::content(&identity.key, reason)
                 };
                 builder.with_client_auth_cert(chain, key).map_err(unusable)?
             }
         };
         config.resumption = Resumption::disabled();
         Ok(Self(Arc::new(config)))
+    }
+
+    /// A configuration that trusts the authorities of `file`, or those of the system, which are read once. It is for a client that
+    /// asks a server again and again: a new connection resumes the session of an earlier one. On a system without authorities
+    /// every handshake fails.
+    ///
+    /// # Errors
+    /// The file cannot be used.
+    pub fn of_authorities(file: Option<&Path>) -> Result<Self, PemError> {
+        static SYSTEM: OnceLock<TlsConfig> = OnceLock::new();
+        let trusting = |roots| {
+            let provider = Arc::new(ring::default_provider());
+            Self(Arc::new(builder(&provider).with_root_certificates(roots).with_no_client_auth()))
+        };
+        let system = || trusting(system_authorities().unwrap_or_else(|_| RootCertStore::empty()));
+        match file {
+            Some(file) => Ok(trusting(read_authorities(file)?)),
+            None => Ok(SYSTEM.get_or_init(system).clone()),
+        }
     }
 
     /// The configuration for a library that does its own I/O.
@@ -110,6 +127,25 @@ impl TlsConfig {
 }
 
 type Verified = ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;
+
+fn builder(provider: &Arc<CryptoProvider>) -> ConfigBuilder<ClientConfig, WantsVerifier> {
+    ClientConfig::builder_with_provider(Arc::clone(provider))
+        .with_safe_default_protocol_versions()
+        .expect("BUG: the provider has suites for TLS 1.2 and 1.3")
+}
+
+/// The authorities of the system, at least one.
+fn system_authorities() -> Result<RootCertStore, TlsError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Systems keep some certificates that no verifier takes.
+    let (taken, _) = roots.add_parsable_certificates(found.certs);
+    if taken == 0 {
+        let cause = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
+        return Err(TlsError::NoRoots { cause });
+    }
+    Ok(roots)
+}
 
 fn trusting(
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,

@@ -1,30 +1,17 @@
 //! Errors of TLS. Each says what to do.
 
 use std::io;
-use std::path::PathBuf;
 
 use rustls::{AlertDescription, CertificateError};
+
+use super::pem::PemError;
 
 /// Why a client of TLS cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The content of a file is unusable.
-    #[error("{}: {reason}", .path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and what is expected.
-        reason: String,
-    },
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] PemError),
     /// The system has no authorities.
     #[error(
         "this system has no certificates of authorities ({cause}): name the file of the server's authority, or install the \

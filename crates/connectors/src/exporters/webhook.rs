@@ -1,16 +1,16 @@
 //! The class Webhook: rows go to an HTTP address as JSON.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use clients::http::{Body, HttpClient, HttpError, HttpLimits, HttpRequest};
 use serde_json::json;
 use tokio::task::spawn_blocking;
-use ureq::Agent;
-use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport, shown_url};
+use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport};
 
 use super::limits::{WEBHOOK_ROWS_MAX, WEBHOOK_TIMEOUT};
 use super::row;
 use crate::follower::Sink;
-use crate::http;
 
 /// Statuses that refuse what the body says: bad request, content too large, unsupported media type, unprocessable content. After
 /// each other status the same request may succeed later, for example when a key or a path is right again.
@@ -21,13 +21,13 @@ pub(super) struct WebhookSink {
     output: Arc<SensorOutput>,
     export: WebhookExport,
     /// The client, after [`prepare`](Sink::prepare). A new one reads the file of authorities again.
-    agent: Option<Agent>,
+    client: Option<HttpClient>,
     refused: u64,
 }
 
 impl WebhookSink {
     pub(super) fn new(output: Arc<SensorOutput>, export: WebhookExport) -> Self {
-        Self { output, export, agent: None, refused: 0 }
+        Self { output, export, client: None, refused: 0 }
     }
 
     fn body(&self, rows: &[OutputRow]) -> String {
@@ -37,35 +37,24 @@ impl WebhookSink {
 
     /// The status of the answer to a body.
     async fn send(&self, body: String) -> Result<u16, String> {
-        let agent = self.agent.clone().expect("BUG: a target is prepared before it gets rows");
+        let client = self.client.clone().expect("BUG: a target is prepared before it gets rows");
         let export = self.export.clone();
-        let sent = spawn_blocking(move || {
-            let url = export.url.reveal();
-            let mut request = match export.method {
-                Method::Post => agent.post(url),
-                Method::Put => agent.put(url),
-                Method::Patch => agent.patch(url),
-            };
-            request = request.header("Content-Type", "application/json");
-            for (name, value) in &export.headers {
-                request = request.header(name, value.reveal());
-            }
-            request.send(body).map(|answer| answer.status().as_u16())
-        });
-        let answer = sent.await.map_err(|error| format!("the request was given up: {error}"))?;
-        let host = || shown_url(self.export.url.reveal());
-        answer.map_err(|error| format!("no answer: {}", http::explain(error, &host())))
+        let sent = spawn_blocking(move || send(&client, &export, &body)).await;
+        let answer = sent.map_err(|error| format!("the request was given up: {error}"))?;
+        answer.map_err(|error| format!("no answer: {}", error.reason()))
     }
 }
 
 impl Sink for WebhookSink {
     async fn prepare(&mut self) -> Result<(), String> {
-        let cafile = self.export.cafile.clone();
-        let made = spawn_blocking(move || {
-            let config = Agent::config_builder().timeout_global(Some(WEBHOOK_TIMEOUT)).max_redirects(0);
-            http::agent(config, cafile.as_deref())
-        });
-        self.agent = Some(made.await.map_err(|error| format!("the certificates were not read: {error}"))??);
+        let cafile = self.export.cafile.as_ref().map(PathBuf::from);
+        // The answers are not read.
+        let limits = HttpLimits { timeout: WEBHOOK_TIMEOUT, body_bytes_max: 0 };
+        let client =
+            move || HttpClient::new("", limits).without_redirects().with_authorities(cafile.as_deref());
+        let made = spawn_blocking(client).await;
+        let made = made.map_err(|error| format!("the certificates were not read: {error}"))?;
+        self.client = Some(made.map_err(|error| error.to_string())?);
         Ok(())
     }
 
@@ -96,6 +85,19 @@ impl Sink for WebhookSink {
     fn refused(&self) -> u64 {
         self.refused
     }
+}
+
+/// The status of the answer to a body.
+fn send(client: &HttpClient, export: &WebhookExport, body: &str) -> Result<u16, HttpError> {
+    let method = match export.method {
+        Method::Post => "POST",
+        Method::Put => "PUT",
+        Method::Patch => "PATCH",
+    };
+    let headers: Vec<_> =
+        export.headers.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
+    let request = HttpRequest::new(method, export.url.reveal(), Body::Json(body));
+    client.status(&HttpRequest { headers: &headers, ..request })
 }
 
 /// What the status of an answer means for the rows of the request.

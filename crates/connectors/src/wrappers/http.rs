@@ -1,18 +1,17 @@
 //! Requests of HTTP, on threads that may block.
 
-use ureq::{Agent, Error};
+use std::path::PathBuf;
+
+use clients::http::{Body, HttpClient, HttpError, HttpLimits, HttpRequest, form};
 use virtual_sensors::shown_url;
 
 use super::blocking::blocking;
 use super::failure::Failure;
-use crate::http;
 use crate::limits::HTTP_TIMEOUT;
 
 /// A client that keeps its connections.
 #[derive(Clone)]
-pub(super) struct Client {
-    agent: Agent,
-}
+pub(super) struct Client(HttpClient);
 
 /// An answer.
 #[derive(Debug)]
@@ -29,24 +28,22 @@ pub(super) enum Request {
 }
 
 impl Client {
-    /// A client that trusts the authorities of `cafile`, or those of the system.
-    pub(super) async fn new(cafile: Option<&str>) -> Result<Self, Failure> {
-        let cafile = cafile.map(str::to_owned);
+    /// A client that trusts the authorities of `cafile`, or those of the system. An answer has at most `body_bytes_max` bytes.
+    pub(super) async fn new(cafile: Option<&str>, body_bytes_max: u64) -> Result<Self, Failure> {
+        let cafile = cafile.map(PathBuf::from);
+        let limits = HttpLimits { timeout: HTTP_TIMEOUT, body_bytes_max };
         blocking(move || {
-            let config = Agent::config_builder().timeout_global(Some(HTTP_TIMEOUT));
-            let agent = http::agent(config, cafile.as_deref()).map_err(Failure::new)?;
-            Ok(Self { agent })
+            let client = HttpClient::new("", limits).with_authorities(cafile.as_deref());
+            client.map(Self).map_err(|error| Failure::new(error.to_string()))
         })
         .await
     }
 
     /// Sends a request and reads the answer, of any status.
-    pub(super) async fn send(&self, request: Request, body_bytes_max: u64) -> Result<Answer, Failure> {
-        let agent = self.agent.clone();
-        blocking(move || {
-            send(&agent, &request, body_bytes_max).map_err(|error| failure(&shown_url(request.url()), error))
-        })
-        .await
+    pub(super) async fn send(&self, request: Request) -> Result<Answer, Failure> {
+        let client = self.0.clone();
+        blocking(move || send(&client, &request).map_err(|error| failure(&shown_url(request.url()), &error)))
+            .await
     }
 }
 
@@ -71,35 +68,24 @@ impl Answer {
     }
 }
 
-fn send(agent: &Agent, request: &Request, body_bytes_max: u64) -> Result<Answer, Error> {
-    let mut answer = match request {
-        Request::Get { url, authorization: Some(authorization) } => {
-            agent.get(url.as_str()).header("Authorization", authorization.as_str()).call()?
-        }
-        Request::Get { url, authorization: None } => agent.get(url.as_str()).call()?,
-        Request::PostForm { url, form, authorization } => {
-            let mut post = agent.post(url.as_str());
-            if let Some(authorization) = authorization {
-                post = post.header("Authorization", authorization.as_str());
-            }
-            post.send_form(form.iter().map(|(key, value)| (*key, value.as_str())))?
+fn send(client: &HttpClient, request: &Request) -> Result<Answer, HttpError> {
+    let (method, url, form, authorization) = match request {
+        Request::Get { url, authorization } => ("GET", url, None, authorization),
+        Request::PostForm { url, form: fields, authorization } => {
+            let fields = fields.iter().map(|(key, value)| (*key, value.as_str()));
+            ("POST", url, Some(form(fields)), authorization)
         }
     };
-    let status = answer.status().as_u16();
-    let body = answer.body_mut().with_config().limit(body_bytes_max).read_to_vec()?;
-    Ok(Answer { status, body })
+    let body = form.as_deref().map_or(Body::Empty, Body::Form);
+    let authorization = authorization.as_ref().map(|value| ("Authorization", value.as_str()));
+    let request = HttpRequest { headers: authorization.as_slice(), ..HttpRequest::new(method, url, body) };
+    let answer = client.send(&request)?;
+    Ok(Answer { status: answer.status, body: answer.body })
 }
 
 /// `url` is an address without secrets.
-fn failure(url: &str, error: Error) -> Failure {
-    match error {
-        Error::BodyExceedsLimit(limit) => {
-            Failure::new(format!("the answer of {url} has more than {limit} bytes"))
-        }
-        // The error has the whole address.
-        Error::BadUri(_) => Failure::new(format!("{url} is not an HTTP address")),
-        error => Failure::while_(format_args!("no answer of {url}"), http::explain(error, url)),
-    }
+fn failure(url: &str, error: &HttpError) -> Failure {
+    Failure::while_(format_args!("no answer of {url}"), error.reason())
 }
 
 #[cfg(test)]
@@ -111,9 +97,10 @@ mod tests {
         let answer = Answer { status: 404, body: b"not here\n".to_vec() };
         let failed = answer.success("http://ann:secret@h/now?key=secret").unwrap_err();
         assert_eq!(failed.to_string(), "http://h/now answers 404: not here");
-        let failed = failure("http://h/now", Error::BadUri("http://ann:secret@/ is missing host".to_owned()));
-        assert_eq!(failed.to_string(), "http://h/now is not an HTTP address");
-        let failed = failure("http://h/now", Error::HostNotFound);
-        assert_eq!(failed.to_string(), "no answer of http://h/now: host not found");
+        let limits = HttpLimits { timeout: HTTP_TIMEOUT, body_bytes_max: 1 };
+        let request = Request::Get { url: "/now?key=secret".to_owned(), authorization: None };
+        let error = send(&HttpClient::new("", limits), &request).unwrap_err();
+        let failed = failure(&shown_url(request.url()), &error);
+        assert_eq!(failed.to_string(), "no answer of /now: this is not an HTTP address");
     }
 }

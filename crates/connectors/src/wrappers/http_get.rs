@@ -23,13 +23,13 @@ pub(super) async fn read(
     rate_ms: u64,
     sink: &mut Sink,
 ) -> Result<(), Failure> {
-    let client = Client::new(cafile).await?;
+    let client = Client::new(cafile, HTTP_ELEMENT_BYTES_MAX).await?;
     let mut turns = interval(Duration::from_millis(rate_ms));
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turns.tick().await;
         let request = Request::Get { url: url.to_owned(), authorization: None };
-        let answer = client.send(request, HTTP_ELEMENT_BYTES_MAX).await?;
+        let answer = client.send(request).await?;
         let status = answer.status;
         let body = answer.success(url)?;
         sink.connected();

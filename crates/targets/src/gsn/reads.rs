@@ -96,7 +96,7 @@ pub(super) fn path(sensor: &str, rows: u64) -> String {
 pub(super) fn ask(http: &HttpClient, sensor: &str, rows: u64) -> Result<Vec<u8>, Failure> {
     let path = path(sensor, rows);
     let request =
-        HttpRequest { header: Some(("Connection", "close")), ..HttpRequest::new("GET", &path, Body::Empty) };
+        HttpRequest { headers: &[("Connection", "close")], ..HttpRequest::new("GET", &path, Body::Empty) };
     let answer = http.send(&request).map_err(|error| Failure::Refused(error.to_string()))?;
     match answer.status {
         200 => Ok(answer.body),

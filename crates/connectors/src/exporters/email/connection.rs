@@ -1,8 +1,10 @@
 //! A connection to a mail server, for one mail.
 
 use std::error::Error as _;
+use std::path::Path;
 use std::time::Duration;
 
+use clients::tls::read_certificates;
 use lettre::Message;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
@@ -15,7 +17,6 @@ use virtual_sensors::{EmailExport, Encryption};
 
 use super::text::one_line;
 use crate::exporters::limits::{EMAIL_ANSWER_TIMEOUT, EMAIL_LOGIN_TIMEOUT, EMAIL_QUIT_TIMEOUT};
-use crate::tls::certificates;
 
 /// What a server says to a mail.
 #[derive(Debug)]
@@ -110,7 +111,8 @@ async fn tls(export: &EmailExport) -> Result<TlsParameters, String> {
         let mut builder = TlsParameters::builder(server);
         if let Some(cafile) = &cafile {
             builder = builder.certificate_store(CertificateStore::None);
-            for authority in certificates(cafile)? {
+            let authorities = read_certificates(Path::new(cafile)).map_err(|error| error.to_string())?;
+            for authority in authorities {
                 let authority = Certificate::from_der(authority.to_vec());
                 let authority = authority.map_err(|error| format!("{cafile}: {}", reason(&error)))?;
                 builder = builder.add_root_certificate(authority);

@@ -16,6 +16,7 @@ use virtual_sensors::{Remote, RemoteInterface};
 use super::failure::Failure;
 use super::http::Client;
 use super::sink::Sink;
+use crate::limits::HTTP_ROWS_BYTES_MAX;
 use rows::{New, Refused, Rows};
 
 /// Asks, or takes what is pushed, until there is no answer.
@@ -23,7 +24,7 @@ pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure
     if let Some(contact) = &remote.push_to {
         return push::read(remote, contact, sink).await;
     }
-    let client = Client::new(remote.cafile.as_deref()).await?;
+    let client = Client::new(remote.cafile.as_deref(), HTTP_ROWS_BYTES_MAX).await?;
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     let mut new = match sink.newest_time().await? {
         // The microsecond says how many rows of the millisecond are stored.

@@ -6,7 +6,6 @@ use model::Value;
 use virtual_sensors::{Remote, shown_url};
 
 use super::rows::{Row, Rows};
-use crate::limits::HTTP_ROWS_BYTES_MAX;
 use crate::time::day_first;
 use crate::wrappers::csv::split;
 use crate::wrappers::failure::Failure;
@@ -21,7 +20,7 @@ pub(super) async fn rows(remote: &Remote, begin_ms: i64, client: &Client) -> Res
         remote.url, remote.sensor
     );
     let authorization = remote.login.as_ref().map(basic);
-    let answer = client.send(Request::Get { url: url.clone(), authorization }, HTTP_ROWS_BYTES_MAX).await?;
+    let answer = client.send(Request::Get { url: url.clone(), authorization }).await?;
     let body = answer.success(&url)?;
     let text = String::from_utf8_lossy(&body);
     read(&text).map_err(|reason| Failure::new(format!("the answer of {}: {reason}", shown_url(&remote.url))))

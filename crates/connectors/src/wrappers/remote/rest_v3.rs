@@ -5,7 +5,6 @@ use serde_json::Value as Json;
 use virtual_sensors::{Remote, shown_url};
 
 use super::rows::{Row, Rows};
-use crate::limits::HTTP_ROWS_BYTES_MAX;
 use crate::time::iso;
 use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};
@@ -31,7 +30,7 @@ pub(super) async fn rows(
             None => token.insert(ask_token(remote, client).await?).clone(),
         };
         let request = Request::Get { url: url.clone(), authorization: Some(format!("Bearer {bearer}")) };
-        let answer = client.send(request, HTTP_ROWS_BYTES_MAX).await?;
+        let answer = client.send(request).await?;
         if answer.status == UNAUTHORIZED && !is_last {
             *token = None;
             continue;
@@ -50,7 +49,7 @@ async fn ask_token(remote: &Remote, client: &Client) -> Result<String, Failure> 
     let form =
         vec![("grant_type", "client_credentials".to_owned()), ("client_id", id), ("client_secret", secret)];
     let request = Request::PostForm { url: url.clone(), form, authorization: None };
-    let answer = client.send(request, HTTP_ROWS_BYTES_MAX).await?;
+    let answer = client.send(request).await?;
     let body = answer.success(&url)?;
     let json: Json = serde_json::from_slice(&body).unwrap_or_default();
     let token = json["access_token"].as_str();

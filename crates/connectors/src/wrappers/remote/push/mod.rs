@@ -24,7 +24,7 @@ use crate::wrappers::sink::Sink;
 
 /// Registers, and takes elements until the other server does not answer.
 pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Result<(), Failure> {
-    let client = Client::new(remote.cafile.as_deref()).await?;
+    let client = Client::new(remote.cafile.as_deref(), HTTP_ELEMENT_BYTES_MAX).await?;
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     // All elements of the newest stored millisecond come again.
     let after_ms = sink.newest_time().await?.map_or(start_ms, |newest| newest.millis().saturating_sub(1));
@@ -39,7 +39,7 @@ pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Res
         tokio::select! {
             _ = turns.tick(), if registering.is_none() => {
                 let request = registration(remote, contact, pushes.number(), received.after_ms());
-                registering = Some(Box::pin(client.send(request, HTTP_ELEMENT_BYTES_MAX)));
+                registering = Some(Box::pin(client.send(request)));
             }
             answer = finished(&mut registering) => {
                 registering = None;
