@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clients::tls::{PemError, read_certificates, read_key};
 use hub::certificate::Certificate;
 use parking_lot::{Mutex, RwLock};
 use rustls::crypto::ring;
@@ -10,7 +11,7 @@ use rustls::{InconsistentKeys, ServerConfig};
 
 use super::client_certificates::client_verifier;
 use super::error::TlsError;
-use super::files::{FileStamps, TlsFiles, content, read_certificates, read_key};
+use super::files::{FileStamps, TlsFiles};
 
 /// The server's identity. All doors share it; a reload replaces it for new handshakes.
 #[derive(Debug)]
@@ -70,8 +71,12 @@ fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             TlsError::Mismatch { certificate: files.certificate.clone(), key: files.key.clone() }
         }
-        rustls::Error::General(reason) => content(&files.key, format!("the key is not usable: {reason}")),
-        other => content(&files.certificate, format!("the certificate is not usable: {other}")),
+        rustls::Error::General(reason) => {
+            PemError::content(&files.key, format!("the key is not usable: {reason}")).into()
+        }
+        other => {
+            PemError::content(&files.certificate, format!("the certificate is not usable: {other}")).into()
+        }
     })?;
     Ok(Arc::new(config))
 }
@@ -79,9 +84,10 @@ fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
 fn check_validity(files: &TlsFiles, certificates: &[CertificateDer<'_>]) -> Result<(), TlsError> {
     let path = &files.certificate;
     let read = Certificate::from_der(&certificates[0]);
-    let read = read.map_err(|reason| content(path, format!("the first certificate {reason}")))?;
-    let at = jiff::Timestamp::from_second(*read.validity_s.end())
-        .map_err(|error| content(path, format!("the end of the validity is not a time: {error}")))?;
+    let read = read.map_err(|reason| PemError::content(path, format!("the first certificate {reason}")))?;
+    let at = jiff::Timestamp::from_second(*read.validity_s.end()).map_err(|error| {
+        PemError::content(path, format!("the end of the validity is not a time: {error}"))
+    })?;
     if at <= jiff::Timestamp::now() {
         return Err(TlsError::Expired { path: path.clone(), at });
     }
