@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
+use clients::tls::{PemError, read_authorities};
 use hub::certificate::Certificate;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use super::error::TlsError;
-use super::files::{ClientCertificates, TlsFiles, content, read_certificates};
+use super::files::{ClientCertificates, TlsFiles};
 
 /// The check of client certificates in a handshake; `None` asks for none.
-pub(super) fn client_verifier(files: &TlsFiles) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
+pub(super) fn client_verifier(files: &TlsFiles) -> Result<Option<Arc<dyn ClientCertVerifier>>, PemError> {
     let is_required = match files.client_certificates {
         ClientCertificates::Off => return Ok(None),
         ClientCertificates::Optional => false,
@@ -27,14 +25,10 @@ pub(super) fn client_verifier(files: &TlsFiles) -> Result<Option<Arc<dyn ClientC
         let algorithms = provider.signature_verification_algorithms;
         return Ok(Some(Arc::new(AnyCertificate { is_required, algorithms })));
     };
-    let mut roots = RootCertStore::empty();
-    for certificate in read_certificates(path)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| content(path, format!("a certificate is not an authority: {error}")))?;
-    }
+    let roots = read_authorities(path)?;
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     let builder = if is_required { builder } else { builder.allow_unauthenticated() };
-    builder.build().map(Some).map_err(|error| content(path, error.to_string()))
+    builder.build().map(Some).map_err(|error| PemError::content(path, error.to_string()))
 }
 
 /// Accepts every certificate that is valid now. The client proves that it has the key. A door may know a certificate by its

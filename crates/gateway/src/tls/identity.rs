@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clients::tls::{PemError, read_certificates, read_key};
 use hub::certificate::Certificate;
 use model::calendar::Moment;
 use parking_lot::{Mutex, RwLock};
@@ -11,7 +12,7 @@ use rustls::{InconsistentKeys, ServerConfig};
 
 use super::client_certificates::client_verifier;
 use super::error::TlsError;
-use super::files::{FileStamps, TlsFiles, content, read_certificates, read_key};
+use super::files::{FileStamps, TlsFiles};
 
 /// The server's identity. All doors share it; a reload replaces it for new handshakes.
 #[derive(Debug)]
@@ -71,8 +72,12 @@ fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             TlsError::Mismatch { certificate: files.certificate.clone(), key: files.key.clone() }
         }
-        rustls::Error::General(reason) => content(&files.key, format!("the key is not usable: {reason}")),
-        other => content(&files.certificate, format!("the certificate is not usable: {other}")),
+        rustls::Error::General(reason) => {
+            PemError::content(&files.key, format!("the key is not usable: {reason}")).into()
+        }
+        other => {
+            PemError::content(&files.certificate, format!("the certificate is not usable: {other}")).into()
+        }
     })?;
     Ok(Arc::new(config))
 }
@@ -80,10 +85,10 @@ fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
 fn check_validity(files: &TlsFiles, certificates: &[CertificateDer<'_>]) -> Result<(), TlsError> {
     let path = &files.certificate;
     let read = Certificate::from_der(&certificates[0]);
-    let read = read.map_err(|reason| content(path, format!("the first certificate {reason}")))?;
+    let read = read.map_err(|reason| PemError::content(path, format!("the first certificate {reason}")))?;
     let end_s = *read.validity_s.end();
     let at = Moment::from_seconds(end_s).ok_or_else(|| {
-        content(path, format!("the end of the validity, {end_s} seconds after 1970, is after the year 9999"))
+        PemError::content(path, format!("the end of the validity, {end_s} seconds after 1970, is after the year 9999"))
     })?;
     if at.micros() <= hub::clock::system_now().micros() {
         return Err(TlsError::Expired { path: path.clone(), at });

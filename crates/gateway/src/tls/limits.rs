@@ -10,7 +10,5 @@ pub(crate) const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// Reads of one MQTT connection's socket in one pass of the event loop. A read takes a few KiB, and a peer can send records
 /// without content.
 pub(crate) const READS_PER_PASS: usize = 64;
-/// Largest file with certificates or a key.
-pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Interval at which the server looks for new files.
 pub const RELOAD_INTERVAL: Duration = Duration::from_secs(5);

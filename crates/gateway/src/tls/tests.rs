@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use clients::tls::read_certificates;
 use rcgen::{Certificate, CertificateParams, KeyPair, date_time_ymd};
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::ring;
@@ -12,7 +13,6 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection, SignatureScheme};
 use tempfile::TempDir;
 
-use super::files::read_certificates;
 use super::*;
 
 fn certificate(until_year: i32, key: &KeyPair) -> Certificate {
@@ -59,8 +59,8 @@ fn errors_name_the_file_and_the_reason() {
     assert!(error_of(&no_ca).contains("server-key.pem: it has no certificate"));
     fs::write(&files.certificate, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
     assert!(error_of(&files).contains("server.pem: the PEM text is damaged"));
-    fs::write(&files.certificate, vec![b'x'; 2 * 1024 * 1024]).unwrap();
-    assert!(error_of(&files).contains("server.pem: it has more than 1048576 bytes"));
+    fs::write(&files.certificate, vec![b'x'; 5 * 1024 * 1024]).unwrap();
+    assert!(error_of(&files).contains("server.pem: it has more than 4194304 bytes"));
 }
 
 #[test]

@@ -1,4 +1,8 @@
 //! Runs queries: at a server's HTTP door, or in this process on a data directory without a server.
+//!
+//! Login and TLS are those of `clients`, but a query goes over a client of tokio. Ctrl-C drops the answer at any time, also before its head; this
+//! closes the connection, and so the server ends the query. A thread that waits in the blocking client of `clients::http` cannot be stopped like
+//! this: its library does not give away the socket. The time to the head has no limit, unlike there.
 
 use std::pin::pin;
 use std::sync::Arc;

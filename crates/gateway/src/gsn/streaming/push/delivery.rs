@@ -1,4 +1,8 @@
 //! Sends an element to a client: `PUT` with a form of `notification-id` and `data`. Status 200 means that the client has taken it.
+//!
+//! It does not use `clients::http`, for two reasons. That client blocks, and a client which does not answer for `PUSH_ANSWER_TIMEOUT` would hold a
+//! thread for each of up to `PUSHES_MAX` subscriptions; here each is a task. And that client resolves names and follows redirects itself, so the
+//! connection could go to another address than the one that [`ContactPoint::address`] has allowed.
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
