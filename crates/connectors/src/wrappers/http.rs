@@ -14,7 +14,6 @@ pub(super) struct Client {
     agent: Agent,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,

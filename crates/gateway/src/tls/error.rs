@@ -9,16 +9,13 @@ pub enum TlsError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", .path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The content of the file is unusable.
     #[error("{}: {reason}", .path.display())]
     Content {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it, and what is expected.
         reason: String,
@@ -26,7 +23,6 @@ pub enum TlsError {
     /// The certificate has expired.
     #[error("the certificate {} expired at {at}; put a valid certificate in its place", .path.display())]
     Expired {
-        /// The file.
         path: PathBuf,
         /// The end of its validity.
         at: jiff::Timestamp,
