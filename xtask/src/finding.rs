@@ -11,7 +11,6 @@ pub(crate) struct Finding {
     pub(crate) line: usize,
     /// The description of the problem.
     pub(crate) problem: String,
-    /// The remedy.
     pub(crate) remedy: String,
 }
 

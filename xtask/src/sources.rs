@@ -24,7 +24,6 @@ pub(crate) fn is_checked(file: &str) -> bool {
     !matches!(name, "Cargo.lock" | "package-lock.json")
 }
 
-/// Checks one file.
 pub(crate) fn check(file: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in text.lines().enumerate() {

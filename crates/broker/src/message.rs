@@ -10,7 +10,6 @@ use super::subscription::Quality;
 pub struct Message {
     /// The topic name.
     pub topic: Box<str>,
-    /// The payload.
     pub payload: Box<[u8]>,
     /// Properties that receivers get unchanged, in the layout of MQTT 5: payload format, content type, response topic,
     /// correlation data and user properties. The broker does not read them.
@@ -25,7 +24,6 @@ pub struct Message {
 pub struct Content<'a> {
     /// The topic name.
     pub topic: &'a str,
-    /// The payload.
     pub payload: &'a [u8],
     /// See [`Message::properties`].
     pub properties: &'a [u8],
@@ -36,7 +34,6 @@ pub struct Content<'a> {
 /// A message that a client publishes.
 #[derive(Debug)]
 pub struct Publication {
-    /// The message.
     pub message: Arc<Message>,
     /// Quality of service between the publisher and the server.
     pub qos: Quality,

@@ -31,7 +31,6 @@ pub struct Published {
 pub struct Dropped {
     /// The device of the receiver; `None` for a retained message.
     pub device: Option<Uuid>,
-    /// The message.
     pub message: Arc<Message>,
     /// The reason, with the limit.
     pub reason: String,

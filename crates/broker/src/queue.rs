@@ -82,9 +82,7 @@ pub(super) struct Done {
 /// A packet for the client.
 #[derive(Debug)]
 pub enum Outgoing<'a> {
-    /// PUBLISH.
     Publish {
-        /// The message.
         message: &'a super::message::Message,
         /// Quality of service.
         qos: Quality,

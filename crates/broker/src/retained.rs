@@ -186,7 +186,6 @@ impl RetainedSizes {
         self.by_tenant.keys().copied()
     }
 
-    /// Forgets a tenant.
     pub(super) fn forget(&mut self, tenant: Uuid) {
         self.by_tenant.remove(&tenant);
     }

@@ -18,7 +18,6 @@ use model::Wake;
 pub struct SessionKey {
     /// Identity of the device.
     pub device: Uuid,
-    /// The client identifier.
     pub client_id: Box<str>,
 }
 

@@ -14,11 +14,8 @@ use model::Wake;
 
 /// A client that connects.
 pub struct Attach<'a> {
-    /// Its tenant.
     pub tenant: Uuid,
-    /// Its device.
     pub device: Uuid,
-    /// Its client identifier.
     pub client_id: &'a str,
     /// The client wants a new session.
     pub clean_start: bool,
@@ -35,7 +32,6 @@ pub struct Attach<'a> {
 /// The session of a client that has connected.
 #[derive(Debug, Clone)]
 pub struct Attached {
-    /// The session.
     pub session: Arc<Session>,
     /// Tells the connection from earlier ones of the session.
     pub connection: u64,

@@ -46,6 +46,5 @@ pub enum RetainHandling {
     Always,
     /// If the session did not have the subscription.
     IfNew,
-    /// Never.
     Never,
 }

@@ -4,6 +4,8 @@
 //! All clients are blocking, with limits on time and size. The load generator, the tuner and the commands use them, and treat
 //! our own server like any other: this crate knows no store, no application and no door.
 
+#![warn(missing_docs)]
+
 mod cancel;
 pub mod http;
 pub mod limits;

@@ -18,7 +18,6 @@ pub(crate) enum Kind {
     Name,
     /// A string in quotes or between dollar tags.
     Text,
-    /// A number.
     Number,
     /// One character of anything else.
     Symbol,

@@ -76,7 +76,6 @@ impl CsvLines {
         self.text(text);
     }
 
-    /// Ends the line.
     pub fn end_line(&mut self) {
         if self.dialect.null == Null::SameAsEmpty && self.cells == 1 && self.out.len() == self.line {
             self.out.extend_from_slice(b"\"\"");

@@ -20,7 +20,6 @@ impl OpenDatabase {
         Self { name: OWN_DATABASE.to_owned(), namespace }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }

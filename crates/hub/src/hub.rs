@@ -255,7 +255,6 @@ impl Hub {
         &self.limits
     }
 
-    /// The counters.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }

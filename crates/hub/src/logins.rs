@@ -66,10 +66,7 @@ pub enum LoginRefused {
     },
     /// Too many attempts at once.
     #[error("{limit} logins of this address are being checked; try again in a second")]
-    TooMany {
-        /// The bound.
-        limit: usize,
-    },
+    TooMany { limit: usize },
 }
 
 impl LoginRefused {
@@ -83,7 +80,6 @@ impl LoginRefused {
 }
 
 impl Logins {
-    /// For users.
     pub fn of_users() -> Self {
         Self::with(LOGIN_FAILURES_FREE_PER_ADDRESS)
     }

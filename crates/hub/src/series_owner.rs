@@ -17,7 +17,6 @@ pub const ASSETS_TABLE: &str = "assets";
 /// A device or an asset, with its series: the tag with its name in its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesOwner<'a> {
-    /// Its tenant.
     pub tenant: Uuid,
     /// The customer that it is assigned to.
     pub customer: Option<Uuid>,
@@ -27,7 +26,6 @@ pub struct SeriesOwner<'a> {
     pub device_profile: Option<Uuid>,
     /// Its name, the value of its tag.
     pub name: Cow<'a, str>,
-    /// The tag.
     pub tag: &'static str,
     /// The table of its rows.
     pub table: Cow<'a, TableName>,

@@ -34,7 +34,6 @@ impl FileFormat {
 
 /// The unit of the times in a file of line protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[expect(missing_docs, reason = "a comment would be the help of the option")]
 pub enum Precision {
     Ns,
     Us,

@@ -3,6 +3,8 @@
 //! The contract knows spaces, keys, batches and durability. It knows no tenant, no protocol and no backend. [`MemoryStore`] is the
 //! reference and short enough to be read as the specification.
 
+#![warn(missing_docs)]
+
 mod batch;
 mod check;
 mod contract;

@@ -38,7 +38,6 @@ pub enum Error {
     /// Not every connection could be opened.
     #[error("{opened} of {wanted} connections to {target} were opened; {reasons}")]
     Connect {
-        /// The target.
         target: String,
         /// The number of connections that were opened.
         opened: u64,
@@ -53,7 +52,6 @@ pub enum Error {
     /// The server could not be started or ended by itself.
     #[error("the server {what}{}", last_output(.output))]
     Server {
-        /// The reason.
         what: String,
         /// The last lines of its output.
         output: Vec<String>,
@@ -67,9 +65,7 @@ pub enum Error {
     /// An HTTP request failed.
     #[error("{method} {url}: {what}")]
     Http {
-        /// The method.
         method: &'static str,
-        /// The address.
         url: String,
         /// Status and body, or the transport's cause.
         what: String,
@@ -82,27 +78,16 @@ pub enum Error {
     Rest(#[from] RestError),
     /// The operating system refused something.
     #[error("{what}: {source}")]
-    Io {
-        /// The operation.
-        what: String,
-        /// The cause.
-        source: io::Error,
-    },
+    Io { what: String, source: io::Error },
     /// A file could not be read or written.
     #[error("{}: {source}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The run has a result, and it is bad.
     #[error("{0}")]
     Verdict(String),
     /// A scenario file is wrong.
     #[error("scenario {}: {what}", .path.display())]
     Scenario {
-        /// The file.
         path: PathBuf,
         /// The error and its remedy.
         what: String,

@@ -4,6 +4,8 @@
 //! The types are plain values with invariants. The crate has no I/O, no clock and no async runtime; a caller passes the present
 //! time as a [`Timestamp`].
 
+#![warn(missing_docs)]
+
 pub mod batch;
 pub mod blame;
 pub mod calendar;

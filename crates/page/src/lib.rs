@@ -19,7 +19,6 @@ const HASHED: &str = "assets/";
 /// A file of the page.
 #[derive(Debug)]
 pub struct File {
-    /// The content.
     pub bytes: Cow<'static, [u8]>,
     /// The value of the header `content-type`.
     pub content_type: &'static str,

@@ -16,7 +16,6 @@ use schema::MessageSchema;
 /// What a payload of a device has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadKind {
-    /// Telemetry.
     Telemetry,
     /// Client attributes.
     Attributes,
@@ -29,9 +28,7 @@ pub enum PayloadKind {
 pub enum PayloadForm {
     /// That of the profile of the device.
     OfProfile,
-    /// JSON.
     Json,
-    /// Protobuf.
     Protobuf,
 }
 

@@ -23,7 +23,6 @@ pub struct Answer {
     /// The names of the columns as PostgreSQL gives them: `avg` for a column with the schema name `avg(telemetry.speed)`. Empty if
     /// the statement does not determine the number of columns.
     pub headings: Arc<[String]>,
-    /// The rows.
     pub batches: Batches,
 }
 

@@ -56,7 +56,6 @@ pub(crate) struct Inner {
 /// How busy an engine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// Queries that run.
     pub running: usize,
     /// Queries that wait until they may run.
     pub waiting: usize,

@@ -64,20 +64,14 @@ pub enum QueryError {
     },
     /// The statement is SQL, but makes no sense for these tables: a wrong type, a missing GROUP BY.
     #[error("{message}")]
-    Invalid {
-        /// What is wrong.
-        message: String,
-    },
+    Invalid { message: String },
     /// The prepared statement would return other columns than when it was prepared. The text is PostgreSQL's: drivers recognise it
     /// and prepare the statement again.
     #[error("cached plan must not change result type")]
     ResultChanged,
     /// The statement is SQL that this engine does not support.
     #[error("not supported: {message}")]
-    Unsupported {
-        /// What is missing.
-        message: String,
-    },
+    Unsupported { message: String },
     /// A value cannot be computed with: a division by zero, or text that is not a number.
     #[error("{message}")]
     Value {
@@ -98,10 +92,7 @@ pub enum QueryError {
     },
     /// The query took longer than it may.
     #[error("the query was ended after {} s, the limit of its time; read a shorter range or fewer series", .limit.as_secs_f64())]
-    Timeout {
-        /// The limit.
-        limit: Duration,
-    },
+    Timeout { limit: Duration },
     /// The client has left, or already knows how the query ended.
     #[error("the query was ended because nobody waits for it")]
     Cancelled,

@@ -16,7 +16,6 @@ use crate::entity_id::{EntityId, EntityKind};
 
 /// An entity of any kind. A clone is a clone of an `Arc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the types say it")]
 pub enum Entity {
     Tenant(Arc<Tenant>),
     Customer(Arc<Customer>),
@@ -34,7 +33,6 @@ impl Entity {
         EntityId { kind: self.kind(), id: self.listed().id() }
     }
 
-    /// The kind.
     pub fn kind(&self) -> EntityKind {
         match self {
             Self::Tenant(_) => EntityKind::Tenant,

@@ -44,7 +44,6 @@ impl Listed for AssetProfile {
     }
 }
 
-/// An asset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asset {
     /// Identity.

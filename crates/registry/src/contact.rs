@@ -9,7 +9,6 @@ use super::page::SortProperty;
 /// The addresses of a customer or a tenant (ThingsBoard's `ContactBased`). The registry stores it as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Contact {
     pub country: Option<Box<str>>,
     pub state: Option<Box<str>>,

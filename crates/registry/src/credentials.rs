@@ -17,11 +17,9 @@ use crate::certificate::{Certificate, sha3_hex};
 /// The credentials of a device. They are secret, so their `Debug` output shows only the kind.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
-    /// An access token.
     AccessToken(Arc<str>),
     /// What an MQTT client sends in CONNECT.
     MqttBasic(Arc<MqttBasic>),
-    /// A certificate.
     X509Certificate(Arc<X509Certificate>),
 }
 
@@ -149,7 +147,6 @@ impl Credentials {
         Err(RegistryError::Invalid { what: self.kind().words(), reason })
     }
 
-    /// Their kind.
     pub fn kind(&self) -> CredentialsKind {
         match self {
             Self::AccessToken(_) => CredentialsKind::AccessToken,

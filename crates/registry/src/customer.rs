@@ -15,7 +15,6 @@ pub struct Customer {
     pub tenant: Uuid,
     /// Title, unique in the tenant.
     pub title: String,
-    /// Its addresses.
     pub contact: Contact,
     /// What clients keep with it: JSON text.
     pub additional_info: Option<Box<str>>,
@@ -30,7 +29,6 @@ pub struct Customer {
 pub struct CustomerFields<'a> {
     /// Title, unique in the tenant.
     pub title: &'a str,
-    /// Its addresses.
     pub contact: Contact,
     /// What clients keep with it: JSON text.
     pub additional_info: Option<&'a str>,

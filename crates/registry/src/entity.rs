@@ -22,7 +22,6 @@ pub struct Tenant {
     pub id: Uuid,
     /// Name, unique in the installation.
     pub name: String,
-    /// Its addresses.
     pub contact: Contact,
     /// What clients keep with it: JSON text.
     pub additional_info: Option<Box<str>>,
@@ -269,9 +268,7 @@ pub struct BulkDevices<'a> {
 /// A device with its credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Provisioned {
-    /// The device.
     pub device: Arc<Device>,
-    /// Its credentials.
     pub credentials: Credentials,
     /// Whether this request created it; `false` for one that was kept.
     pub created: bool,

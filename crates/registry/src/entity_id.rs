@@ -8,13 +8,10 @@ use uuid::Uuid;
 /// A kind of entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntityKind {
-    /// A tenant.
     Tenant,
     /// A customer of a tenant.
     Customer,
-    /// A user.
     User,
-    /// A device.
     Device,
     /// The type of devices.
     DeviceProfile,
@@ -24,7 +21,6 @@ pub enum EntityKind {
     AssetProfile,
     /// A view of an entity that shows some of its keys and times.
     EntityView,
-    /// An alarm.
     Alarm,
 }
 
@@ -100,7 +96,6 @@ impl FromStr for EntityKind {
 /// The kind and the id of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId {
-    /// The kind.
     pub kind: EntityKind,
     /// The id, unique among all kinds.
     pub id: Uuid,

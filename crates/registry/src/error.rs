@@ -30,7 +30,6 @@ pub enum RegistryError {
         what: &'static str,
         /// Its value.
         actual: usize,
-        /// The limit.
         limit: usize,
     },
     /// The name is taken.
@@ -38,7 +37,6 @@ pub enum RegistryError {
     Exists {
         /// Kind of the object.
         what: &'static str,
-        /// Its name.
         name: String,
     },
     /// Another device has the credentials. The text begins with ThingsBoard's, and contains no credentials.
@@ -48,7 +46,6 @@ pub enum RegistryError {
         holder(.held_by.as_deref())
     )]
     CredentialsTaken {
-        /// Their kind.
         kind: CredentialsKind,
         /// Name of the device that should get them.
         wanted_by: String,
@@ -82,7 +79,6 @@ pub enum RegistryError {
     VersionConflict {
         /// Kind of the object.
         what: &'static str,
-        /// Its name.
         name: String,
         /// The version that the caller has seen.
         expected: i64,
@@ -94,7 +90,6 @@ pub enum RegistryError {
     StillUsed {
         /// Kind of the object.
         what: &'static str,
-        /// Its name.
         name: String,
         /// Number of the objects that need it.
         count: usize,
@@ -144,18 +139,12 @@ pub enum RegistryError {
     },
     /// The file is a database, but not a registry, or it lacks required content.
     #[error("{} is not a registry: {reason}; restore it from a backup", .path.display())]
-    NotARegistry {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        reason: String,
-    },
+    NotARegistry { path: PathBuf, reason: String },
     /// SQLite failed.
     #[error("cannot {what} in {}: {source}", .path.display())]
     Sqlite {
         /// The attempted operation.
         what: &'static str,
-        /// The file.
         path: PathBuf,
         /// The error of SQLite.
         #[source]
@@ -166,7 +155,6 @@ pub enum RegistryError {
     Io {
         /// The attempted operation.
         verb: &'static str,
-        /// The file.
         path: PathBuf,
         /// The error of the system.
         #[source]

@@ -5,9 +5,7 @@ use uuid::Uuid;
 /// A kind of package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PackageKind {
-    /// Firmware.
     Firmware,
-    /// Software.
     Software,
 }
 
@@ -44,9 +42,7 @@ impl std::str::FromStr for PackageKind {
 /// The ids of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PackageIds {
-    /// The firmware.
     pub firmware: Option<Uuid>,
-    /// The software.
     pub software: Option<Uuid>,
 }
 
@@ -68,9 +64,7 @@ impl PackageIds {
 /// Other packages. A kind that is `None` stays as it is, `Some(None)` removes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PackageChange {
-    /// The firmware.
     pub firmware: Option<Option<Uuid>>,
-    /// The software.
     pub software: Option<Option<Uuid>>,
 }
 

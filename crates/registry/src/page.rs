@@ -19,7 +19,6 @@ pub enum SortProperty {
     Name,
     /// When the entity was added.
     CreatedTime,
-    /// The label.
     Label,
     /// The name of the profile, or the type.
     Type,
@@ -112,7 +111,6 @@ impl PageRequest<'_> {
 /// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The entries.
     pub data: Vec<T>,
     /// Number of pages.
     pub total_pages: usize,
@@ -137,13 +135,11 @@ impl<T> Page<T> {
 pub trait Listed {
     /// Identity.
     fn id(&self) -> Uuid;
-    /// Its tenant.
     fn tenant(&self) -> Uuid;
     /// Its name, title or login; unique in the tenant among entities of the kind.
     fn name(&self) -> &str;
     /// When it was added.
     fn created_at(&self) -> Timestamp;
-    /// Its label.
     fn label(&self) -> Option<&str> {
         None
     }

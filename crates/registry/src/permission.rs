@@ -196,7 +196,6 @@ pub struct Forbidden {
     pub role: Role,
     /// The refused operation.
     pub action: Action,
-    /// The reason.
     pub refused: Refused,
 }
 

@@ -17,7 +17,6 @@ pub fn token() -> String {
     alphanumeric(TOKEN_CHARS)
 }
 
-/// A random password.
 pub(super) fn password() -> String {
     alphanumeric(PASSWORD_CHARS)
 }
@@ -27,7 +26,6 @@ pub(super) fn activation() -> String {
     alphanumeric(ACTIVATION_CHARS)
 }
 
-/// Random bytes.
 pub(super) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("BUG: the random source of a booted system does not fail");

@@ -265,7 +265,6 @@ fn first_asset_profile(tenant: &Tenant) -> Arc<AssetProfile> {
 pub struct TenantFields<'a> {
     /// Name, unique in the installation.
     pub name: &'a str,
-    /// Its addresses.
     pub contact: Contact,
     /// What clients keep with it: JSON text.
     pub additional_info: Option<&'a str>,

@@ -20,9 +20,7 @@ pub struct User {
     pub login: String,
     /// Role of the user.
     pub role: Role,
-    /// First name.
     pub first_name: Option<Box<str>>,
-    /// Last name.
     pub last_name: Option<Box<str>>,
     /// Phone number.
     pub phone: Option<Box<str>>,
@@ -92,9 +90,7 @@ pub struct NewUser<'a> {
 /// What users and administrators write about a user.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UserFacts<'a> {
-    /// First name.
     pub first_name: Option<&'a str>,
-    /// Last name.
     pub last_name: Option<&'a str>,
     /// Phone number.
     pub phone: Option<&'a str>,
@@ -122,7 +118,6 @@ impl std::fmt::Debug for Activation {
 pub struct ApiKey {
     /// Identity.
     pub id: Uuid,
-    /// Its user.
     pub user: Uuid,
     /// Name, unique for the user.
     pub name: String,

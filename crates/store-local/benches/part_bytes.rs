@@ -6,13 +6,7 @@
 //! has the results.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints and may panic")]
-#![allow(
-    dead_code,
-    unused_imports,
-    unreachable_pub,
-    missing_docs,
-    reason = "the encoders are compiled into the benchmark"
-)]
+#![allow(dead_code, unused_imports, unreachable_pub, reason = "the encoders are compiled into the benchmark")]
 
 #[path = "../src/codec.rs"]
 mod codec;

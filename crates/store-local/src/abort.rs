@@ -4,7 +4,6 @@ use store::StoreError;
 
 /// Why a worker ended a task early.
 pub(crate) enum Abort {
-    /// It failed.
     Failed(StoreError),
     /// The store closes; the next open does the work again.
     Stopped,

@@ -143,7 +143,6 @@ pub trait Observer: Send + Sync {
 /// The result of one compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
-    /// The duration.
     pub duration: Duration,
     /// Number of parts that were merged.
     pub inputs: u64,

@@ -34,7 +34,6 @@ enum LatestCache {
     Bool,
     I64,
     F64,
-    /// In the pool.
     Pool,
 }
 

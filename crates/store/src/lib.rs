@@ -4,6 +4,8 @@
 //! reference backend and short enough to be read as the specification. The tests of every backend run the checks of
 //! [`conformance`].
 
+#![warn(missing_docs)]
+
 pub mod backup;
 mod by_class;
 pub mod check;

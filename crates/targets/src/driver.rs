@@ -119,7 +119,6 @@ pub struct Opened {
 
 /// A phase to carry out.
 pub struct PhaseRun<'a> {
-    /// The phase.
     pub phase: &'a Phase,
     /// The index of this process's part of the connections, and the number of parts.
     pub part: (u32, u32),
@@ -131,7 +130,6 @@ pub struct PhaseRun<'a> {
 
 /// A phase that was carried out.
 pub struct PhaseEnd<'a> {
-    /// The phase.
     pub phase: &'a Phase,
     /// The index of this process's part of the connections, and the number of parts.
     pub part: (u32, u32),
@@ -144,7 +142,6 @@ pub struct PhaseEnd<'a> {
 /// The result of a verification.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The comparisons.
     pub checks: Vec<Check>,
     /// Sentences for the result.
     pub findings: Vec<String>,

@@ -11,7 +11,6 @@ pub struct Endpoint {
     pub login: Option<(String, String)>,
     /// A name or an address; IPv6 without brackets.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// What follows the address, without the `/`: the name of an index.
     pub path: Option<String>,

@@ -12,7 +12,6 @@ use crate::value::Value;
 pub struct Finding {
     /// The name of the rule.
     pub rule: String,
-    /// The parameter.
     pub parameter: String,
     /// The thing that the parameter belongs to, if several have one: a block device, an index.
     pub subject: Option<String>,
@@ -26,11 +25,9 @@ pub struct Finding {
     pub advice: Option<String>,
     /// The observed values that support the finding.
     pub evidence: Vec<Evidence>,
-    /// The reason.
     pub why: String,
     /// The expected effect.
     pub effect: Effect,
-    /// The risks.
     pub risks: Vec<Risk>,
     /// The moment at which a change takes effect.
     pub restart: Restart,
@@ -49,7 +46,6 @@ pub struct Finding {
 pub struct Evidence {
     /// The name of the setting, fact or counter.
     pub name: String,
-    /// The unit.
     pub unit: Unit,
     /// The value; for a counter, the value at the second moment.
     pub value: Value,

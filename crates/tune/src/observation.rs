@@ -51,6 +51,5 @@ impl Hidden {
 pub struct Group {
     /// Its name, such as `sda`.
     pub name: String,
-    /// Its settings.
     pub settings: BTreeMap<String, Value>,
 }

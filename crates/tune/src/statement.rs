@@ -16,14 +16,12 @@ pub enum Statement {
     Put {
         /// The path with its leading `/`.
         path: String,
-        /// The body.
         body: String,
     },
     /// A text for a file below `/proc/sys` or `/sys` of this machine.
     Write {
         /// The absolute path.
         path: String,
-        /// The text.
         text: String,
     },
 }

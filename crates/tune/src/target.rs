@@ -7,14 +7,12 @@ use clients::redis::RedisAddress;
 use clients::sql::{Address as SqlAddress, Dialect};
 use clients::target_url::without_password;
 
-/// A target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// This machine.
     Host(HostRole),
     /// MySQL, MariaDB, Percona Server.
     Mysql(SqlAddress),
-    /// PostgreSQL.
     Postgresql(SqlAddress),
     /// Redis, Valkey.
     Redis(RedisAddress),
@@ -27,9 +25,7 @@ pub enum Target {
 pub enum Server {
     /// Elasticsearch or OpenSearch.
     Elasticsearch,
-    /// HBase.
     Hbase,
-    /// Cassandra.
     Cassandra,
     /// Our own server.
     Tachograph,
@@ -84,12 +80,7 @@ pub enum TargetError {
     Url(String),
     /// A URL that is wrong behind its scheme.
     #[error("{scheme}://: {error}")]
-    Endpoint {
-        /// The scheme.
-        scheme: &'static str,
-        /// The reason.
-        error: EndpointError,
-    },
+    Endpoint { scheme: &'static str, error: EndpointError },
 }
 
 impl FromStr for Target {

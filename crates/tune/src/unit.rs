@@ -10,7 +10,6 @@ use crate::value::{Kind, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Bytes.
     Bytes,
     /// 1,024 bytes.
     Kibibytes,

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A value.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -21,9 +20,7 @@ pub enum Value {
 pub enum Kind {
     /// True or false.
     Boolean,
-    /// A number.
     Number,
-    /// A text.
     Text,
 }
 

@@ -1,5 +1,7 @@
 //! Sans-I/O codecs: bytes to packets and back.
 
+#![warn(missing_docs)]
+
 pub mod http1;
 pub mod http2;
 pub mod line;

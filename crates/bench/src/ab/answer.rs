@@ -9,7 +9,6 @@ use super::{Doubt, Kind, Means, Metric};
 /// The result of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricComparison {
-    /// The compared metric.
     pub metric: Metric,
     /// The ratio B / A with its 95 % interval.
     pub ratio: Ratio,

@@ -57,7 +57,6 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Adds a slice.
     pub(crate) fn add(&mut self, arm: Arm, counts: &Counts) {
         let side = arm as usize;
         self.slices[side] += 1;

@@ -10,7 +10,6 @@ const STALLS_PER_STEP: f64 = 3.0;
 /// The parameters of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The objective.
     pub objective: Objective,
     /// The first rate, operations per second.
     pub start_per_s: f64,

@@ -75,7 +75,6 @@ pub struct AbArgs {
 }
 
 // How a change of a running target is compared with the target as it is.
-#[expect(missing_docs, reason = "clap would give it as the documentation of the command")]
 #[derive(Debug, Clone, Args)]
 pub struct ChangeOptions {
     #[command(flatten)]

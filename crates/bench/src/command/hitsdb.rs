@@ -27,7 +27,6 @@ enum Protocol {
 }
 
 impl Protocol {
-    /// The driver.
     fn driver(self) -> &'static str {
         match self {
             Self::Opentsdb => "opentsdb",

@@ -42,7 +42,6 @@ pub struct ListArgs {
 struct Entry {
     /// The name to run it by.
     name: String,
-    /// The driver.
     driver: String,
     about: String,
     #[serde(skip_serializing_if = "Option::is_none")]

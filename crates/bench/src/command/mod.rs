@@ -90,7 +90,6 @@ Examples:
   tacho bench scenario scenarios/thingsboard-runs.toml saturation
   tacho bench scenario scenarios/thingsboard-runs.toml article -- --duration 10s --out /tmp/result")]
 pub struct ScenarioArgs {
-    /// The file
     file: PathBuf,
     /// Name of the run in it
     run: String,

@@ -33,7 +33,6 @@ pub(super) fn line(line: &Line, context: &Context, out: &mut dyn Write) -> Resul
     scenario(&line.common.scenario(&line.name, &line.common.sets())?, &line.common, context, out)
 }
 
-/// Runs a scenario.
 pub(super) fn scenario(
     scenario: &Scenario,
     line: &ScenarioOptions,

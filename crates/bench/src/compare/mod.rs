@@ -63,14 +63,11 @@ pub struct Figure {
     pub ratio: f64,
     /// The 95 % interval over runs; `None` with fewer than two runs of a side.
     pub interval: Option<Interval>,
-    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// The comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The scenario.
     pub scenario: String,
     /// The number of runs of each side.
     pub runs: (usize, usize),

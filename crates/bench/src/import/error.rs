@@ -17,7 +17,6 @@ pub enum ImportError {
         format: Format,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
         what: String,
     },
     /// A member of a JSON file is wrong.
@@ -27,7 +26,6 @@ pub enum ImportError {
         format: Format,
         /// The member.
         path: String,
-        /// What is wrong.
         what: String,
     },
     /// A part is missing.
@@ -35,7 +33,6 @@ pub enum ImportError {
     Incomplete {
         /// The format that was assumed.
         format: Format,
-        /// What is missing.
         what: String,
     },
 }

@@ -29,7 +29,6 @@ pub(super) struct ResultCollector {
     generator_cpu_s: Option<f64>,
 }
 
-/// A finished segment.
 pub(super) struct FinishedSegment<'a> {
     pub(super) segment: &'a Segment,
     pub(super) kind: Kind,

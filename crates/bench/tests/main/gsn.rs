@@ -30,11 +30,9 @@ enum Lie {
     Backwards,
     /// The head of another sensor.
     OtherSensor,
-    /// Other columns.
     OtherColumns,
     /// The connection ends within the body.
     Cut,
-    /// A refusal.
     Refusal,
 }
 

@@ -9,7 +9,6 @@ use super::limits::CONNECT_TIMEOUT;
 pub(super) enum Client {
     /// MySQL or MariaDB.
     MySql(mysql_async::Conn),
-    /// PostgreSQL.
     PostgreSql(Box<deadpool_postgres::Client>),
 }
 

@@ -7,7 +7,6 @@ use super::limits::NAME_BYTES_MAX;
 /// A table with the columns `pk`, `timed` and the fields of a sensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// The name.
     pub(crate) name: String,
     /// What identifies a row.
     pub(crate) key: RowKey,
@@ -39,7 +38,6 @@ impl RowKey {
 pub(crate) struct Column {
     /// The name, in lower case.
     pub(crate) name: String,
-    /// The type.
     pub(crate) kind: ColumnKind,
 }
 
@@ -52,7 +50,6 @@ pub(crate) enum ColumnKind {
     Real,
     /// Text of any length.
     Text,
-    /// Bytes.
     Bytes,
 }
 

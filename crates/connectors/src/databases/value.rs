@@ -34,7 +34,6 @@ pub(super) fn finite(number: f64) -> Option<Value> {
     Some(number).filter(|number| number.is_finite()).map(Value::F64)
 }
 
-/// A text.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Bool(flag) => flag.to_string(),

@@ -13,7 +13,6 @@ use crate::limits::HTTP_TIMEOUT;
 #[derive(Clone)]
 pub(super) struct Client(HttpClient);
 
-/// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,

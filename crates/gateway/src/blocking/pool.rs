@@ -94,7 +94,6 @@ pub(crate) enum PoolError {
         what: &'static str,
         /// Jobs that wait.
         waiting: usize,
-        /// The bound.
         limit: usize,
     },
     /// The job panicked.

@@ -8,7 +8,6 @@ use timeseries::{Source, SourceError};
 use super::read::Selection;
 use super::sensor::Sensor;
 
-/// A row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NewestRow {
     pub(super) millis: i64,

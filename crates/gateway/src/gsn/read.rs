@@ -57,7 +57,6 @@ pub(super) struct Sample {
 /// A row of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
-    /// The time.
     pub(super) micros: i64,
     /// The number of the interval, if the row is an aggregate.
     pub(super) interval: Option<i64>,

@@ -7,7 +7,6 @@ use arrow_schema::DataType as ArrowType;
 
 use super::java_number::{write_double, write_float, write_integer};
 
-/// A value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value<'a> {
     F64(f64),

@@ -17,7 +17,6 @@ pub(super) fn escape(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// A text.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = Vec::new();
     escape(text, &mut out);

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// A file of the page at `/`.
 #[derive(Debug, Clone)]
 pub struct PageFile {
-    /// The content.
     pub bytes: Cow<'static, [u8]>,
     /// The value of the header `content-type`.
     pub content_type: &'static str,

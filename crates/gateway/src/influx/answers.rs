@@ -18,7 +18,6 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// A refusal.
     pub(super) fn refusal(self, error: &ApiError) -> Response {
         let body = match self {
             Self::V1 => json!({ "error": error.message }),

@@ -11,7 +11,6 @@ pub(crate) struct Deferred {
     /// The sequence of the change.
     pub(crate) sequence: u64,
     pub(crate) connection: ConnectionKey,
-    /// The packet.
     pub(crate) bytes: Vec<u8>,
 }
 

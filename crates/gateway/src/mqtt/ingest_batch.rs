@@ -44,7 +44,6 @@ struct Entry {
 /// What the rows of a message were made of.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// Telemetry.
     Telemetry {
         /// The topic under which it came.
         topic: &'static str,
@@ -218,7 +217,6 @@ impl IngestBatch {
         self.refusals.entry(message).or_insert(refusal);
     }
 
-    /// Takes the refusals.
     pub(crate) fn take_refusals(&mut self) -> BTreeMap<usize, Refusal> {
         std::mem::take(&mut self.refusals)
     }

@@ -9,7 +9,6 @@ use wire::websocket::{CloseCode, FrameReader, write_binary, write_close};
 use super::limits::WEBSOCKET_FRAME_BYTES;
 use super::stream::{ReadOutcome, Sent, Stream};
 
-/// A WebSocket.
 #[derive(Debug)]
 pub(super) struct WebSocketStream {
     stream: Stream,

@@ -42,7 +42,6 @@ impl Refusal {
         Self { details: Some(details.into()), ..self }
     }
 
-    /// The reason.
     #[cfg(test)]
     pub(super) fn message(&self) -> &str {
         &self.error.message

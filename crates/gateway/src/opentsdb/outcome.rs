@@ -70,7 +70,6 @@ impl Outcome {
         self.errors += &format!("{comma}{{\"datapoint\":{point},\"error\":{reason}}}");
     }
 
-    /// The answer.
     pub(super) fn answer(&self, wanted: Wanted) -> Response {
         let (failed, timeouts) = (self.failed, self.timeouts);
         let success = self.points - failed - timeouts;

@@ -125,7 +125,6 @@ struct FilterBody {
 }
 
 impl QueryBody {
-    /// Reads a body.
     pub(super) fn read(body: Value) -> Result<Self, Refusal> {
         refuse_members(&body)?;
         serde_json::from_value(body).map_err(|error| {

@@ -97,7 +97,6 @@ impl Settings {
         Ok(reported.map(|(known, _)| (spelling(known), self.get(known).unwrap_or_default())))
     }
 
-    /// Resets all settings.
     pub(super) fn reset(&mut self) {
         self.changed.clear();
     }

@@ -5,7 +5,6 @@
 
 use crate::statements::{Kind, Token, tokens, unquoted};
 
-/// One statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
     /// Only blanks and comments.
@@ -19,24 +18,45 @@ pub(super) enum Statement {
     /// SAVEPOINT, RELEASE, ROLLBACK TO: accepted, with their tag.
     Savepoint(&'static str),
     /// SET name = value; no value is its default. Also RESET (name).
-    Set { tag: &'static str, name: String, value: Option<String> },
+    Set {
+        tag: &'static str,
+        name: String,
+        value: Option<String>,
+    },
     /// RESET ALL, DISCARD ALL
-    ResetAll { tag: &'static str },
-    /// SHOW name
-    Show { name: String },
+    ResetAll {
+        tag: &'static str,
+    },
+    Show {
+        name: String,
+    },
     /// DEALLOCATE name; none stands for all.
-    Deallocate { name: Option<String> },
+    Deallocate {
+        name: Option<String>,
+    },
     /// DECLARE name CURSOR FOR query
-    Declare { cursor: String, query: String, binary: bool, hold: bool },
+    Declare {
+        cursor: String,
+        query: String,
+        binary: bool,
+        hold: bool,
+    },
     /// FETCH rows FROM name
-    Fetch { cursor: String, rows: usize },
+    Fetch {
+        cursor: String,
+        rows: usize,
+    },
     /// MOVE rows IN name
-    Move { cursor: String, rows: usize },
+    Move {
+        cursor: String,
+        rows: usize,
+    },
     /// CLOSE name; none stands for all.
-    Close { cursor: Option<String> },
+    Close {
+        cursor: Option<String>,
+    },
     /// LISTEN, UNLISTEN, and others that change nothing here; the tag.
     Ignored(&'static str),
-    /// DELETE FROM
     Delete(String),
     /// A query for the engine.
     Query(String),

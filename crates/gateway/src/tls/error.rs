@@ -14,7 +14,6 @@ pub enum TlsError {
     /// The certificate has expired.
     #[error("the certificate {} expired at {at}; put a valid certificate in its place", .path.display())]
     Expired {
-        /// The file.
         path: PathBuf,
         /// The end of its validity.
         at: Moment,

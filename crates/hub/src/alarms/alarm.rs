@@ -17,7 +17,6 @@ use crate::registry::EntityId;
 pub struct Alarm {
     /// Identity.
     pub id: Uuid,
-    /// Its tenant.
     pub tenant: Uuid,
     /// The customer that its originator had when the alarm began.
     pub customer: Option<Uuid>,
@@ -27,7 +26,6 @@ pub struct Alarm {
     pub alarm_type: Arc<str>,
     /// The entity that it is about.
     pub originator: EntityId,
-    /// The severity.
     pub severity: Severity,
     /// Whether a user has seen it.
     pub acknowledged: bool,
@@ -88,9 +86,7 @@ pub struct NewAlarm {
     pub id: Option<Uuid>,
     /// The entity that it is about.
     pub originator: EntityId,
-    /// The type.
     pub alarm_type: String,
-    /// The severity.
     pub severity: Severity,
     /// Acknowledge it. An alarm that is acknowledged stays so.
     pub acknowledged: bool,
@@ -115,7 +111,6 @@ pub struct NewAlarm {
 }
 
 impl Alarm {
-    /// The status.
     pub fn status(&self) -> AlarmStatus {
         match (self.cleared, self.acknowledged) {
             (false, false) => AlarmStatus::ActiveUnack,

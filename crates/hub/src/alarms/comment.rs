@@ -16,7 +16,6 @@ pub(crate) const COMMENTS: Space = Space::new("alarm_comments");
 pub struct AlarmComment {
     /// Identity.
     pub id: Uuid,
-    /// The alarm.
     pub alarm: Uuid,
     /// When it was made; whole milliseconds.
     pub created_at: Timestamp,

@@ -22,12 +22,7 @@ pub enum AlarmError {
     Unknown(Uuid),
     /// There is no such comment.
     #[error("the alarm {alarm} has no comment {comment}")]
-    UnknownComment {
-        /// The alarm.
-        alarm: Uuid,
-        /// The comment.
-        comment: Uuid,
-    },
+    UnknownComment { alarm: Uuid, comment: Uuid },
     /// The alarm has the wanted state already.
     #[error("Alarm was already {0}!")]
     Already(&'static str),
@@ -41,7 +36,6 @@ pub enum AlarmError {
         what: &'static str,
         /// Its value.
         actual: usize,
-        /// The limit.
         limit: usize,
         /// Name of the limit.
         name: &'static str,

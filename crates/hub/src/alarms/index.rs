@@ -82,7 +82,6 @@ impl Index {
         self.alarms.insert(alarm.id, alarm);
     }
 
-    /// Removes an alarm.
     pub(super) fn remove(&mut self, id: Uuid) -> Option<Arc<Alarm>> {
         let alarm = self.alarms.remove(&id)?;
         let place = (alarm.created_at, id);

@@ -74,11 +74,9 @@ pub enum AlarmSort {
     ClearTime,
     /// When it was assigned.
     AssignTime,
-    /// The type.
     Type,
     /// The severity; the most severe is first.
     Severity,
-    /// The status.
     Status,
     /// The name of the originator.
     Originator,

@@ -24,7 +24,6 @@ pub enum AnnotationError {
         what: &'static str,
         /// What the request has or needs.
         actual: usize,
-        /// The limit.
         limit: usize,
     },
 }

@@ -22,7 +22,6 @@ pub enum AttributeError {
     Key {
         /// The entity in words, such as `device "truck 7"`.
         entity: String,
-        /// The scope.
         scope: Scope,
         /// The broken rule.
         error: NameError,
@@ -32,7 +31,6 @@ pub enum AttributeError {
     BlankKey {
         /// The entity in words, such as `device "truck 7"`.
         entity: String,
-        /// The scope.
         scope: Scope,
     },
     /// A limit is exceeded.
@@ -40,13 +38,11 @@ pub enum AttributeError {
     OverLimit {
         /// The entity in words, such as `device "truck 7"`.
         entity: String,
-        /// The scope.
         scope: Scope,
         /// The counted quantity.
         what: &'static str,
         /// Its value.
         actual: usize,
-        /// The limit.
         limit: usize,
         /// Name of the limit.
         name: &'static str,
@@ -62,7 +58,6 @@ pub enum AttributeError {
     NoScope {
         /// The entity in words.
         entity: String,
-        /// The scope.
         scope: Scope,
     },
     /// The server writes the attribute itself.
@@ -70,7 +65,6 @@ pub enum AttributeError {
     Kept {
         /// The entity in words.
         entity: String,
-        /// The key.
         key: String,
     },
     /// A stored attribute cannot be read.
@@ -80,7 +74,6 @@ pub enum AttributeError {
     Damaged {
         /// The entity in words.
         entity: String,
-        /// The scope.
         scope: Scope,
     },
     /// The key-value store refused or failed.

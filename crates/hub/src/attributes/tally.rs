@@ -25,7 +25,6 @@ impl Tally {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Adds an attribute.
     pub(super) fn add(&mut self, bytes: usize) {
         self.count += 1;
         self.bytes += bytes;

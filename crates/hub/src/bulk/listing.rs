@@ -12,7 +12,6 @@ use super::existing::is_there;
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumn {
-    /// Its name.
     pub column: String,
     /// Its kind: `tag`, `ts`, or the type of a field such as `json`.
     pub kind: String,

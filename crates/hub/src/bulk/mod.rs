@@ -42,7 +42,6 @@ pub enum BulkError {
     /// The table does not exist.
     #[error("there is no table {table:?}; {}", named(.known))]
     NoTable {
-        /// Its name.
         table: String,
         /// The existing tables.
         known: Vec<String>,
@@ -50,7 +49,6 @@ pub enum BulkError {
     /// The table does not have the key.
     #[error("the table {table} has no key {key:?}; {hint}")]
     NoKey {
-        /// The table.
         table: String,
         /// The name in the request.
         key: String,

@@ -47,7 +47,6 @@ pub enum ClaimError {
         what: &'static str,
         /// What the request has.
         actual: u64,
-        /// The limit.
         limit: u64,
         /// Name of the limit.
         name: &'static str,

@@ -14,10 +14,7 @@ pub enum DeviceMessage {
         entries: Vec<Attribute>,
     },
     /// Shared attributes were deleted.
-    AttributesDeleted {
-        /// Their keys.
-        keys: Vec<Arc<str>>,
-    },
+    AttributesDeleted { keys: Vec<Arc<str>> },
     /// The server calls a procedure of the device.
     RpcRequest(RpcRequest),
 }
@@ -25,9 +22,7 @@ pub enum DeviceMessage {
 /// The value of a shared attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribute {
-    /// Its key.
     pub key: Arc<str>,
-    /// Its value.
     pub value: Value,
     /// When it was set.
     pub ts: Timestamp,

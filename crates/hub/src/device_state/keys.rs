@@ -4,7 +4,6 @@
 pub(super) const ACTIVE: &str = "active";
 /// The last connect, in milliseconds since 1970.
 pub(super) const LAST_CONNECT_TIME: &str = "lastConnectTime";
-/// The last disconnect.
 pub(super) const LAST_DISCONNECT_TIME: &str = "lastDisconnectTime";
 /// The last packet or request.
 pub(crate) const LAST_ACTIVITY_TIME: &str = "lastActivityTime";

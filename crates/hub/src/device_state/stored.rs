@@ -23,9 +23,7 @@ pub struct DeviceState {
     pub active: bool,
     /// The last packet or request.
     pub last_activity_ms: i64,
-    /// The last connect.
     pub last_connect_ms: i64,
-    /// The last disconnect.
     pub last_disconnect_ms: i64,
     /// When the device became inactive.
     pub inactivity_alarm_ms: i64,

@@ -33,7 +33,6 @@ struct Work {
 }
 
 impl StateThread {
-    /// Starts the thread.
     pub(crate) fn start(
         states: Arc<DeviceStates>,
         registry: Arc<Registry>,

@@ -17,7 +17,6 @@ pub enum EntityQueryError {
         what: &'static str,
         /// Its value.
         actual: usize,
-        /// The limit.
         limit: usize,
         /// Name of the limit.
         name: &'static str,

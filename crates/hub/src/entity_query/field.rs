@@ -12,7 +12,6 @@ use crate::registry::{Contact, Device, Entity, EntityKind};
 pub(crate) enum Field<'a> {
     /// The entity does not have it.
     Absent,
-    /// Text.
     Text(Cow<'a, str>),
     /// Milliseconds since 1970.
     Millis(i64),

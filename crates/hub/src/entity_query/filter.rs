@@ -8,28 +8,21 @@ use super::key::null_is_empty;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EntityFilter {
-    /// One entity.
     SingleEntity {
-        /// The entity.
         single_entity: EntityRef,
     },
     /// Some entities of one kind.
     EntityList {
-        /// The kind.
         entity_type: String,
-        /// Their ids.
         entity_list: Vec<String>,
     },
     /// Entities of one kind by name.
     EntityName {
-        /// The kind.
         entity_type: String,
-        /// The name filter.
         entity_name_filter: Option<String>,
     },
     /// All entities of one kind.
     EntityType {
-        /// The kind.
         entity_type: String,
     },
     /// Devices by profile and name.
@@ -39,7 +32,6 @@ pub enum EntityFilter {
         /// The profiles.
         #[serde(default, deserialize_with = "null_is_empty")]
         device_types: Vec<String>,
-        /// The name filter.
         device_name_filter: Option<String>,
     },
     /// Assets by profile and name.
@@ -49,22 +41,18 @@ pub enum EntityFilter {
         /// The profiles.
         #[serde(default, deserialize_with = "null_is_empty")]
         asset_types: Vec<String>,
-        /// The name filter.
         asset_name_filter: Option<String>,
     },
     /// Views of entities by type and name.
     EntityViewType {
         /// The type, in the older form.
         entity_view_type: Option<String>,
-        /// The types.
         #[serde(default, deserialize_with = "null_is_empty")]
         entity_view_types: Vec<String>,
-        /// The name filter.
         entity_view_name_filter: Option<String>,
     },
     /// The owner of an entity: its customer, else its tenant.
     StateEntityOwner {
-        /// The entity.
         single_entity: Option<EntityRef>,
     },
     /// Entities that relations lead to.
@@ -87,9 +75,7 @@ pub enum EntityFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EntityRef {
-    /// The kind.
     pub entity_type: String,
-    /// The id.
     pub id: Option<String>,
 }
 
@@ -104,7 +90,6 @@ pub struct RelationsFilter {
     pub multi_root: bool,
     /// The kind of these entities.
     pub multi_root_entities_type: Option<String>,
-    /// Their ids.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub multi_root_entity_ids: Vec<String>,
     /// Along or against the relations.

@@ -12,11 +12,8 @@ pub enum KeyKind {
     EntityField,
     /// An attribute of any scope; of several the one that was set last.
     Attribute,
-    /// A client attribute.
     ClientAttribute,
-    /// A shared attribute.
     SharedAttribute,
-    /// A server attribute.
     ServerAttribute,
     /// The latest value of a time series.
     TimeSeries,
@@ -68,7 +65,6 @@ pub struct EntityKey {
     /// The place.
     #[serde(rename = "type")]
     pub kind: KeyKind,
-    /// The key.
     pub key: String,
 }
 

@@ -15,7 +15,6 @@ pub type Sample = (Timestamp, Value);
 pub struct EntityPage {
     /// The selected keys, each once, sorted by kind.
     pub keys: Vec<EntityKey>,
-    /// The page.
     pub page: Page<EntityRow>,
     /// The time of the answer, which is the time of properties.
     pub now: Timestamp,
@@ -24,7 +23,6 @@ pub struct EntityPage {
 /// An entity of an answer.
 #[derive(Debug, Clone)]
 pub struct EntityRow {
-    /// The entity.
     pub entity: Entity,
     /// For each selected key its value; `None` if there is none.
     pub values: Vec<Option<Sample>>,

@@ -25,7 +25,6 @@ pub enum Predicate {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StringPredicate {
-    /// The comparison.
     pub operation: StringOperation,
     /// What the value is compared with.
     pub value: Operand<String>,
@@ -59,7 +58,6 @@ pub enum StringOperation {
 /// A predicate on numbers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct NumericPredicate {
-    /// The comparison.
     pub operation: NumericOperation,
     /// What the value is compared with.
     pub value: Operand<f64>,
@@ -86,7 +84,6 @@ pub enum NumericOperation {
 /// A predicate on booleans.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct BooleanPredicate {
-    /// The comparison.
     pub operation: BooleanOperation,
     /// What the value is compared with.
     pub value: Operand<bool>,
@@ -125,7 +122,6 @@ pub enum ComplexOperation {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operand<T> {
-    /// The default.
     pub default_value: Option<T>,
     /// What the user of a dashboard has chosen.
     pub user_value: Option<T>,

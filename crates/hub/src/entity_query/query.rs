@@ -61,7 +61,6 @@ pub struct PageLink {
 pub struct SortOrder {
     /// The key whose values are compared.
     pub key: EntityKey,
-    /// The direction.
     #[serde(default)]
     pub direction: Direction,
 }
@@ -81,11 +80,9 @@ pub enum Direction {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyFilter {
-    /// The key.
     pub key: EntityKey,
     /// The type of its values, which is that of the predicate too.
     pub value_type: Option<ValueType>,
-    /// The condition.
     pub predicate: Predicate,
 }
 
@@ -97,7 +94,6 @@ pub enum ValueType {
     String,
     /// Numbers.
     Numeric,
-    /// Booleans.
     Boolean,
     /// Milliseconds since 1970.
     DateTime,

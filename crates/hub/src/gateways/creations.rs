@@ -39,9 +39,7 @@ struct Waiting {
 /// Devices to add for a gateway.
 #[derive(Debug)]
 pub(crate) struct NewBehind {
-    /// The gateway.
     pub(crate) gateway: Arc<Device>,
-    /// Their names.
     pub(crate) names: Vec<String>,
     /// Their profile; the default one if it is `None` or does not exist.
     pub(crate) profile: Option<String>,
@@ -70,16 +68,10 @@ pub enum CreationRefused {
     #[error(
         "the device {device:?} is not a gateway; set additionalInfo.gateway of the device, or add it with tacho device add --gateway"
     )]
-    NotAGateway {
-        /// Its name.
-        device: String,
-    },
+    NotAGateway { device: String },
     /// Too many requests wait. Try again later.
     #[error("{limit} requests of gateways for new devices wait, which is the limit (GATEWAY_REQUESTS_MAX)")]
-    Busy {
-        /// The limit.
-        limit: usize,
-    },
+    Busy { limit: usize },
 }
 
 impl Creation {

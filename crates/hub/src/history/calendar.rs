@@ -31,7 +31,6 @@ pub enum CalendarUnit {
     Week,
     /// A week that begins on Monday.
     WeekIso,
-    /// A month.
     Month,
     /// A quarter, which begins in January, April, July or October.
     Quarter,
@@ -47,7 +46,6 @@ pub struct CalendarZone {
 /// Intervals of one unit in a time zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calendar {
-    /// The unit.
     pub unit: CalendarUnit,
     /// The time zone.
     pub zone: CalendarZone,

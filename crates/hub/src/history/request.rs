@@ -72,7 +72,6 @@ pub enum HistoryError {
         what: &'static str,
         /// Its value.
         actual: u64,
-        /// The limit.
         limit: u64,
         /// The remedy for the caller.
         remedy: &'static str,

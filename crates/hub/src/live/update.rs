@@ -24,7 +24,6 @@ pub struct Update {
     pub key: String,
     /// The time of the value.
     pub ts: Timestamp,
-    /// The value.
     pub value: Value,
 }
 

@@ -125,9 +125,7 @@ pub struct Metrics {
     pub live_coalesced: Counter,
     /// Counters of the broker.
     pub broker: Arc<BrokerMetrics>,
-    /// Messages to devices.
     pub device_messages: DeviceMessageMetrics,
-    /// RPC.
     pub rpc: RpcMetrics,
     /// Alarms and their rules.
     pub alarms: AlarmMetrics,
@@ -164,13 +162,10 @@ struct ClassLabel {
 /// Parts that a flush or a merge made.
 #[derive(Debug, Clone, Copy)]
 pub struct Made {
-    /// Duration.
     pub duration: Duration,
     /// Number of parts.
     pub parts: u64,
-    /// Their rows.
     pub rows: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 

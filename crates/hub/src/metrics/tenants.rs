@@ -17,7 +17,6 @@ pub(crate) struct TenantReport {
     pub(crate) tenant: String,
     /// Connections, messages, points, and how often something was held or refused.
     pub(crate) counts: [u64; 4],
-    /// Its limits.
     pub(crate) limits: TenantLimits,
 }
 

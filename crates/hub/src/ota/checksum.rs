@@ -6,7 +6,6 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 /// An algorithm. ThingsBoard's MURMUR3_32 and MURMUR3_128 are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChecksumAlgorithm {
-    /// MD5.
     Md5,
     /// SHA-256.
     Sha256,

@@ -29,7 +29,6 @@ pub enum OtaError {
         what: &'static str,
         /// What the request has or needs.
         actual: u64,
-        /// The limit.
         limit: u64,
         /// Name of the limit.
         name: &'static str,

@@ -14,15 +14,12 @@ use crate::registry::{Listed, PackageKind};
 pub struct Package {
     /// Identity.
     pub id: Uuid,
-    /// Its tenant.
     pub tenant: Uuid,
     /// The profile of the devices that may have it; `None` for devices of all profiles.
     pub profile: Option<Uuid>,
-    /// Its kind.
     pub kind: PackageKind,
     /// Title; with the version unique in the tenant.
     pub title: String,
-    /// Version.
     pub version: String,
     /// What devices report when they have it; title and version if the client named none.
     pub tag: String,
@@ -56,11 +53,8 @@ pub struct PackageFile {
 pub struct PackageFields<'a> {
     /// The profile of the devices that may have it.
     pub profile: Option<Uuid>,
-    /// Its kind.
     pub kind: PackageKind,
-    /// Title.
     pub title: &'a str,
-    /// Version.
     pub version: &'a str,
     /// What devices report when they have it.
     pub tag: Option<&'a str>,

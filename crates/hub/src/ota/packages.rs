@@ -13,7 +13,6 @@ use super::package::Package;
 use super::record::{PACKAGES, PIECES, decode, piece_key};
 use crate::registry::RegistryError;
 
-/// The packages.
 pub(crate) struct Packages {
     kv: Arc<dyn KeyValueStore>,
     known: RwLock<HashMap<Uuid, Arc<Package>>>,

@@ -24,10 +24,7 @@ pub enum PointRefusal {
     Name(#[from] NameError),
     /// The server itself writes the table.
     #[error("the server itself writes the table {table:?}; use another name")]
-    OwnTable {
-        /// The table.
-        table: String,
-    },
+    OwnTable { table: String },
     /// The time is before all plausible times.
     #[error("the time is before {}, the oldest accepted time (ingest.oldest); check the unit of the timestamp", oldest.micros())]
     TooOld {
@@ -47,11 +44,9 @@ pub enum PointRefusal {
         "the text of the key {key:?} has {bytes} bytes, the limit is {limit} (ingest.text_value_bytes_max)"
     )]
     TextTooLong {
-        /// The key.
         key: String,
         /// Its length.
         bytes: usize,
-        /// The limit.
         limit: usize,
     },
     /// The store refuses the series for something in it, or for a limit.

@@ -32,9 +32,7 @@ pub enum RpcError {
     TooLong {
         /// The part.
         what: &'static str,
-        /// Its bytes.
         actual: usize,
-        /// The limit.
         limit: usize,
     },
     /// The caller would wait for too long.
@@ -54,25 +52,15 @@ pub enum RpcError {
         what: &'static str,
         /// How many.
         actual: usize,
-        /// The limit.
         limit: usize,
     },
     /// The connections of the device have no room for the call.
     #[error("the device {device} does not take its messages and has no room for the call; try again later")]
-    OutboxFull {
-        /// The device.
-        device: Uuid,
-    },
+    OutboxFull { device: Uuid },
     /// No connection of the device subscribed to RPC requests before the call ended.
     #[error("no connection of the device {device} subscribed to RPC requests before the call ended")]
-    NoConnection {
-        /// The device.
-        device: Uuid,
-    },
+    NoConnection { device: Uuid },
     /// A connection got the call, but the device did not take or answer it before the call ended.
     #[error("the device {device} did not answer before the call ended")]
-    Timeout {
-        /// The device.
-        device: Uuid,
-    },
+    Timeout { device: Uuid },
 }

@@ -28,20 +28,17 @@ pub struct Storing {
     pub additional_info: Option<String>,
 }
 
-/// A stored call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCall {
     /// Identity.
     pub id: Uuid,
     /// Tenant of the device.
     pub tenant: Uuid,
-    /// The device.
     pub device: Uuid,
     /// When it was stored; whole milliseconds.
     pub created_at: Timestamp,
     /// When it expires.
     pub expires_at: Timestamp,
-    /// Its status.
     pub status: RpcStatus,
     /// Whether the caller wants no answer of the device.
     pub one_way: bool,

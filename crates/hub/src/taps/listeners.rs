@@ -20,7 +20,6 @@ pub trait SeriesObserver: Send + Sync {
 /// The series of a device, which a door has looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundSeries<'a> {
-    /// The series.
     pub series: SeriesId,
     /// The tenant of the device.
     pub tenant: Uuid,

@@ -112,12 +112,10 @@ impl Rows {
 }
 
 impl<'a> TapRow<'a> {
-    /// The series.
     pub fn series(self) -> SeriesId {
         self.head.series
     }
 
-    /// The time.
     pub fn ts(self) -> Timestamp {
         self.head.ts
     }

@@ -34,7 +34,6 @@ pub struct Tap {
 pub struct Wanted {
     /// The device that writes the series.
     pub device: Uuid,
-    /// The keys.
     pub keys: Arc<WantedKeys>,
 }
 

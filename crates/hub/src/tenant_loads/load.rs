@@ -44,9 +44,7 @@ impl Drop for TenantConnection {
 /// Something that is above a limit of its tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct TenantLimitExceeded {
-    /// The limit.
     pub limit: TenantLimit,
-    /// Its value.
     pub value: u32,
     /// The time until the same may succeed; a second for a connection.
     pub wait: Duration,

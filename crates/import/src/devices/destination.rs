@@ -16,11 +16,9 @@ use crate::sink::{ServerSink, Sink, WRITE_TIMEOUT};
 
 /// The destination of devices' rows.
 pub enum Destination {
-    /// A server.
     Server(RestClient),
     /// The store of a data directory.
     Directory {
-        /// The store.
         store: Arc<dyn Store>,
         /// The devices and their tables.
         registry: Box<Registry>,

@@ -13,7 +13,6 @@ use crate::csv_file::HeaderError;
 pub(crate) struct Column {
     /// Position in the row, from 0.
     pub index: usize,
-    /// The key.
     pub key: String,
     /// The unit that stood in parentheses.
     pub unit: Option<String>,

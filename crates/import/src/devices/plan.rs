@@ -51,7 +51,6 @@ pub struct FilePlan {
 /// All files, in the order in which they are imported.
 #[derive(Debug)]
 pub struct Plan {
-    /// The files.
     pub files: Vec<FilePlan>,
     pub(crate) roles: Roles,
     pub(crate) devices: BTreeSet<String>,

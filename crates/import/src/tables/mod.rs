@@ -47,7 +47,6 @@ pub struct TableImport<'a> {
     pub zone: Option<Zone>,
     /// The form of CSV files.
     pub dialect: Dialect,
-    /// The files.
     pub files: &'a [PathBuf],
     /// The limits on rows.
     pub rules: ImportRules,

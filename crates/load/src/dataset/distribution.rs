@@ -42,7 +42,6 @@ pub enum Distribution {
     },
     /// The n-th item of the range with a probability proportional to 1 / n^exponent (0.8 in sysbench, 1 in memtier).
     Zipfian {
-        /// The exponent.
         #[serde(default = "eight_tenths")]
         exponent: f64,
     },
@@ -96,7 +95,6 @@ impl Distribution {
         })
     }
 
-    /// All names.
     pub const NAMES: [&'static str; 8] =
         ["uniform", "special", "gaussian", "pareto", "zipfian", "scrambled", "hotspot", "latest"];
 

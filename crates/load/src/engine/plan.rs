@@ -175,7 +175,6 @@ pub struct Plan {
     pub groups: Vec<u32>,
     /// Names of the operation classes, by class number.
     pub classes: Vec<String>,
-    /// Threads.
     pub threads: u32,
     /// The part of the connections that this process has: its index and the number of parts; `(0, 1)` for all. Every
     /// part has the same number of threads.

@@ -28,7 +28,6 @@ pub struct DueTime {
 pub enum Answer {
     /// By the order of requests.
     InOrder,
-    /// By this key.
     Key(u32),
     /// There is no answer. The operation is complete when the kernel has accepted it.
     None,
@@ -65,9 +64,7 @@ pub enum AnswerStatus<'a> {
 /// The end of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion<'a> {
-    /// The operation.
     pub answer: Answer,
-    /// The result.
     pub status: AnswerStatus<'a>,
     /// The size of the answer, bytes.
     pub bytes: u32,

@@ -97,7 +97,6 @@ impl Second {
 /// One operation in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// Its class.
     pub class: u16,
     /// The intended send time, nanoseconds after the start of the load.
     pub intended_ns: u64,
@@ -108,7 +107,6 @@ pub struct Operation {
 /// The measurements of one class.
 #[derive(Debug, Clone, Default)]
 pub struct Class {
-    /// Counters.
     pub counts: Counts,
     /// Histograms of the measured window.
     pub clocks: Clocks,

@@ -58,7 +58,6 @@ pub struct Key {
     pub phase: String,
     /// Name of the class of operation.
     pub operation: String,
-    /// The clock.
     pub clock: Clock,
 }
 

@@ -13,20 +13,10 @@ use super::{Bundle, Histograms, RunResult, SCHEMA, Telemetry};
 pub enum ReadError {
     /// A file is missing or unreadable.
     #[error("{}: {source}; a bundle is the directory that `run --out` or `import` wrote", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// A file has wrong content.
     #[error("{}: {what}", .path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
+    Content { path: PathBuf, what: String },
 }
 
 impl Bundle {

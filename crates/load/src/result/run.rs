@@ -64,7 +64,6 @@ pub struct RunResult {
 pub struct Tool {
     /// `tacho`, or the tool whose output was imported.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Its source commit, if known.
     pub commit: Option<String>,
@@ -234,7 +233,6 @@ impl Arrival {
 pub struct Operation {
     /// Name of the class; `all` for the total.
     pub name: String,
-    /// Counts.
     pub counts: OperationCounts,
     /// Completed operations per second of the phase.
     pub completed_per_s: f64,
@@ -265,9 +263,7 @@ pub struct OperationCounts {
     pub hits: u64,
     /// Answers that do not.
     pub misses: u64,
-    /// Bytes sent.
     pub bytes_sent: u64,
-    /// Bytes received.
     pub bytes_received: u64,
     /// Counters of the driver: statements of a transaction and the like.
     pub extra: BTreeMap<String, u64>,

@@ -81,7 +81,6 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Adds one value.
     pub fn add(&mut self, second: u64, name: &str, value: f64) {
         match self.series.get_mut(name) {
             Some(series) => {

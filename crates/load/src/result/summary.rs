@@ -24,7 +24,6 @@ pub struct Summary {
     pub max_us: Option<f64>,
 }
 
-/// One quantile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quantile {
     /// 0.99 for the 99th percentile.

@@ -23,7 +23,6 @@ pub struct WriteError {
     pub directory: PathBuf,
     /// The size of the bundle, bytes.
     pub bytes: u64,
-    /// The cause.
     pub source: io::Error,
     /// The most important parts: the summary and `result.json`.
     pub rescued: String,

@@ -3,7 +3,6 @@
 /// A name for a scenario with some keys changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alias {
-    /// The name.
     pub name: &'static str,
     /// The built-in scenario.
     pub scenario: &'static str,
@@ -17,7 +16,6 @@ const fn alias(name: &'static str, scenario: &'static str, sets: &'static [&'sta
 
 const POSTGRES: &str = "target.url=postgres://sbtest@127.0.0.1:5432/sbtest";
 
-/// All aliases.
 pub const ALIASES: &[Alias] = &[
     alias("mqtt", "thingsboard", &[]),
     alias("mqtt-qos0", "thingsboard", &["dataset.qos=0"]),

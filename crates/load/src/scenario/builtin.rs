@@ -6,7 +6,6 @@ use super::typed::nearest;
 /// A compiled-in scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Builtin {
-    /// Its name.
     pub name: &'static str,
     /// The text of its file.
     pub text: &'static str,

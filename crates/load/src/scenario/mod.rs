@@ -73,7 +73,6 @@ pub struct Scenario {
     pub target: Target,
     /// The data set, with the driver's keys.
     pub dataset: Table,
-    /// The operations.
     pub operations: Vec<Operation>,
     /// The phases, in order.
     pub phases: Vec<Phase>,
@@ -91,7 +90,6 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// Its name.
     pub name: String,
     /// A description in one sentence.
     pub about: String,
@@ -118,7 +116,6 @@ fn whole() -> f64 {
 /// `[target]`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Target {
-    /// Its address.
     pub url: String,
     /// The process to sample, if it runs on this machine.
     pub pid: Option<u32>,

@@ -10,7 +10,6 @@ const TABLES: [&str; 7] = ["scenario", "target", "dataset", "operation", "phase"
 /// Short forms for keys of `[scenario]`.
 const SHORT: [&str; 2] = ["seed", "scale"];
 
-/// Applies one override.
 pub(super) fn apply(file: &mut Table, set: &str) -> Result<(), String> {
     let Some((path, value)) = set.split_once('=') else {
         return Err(format!("--set {set}: write path.to.key=value"));

@@ -77,7 +77,6 @@ impl Arrival {
 /// `[[phase]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// Its name.
     pub name: String,
     /// The purpose.
     pub kind: Kind,
@@ -106,7 +105,6 @@ pub struct Phase {
 /// Connections with the same operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
-    /// Its name.
     pub name: String,
     /// The number of connections.
     pub connections: u32,

@@ -22,7 +22,6 @@ pub enum KeySource {
 pub struct Key {
     /// Where its value comes from.
     pub source: KeySource,
-    /// Its name.
     pub name: Box<str>,
 }
 
@@ -39,7 +38,6 @@ impl KeySet {
     /// Without keys.
     pub const EMPTY: Self = Self(0);
 
-    /// Adds a key.
     pub const fn add(&mut self, key: KeyIndex) {
         self.0 |= 1 << key;
     }

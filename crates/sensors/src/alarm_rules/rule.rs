@@ -38,7 +38,6 @@ pub struct Propagation {
     pub related: bool,
     /// To the owner of the originator: its customer, or its tenant.
     pub owner: bool,
-    /// To its tenant.
     pub tenant: bool,
     /// The types of relations; all if there is none.
     pub relation_types: Vec<Box<str>>,

@@ -9,7 +9,6 @@ use super::keys::KeyIndex;
 pub struct Observed {
     /// The time that the value came with.
     pub ts: Timestamp,
-    /// The value.
     pub value: Value,
 }
 

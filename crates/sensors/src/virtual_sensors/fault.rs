@@ -6,7 +6,6 @@ use std::fmt;
 /// A place in a file. Both count from 1; a column counts characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Place {
-    /// The line.
     pub line: u32,
     /// The character in the line.
     pub column: u32,

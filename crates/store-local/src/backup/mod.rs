@@ -70,7 +70,6 @@ pub enum BackupError {
     /// The directory is not empty.
     #[error("{} {reason}", .path.display())]
     Refused {
-        /// The directory.
         path: PathBuf,
         /// The content of the directory, and the remedy.
         reason: String,

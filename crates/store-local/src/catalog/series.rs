@@ -151,7 +151,6 @@ impl SeriesIndex {
         self.numbers.find(hash, |id| self.keys.is(id, table, tags) && !self.dropped.contains(id))
     }
 
-    /// The dropped series.
     pub(crate) fn dropped(&self) -> &Arc<SeriesSet> {
         &self.dropped
     }

@@ -25,7 +25,6 @@ pub enum OpenMode {
 pub enum EntryKind {
     /// A plain file.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link, a device or a pipe.
     Other,
@@ -33,7 +32,6 @@ pub enum EntryKind {
 
 /// A file system.
 pub trait Disk: Send + Sync + 'static {
-    /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
     /// Renames a file, and replaces the file that has the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -62,9 +60,7 @@ pub trait DiskFile: Send + Sync {
     /// Makes content and length durable. After an error the state of unsynced bytes is unknown, and the caller must not
     /// retry.
     fn sync_data(&self) -> io::Result<()>;
-    /// Sets the length.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// The length.
     fn len(&self) -> io::Result<u64>;
     /// Whether the file has no bytes.
     fn is_empty(&self) -> io::Result<bool> {

@@ -60,7 +60,6 @@ impl ColumnStats {
         stats
     }
 
-    /// Adds a value.
     #[inline]
     pub(crate) fn add(&mut self, key: KeyId, value: ValueRef<'_>) {
         let found = self.key(key);

@@ -130,7 +130,6 @@ impl PartSchema {
         }
     }
 
-    /// The Parquet schema.
     pub(crate) fn parquet(&self) -> Result<TypePtr> {
         let text = |name: &str| field_column(name, FieldType::String, None);
         let mut columns = Vec::new();

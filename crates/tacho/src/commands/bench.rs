@@ -4,7 +4,6 @@ use crate::load_context::context;
 
 pub(crate) use bench::command::BenchCommand;
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &BenchCommand) -> anyhow::Result<()> {
     Ok(bench::command::run(command, &context()?, &mut std::io::stdout())?)
 }

@@ -29,7 +29,6 @@ struct Described<'a> {
     memory: String,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {
     let sources = args.data.sources();
     sources.load()?;

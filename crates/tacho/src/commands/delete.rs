@@ -46,7 +46,6 @@ pub(crate) struct DeleteArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &DeleteArgs) -> anyhow::Result<()> {
     args.rows.check()?;
     let config = args.data.load()?;

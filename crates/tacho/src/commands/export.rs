@@ -79,7 +79,6 @@ fn name(format: ExportFormat) -> &'static str {
     }
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let format = format(args)?;
     args.rows.check()?;

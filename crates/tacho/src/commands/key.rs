@@ -96,7 +96,6 @@ pub(crate) struct DeleteArgs {
     keys: KeysArgs,
 }
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &KeyCommand) -> anyhow::Result<()> {
     match command {
         KeyCommand::List(args) => list(args),

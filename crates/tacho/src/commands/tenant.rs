@@ -128,7 +128,6 @@ pub(crate) struct DeleteArgs {
     tenants: TenantsArgs,
 }
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &TenantCommand) -> anyhow::Result<()> {
     match command {
         TenantCommand::List(args) => list(args),

@@ -8,48 +8,35 @@ pub(crate) enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration {}: {source}", .path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// The file is not TOML, or a value has the wrong type.
     #[error("{}:{line}: {reason}", .path.display())]
     Syntax {
-        /// The file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// The problem.
         reason: String,
     },
     /// The file has an unknown key.
     #[error("{}:{line}: unknown key \"{key}\"; {hint}", .path.display())]
     UnknownKey {
-        /// The file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
         /// The key with its section.
         key: String,
-        /// A suggestion.
         hint: String,
     },
     /// The environment has an unknown setting.
     #[error("environment variable {name}: unknown setting; {hint}")]
-    UnknownVariable {
-        /// Its name.
-        name: String,
-        /// A suggestion.
-        hint: String,
-    },
+    UnknownVariable { name: String, hint: String },
     /// The text of a variable does not fit the type of the setting.
     #[error("environment variable {name} is \"{value}\"; {expected} is expected")]
     Variable {
-        /// Its name.
         name: String,
-        /// Its text.
         value: String,
         /// The expected form.
         expected: &'static str,
@@ -59,7 +46,6 @@ pub(crate) enum ConfigError {
     Value {
         /// The key with its section.
         key: String,
-        /// The value.
         value: String,
         /// The reason, and the allowed values.
         reason: String,

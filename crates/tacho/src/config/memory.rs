@@ -13,7 +13,6 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// An amount of memory and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// The amount.
     pub bytes: u64,
     /// The source: a file, or the name of a resource limit.
     pub from: String,

@@ -13,7 +13,6 @@ pub(super) struct RuntimeFileGuard {
 }
 
 impl RuntimeFileGuard {
-    /// Writes the file.
     pub(super) fn write(data: &Path, runtime: &RuntimeFile) -> anyhow::Result<Self> {
         let path = RuntimeFile::path(data);
         let written = runtime.write(data);

@@ -15,7 +15,6 @@ const SUBSCRIPTIONS_MAX: u32 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
-    /// Publish.
     Publish,
     /// Subscribe and receive.
     Subscribe,

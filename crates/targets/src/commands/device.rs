@@ -29,7 +29,6 @@ pub(super) struct DeviceConfig {
     pub(super) push: u16,
 }
 
-/// One device.
 #[derive(Debug)]
 pub(super) struct Device {
     number: u32,

@@ -21,7 +21,6 @@ pub(super) struct UserConfig {
     pub(super) bearer: String,
 }
 
-/// One user.
 #[derive(Debug)]
 pub(super) struct User {
     /// Its number. It commands the devices with this number modulo the number of users.

@@ -112,7 +112,6 @@ impl<'a> Row<'a> {
         parse_id(self.entity_id.id)
     }
 
-    /// Its values.
     pub(super) fn values(&self) -> Values<'a> {
         self.latest.series
     }

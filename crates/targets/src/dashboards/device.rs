@@ -41,7 +41,6 @@ pub(super) struct DeviceState {
     pub(super) newest: Option<Stamp>,
 }
 
-/// One device.
 #[derive(Debug)]
 pub(super) struct Device {
     number: u32,

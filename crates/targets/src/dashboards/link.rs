@@ -26,7 +26,6 @@ pub(super) struct Link {
 pub(super) enum Heard<'a> {
     /// The handshake is over.
     Open,
-    /// A text.
     Text(Cow<'a, [u8]>),
     /// Nothing for the application.
     Nothing,

@@ -38,7 +38,6 @@ pub(super) struct Clients<'a> {
 /// One connection.
 #[derive(Debug)]
 pub(super) enum Session {
-    /// A device.
     Device(Box<Device>),
     /// A dashboard that follows devices.
     Live(Box<Live>),

@@ -28,7 +28,6 @@ pub(crate) struct Client {
 pub struct Point {
     /// Milliseconds since the epoch.
     pub ts: u64,
-    /// The value.
     pub value: Value,
 }
 
@@ -37,7 +36,6 @@ pub struct Point {
 pub(crate) struct Device {
     /// The id for URLs.
     pub id: String,
-    /// The name.
     pub name: String,
 }
 

@@ -28,11 +28,9 @@ pub(super) struct Admin {
 pub(super) struct IndexNumbers {
     /// Documents indexed since it was created.
     pub(super) indexed: u64,
-    /// Documents.
     pub(super) documents: u64,
     /// Bytes on disk.
     pub(super) bytes: u64,
-    /// Segments.
     pub(super) segments: u64,
 }
 

@@ -14,13 +14,10 @@ const LATEST_TIMESTAMP: u64 = i64::MAX as u64;
 /// A cell, borrowed from its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell<'a> {
-    /// Row.
     pub(super) row: &'a [u8],
     /// Column family.
     pub(super) family: &'a [u8],
-    /// Qualifier.
     pub(super) qualifier: &'a [u8],
-    /// Value.
     pub(super) value: &'a [u8],
 }
 

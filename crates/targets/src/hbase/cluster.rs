@@ -27,7 +27,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Cluster {
     /// Where to ask for its servers.
     pub(super) registry: Registry,
-    /// The table.
     pub(super) table: String,
     /// No answer may take longer.
     pub(super) silence: Duration,

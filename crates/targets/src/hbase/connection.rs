@@ -72,7 +72,6 @@ pub(super) fn connect(server: &Server, silence: Duration) -> Result<TcpStream, S
     Err(last)
 }
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Arc<TcpStream>,

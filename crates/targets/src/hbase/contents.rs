@@ -17,7 +17,6 @@ const CACHING: u32 = 1_000;
 /// The rows of the table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Contents {
-    /// All rows.
     pub(super) rows: u64,
     /// Those that were written.
     pub(super) written: u64,

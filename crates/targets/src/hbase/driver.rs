@@ -147,7 +147,6 @@ impl HbaseDriver {
         }
     }
 
-    /// Drops the table.
     fn drop_table(&mut self, on_event: &mut dyn FnMut(Event)) -> Result<SegmentOutcome> {
         let mut outcome = empty_outcome(self.operations.len(), on_event);
         let began = Instant::now();

@@ -66,7 +66,6 @@ pub(super) struct Keys {
     page: Option<u32>,
 }
 
-/// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     /// The test.

@@ -9,7 +9,6 @@ use super::connection::Server;
 use super::messages::RegionInfo;
 use super::zookeeper::PBUF;
 
-/// A region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Region {
     /// Its full name, which is its row in `hbase:meta`.

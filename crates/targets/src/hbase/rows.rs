@@ -29,7 +29,6 @@ pub(super) enum Values {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Dataset {
-    /// The table.
     pub(super) table: String,
     /// The column family: `info0` from HBase 2.0 on, `info` before.
     pub(super) family: String,

@@ -39,7 +39,6 @@ pub(super) struct Work<'a> {
 /// What the answer of the latest operation must contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// Nothing.
     #[default]
     Nothing,
     /// Cells of these rows, in their order; rows may be missing.

@@ -142,7 +142,6 @@ impl WrittenRows {
         Self((0..rows.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Adds a row.
     pub(super) fn add(&self, row: u64) {
         if let Some(bits) = self.0.get((row / 64) as usize) {
             bits.fetch_or(1 << (row % 64), Ordering::Relaxed);

@@ -10,7 +10,6 @@ use super::variables::{Fill, check_value};
 pub enum JsonExpect {
     /// Any value.
     Present,
-    /// A number.
     Number(serde_json::Number),
     /// `true` or `false`.
     Boolean(bool),

@@ -10,7 +10,6 @@ use super::variables::Fill;
 /// A request of a scenario. Its index is its class in the recorder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// The request.
     pub request: Request,
     /// The expected answer.
     pub expect: Expect,

@@ -137,7 +137,6 @@ pub(crate) fn has_data(text: &str) -> bool {
 /// A request of a scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The method.
     pub method: String,
     /// Path and query; `__key__` stands for a key.
     pub target: String,

@@ -52,7 +52,6 @@ pub struct Options {
     pub kills: u32,
 }
 
-/// One kill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kill {
     /// Whether the server was killed before it was ready.

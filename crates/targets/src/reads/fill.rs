@@ -37,7 +37,6 @@ impl DataSize {
     pub(crate) const LEAST: Self = Self { devices: 100, hours: 12 };
 }
 
-/// The stored data.
 pub(super) struct StoredData {
     /// The ids of the devices.
     pub(super) ids: Vec<String>,

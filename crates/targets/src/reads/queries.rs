@@ -16,7 +16,6 @@ const SERIES: usize = 100;
 /// The number of groups of the series, by the last digit of their number.
 const GROUPS: usize = 10;
 
-/// A query.
 pub(super) struct Query {
     pub(super) name: &'static str,
     path: String,

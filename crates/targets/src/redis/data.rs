@@ -19,7 +19,6 @@ pub enum Size {
 }
 
 impl Size {
-    /// The largest size.
     pub fn largest(&self) -> u32 {
         match self {
             Self::Fixed(size) | Self::Random(_, size) | Self::Growing(_, size) => *size,

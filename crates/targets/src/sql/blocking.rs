@@ -81,7 +81,6 @@ impl Sql {
         self.statements.counts()
     }
 
-    /// The database.
     pub fn address(&self) -> &Address {
         &self.address
     }

@@ -24,7 +24,6 @@ pub struct ServerCounters {
 }
 
 impl ServerCounters {
-    /// Connects.
     pub fn connect(address: &Address) -> Result<Self, SqlError> {
         Ok(Self { client: Client::connect(address, SILENCE)?, dialect: address.dialect })
     }

@@ -14,7 +14,6 @@ pub enum Kind {
     ReadOnly,
     /// The writes of the read-write transaction.
     WriteOnly,
-    /// One point select.
     PointSelect,
     /// Inserts one row.
     Insert,

@@ -8,7 +8,6 @@ const LINE: &[u8] = b"tacho bench echo\r\n";
 /// The application protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Application {
-    /// None.
     None,
     /// An echo server.
     Echo,

@@ -15,7 +15,6 @@ use super::application::Application;
 /// The common configuration of all connections.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The application protocol.
     pub application: Application,
     /// Class of requests in the recorder.
     pub class: u16,

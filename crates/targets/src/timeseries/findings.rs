@@ -19,7 +19,6 @@ pub(crate) struct DiskUse {
 }
 
 impl DiskUse {
-    /// The finding.
     pub(crate) fn sentence(&self) -> String {
         let Self { phase, when, bytes, points } = self;
         format!(

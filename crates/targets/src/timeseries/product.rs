@@ -18,7 +18,6 @@ pub(crate) struct Product {
 pub(crate) enum Kind {
     /// VictoriaMetrics.
     Victoria,
-    /// QuestDB.
     QuestDb,
     /// A server that answers `/query` in InfluxQL, OpenTSDB's `/api/query`, or both.
     Other {

@@ -8,7 +8,6 @@ use super::reader::{Http, Point, ReadBack};
 use super::timelines::{TAG_KEY, Timelines};
 use crate::limits::TIMESERIES_METRICS_COUNTED;
 
-/// A QuestDB.
 #[derive(Debug)]
 pub(crate) struct QuestDb(pub(crate) Http);
 

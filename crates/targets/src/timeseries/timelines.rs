@@ -38,9 +38,7 @@ pub(crate) struct Timelines {
 /// The place of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The timeline.
     pub(crate) timeline: u64,
-    /// The cycle.
     pub(crate) cycle: u64,
 }
 

@@ -129,7 +129,6 @@ impl Written {
         Self { phases: BTreeMap::new(), points_per_request }
     }
 
-    /// Adds a phase.
     pub(crate) fn add(&mut self, phase: PhaseRequests) {
         self.phases.insert(phase.order.first, phase);
     }

@@ -35,7 +35,6 @@ pub(super) struct DatasetOptions {
     /// Whether the queries are those of TSBS where ours differ.
     #[serde(default)]
     pub(super) compat: bool,
-    /// The database.
     #[serde(default = "tsbs")]
     pub(super) database: String,
 }

@@ -4,11 +4,9 @@ use std::f64::consts::TAU;
 
 use load::dataset::Random;
 
-/// The fleets.
 pub(super) const FLEETS: [&str; 4] = ["East", "West", "North", "South"];
 const DRIVERS: [&str; 6] = ["Derek", "Rodney", "Albert", "Andy", "Seth", "Trish"];
 const VERSIONS: [&str; 4] = ["v1.0", "v1.5", "v2.0", "v2.3"];
-/// The models.
 pub(super) const MODELS: [Model; 3] = [
     Model { name: "F-150", load_capacity: 2000, fuel_capacity: 200, nominal_fuel_consumption: 15 },
     Model { name: "G-2000", load_capacity: 5000, fuel_capacity: 300, nominal_fuel_consumption: 19 },

@@ -10,17 +10,13 @@ pub enum DataType {
     /// Not known yet.
     #[default]
     Unknown,
-    /// A float.
     Float,
     /// A signed integer.
     Integer,
     /// A text.
     String,
-    /// A boolean.
     Boolean,
-    /// A time.
     Time,
-    /// A tag.
     Tag,
     /// A field of any type.
     AnyField,
@@ -148,7 +144,6 @@ impl Op {
     }
 }
 
-/// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// A field or a tag, by name.
@@ -161,7 +156,6 @@ pub enum Expr {
     Int(i64),
     /// An integer beyond the signed ones.
     Uint(u64),
-    /// A boolean.
     Bool(bool),
     /// A duration in nanoseconds.
     Dur(i64),
@@ -303,7 +297,6 @@ pub struct Measurement {
     pub database: String,
     /// Empty: the database's default.
     pub policy: String,
-    /// The name.
     pub name: String,
     /// The pattern, in place of a name.
     pub pattern: Option<Pattern>,
@@ -312,7 +305,6 @@ pub struct Measurement {
 /// What a SELECT statement reads.
 #[derive(Debug, Clone, PartialEq)]
 pub enum From {
-    /// A measurement.
     Measurement(Measurement),
     /// A subquery.
     Query(Box<Select>),
@@ -321,7 +313,6 @@ pub enum From {
 /// What a bucket without rows gets.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Fill {
-    /// Null.
     #[default]
     Null,
     /// No row.
@@ -375,7 +366,6 @@ pub struct Select {
     pub order: Option<bool>,
     /// LIMIT; 0 is none.
     pub limit: usize,
-    /// OFFSET.
     pub offset: usize,
     /// SLIMIT; 0 is none.
     pub series_limit: usize,
@@ -388,11 +378,9 @@ pub struct Select {
 /// What a SHOW statement lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
-    /// Databases.
     Databases,
     /// Retention policies of a database.
     RetentionPolicies,
-    /// Measurements.
     Measurements,
     /// Tag keys by measurement.
     TagKeys,
@@ -400,7 +388,6 @@ pub enum Listing {
     TagValues,
     /// Fields and their types by measurement.
     FieldKeys,
-    /// Series.
     Series,
     /// How many series there are.
     SeriesCardinality,
@@ -416,17 +403,12 @@ pub enum Listing {
     Diagnostics,
     /// Counters of the server.
     Stats,
-    /// Users.
     Users,
     /// Queries that run.
     Queries,
-    /// Subscriptions.
     Subscriptions,
-    /// Continuous queries.
     ContinuousQueries,
-    /// Shards.
     Shards,
-    /// Groups of shards.
     ShardGroups,
 }
 
@@ -462,44 +444,32 @@ pub struct Show {
     pub exact: bool,
     /// LIMIT; 0 is none.
     pub limit: usize,
-    /// OFFSET.
     pub offset: usize,
 }
 
-/// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement {
-    /// SELECT.
     Select(Box<Select>),
-    /// SHOW.
     Show(Box<Show>),
-    /// CREATE DATABASE.
     CreateDatabase {
-        /// The name.
         name: String,
         /// How long its rows are kept, in nanoseconds; 0 is forever.
         duration: Option<i64>,
         /// The name of its retention policy.
         policy: Option<String>,
     },
-    /// DROP DATABASE.
     DropDatabase {
-        /// The name.
         name: String,
     },
-    /// DROP MEASUREMENT.
     DropMeasurement {
-        /// The name.
         name: String,
     },
-    /// DROP SERIES.
     DropSeries {
         /// The measurements of FROM; empty if there is none.
         from: Vec<Measurement>,
         /// The condition of WHERE.
         condition: Option<Expr>,
     },
-    /// DELETE.
     Delete {
         /// The measurements of FROM; empty if there is none.
         from: Vec<Measurement>,
@@ -517,9 +487,7 @@ pub enum Statement {
 pub struct RetentionPolicy {
     /// Whether the policy is new.
     pub create: bool,
-    /// The name.
     pub name: String,
-    /// The database.
     pub database: String,
     /// In nanoseconds; 0 is infinite.
     pub duration: Option<i64>,

@@ -16,7 +16,6 @@ pub enum Param {
     Int(i64),
     /// A float.
     Num(f64),
-    /// A boolean.
     Bool(bool),
     /// A regular expression.
     Regex(String),

@@ -40,7 +40,6 @@ enum Clauses {
 }
 
 impl Parser<'_> {
-    /// A statement.
     pub(super) fn statement(&mut self) -> Result<Statement, String> {
         match self.word(&STATEMENTS)? {
             "SELECT" => self.select().map(|select| Statement::Select(Box::new(select))),

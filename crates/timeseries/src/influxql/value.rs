@@ -17,12 +17,10 @@ pub enum Value {
     Int(i64),
     /// A text.
     Str(Arc<str>),
-    /// A boolean.
     Bool(bool),
 }
 
 impl Value {
-    /// A text.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Str(text.into())
     }
@@ -41,7 +39,6 @@ impl Value {
         }
     }
 
-    /// The type.
     pub fn data_type(&self) -> DataType {
         match self {
             Self::Null => DataType::Unknown,

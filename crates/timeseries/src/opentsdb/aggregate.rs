@@ -3,7 +3,6 @@
 use super::QueryError;
 use super::percentile::{Estimate, percentile};
 
-/// An aggregator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aggregator {
     name: &'static str,
@@ -16,7 +15,6 @@ pub struct Aggregator {
 pub(super) enum Absent {
     /// The value on the straight line between the points.
     Line,
-    /// Zero.
     Zero,
     /// The largest value of the type.
     Largest,
@@ -97,7 +95,6 @@ impl Aggregator {
         found.copied().ok_or_else(|| QueryError::invalid(format!("No such aggregation function: {name}")))
     }
 
-    /// The name.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -5,7 +5,6 @@ use super::interval::Interval;
 use super::window::Window;
 use super::{Aggregator, QueryError, Tz, limits};
 
-/// A downsampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Downsample {
     intervals: Intervals,
@@ -31,7 +30,6 @@ pub enum Fill {
     Nan,
     /// NaN, shown as null.
     Null,
-    /// Zero.
     Zero,
     /// This number.
     Scalar(f64),

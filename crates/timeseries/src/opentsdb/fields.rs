@@ -20,7 +20,6 @@ use crate::Source;
 /// What a query computes from the fields of one table.
 #[derive(Debug, Clone)]
 pub struct FieldsSub {
-    /// The table.
     pub table: String,
     /// The fields. One named `*` stands for all fields of the table.
     pub fields: Vec<FieldSub>,

@@ -8,7 +8,6 @@ use super::{QueryError, limits};
 /// A condition on the value of one tag.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    /// The tag.
     pub tag: String,
     /// The type of the condition.
     pub kind: FilterType,
@@ -22,7 +21,6 @@ pub struct Filter {
 /// The type of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterType {
-    /// The name.
     pub name: &'static str,
     /// What it does.
     pub description: &'static str,

@@ -42,7 +42,6 @@ pub fn metric_and_tags(text: &str) -> Result<(String, Tags), QueryError> {
 /// What a lookup asks for. `*` stands for anything, here `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupText {
-    /// The metric.
     pub metric: Option<String>,
     /// The names and values of tags.
     pub tags: Vec<(Option<String>, Option<String>)>,

@@ -10,7 +10,6 @@ use super::{Filter, Line, Tags};
 pub struct Answer {
     /// The number of the sub query.
     pub query: usize,
-    /// The metric.
     pub metric: String,
     /// The tags that no two series of the group have with different values.
     pub tags: Tags,

@@ -16,13 +16,10 @@ use crate::{SeriesRead, Source, each_series};
 /// The last point of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LastPoint {
-    /// The metric.
     pub metric: String,
-    /// The tags.
     pub tags: Tags,
     /// The time, in milliseconds since 1970.
     pub millis: i64,
-    /// The value.
     pub value: Number,
 }
 

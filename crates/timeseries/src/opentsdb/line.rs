@@ -38,8 +38,6 @@ impl Line {
 /// A value of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// An integer.
     Integer(i64),
-    /// A float.
     Float(f64),
 }

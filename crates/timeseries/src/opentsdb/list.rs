@@ -9,12 +9,9 @@ use super::metric::names_of;
 use super::{LookupText, QueryError, Tags, limits};
 use crate::{Source, Table};
 
-/// A series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesName {
-    /// The metric.
     pub metric: String,
-    /// The tags.
     pub tags: Tags,
 }
 

@@ -15,12 +15,7 @@ pub enum Metric {
     /// A table, whose values are the field `value`; or a table, a dot and a field.
     Name(String),
     /// A field of a table, as HiTSDB names it.
-    Field {
-        /// The table.
-        table: String,
-        /// The field.
-        field: String,
-    },
+    Field { table: String, field: String },
 }
 
 /// A metric that exists.
@@ -31,7 +26,6 @@ pub(super) struct Opened<'a> {
 }
 
 impl Metric {
-    /// The name.
     pub fn name(&self) -> &str {
         match self {
             Self::Name(name) => name,

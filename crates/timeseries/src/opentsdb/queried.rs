@@ -11,7 +11,6 @@ use crate::Source;
 /// Rows of one table.
 #[derive(Debug, Clone)]
 pub struct QueriedRows {
-    /// The table.
     pub table: String,
     /// The field that the query reads; `None` if the table has no other one.
     pub key: Option<String>,

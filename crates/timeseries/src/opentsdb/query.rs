@@ -2,7 +2,6 @@
 
 use super::{Filter, Metric, QueryError, RateOptions, Tz, limits};
 
-/// A query.
 #[derive(Debug, Clone)]
 pub struct Query {
     /// The first time of the answer, in milliseconds since 1970.

@@ -20,13 +20,11 @@ use crate::{SeriesRead, Source, Table, each_series};
 pub enum Cell {
     /// The row does not have the field.
     Null,
-    /// An integer.
     Integer(i64),
     /// A float. NaN is a value that a fill policy put in.
     Float(f64),
     /// A truth value.
     Bool(bool),
-    /// A text.
     Text(String),
 }
 

@@ -33,16 +33,10 @@ const OF_SEARCH: [&str; 13] = [
 pub enum ChainError {
     /// The file cannot be read.
     #[error("{}: {source}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// The file has wrong content.
     #[error("{}: {what}", .path.display())]
     Content {
-        /// The file.
         path: PathBuf,
         /// What is wrong, and in which layer.
         what: String,
@@ -58,12 +52,7 @@ pub enum ChainError {
     },
     /// The result could not be written.
     #[error("{} could not be written: {source}", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
 }
 
 /// The layers of a stack, in the order in which a message passes them.
@@ -73,7 +62,6 @@ pub struct Chain {
     pub layers: Vec<Layer>,
 }
 
-/// One layer.
 #[derive(Debug)]
 pub struct Layer {
     /// Its name, unique in the chain.

@@ -43,10 +43,7 @@ pub enum Measured {
         messages_per_s: Range,
     },
     /// The search failed.
-    Failed {
-        /// The cause.
-        because: String,
-    },
+    Failed { because: String },
 }
 
 impl LayerReport {

@@ -13,7 +13,6 @@ pub enum PlanError {
     /// No rule of the product has this name.
     #[error("there is no rule `{rule}` for {product}{}", similar_names(.similar))]
     UnknownRule {
-        /// The name.
         rule: String,
         /// The product for people.
         product: String,
@@ -23,7 +22,6 @@ pub enum PlanError {
     /// The rule is not for this version or role.
     #[error("{rule} is not a rule for {target}")]
     OtherVersion {
-        /// The rule.
         rule: String,
         /// Variant, version and role of the target.
         target: String,
@@ -31,9 +29,7 @@ pub enum PlanError {
     /// A person has to make the change.
     #[error("{rule} cannot be applied by this command. {} By hand: {change}", .reason.sentence())]
     Manual {
-        /// The rule.
         rule: String,
-        /// The reason.
         reason: Manual,
         /// The change in words.
         change: String,
@@ -41,29 +37,19 @@ pub enum PlanError {
     /// The rule has no finding, so it suggests no value.
     #[error("{rule} has no finding on this target, so it suggests no value of {parameter}. Name one with --value{}", undecided_why(.undecided))]
     NoFinding {
-        /// The rule.
         rule: String,
-        /// The parameter.
         parameter: String,
         /// The values without which the rule could not be decided.
         undecided: Vec<String>,
     },
     /// The rule advises in words only.
     #[error("{rule} leaves the value of {parameter} to you: {advice} Name one with --value")]
-    NoValue {
-        /// The rule.
-        rule: String,
-        /// The parameter.
-        parameter: String,
-        /// The advice.
-        advice: String,
-    },
+    NoValue { rule: String, parameter: String, advice: String },
     /// The value is not of the parameter's kind.
     #[error("--value {text}: {parameter} takes {}, in the unit {unit}", .unit.kind())]
     WrongValue {
         /// The value as it was written.
         text: String,
-        /// The parameter.
         parameter: String,
         /// The unit of the parameter.
         unit: Unit,
@@ -71,23 +57,14 @@ pub enum PlanError {
     /// Without the present value there is no undo.
     #[error("{rule}: the present value of {parameter} is not known, so there would be no undo{}", why(.reason))]
     UnknownCurrent {
-        /// The rule.
         rule: String,
-        /// The parameter.
         parameter: String,
         /// Why the target does not show it.
         reason: Option<String>,
     },
     /// The parameter has the value already.
     #[error("{rule}: {parameter} is {value} already")]
-    NoChange {
-        /// The rule.
-        rule: String,
-        /// The parameter.
-        parameter: String,
-        /// The value.
-        value: String,
-    },
+    NoChange { rule: String, parameter: String, value: String },
 }
 
 fn similar_names(names: &[String]) -> String {
@@ -113,28 +90,13 @@ pub enum UndoFileError {
     Exists(PathBuf),
     /// The file cannot be written.
     #[error("the undo file {} cannot be written: {source}. Nothing was changed", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// The file cannot be read.
     #[error("the undo file {} cannot be read: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The text is not that of an undo file.
     #[error("{} is not an undo file of tacho tune: {reason}", .path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
+    Format { path: PathBuf, reason: String },
     /// The target is another product.
     #[error("the undo file is of {expected}, and the target is {found}. Nothing was changed")]
     OtherProduct {
@@ -153,9 +115,7 @@ pub enum ChangeError {
     Statement {
         /// The parameter.
         name: String,
-        /// The statement.
         statement: String,
-        /// The cause.
         error: Box<StatementError>,
         /// The grant that allows it.
         grant: Option<String>,
@@ -165,7 +125,6 @@ pub enum ChangeError {
     Look {
         /// The parameter.
         name: String,
-        /// The cause.
         error: ProbeError,
     },
     /// The target has taken the statements, and the parameter does not have the value.

@@ -13,7 +13,6 @@ use crate::value::Value;
 pub struct ParameterChange {
     /// The name of the rule.
     pub rule: String,
-    /// The parameter.
     pub parameter: String,
     /// The thing that the parameter belongs to, if several have one.
     pub subject: Option<String>,

@@ -70,7 +70,6 @@ impl UndoFile {
         })
     }
 
-    /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, UndoFileError> {
         let failed = |source| UndoFileError::Read { path: path.to_owned(), source };
         let wrong = |reason: String| UndoFileError::Format { path: path.to_owned(), reason };

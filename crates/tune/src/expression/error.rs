@@ -6,7 +6,6 @@
 pub struct ExpressionError {
     /// The column of the error, from 1, in characters.
     pub column: usize,
-    /// The reason.
     pub message: String,
 }
 

@@ -13,7 +13,6 @@ pub enum ProbeError {
     Connect {
         /// The target, without its password.
         target: String,
-        /// The cause.
         reason: String,
     },
     /// The target refuses user and password.
@@ -56,25 +55,14 @@ pub enum ProbeError {
         target: String,
         /// The values that were read.
         what: &'static str,
-        /// The cause.
         reason: String,
     },
     /// The file of a client cannot be used.
     #[error("--client-config {}: {reason}", .path.display())]
-    ClientConfig {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        reason: String,
-    },
+    ClientConfig { path: PathBuf, reason: String },
     /// This machine has no `/proc`.
     #[error("cannot read {path}: only Linux with /proc can be looked at")]
-    Host {
-        /// The file.
-        path: &'static str,
-        /// The cause.
-        source: io::Error,
-    },
+    Host { path: &'static str, source: io::Error },
 }
 
 /// A statement was not carried out.

@@ -35,7 +35,6 @@ const LOG_LINES: [(&str, &str); 2] = [
     ("timeout_errors", "Got timeout writing communication packets"),
 ];
 
-/// The probe.
 #[derive(Debug)]
 pub(super) struct MysqlProbe {
     database: Database,

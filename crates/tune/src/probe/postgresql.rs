@@ -42,7 +42,6 @@ const FORKS: [(&str, &str); 5] = [
     ("EnterpriseDB", "edb"),
 ];
 
-/// The probe.
 #[derive(Debug)]
 pub(super) struct PostgresqlProbe {
     database: Database,

@@ -21,7 +21,6 @@ const NO_KEYS: &str =
     "grant it with ACL SETUSER <user> ~* +scan +type +hlen +llen +scard +zcard +xlen +hscan";
 const NOT_COUNTED: &str = "INFO does not have it in this version";
 
-/// The probe.
 #[derive(Debug)]
 pub(super) struct RedisProbe {
     client: RedisClient,

@@ -15,7 +15,6 @@ pub enum ProveError {
     /// A person makes the change, so the proof needs the person's commands.
     #[error("{rule} cannot be proved without {missing}. {why}")]
     Commands {
-        /// The rule.
         rule: String,
         /// The options that are missing.
         missing: String,
@@ -24,14 +23,7 @@ pub enum ProveError {
     },
     /// An option that does not apply to the rule.
     #[error("{option} does not apply to {rule}: {why}")]
-    Option {
-        /// The option.
-        option: &'static str,
-        /// The rule.
-        rule: String,
-        /// The reason.
-        why: &'static str,
-    },
+    Option { option: &'static str, rule: String, why: &'static str },
     /// The target cannot be looked at.
     #[error(transparent)]
     Probe(#[from] ProbeError),
@@ -40,12 +32,7 @@ pub enum ProveError {
     Bench(load::Error),
     /// The proof was made, but its file cannot be written.
     #[error("{} cannot be written: {source}. What it was to hold is what was said above", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// The output cannot be written.
     #[error("the output cannot be written: {0}")]
     Output(io::Error),

@@ -8,7 +8,6 @@ use crate::target::Target;
 /// What a proof needs.
 #[derive(Debug)]
 pub struct Order<'a> {
-    /// The target.
     pub target: &'a Target,
     /// The target for people, without its password.
     pub shown_target: &'a str,
@@ -16,7 +15,6 @@ pub struct Order<'a> {
     pub probe: &'a probe::Context,
     /// The product of the target.
     pub product: &'static Product,
-    /// The rule.
     pub rule: &'a Rule,
     /// How the change is made.
     pub way: Way,

@@ -58,7 +58,6 @@ pub struct Proof {
     written: String,
     target: String,
     product: String,
-    /// The rule.
     pub rule: String,
     /// The parameter of the rule.
     pub parameter: String,

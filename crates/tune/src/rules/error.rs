@@ -7,7 +7,6 @@ use std::fmt;
 pub struct RuleError {
     /// The product, parameter or rule.
     pub subject: String,
-    /// The reason.
     pub reason: String,
 }
 

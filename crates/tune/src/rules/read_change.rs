@@ -16,7 +16,6 @@ pub(super) struct Setters {
 }
 
 impl Setters {
-    /// Reads the setters.
     pub(super) fn read(raw: BTreeMap<String, RawSetter>, process: String) -> Result<Self, RuleError> {
         let setter = |(name, raw): (String, RawSetter)| {
             let subject = format!("setter {name}");

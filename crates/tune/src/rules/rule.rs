@@ -68,7 +68,6 @@ pub struct Parameter {
     pub group: Option<String>,
 }
 
-/// A rule.
 #[derive(Debug)]
 pub struct Rule {
     /// The name of the rule, unique in all products.
@@ -85,7 +84,6 @@ pub struct Rule {
     pub suggest: Option<Expression>,
     /// The suggestion in words.
     pub advice: Option<String>,
-    /// The reason.
     pub why: String,
     /// The names of settings, facts and counters that a finding shows.
     pub evidence: Vec<String>,

@@ -88,7 +88,6 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// A value.
     pub(crate) fn value(value: &Value) -> Self {
         // Zero and negative values have meanings of their own, and no unit.
         Self { text: value.to_string(), has_unit: !matches!(value, Value::Number(number) if *number <= 0.0) }

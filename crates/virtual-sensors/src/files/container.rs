@@ -12,7 +12,6 @@ pub struct ContainerInfo {
     pub file: String,
     /// The name of the server.
     pub name: Option<String>,
-    /// Its author.
     pub author: Option<String>,
     /// The address of the author.
     pub email: Option<String>,

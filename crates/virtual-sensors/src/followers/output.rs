@@ -85,7 +85,6 @@ pub struct OutputRow {
 /// Rows that a follower has to deliver, oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputRows {
-    /// The rows.
     pub rows: Vec<OutputRow>,
     /// The time from which they were read.
     pub(crate) from_us: i64,

@@ -16,7 +16,6 @@ pub struct FollowerReport {
 /// What callers see of a follower.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FollowerInfo {
-    /// Its name.
     pub name: String,
     /// Where the rows go, in words.
     pub target: String,

@@ -60,7 +60,6 @@ pub struct SensorInfo {
 pub struct SensorField {
     /// The name, in lower case.
     pub name: String,
-    /// The type.
     pub data_type: DataType,
     /// The unit; empty if there is none.
     pub unit: String,

@@ -87,7 +87,6 @@ impl Sensors {
         self.has_selectors.store(!all.is_empty(), Ordering::Release);
     }
 
-    /// Wants a series.
     pub(crate) fn want(&self, series: SeriesId, device: Uuid, keys: &Arc<WantedKeys>) {
         self.tap.want(series, device, keys);
     }

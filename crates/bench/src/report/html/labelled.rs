@@ -9,7 +9,6 @@ pub struct LabelledBundle {
     pub label: String,
     /// The index of the side. Runs of one side have the same setting; a verdict compares sides.
     pub side: usize,
-    /// The bundle.
     pub bundle: Bundle,
 }
 

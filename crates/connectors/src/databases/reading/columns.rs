@@ -37,7 +37,6 @@ pub(super) enum CellKind {
         /// Whether its type has a time zone.
         has_zone: bool,
     },
-    /// JSON.
     Json,
     /// Text, and what is shown as text.
     Text,

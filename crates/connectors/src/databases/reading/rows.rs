@@ -2,7 +2,6 @@
 
 use model::Value;
 
-/// A row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReadRow {
     /// The time and the key. Without a key column the key is 0.

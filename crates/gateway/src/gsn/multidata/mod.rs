@@ -58,7 +58,6 @@ pub(super) fn write_xml(
     write_all(selections, false, &mut Xml::new(times), source, out)
 }
 
-/// Writes the answer.
 fn write(request: &MultiRequest, source: &dyn Source, out: &mut AnswerText<'_>) -> Result<(), SourceError> {
     let mut text: Box<dyn RowText> = match &request.format {
         Format::Csv { delimiter } => Box::new(Csv::new(delimiter, request.times)),

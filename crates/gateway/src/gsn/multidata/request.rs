@@ -11,7 +11,6 @@ use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, parse_day_first};
 use crate::http::tools::request::Params;
 
-/// A request.
 #[derive(Debug)]
 pub(super) struct MultiRequest {
     pub(super) selections: Vec<Selection>,

@@ -3,7 +3,6 @@
 use super::super::condition::{Condition, parse_joined};
 use super::super::refusal::Refusal;
 
-/// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Statement {
     pub(super) sensor: String,

@@ -4,7 +4,6 @@ use wire::thingsboard::claim::ClaimRequest;
 
 use crate::error::ApiError;
 
-/// Reads a body.
 pub(crate) fn read_claim(body: &[u8]) -> Result<ClaimRequest, ApiError> {
     ClaimRequest::parse(body).map_err(|wrong| ApiError::bad_request(wrong.to_string()))
 }

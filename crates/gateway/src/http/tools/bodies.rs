@@ -22,9 +22,7 @@ pub(crate) enum Sender {
 pub(crate) struct BodyLimits {
     /// All senders together, without the anonymous ones.
     pub(crate) total: usize,
-    /// One device.
     pub(crate) device: usize,
-    /// One user.
     pub(crate) user: usize,
     /// All anonymous senders.
     pub(crate) anonymous: usize,

@@ -36,7 +36,6 @@ impl SessionEnd {
 /// Why a session did not handle a packet.
 #[derive(Debug)]
 pub(crate) enum PacketError {
-    /// The session ends.
     End(SessionEnd),
     /// The store has no room. The session has changed nothing; the worker passes the same packet again later.
     StoreBusy,

@@ -7,7 +7,6 @@ use super::context::Context;
 use super::peer::{Peer, reason_string};
 use crate::door::{DoorLimit, LimitExceeded};
 
-/// A refused CONNECT.
 pub(super) struct RefusedConnect {
     pub(super) code: ReasonCode,
     /// The return code before MQTT 5 [MQTT-3.2.2-4].

@@ -18,7 +18,6 @@ pub(crate) struct RuleThread {
 }
 
 impl RuleThread {
-    /// Starts the thread.
     pub(crate) fn start(shared: Shared) -> Self {
         let tap = Arc::clone(&shared.tap);
         let run = {

@@ -47,9 +47,7 @@ pub struct MessageRefusal {
 /// Rows in a batch, some of which the store refuses.
 #[derive(Debug, Clone)]
 pub struct RefusedPart<'a> {
-    /// The batch.
     pub batch: &'a Batch,
-    /// The rows.
     pub rows: Range<usize>,
     /// What the store refuses of them: at least one row, ascending. The numbers are those of the batch.
     pub refused: &'a [RefusedRow],

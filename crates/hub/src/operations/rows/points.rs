@@ -113,7 +113,6 @@ impl Hub {
     }
 }
 
-/// Appended rows.
 struct Appended {
     ticket: Option<Ticket>,
     rows: usize,

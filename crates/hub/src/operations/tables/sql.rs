@@ -26,7 +26,6 @@ pub use query::{
 pub enum Parameter {
     /// No value.
     Null,
-    /// A boolean.
     Bool(bool),
     /// An integer.
     I64(i64),
@@ -34,7 +33,6 @@ pub enum Parameter {
     F64(f64),
     /// Text, also for other types such as times and decimals.
     Text(String),
-    /// Bytes.
     Bytes(Vec<u8>),
     /// Microseconds since 1970, UTC.
     Timestamp(i64),

@@ -109,7 +109,6 @@ pub struct Stream {
     pub count: Option<Said<i64>>,
     /// The SQL over the aliases of the sources.
     pub query: Said<String>,
-    /// The sources.
     pub sources: Vec<Source>,
 }
 
@@ -150,7 +149,6 @@ pub struct Address {
 pub struct Field {
     /// The name, in lower case.
     pub name: Said<String>,
-    /// The type.
     pub data_type: DataType,
     /// The unit, if it has one.
     pub unit: Option<String>,

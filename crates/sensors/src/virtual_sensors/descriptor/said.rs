@@ -5,7 +5,6 @@ use crate::virtual_sensors::fault::Place;
 /// A value and where it is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said<T> {
-    /// The value.
     pub value: T,
     /// Where its text begins.
     pub place: Place,

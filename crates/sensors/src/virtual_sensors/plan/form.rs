@@ -39,7 +39,6 @@ pub struct Plan {
 /// One stream of a plan.
 #[derive(Debug, Clone)]
 pub struct StreamPlan {
-    /// The name.
     pub name: String,
     /// Least milliseconds between two executions.
     pub rate: i64,
@@ -57,7 +56,6 @@ pub struct SourcePlan {
     pub alias: String,
     /// Where its elements come from.
     pub wrapper: Wrapper,
-    /// Its window.
     pub window: Window,
     /// Elements are kept whose time modulo 100 is less; all without it.
     pub sampling: Option<f64>,
@@ -71,7 +69,6 @@ pub struct SourcePlan {
 /// A source of a plan, by the places of its stream and of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId {
-    /// The stream.
     pub stream: usize,
     /// The source in the stream.
     pub source: usize,

@@ -90,7 +90,6 @@ impl Plan {
         Ok(Self { notes, ..plan })
     }
 
-    /// All sources.
     pub fn sources(&self) -> impl Iterator<Item = (SourceId, &SourcePlan)> {
         self.streams.iter().enumerate().flat_map(|(stream, plan)| {
             let sources = plan.sources.iter().enumerate();

@@ -61,7 +61,6 @@ impl Sensor {
         Self { plan, streams, class, given: Vec::new(), output, reorder, counters, is_restored: false }
     }
 
-    /// The plan.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }

@@ -8,7 +8,6 @@ use super::exact_sum::ExactSum;
 /// What an aggregate computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AggregateKind {
-    /// Rows.
     CountRows,
     /// Values.
     Count,

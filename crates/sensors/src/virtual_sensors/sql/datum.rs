@@ -18,7 +18,6 @@ pub enum Datum {
     Int(i64),
     /// A number with a fraction, always finite.
     Float(f64),
-    /// Text.
     Text(Arc<str>),
 }
 

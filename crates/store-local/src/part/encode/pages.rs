@@ -21,7 +21,6 @@ impl Compressor {
         Ok(Self(zstd::bulk::Compressor::new(level)?))
     }
 
-    /// The compressed bytes.
     pub(crate) fn compress(&mut self, bytes: &[u8]) -> Result<Vec<u8>> {
         Ok(self.0.compress(bytes)?)
     }

@@ -65,7 +65,6 @@ pub(crate) struct AddArgs {
     data: DataArgs,
 }
 
-/// Runs the subcommand.
 pub(super) fn run(args: &AddArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     let mut registrar = open_registrar(&args.server, &config, &args.tenant, true)?;

@@ -34,7 +34,6 @@ pub(crate) struct ListArgs {
     data: DataArgs,
 }
 
-/// Runs the subcommand.
 pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     let mut registrar = open_registrar(&args.server, &config, &args.tenant, false)?;

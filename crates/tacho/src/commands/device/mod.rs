@@ -25,7 +25,6 @@ pub(crate) enum DeviceCommand {
     Delete(DeleteArgs),
 }
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &DeviceCommand) -> anyhow::Result<()> {
     match command {
         DeviceCommand::Add(args) => add::run(args),

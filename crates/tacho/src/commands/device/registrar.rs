@@ -10,7 +10,6 @@ pub(super) struct NewDevice<'a> {
     pub gateway: bool,
 }
 
-/// An added device.
 #[derive(Debug)]
 pub(super) struct Added {
     pub token: String,
@@ -89,7 +88,6 @@ pub(super) struct Refused {
 
 /// The devices of one tenant and their access tokens.
 pub(super) trait Registrar {
-    /// Adds a device.
     fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added>;
     /// Adds many devices: all or none.
     fn add_many(&mut self, many: &BulkAdd<'_>) -> anyhow::Result<BulkAdded>;

@@ -21,7 +21,6 @@ use progress::progress;
 use crate::config::Config;
 use crate::data_directory::initialise;
 
-/// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let task = options::task(args).map_err(|reason| anyhow!(reason))?;
     options::check_files(&args.files).map_err(|reason| anyhow!(reason))?;

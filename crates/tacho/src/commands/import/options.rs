@@ -13,7 +13,6 @@ use super::args::ImportArgs;
 pub(super) enum Task {
     /// Rows of devices.
     Devices(DeviceOf),
-    /// Files of tables.
     Table(String, FileFormat),
     /// Lines that name their tables.
     Lines,

@@ -65,7 +65,6 @@ pub(crate) struct BackupArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &BackupArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     match (&args.dir, &args.to) {

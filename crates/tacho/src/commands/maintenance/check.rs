@@ -56,7 +56,6 @@ pub(crate) struct CheckArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let report = match &args.backup {
         Some(backup) => of_backup(backup, args.digest)?,

@@ -51,7 +51,6 @@ pub(crate) struct RestoreArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     let data = args.data.load()?.data;
     check_permission(&data, Permission::Read)?;

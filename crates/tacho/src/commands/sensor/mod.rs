@@ -20,7 +20,6 @@ pub(crate) enum SensorCommand {
     List(ListArgs),
 }
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &SensorCommand) -> anyhow::Result<()> {
     match command {
         SensorCommand::Check(args) => check::check(args),

@@ -75,7 +75,6 @@ pub(crate) struct SqlArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &SqlArgs) -> anyhow::Result<()> {
     let form = form(args)?;
     let text = match &args.query {

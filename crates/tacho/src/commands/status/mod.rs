@@ -41,7 +41,6 @@ pub(crate) struct StatusArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &StatusArgs) -> ExitCode {
     match report(args).and_then(|report| Ok((say(text(&report, args.json))?, report))) {
         Ok(((), report)) if report.state == State::Ready => ExitCode::SUCCESS,

@@ -74,7 +74,6 @@ pub(super) struct Disk {
     free_bytes: Option<u64>,
 }
 
-/// A table.
 #[derive(Debug, Serialize)]
 pub(super) struct Table {
     table: String,

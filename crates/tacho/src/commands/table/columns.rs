@@ -22,7 +22,6 @@ Examples:
   tacho table columns telemetry
   tacho table columns telemetry --json --data /var/lib/tacho")]
 pub(crate) struct ColumnsArgs {
-    /// The table
     table: String,
     /// Prints the columns as JSON
     #[arg(long)]
@@ -33,7 +32,6 @@ pub(crate) struct ColumnsArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &ColumnsArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     let listed = match directory_or_server(&args.server, &config, || stopped(&config, &args.table))? {

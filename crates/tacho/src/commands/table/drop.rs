@@ -22,7 +22,6 @@ Examples:
   tacho table drop weather --dry-run
   tacho table drop weather --yes")]
 pub(crate) struct DropTableArgs {
-    /// The table
     table: String,
     #[command(flatten)]
     drop: DropArgs,
@@ -32,7 +31,6 @@ pub(crate) struct DropTableArgs {
     data: DataArgs,
 }
 
-/// Runs the subcommand.
 pub(super) fn run(args: &DropTableArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     if !args.drop.dry_run && !args.drop.yes {

@@ -28,7 +28,6 @@ Examples:
   tacho table drop-column telemetry speeed --dry-run    which columns would go
   tacho table drop-column telemetry speeed")]
 pub(crate) struct DropColumnArgs {
-    /// The table
     table: String,
     /// The key, as in the column KEY of `tacho table columns`
     key: String,
@@ -40,7 +39,6 @@ pub(crate) struct DropColumnArgs {
     data: DataArgs,
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &DropColumnArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     if !args.drop.dry_run && !args.drop.yes {

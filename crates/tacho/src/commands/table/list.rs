@@ -44,7 +44,6 @@ struct Listed {
     ttl_s: Option<u64>,
 }
 
-/// Runs the subcommand.
 pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     let tables = match directory_or_server(&args.server, &config, || stopped(&config))? {

@@ -25,7 +25,6 @@ pub(crate) enum TableCommand {
     Set(SetArgs),
 }
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &TableCommand) -> anyhow::Result<()> {
     match command {
         TableCommand::List(args) => list::run(args),

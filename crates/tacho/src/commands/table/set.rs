@@ -28,7 +28,6 @@ Examples:
   tacho table set telemetry --ttl 90d
   tacho table set telemetry --ttl 0       keeps rows forever")]
 pub(crate) struct SetArgs {
-    /// The table
     table: String,
     /// Days or hours, such as 90d or 36h; 0 keeps rows forever
     #[arg(long, value_name = "TIME", value_parser = Ttl::parse)]
@@ -51,7 +50,6 @@ fn rows_of(days: &[Day]) -> u64 {
     days.iter().map(|(_, rows)| rows).sum()
 }
 
-/// Runs the subcommand.
 pub(super) fn run(args: &SetArgs) -> anyhow::Result<()> {
     let config = args.data.load()?;
     let days = expiring(args, &config)?;

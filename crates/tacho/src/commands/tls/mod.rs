@@ -12,7 +12,6 @@ pub(crate) enum TlsCommand {
     SelfSigned(SelfSignedArgs),
 }
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &TlsCommand) -> anyhow::Result<()> {
     match command {
         TlsCommand::SelfSigned(args) => self_signed::run(args),

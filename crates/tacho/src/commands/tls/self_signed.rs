@@ -26,7 +26,6 @@ pub(crate) struct SelfSignedArgs {
     names: Vec<String>,
 }
 
-/// Runs the command.
 pub(super) fn run(args: &SelfSignedArgs) -> anyhow::Result<()> {
     let names = match args.names.as_slice() {
         [] => ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),

@@ -54,7 +54,6 @@ pub(super) struct ChainArgs {
     json: bool,
 }
 
-/// Runs the command.
 pub(super) fn run(args: &ChainArgs) -> ExitCode {
     let printed = context().and_then(|context| report(args, &context)).and_then(|report| {
         say(if args.json { report.json() } else { report.text() })?;

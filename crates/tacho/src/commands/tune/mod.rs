@@ -103,7 +103,6 @@ enum TuneCommand {
     Chain(chain::ChainArgs),
 }
 
-/// Runs the command.
 pub(crate) fn run(args: &TuneArgs) -> ExitCode {
     if let Some(TuneCommand::Chain(args)) = &args.command {
         return chain::run(args);

@@ -142,7 +142,6 @@ pub(crate) struct RotateKeyArgs {
     users: UsersArgs,
 }
 
-/// Runs a subcommand.
 pub(crate) fn run(command: &UserCommand) -> anyhow::Result<()> {
     match command {
         UserCommand::List(args) => list(args),

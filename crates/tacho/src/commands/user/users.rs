@@ -37,7 +37,6 @@ impl Users {
         }
     }
 
-    /// Adds a user.
     pub(super) fn add(&self, login: &str, password: &str, role: &str) -> anyhow::Result<()> {
         let done = match &self.0 {
             Access::Server(api) => {
@@ -72,7 +71,6 @@ impl Users {
         done.with_context(|| format!("cannot change the role of {login}"))
     }
 
-    /// Deletes a user.
     pub(super) fn delete(&self, login: &str) -> anyhow::Result<()> {
         let done = match &self.0 {
             Access::Server(api) => {

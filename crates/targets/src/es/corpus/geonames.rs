@@ -86,7 +86,6 @@ pub(crate) struct Geonames {
 /// The number of documents with each term.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TermCounts {
-    /// All documents.
     pub(crate) documents: u64,
     countries: Vec<u64>,
     classes: Vec<u64>,

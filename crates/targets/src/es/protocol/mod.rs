@@ -23,7 +23,6 @@ const DOMAIN: u64 = 0x6573_6373;
 pub(super) enum Operation {
     /// Indexes the next documents.
     Bulk,
-    /// Searches.
     Search(Search),
 }
 

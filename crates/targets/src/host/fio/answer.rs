@@ -24,7 +24,6 @@ pub struct Measured {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// The duration.
     pub took: Duration,
     /// Latency, from submission to completion.
     pub latency: Distribution,

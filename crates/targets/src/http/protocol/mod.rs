@@ -20,7 +20,6 @@ use super::request::Operation;
 /// The domain of the random numbers of connections.
 const DOMAIN: u64 = 0x6874_7470;
 
-/// The protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub enum Version {
     /// HTTP/1.1.
@@ -52,7 +51,6 @@ pub struct GroupConfig {
     pub order: Order,
     /// The classes of the operations that each client sends once, in this order, before it begins.
     pub setup: Vec<u16>,
-    /// The protocol version.
     pub version: Version,
     /// Requests in flight per connection.
     pub window: usize,

@@ -35,7 +35,6 @@ pub struct GroupConfig {
     pub connections: u32,
     /// The commands, in order. The pattern of the first one decides whether clients have their own ranges.
     pub commands: Vec<Command>,
-    /// The keys.
     pub keys: Keys,
     /// The size of values.
     pub size: Size,

@@ -35,7 +35,6 @@ pub(super) enum ConnectionError {
     Io {
         /// Host and port.
         address: String,
-        /// The cause.
         cause: io::Error,
     },
     /// Another server.
@@ -43,7 +42,6 @@ pub(super) enum ConnectionError {
     Protocol {
         /// Host and port.
         address: String,
-        /// The reason.
         error: ProtocolError,
     },
     /// The server wants a password, or another one.
@@ -57,12 +55,7 @@ pub(super) enum ConnectionError {
     Invalid(String),
     /// Another error of the server.
     #[error("the server answers with error {code:#06x}: {message}")]
-    Server {
-        /// The code.
-        code: i32,
-        /// The message.
-        message: String,
-    },
+    Server { code: i32, message: String },
 }
 
 impl ConnectionError {

@@ -10,9 +10,7 @@ pub(super) const REGIONS: &str = "Hadoop:service=HBase,name=RegionServer,sub=Reg
 pub(super) const CALLS: &str = "Hadoop:service=HBase,name=RegionServer,sub=IPC";
 /// Heap and garbage collections of the process.
 pub(super) const JVM: &str = "Hadoop:service=HBase,name=JvmMetrics";
-/// The machine.
 pub(super) const MACHINE: &str = "java.lang:type=OperatingSystem";
-/// The master.
 pub(super) const MASTER: &str = "Hadoop:service=HBase,name=Master,sub=Server";
 
 /// A bean. A name that the version does not have is missing.

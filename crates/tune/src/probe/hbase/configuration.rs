@@ -47,7 +47,6 @@ impl Configuration {
         Ok(Self(properties.filter_map(property).collect()))
     }
 
-    /// Reads a file.
     pub(super) fn read_file(path: &Path) -> Result<Self, ConfigurationError> {
         let file = std::fs::File::open(path)?;
         if file.metadata()?.len() > CLIENT_CONFIG_BYTES_MAX {

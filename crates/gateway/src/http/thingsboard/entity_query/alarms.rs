@@ -33,7 +33,6 @@ use crate::http::tools::state::HttpState;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AlarmDataQuery {
-    /// The entities.
     entity_filter: EntityFilter,
     page_link: AlarmPageLink,
     /// The members of alarms in which `textSearch` is looked for.

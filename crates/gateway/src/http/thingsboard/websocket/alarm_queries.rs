@@ -57,7 +57,6 @@ pub(crate) struct AlarmAnswer {
     pub(crate) hash: u64,
 }
 
-/// One subscription.
 #[derive(Debug)]
 pub(crate) struct AlarmSubscription {
     pub(crate) ask: AlarmAsk,

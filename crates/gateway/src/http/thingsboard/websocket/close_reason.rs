@@ -25,7 +25,6 @@ impl CloseReason {
         Self::new(close_code::POLICY, error.label, error.message.clone())
     }
 
-    /// The close frame.
     pub(super) fn frame(&self) -> CloseFrame {
         let end = self.reason.floor_char_boundary(CLOSE_REASON_BYTES_MAX);
         CloseFrame { code: self.code, reason: self.reason[..end].into() }

@@ -134,7 +134,6 @@ pub(crate) struct WatchCommand {
 /// ThingsBoard's name of the scope of time series in commands.
 const TIME_SERIES_SCOPE: &str = "LATEST_TELEMETRY";
 
-/// One command.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     Subscribe(SubscribeCommand),

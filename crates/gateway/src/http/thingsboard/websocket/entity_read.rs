@@ -27,7 +27,6 @@ pub(crate) struct EntityRead {
     pub(crate) keys: Vec<EntityKey>,
     /// History.
     pub(crate) series: Option<SeriesRead>,
-    /// Aggregates.
     pub(crate) aggregates: Vec<AggregateRead>,
 }
 

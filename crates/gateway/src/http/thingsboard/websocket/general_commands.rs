@@ -30,7 +30,6 @@ struct Authentication {
 pub(crate) struct General {
     /// The token of the client, if the message has one.
     pub(crate) token: Option<String>,
-    /// The commands.
     pub(crate) commands: Vec<Command>,
 }
 

@@ -45,7 +45,6 @@ pub(crate) enum Query {
     Entities(Box<EntitySubscription>),
     /// Of a number of entities.
     Count(CountSubscription),
-    /// Of alarms.
     Alarms(Box<AlarmSubscription>),
 }
 

@@ -15,7 +15,6 @@ use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{SUBSCRIPTION_BYTES, SUBSCRIPTIONS_MAX, UPDATE_BYTES_MAX};
 
-/// One subscription.
 #[derive(Debug)]
 struct Subscription {
     device: Uuid,

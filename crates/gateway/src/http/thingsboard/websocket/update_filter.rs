@@ -66,7 +66,6 @@ impl UpdateFilter {
         self.keys.as_deref()
     }
 
-    /// The kind.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }

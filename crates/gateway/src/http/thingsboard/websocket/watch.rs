@@ -38,7 +38,6 @@ pub(crate) struct Watches {
     by_id: BTreeMap<i64, Watch>,
 }
 
-/// One watch.
 #[derive(Debug)]
 pub(crate) struct Watch {
     id: i64,

@@ -25,7 +25,6 @@ pub enum Model {
 }
 
 impl Model {
-    /// The degree.
     pub fn degree(self) -> usize {
         match self {
             Self::Polynomial(degree) | Self::Chebyshev(degree) => degree,

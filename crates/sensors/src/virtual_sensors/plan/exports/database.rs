@@ -7,9 +7,7 @@ use crate::virtual_sensors::plan::storage::{CONNECTIONS_DEFAULT, DatabaseOptions
 /// A table of a database that rows are written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseExport {
-    /// The database.
     pub options: DatabaseOptions,
-    /// The table.
     pub table: String,
 }
 

@@ -12,7 +12,6 @@ use crate::virtual_sensors::plan::secret::Secret;
 pub struct EmailExport {
     /// The name or address of the mail server.
     pub server: String,
-    /// Its port.
     pub port: u16,
     /// How the connection is encrypted.
     pub encryption: Encryption,
@@ -54,7 +53,6 @@ impl Encryption {
     }
 }
 
-/// GSN's subject.
 const SUBJECT_DEFAULT: &str = "GSN-Notification";
 
 impl EmailExport {

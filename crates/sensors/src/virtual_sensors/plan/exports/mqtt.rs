@@ -10,13 +10,11 @@ use crate::virtual_sensors::plan::secret::Secret;
 pub struct MqttExport {
     /// The name or address of the machine.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// The certificates of an encrypted connection; `None` if it is not encrypted.
     pub tls: Option<BrokerTls>,
     /// The identifier of the client.
     pub client_id: String,
-    /// The topic.
     pub topic: String,
     /// The user, if the broker wants one. GSN does not have the word.
     pub user: Option<String>,

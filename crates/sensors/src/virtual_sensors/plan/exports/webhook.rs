@@ -9,7 +9,6 @@ use crate::virtual_sensors::plan::secret::{Secret, shown_url};
 pub struct WebhookExport {
     /// The address. Its query may hold a secret.
     pub url: Secret,
-    /// The method.
     pub method: Method,
     /// Headers of each request. Their values may be secrets.
     pub headers: Vec<(String, Secret)>,

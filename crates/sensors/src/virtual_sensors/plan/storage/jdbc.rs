@@ -7,18 +7,15 @@ use std::fmt;
 pub enum DatabaseKind {
     /// MySQL or MariaDB.
     MySql,
-    /// PostgreSQL.
     PostgreSql,
 }
 
 /// Where a database is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DatabaseAddress {
-    /// The kind.
     pub kind: DatabaseKind,
     /// The name or the address of the server, without brackets.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// The name of the database.
     pub database: String,

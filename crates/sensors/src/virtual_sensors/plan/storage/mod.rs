@@ -17,7 +17,6 @@ pub(super) const CONNECTIONS_DEFAULT: usize = 8;
 pub struct DatabaseOptions {
     /// Where it is.
     pub address: DatabaseAddress,
-    /// The user.
     pub user: String,
     /// The password; empty for none.
     pub password: String,

@@ -44,13 +44,10 @@ pub struct CsvColumn {
 /// What the texts of a column are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CsvFormat {
-    /// Numbers.
     Number,
     /// Whole numbers.
     Integer,
-    /// Text.
     Text,
-    /// Times.
     Time {
         /// Their form, without blanks around it.
         pattern: String,

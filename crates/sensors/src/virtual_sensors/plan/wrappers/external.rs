@@ -33,10 +33,7 @@ pub enum External {
     /// Messages of an MQTT broker.
     Mqtt(MqttTopic),
     /// Datagrams that come to a port.
-    Udp {
-        /// The port.
-        port: u16,
-    },
+    Udp { port: u16 },
     /// The clock of the machine.
     SystemTime {
         /// Milliseconds between two elements.
@@ -75,7 +72,6 @@ pub enum External {
 pub struct MqttTopic {
     /// The name or the address of the broker.
     pub host: String,
-    /// Its port.
     pub port: u16,
     /// The certificates of an encrypted connection; `None` if it is not encrypted.
     pub tls: Option<BrokerTls>,

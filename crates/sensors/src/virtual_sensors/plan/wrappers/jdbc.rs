@@ -14,7 +14,6 @@ const RATE_MS_MIN: u64 = 10;
 /// The rows of a table or a query of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JdbcSource {
-    /// The database.
     pub options: DatabaseOptions,
     /// What is read.
     pub relation: Relation,

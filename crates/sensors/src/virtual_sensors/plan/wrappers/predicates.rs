@@ -77,7 +77,6 @@ impl<'a> Predicates<'a> {
         }
     }
 
-    /// One character.
     pub(super) fn character(&mut self, key: &'static str, default: char) -> Result<char, Fault> {
         let Some(text) = self.optional(key) else { return Ok(default) };
         let mut characters = match text.as_str() {

@@ -11,7 +11,6 @@ pub(in super::super) enum ProtocolError {
     TooLong {
         /// The length in the header.
         bytes: u32,
-        /// The limit.
         max: u32,
     },
     /// A frame ends before one of its fields.
@@ -27,7 +26,6 @@ pub(in super::super) enum ProtocolError {
     Unexpected {
         /// The name of the field.
         field: &'static str,
-        /// Its value.
         value: i64,
     },
     /// A text that is not UTF-8.

@@ -5,7 +5,6 @@ use super::frame::VERSION;
 /// Consistency `ONE`: the tables that the probe reads belong to the node that answers.
 const ONE: u16 = 1;
 
-/// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Request<'a> {
     /// Asks for the options that the server supports.
@@ -16,7 +15,6 @@ pub(in super::super) enum Request<'a> {
     AuthResponse {
         /// The name of the role.
         user: &'a str,
-        /// Its password.
         password: &'a str,
     },
     /// A statement.

@@ -22,9 +22,7 @@ pub(in super::super) enum Response {
     AuthSuccess,
     /// The names of the options that the server supports.
     Supported(Vec<String>),
-    /// Rows.
     Rows(Rows),
-    /// An error.
     Error {
         /// The code of section 9.
         code: i32,

@@ -59,7 +59,6 @@ impl Rows {
     }
 }
 
-/// A row.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Row<'a> {
     columns: &'a [String],
