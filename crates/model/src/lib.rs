@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod blame;
+pub mod calendar;
 pub mod date;
 pub mod durability;
 pub mod interval;
