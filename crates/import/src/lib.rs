@@ -10,7 +10,6 @@ mod cell;
 mod csv_counts;
 mod csv_file;
 pub mod devices;
-mod exact_time;
 mod file_format;
 mod limits;
 mod outcome;

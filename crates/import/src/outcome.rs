@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::csv_counts::CsvCounts;
 use super::time::Unit;
-use crate::exact_time::exact_of_micros;
+use model::calendar::exact_of_micros;
 
 /// The reaction to something that cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use arrow_schema::{DataType, TimeUnit};
+use chrono::NaiveDateTime;
 use hub::bulk::{LocalTimeError, Zone};
-use jiff::civil::DateTime;
-use jiff::fmt::strtime;
-use jiff::tz::TimeZone;
+use model::calendar::{Moment, PatternTime, parse_duration, parse_local, parse_pattern};
 
 /// Nanoseconds of a microsecond.
 const MICRO_NS: i128 = 1_000;
@@ -208,34 +207,33 @@ impl TimeReader {
     }
 
     fn rfc3339(&self, text: &str) -> Result<Time, TimeError> {
-        if let Ok(time) = text.parse::<jiff::Timestamp>() {
-            return Ok(Time::of_nanos(time.as_nanosecond())?);
+        if let Ok(time) = text.parse::<Moment>() {
+            return Ok(Time::of_nanos(time.nanos())?);
         }
-        let shown = text.parse::<DateTime>().map_err(|_| {
+        let shown = parse_local(text).ok_or_else(|| {
             format!("\"{text}\" is not a time such as 2024-05-01T08:00:00Z; say with --ts-format how it is written (s, ms, us, ns or a pattern)")
         })?;
         self.civil(shown)
     }
 
     fn with_pattern(&self, text: &str, pattern: &str) -> Result<Time, TimeError> {
-        let parsed = strtime::parse(pattern, text)
-            .map_err(|error| format!("\"{text}\" does not fit \"{pattern}\": {error}"))?;
-        let wrong = |error| format!("\"{text}\" is not a time: {error}");
-        if parsed.offset().is_some() || parsed.timestamp().is_some() {
-            return Ok(Time::of_nanos(parsed.to_timestamp().map_err(wrong)?.as_nanosecond())?);
+        match parse_pattern(pattern, text) {
+            Ok(PatternTime::Moment(moment)) => Ok(Time::of_nanos(moment.nanos())?),
+            Ok(PatternTime::Local(shown)) => self.civil(shown),
+            Err(reason) => Err(format!("\"{text}\" does not fit \"{pattern}\": {reason}").into()),
         }
-        self.civil(parsed.to_datetime().map_err(wrong)?)
     }
 
     /// The moment of a local time in the zone of `--timezone`.
-    pub(super) fn civil(&self, shown: DateTime) -> Result<Time, TimeError> {
+    pub(super) fn civil(&self, shown: NaiveDateTime) -> Result<Time, TimeError> {
         let zone = self.zone.as_ref().ok_or_else(|| {
             format!(
-                "{shown} has no offset from UTC; say with --timezone where it was written (UTC, Europe/Berlin, +02:00)"
+                "{} has no offset from UTC; say with --timezone where it was written (UTC, Europe/Berlin, +02:00)",
+                shown.format("%Y-%m-%dT%H:%M:%S%.f")
             )
         })?;
-        let as_utc = shown.to_zoned(TimeZone::UTC).map_err(|_| LocalTimeError::OutOfRange)?;
-        let local = Time::of_nanos(as_utc.timestamp().as_nanosecond())?;
+        let as_utc = Moment::of_local(shown, 0).ok_or(LocalTimeError::OutOfRange)?;
+        let local = Time::of_nanos(as_utc.nanos())?;
         let moment = zone.moment(local.micros)?;
         Ok(Time { micros: moment.micros, cut: local.cut, is_chosen: moment.is_chosen })
     }
@@ -289,8 +287,7 @@ impl Clock {
 /// Reads an interval such as `1s`, `100ms` or `1m30s`, in whole milliseconds.
 pub fn parse_interval(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is not an interval; write 1s, 100ms or 1m30s (at least 1ms)");
-    let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    let duration = Duration::try_from(signed).map_err(|_| wrong())?;
+    let duration = parse_duration(text).ok_or_else(wrong)?;
     let is_whole = duration.subsec_nanos().is_multiple_of(1_000_000);
     if duration.is_zero() || !is_whole || duration > Duration::from_secs(366 * 86_400) {
         Err(wrong())

@@ -26,7 +26,6 @@ mod self_signed;
 mod server;
 mod simulator;
 mod tenant_arg;
-mod time_format;
 
 /// Counts the memory that each SQL statement allocates, so that statements can be limited.
 #[global_allocator]

@@ -3,6 +3,7 @@
 use anyhow::ensure;
 use clap::Args;
 use hub::bulk::parse_matcher;
+use model::calendar::Moment;
 use model::{TimeRange, Timestamp};
 use store::TagMatcher;
 
@@ -14,10 +15,10 @@ pub(crate) struct RowArgs {
     conditions: Vec<(String, TagMatcher)>,
     /// Only rows at or after this time, such as 2024-05-01T00:00:00Z
     #[arg(long, value_name = "TIME")]
-    from: Option<jiff::Timestamp>,
+    from: Option<Moment>,
     /// Only rows before this time
     #[arg(long, value_name = "TIME")]
-    to: Option<jiff::Timestamp>,
+    to: Option<Moment>,
 }
 
 fn condition(text: &str) -> Result<(String, TagMatcher), String> {
@@ -45,12 +46,12 @@ impl RowArgs {
 
     /// The time of `--from` in microseconds.
     pub(crate) fn start_us(&self) -> Option<i64> {
-        self.from.map(jiff::Timestamp::as_microsecond)
+        self.from.map(Moment::micros)
     }
 
     /// The time of `--to` in microseconds.
     pub(crate) fn end_us(&self) -> Option<i64> {
-        self.to.map(jiff::Timestamp::as_microsecond)
+        self.to.map(Moment::micros)
     }
 
     /// The range of time.

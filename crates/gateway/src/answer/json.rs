@@ -8,8 +8,6 @@
 //! ],"row_count":2}
 //! ```
 
-use std::fmt::Write as _;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -18,7 +16,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::ArrayFormatter;
 use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, Schema, TimeUnit};
-use jiff::fmt::temporal::DateTimePrinter;
+use model::calendar::Moment;
 use serde_json::value::RawValue;
 
 use super::cell_text::{TEXT_FORMAT, interval_text};
@@ -26,9 +24,7 @@ use super::encoder::{EncodeError, Encoder, Failure};
 use super::format::Format;
 use super::limits::JSON_INTEGER_MAX;
 use super::plain::Plain;
-
-/// RFC 3339 with all six digits of microseconds.
-const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+use crate::text::UtcText;
 
 /// Key in the metadata of a column for its kind, and the value for JSON stored as text.
 const KIND: (&str, &str) = ("tachograph.kind", "json");
@@ -277,16 +273,14 @@ fn json(text: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// RFC 3339 with all six digits of microseconds. A time outside of the calendar (years -9999 to 9999) is a number of microseconds.
 fn time(micros: i64, out: &mut Vec<u8>) {
-    let mut text = String::with_capacity(32);
-    match jiff::Timestamp::from_microsecond(micros) {
-        Ok(ts) => {
-            text.push('"');
-            TIMES.print_timestamp(&ts, &mut text).expect("BUG: text takes a time");
-            text.push('"');
-        }
-        // A time outside of the calendar (years -9999 to 9999) is a number of microseconds.
-        Err(_) => write!(text, "{micros}").expect("BUG: text takes a number"),
+    let Some(moment) = Moment::from_micros(micros) else {
+        return out.extend_from_slice(micros.to_string().as_bytes());
+    };
+    out.push(b'"');
+    if !UtcText::new().write(micros, out) {
+        out.extend_from_slice(moment.to_micros_text().as_bytes());
     }
-    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }

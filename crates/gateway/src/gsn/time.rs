@@ -1,11 +1,10 @@
 //! Times in GSN's requests and answers. All are in UTC, which the answers name as `+0000`.
 
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
-use model::Timestamp;
+use model::calendar::Moment;
+use model::{Date, Timestamp};
 
 use super::java_number::write_integer;
-use crate::text::pair;
+use crate::text::{date_digits, pair};
 
 /// The form of times in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,11 +82,8 @@ impl TimeText {
 
     /// Writes the date, if its year has four digits.
     fn set_day(&mut self, day: i64, millis: i64) -> bool {
-        let Some(date) = Timestamp::from_millis(millis).map(Timestamp::date) else { return false };
-        let year = u32::try_from(date.year).ok().filter(|year| (1..=9_999).contains(year));
-        let Some(year) = year else { return false };
-        let [high, low, month, dom] =
-            [year / 100, year % 100, u32::from(date.month), u32::from(date.day)].map(pair);
+        let digits = Timestamp::from_millis(millis).and_then(date_digits);
+        let Some([high, low, month, dom]) = digits else { return false };
         let date: [u8; DATE] = match self.format {
             TimeFormat::Container => {
                 [dom[0], dom[1], b'/', month[0], month[1], b'/', high[0], high[1], low[0], low[1]]
@@ -155,17 +151,10 @@ fn numbers(text: &str, separator: char) -> Option<[i16; 3]> {
 }
 
 fn of_parts([year, month, day]: [i16; 3], [hour, minute, second]: [i16; 3], millis: i64) -> Option<i64> {
-    let small = |number: i16| i8::try_from(number).ok();
-    let time = DateTime::new(
-        year,
-        small(month)?,
-        small(day)?,
-        small(hour)?,
-        small(minute)?,
-        small(second)?,
-        i32::try_from(millis * 1_000_000).ok()?,
-    );
-    Some(time.ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond())
+    let small = |number: i16| u8::try_from(number).ok();
+    let date = Date { year: year.into(), month: small(month)?, day: small(day)? };
+    let time = Moment::of_date(date, [small(hour)?, small(minute)?, small(second)?])?;
+    Some(time.millis() + millis)
 }
 
 #[cfg(test)]

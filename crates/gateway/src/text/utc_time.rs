@@ -25,9 +25,9 @@ impl UtcText {
     pub(crate) fn write(&mut self, micros: i64, out: &mut Vec<u8>) -> bool {
         let (day, of_day) = (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US) as u64);
         if day != self.day {
-            let Some(date) = date_text(Timestamp::from_micros(micros)) else { return false };
+            let Some([y, z, m, d]) = date_digits(Timestamp::from_micros(micros)) else { return false };
             self.day = day;
-            self.text[..DATE].copy_from_slice(&date);
+            self.text[..DATE].copy_from_slice(&[y[0], y[1], z[0], z[1], b'-', m[0], m[1], b'-', d[0], d[1]]);
         }
         let (seconds, micros) = ((of_day / 1_000_000) as u32, (of_day % 1_000_000) as u32);
         let pairs = [
@@ -46,25 +46,23 @@ impl UtcText {
     }
 }
 
-/// The date of a time whose year has four digits.
-fn date_text(time: Timestamp) -> Option<[u8; DATE]> {
+/// The digits of the date of a time: the century, the year in it, the month and the day. `None` if the year has not four digits.
+pub(crate) fn date_digits(time: Timestamp) -> Option<[[u8; 2]; 4]> {
     let Date { year, month, day } = time.date();
     let year = u32::try_from(year).ok().filter(|year| (1..=9_999).contains(year))?;
-    let [[y0, y1], [y2, y3], [m0, m1], [d0, d1]] =
-        [year / 100, year % 100, month.into(), day.into()].map(pair);
-    Some([y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1])
+    Some([year / 100, year % 100, month.into(), day.into()].map(pair))
 }
 
 #[cfg(test)]
 mod tests {
+    use model::calendar::Moment;
     use proptest::prelude::*;
 
     use super::*;
 
     /// The text of the library.
     fn expected(micros: i64) -> Option<String> {
-        let time = jiff::Timestamp::from_microsecond(micros).ok()?;
-        let text = time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        let text = Moment::from_micros(micros)?.to_micros_text();
         (text.len() == BYTES && !text.starts_with("0000")).then_some(text)
     }
 

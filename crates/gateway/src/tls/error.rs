@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use model::calendar::Moment;
+
 /// Why certificate and key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -29,7 +31,7 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
         /// The end of its validity.
-        at: jiff::Timestamp,
+        at: Moment,
     },
     /// The key belongs to another certificate.
     #[error("the key {} does not match the certificate {}", .key.display(), .certificate.display())]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hub::certificate::Certificate;
+use model::calendar::Moment;
 use parking_lot::{Mutex, RwLock};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
@@ -80,9 +81,11 @@ fn check_validity(files: &TlsFiles, certificates: &[CertificateDer<'_>]) -> Resu
     let path = &files.certificate;
     let read = Certificate::from_der(&certificates[0]);
     let read = read.map_err(|reason| content(path, format!("the first certificate {reason}")))?;
-    let at = jiff::Timestamp::from_second(*read.validity_s.end())
-        .map_err(|error| content(path, format!("the end of the validity is not a time: {error}")))?;
-    if at <= jiff::Timestamp::now() {
+    let end_s = *read.validity_s.end();
+    let at = Moment::from_seconds(end_s).ok_or_else(|| {
+        content(path, format!("the end of the validity, {end_s} seconds after 1970, is after the year 9999"))
+    })?;
+    if at.micros() <= hub::clock::system_now().micros() {
         return Err(TlsError::Expired { path: path.clone(), at });
     }
     tracing::info!(certificate = %path.display(), valid_until = %at, "read a TLS certificate");

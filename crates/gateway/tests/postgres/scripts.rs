@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use model::calendar::Moment;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 use testkit::fleet::fleet;
 use tokio_postgres::types::{FromSql, Type};
@@ -73,7 +73,7 @@ impl FromSql<'_> for Shown {
             Type::FLOAT8 => format!("{:?}", f64::from_sql(data_type, raw)?),
             Type::TIMESTAMPTZ => {
                 let micros = EPOCH_US + i64::from_be_bytes(raw.try_into()?);
-                Timestamp::from_microsecond(micros)?.to_string()
+                Moment::from_micros(micros).ok_or("a time outside of the calendar")?.to_string()
             }
             Type::NUMERIC => whole_number(raw)?.to_string(),
             Type::TEXT_ARRAY => format!("[{}]", Vec::<String>::from_sql(data_type, raw)?.join(", ")),

@@ -4,7 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow_array::timezone::Tz;
-use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono::DateTime;
+use model::calendar::{LocalOffsets, local_offsets};
 
 const SECOND_US: i64 = 1_000_000;
 
@@ -92,21 +93,17 @@ impl Zone {
     /// The time is ambiguous or skipped and the rule is [`ClockChange::Refuse`], or it cannot be represented.
     pub fn moment(&self, local_us: i64) -> Result<Moment, LocalTimeError> {
         let local = DateTime::from_timestamp_micros(local_us).ok_or(LocalTimeError::OutOfRange)?.naive_utc();
-        let offset = |offset: &<Tz as TimeZone>::Offset| i64::from(offset.fix().local_minus_utc());
-        let (earlier, later, reason) = match self.zone.offset_from_local_datetime(&local) {
-            MappedLocalTime::Single(only) => {
-                return Ok(Moment { micros: minus(local_us, offset(&only))?, is_chosen: false });
-            }
-            MappedLocalTime::Ambiguous(first, second) => {
-                (offset(&first), offset(&second), ["was twice", "clocks were put back"])
-            }
-            // The time with the offset after the change is earlier than with the offset before it.
-            MappedLocalTime::None => (
-                offset(&self.zone.offset_from_utc_datetime(&shifted(local, 1)?)),
-                offset(&self.zone.offset_from_utc_datetime(&shifted(local, -1)?)),
-                ["does not exist", "clocks were put forward over it"],
-            ),
-        };
+        let (earlier, later, reason) =
+            match local_offsets(&self.zone, local).ok_or(LocalTimeError::OutOfRange)? {
+                LocalOffsets::Once(offset) => {
+                    return Ok(Moment { micros: minus(local_us, offset)?, is_chosen: false });
+                }
+                LocalOffsets::Twice(first, second) => (first, second, ["was twice", "clocks were put back"]),
+                // The time with the offset after the change is earlier than with the offset before it.
+                LocalOffsets::Never(before, after) => {
+                    (after, before, ["does not exist", "clocks were put forward over it"])
+                }
+            };
         let chosen = match self.clock_change {
             ClockChange::Refuse => {
                 let [what, why] = reason;
@@ -120,17 +117,14 @@ impl Zone {
     }
 }
 
-fn minus(local_us: i64, offset_s: i64) -> Result<i64, LocalTimeError> {
-    local_us.checked_sub(offset_s * SECOND_US).ok_or(LocalTimeError::OutOfRange)
-}
-
-/// The time this many days away. Clocks do not change twice in two days.
-fn shifted(local: NaiveDateTime, days: i64) -> Result<NaiveDateTime, LocalTimeError> {
-    local.checked_add_signed(TimeDelta::days(days)).ok_or(LocalTimeError::OutOfRange)
+fn minus(local_us: i64, offset_s: i32) -> Result<i64, LocalTimeError> {
+    local_us.checked_sub(i64::from(offset_s) * SECOND_US).ok_or(LocalTimeError::OutOfRange)
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::NaiveDateTime;
+
     use super::*;
 
     fn micros(text: &str) -> i64 {

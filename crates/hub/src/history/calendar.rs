@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use arrow_array::timezone::Tz;
 use chrono::{
-    DateTime, Datelike, FixedOffset, MappedLocalTime, Months, NaiveDate, NaiveDateTime, NaiveTime, Offset,
-    TimeDelta, TimeZone as _,
+    DateTime, Datelike, Months, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone as _,
 };
+use model::calendar::{LocalOffsets, local_offsets};
 
 /// Names that ThingsBoard gives another meaning than the time zone database.
 const THINGSBOARD_NAMES: [(&str, &str); 6] = [
@@ -123,37 +123,27 @@ impl Calendar {
         let utc = DateTime::from_timestamp_micros(micros)?.naive_utc();
         let offset = self.zone.zone.offset_from_utc_datetime(&utc).fix();
         let local = utc.checked_add_offset(offset)?;
-        let day = self.resolve(local.date().and_time(NaiveTime::MIN), offset)?;
+        let day = self.resolve(local.date().and_time(NaiveTime::MIN), offset.local_minus_utc())?;
         let first = self.on(day, self.unit.first_day(day.local.date())?)?;
         let end = self.on(first, self.unit.next(first.local.date())?)?;
-        Some(end.local.checked_sub_offset(end.offset)?.and_utc().timestamp_micros())
+        let end = end.local.checked_sub_signed(TimeDelta::seconds(end.offset_s.into()))?;
+        Some(end.and_utc().timestamp_micros())
     }
 
     /// The same time of day on another date.
     fn on(&self, at: LocalTime, date: NaiveDate) -> Option<LocalTime> {
-        self.resolve(date.and_time(at.local.time()), at.offset)
+        self.resolve(date.and_time(at.local.time()), at.offset_s)
     }
 
-    fn resolve(&self, local: NaiveDateTime, preferred: FixedOffset) -> Option<LocalTime> {
-        let zone = &self.zone.zone;
-        match zone.offset_from_local_datetime(&local) {
-            MappedLocalTime::Single(only) => Some(LocalTime { local, offset: only.fix() }),
-            MappedLocalTime::Ambiguous(first, second) => {
-                let offset = if second.fix() == preferred { second.fix() } else { first.fix() };
-                Some(LocalTime { local, offset })
+    fn resolve(&self, local: NaiveDateTime, preferred_s: i32) -> Option<LocalTime> {
+        Some(match local_offsets(&self.zone.zone, local)? {
+            LocalOffsets::Twice(_, second) if second == preferred_s => LocalTime { local, offset_s: second },
+            LocalOffsets::Once(first) | LocalOffsets::Twice(first, _) => LocalTime { local, offset_s: first },
+            LocalOffsets::Never(before, after) => {
+                let local = local.checked_add_signed(TimeDelta::seconds((after - before).into()))?;
+                LocalTime { local, offset_s: after }
             }
-            MappedLocalTime::None => {
-                // Clocks do not change twice in two days.
-                let offset_near = |days| {
-                    let near = local.checked_add_signed(TimeDelta::days(days))?;
-                    Some(zone.offset_from_utc_datetime(&near).fix())
-                };
-                let (before, after) = (offset_near(-1)?, offset_near(1)?);
-                let skipped_s = after.local_minus_utc() - before.local_minus_utc();
-                let local = local.checked_add_signed(TimeDelta::seconds(skipped_s.into()))?;
-                Some(LocalTime { local, offset: after })
-            }
-        }
+        })
     }
 }
 
@@ -161,7 +151,8 @@ impl Calendar {
 #[derive(Debug, Clone, Copy)]
 struct LocalTime {
     local: NaiveDateTime,
-    offset: FixedOffset,
+    /// Seconds east of UTC.
+    offset_s: i32,
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use jiff::Timestamp;
+use model::calendar::exact_of_micros;
 
 use super::header::Column;
 use super::rows::{Cells, Roles, Rows, Seen};
 use crate::csv_file::{FileError, delimiter_name};
-use crate::exact_time::exact_of_micros;
 use crate::limits::IMPORT_DEVICES_MAX;
 use crate::time::Clock;
 
@@ -97,7 +96,7 @@ impl Plan {
         let rows: u64 = files.iter().map(|file| file.cells.rows).sum();
         let interval_us = i64::try_from(timing.interval.as_micros()).context("the interval is too long")?;
         let last = i64::try_from(rows - 1).expect("BUG: fewer rows than a file has bytes");
-        let now_us = Timestamp::now().as_millisecond() * 1_000;
+        let now_us = hub::clock::system_now().millis() * 1_000;
         let start_us =
             timing.start_us.unwrap_or_else(|| now_us.saturating_sub(last.saturating_mul(interval_us)));
         let clock = Clock { start_us, interval_us };

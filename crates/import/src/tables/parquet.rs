@@ -11,7 +11,7 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use hub::bulk::{Columns, ParquetBounds, ParquetRows, Zone};
-use jiff::civil::DateTime;
+use model::calendar::parse_local;
 use store::table::{COLUMN_KIND, TS_COLUMN};
 
 use crate::limits::IMPORT_HELD_BYTES_MAX;
@@ -170,8 +170,7 @@ fn time(column: &dyn Array, row: usize, times: &TimeReader) -> Result<Time, Time
         DataType::Float32 => times.parse(&format!("{:?}", column.as_primitive::<Float32Type>().value(row))),
         DataType::Timestamp(..) | DataType::Date32 => {
             let text = Columns::text_of(column, row).unwrap_or_default();
-            let shown =
-                text.parse::<DateTime>().map_err(|_| format!("{text} is not a time of a calendar"))?;
+            let shown = parse_local(&text).ok_or_else(|| format!("{text} is not a time of a calendar"))?;
             times.civil(shown)
         }
         _ => times.parse(&Columns::text_of(column, row).unwrap_or_default()),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Datelike, NaiveDateTime, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Utc};
+
+use crate::Date;
 
 /// Seconds of the first and of the last moment since 1970: the years -9999 to 9999 with room for every offset from UTC.
 const SECONDS: std::ops::RangeInclusive<i64> = -377_705_023_201..=253_402_207_200;
@@ -39,6 +41,12 @@ impl Moment {
         DateTime::from_timestamp(seconds, utc.timestamp_subsec_nanos())
             .filter(|_| has_offset)
             .and_then(Self::within)
+    }
+
+    /// The moment of a date and a time of day in UTC; `None` if there is no such time.
+    pub fn of_date(date: Date, [hour, minute, second]: [u8; 3]) -> Option<Self> {
+        let date = NaiveDate::from_ymd_opt(date.year, date.month.into(), date.day.into())?;
+        Self::of_local(date.and_hms_opt(hour.into(), minute.into(), second.into())?, 0)
     }
 
     fn within(time: DateTime<Utc>) -> Option<Self> {

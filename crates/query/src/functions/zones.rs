@@ -5,7 +5,8 @@
 //! behind UTC.
 
 use arrow_array::timezone::Tz;
-use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
+use model::calendar::local_offsets;
 
 use super::by_value::time_out_of_range;
 use crate::QueryError;
@@ -108,20 +109,8 @@ impl Zone {
         let offset = match self {
             Self::Fixed(offset) => offset,
             Self::Named(zone) => {
-                let time = naive(micros_local)?;
-                let offset = match zone.offset_from_local_datetime(&time) {
-                    MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => offset.fix(),
-                    MappedLocalTime::None => {
-                        let before = time - TimeDelta::days(1);
-                        match zone.offset_from_local_datetime(&before) {
-                            MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => {
-                                offset.fix()
-                            }
-                            MappedLocalTime::None => return Err(time_out_of_range()),
-                        }
-                    }
-                };
-                offset.local_minus_utc().into()
+                let offsets = local_offsets(&zone, naive(micros_local)?).ok_or_else(time_out_of_range)?;
+                offsets.last().into()
             }
         };
         micros_local.checked_sub(offset * 1_000_000).ok_or_else(time_out_of_range)

@@ -1,8 +1,9 @@
 //! When a rule applies.
 
-use chrono::{DateTime, Datelike, Days, NaiveTime, TimeZone, Utc};
+use chrono::{DateTime, Datelike, NaiveTime, Utc};
 use chrono_tz::Tz;
 use model::Timestamp;
+use model::calendar::local_offsets;
 
 /// Milliseconds of a day without a change of clocks.
 pub(super) const DAY_MS: i64 = 86_400_000;
@@ -77,13 +78,10 @@ fn local(zone: Tz, at: Timestamp) -> (usize, i64) {
     let utc = DateTime::<Utc>::from_timestamp_micros(at.micros()).unwrap_or_default();
     let local = utc.with_timezone(&zone);
     let midnight = local.date_naive().and_time(NaiveTime::MIN);
-    let start = zone.from_local_datetime(&midnight).earliest();
-    // Where clocks skip midnight, the day begins at the first time that exists.
-    let start = start.or_else(|| {
-        let day_before = local.date_naive().checked_sub_days(Days::new(1))?.and_time(NaiveTime::MIN);
-        zone.from_local_datetime(&day_before).earliest().map(|start| start + chrono::TimeDelta::days(1))
-    });
-    let since_ms = start.map_or(0, |start| (local - start).num_milliseconds());
+    // Where clocks skip midnight, the day begins at the first time that exists: the same as midnight without the change.
+    let start_s = local_offsets(&zone, midnight)
+        .map(|offsets| midnight.and_utc().timestamp() - i64::from(offsets.first()));
+    let since_ms = start_s.map_or(0, |start_s| utc.timestamp_millis() - start_s * 1_000);
     (local.weekday().num_days_from_monday() as usize, since_ms)
 }
 

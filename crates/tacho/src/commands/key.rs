@@ -13,7 +13,7 @@ use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
 use crate::data_directory::{Access, LockedRegistry, registry_access};
 use crate::output::{columns, say};
-use crate::time_format::seconds_of_millis;
+use model::calendar::seconds_of_millis;
 
 /// The names of the roles.
 const ROLES: [&str; 4] =

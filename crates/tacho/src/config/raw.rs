@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use gateway::mqtt::OWN_TOPICS;
 use gateway::postgres::limits as postgres_limits;
+use model::calendar::Moment;
 use model::limits::{self, IngestLimits, QueryLimits};
 use serde::{Deserialize, Serialize};
 
@@ -373,8 +374,6 @@ impl Default for RawLog {
 
 /// A timestamp as people write it; the number of microseconds when it lies outside of the calendar.
 fn rfc3339(ts: model::Timestamp) -> String {
-    match jiff::Timestamp::from_microsecond(ts.micros()) {
-        Ok(ts) => ts.to_string(),
-        Err(_) => ts.micros().to_string(),
-    }
+    let micros = ts.micros();
+    Moment::from_micros(micros).map_or_else(|| micros.to_string(), |moment| moment.to_string())
 }

@@ -9,6 +9,7 @@ use gateway::mqtt::limits as mqtt_limits;
 use gateway::tls::TlsFiles;
 use hub::registry::check_pattern;
 use model::Timestamp;
+use model::calendar::Moment;
 use model::limits::{self, IngestLimits, QueryLimits};
 
 use super::ConfigError;
@@ -351,7 +352,7 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
         let reason = "a number of seconds from 0 on is expected";
         return Err(ConfigError::value("ingest.future_max_s", raw.future_max_s, reason));
     }
-    let oldest: jiff::Timestamp = raw.oldest.parse().map_err(|_| {
+    let oldest: Moment = raw.oldest.parse().map_err(|_| {
         let reason = "a time such as 1971-01-01T00:00:00Z is expected";
         ConfigError::value("ingest.oldest", format!("\"{}\"", raw.oldest), reason)
     })?;
@@ -363,7 +364,7 @@ fn ingest(raw: &RawIngest) -> Result<IngestLimits, ConfigError> {
         columns_per_device_max: raw.columns_per_device_max,
         new_columns_per_minute_max: raw.new_columns_per_minute_max,
         future_max_s: raw.future_max_s,
-        oldest: Timestamp::from_micros(oldest.as_microsecond()),
+        oldest: Timestamp::from_micros(oldest.micros()),
         // Depends on the table; the hub fills it in.
         ttl: None,
     })

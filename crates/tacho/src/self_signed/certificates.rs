@@ -1,6 +1,6 @@
 //! A certificate authority, and the certificate of a server that it signs.
 
-use jiff::{Span, Zoned, civil::Date};
+use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, Error, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, date_time_ymd,
@@ -21,7 +21,7 @@ pub(super) struct Made {
 /// Makes an authority and a certificate for these names and addresses. The key of the authority is not kept: it could sign a
 /// certificate for any name that the clients would trust.
 pub(super) fn make(names: &[String]) -> Result<Made, Error> {
-    let today = Zoned::now().date();
+    let today = Utc::now().date_naive();
     let ca_key = KeyPair::generate()?;
     let mut ca = CertificateParams::new([])?;
     ca.distinguished_name.push(DnType::CommonName, "Tachograph self-signed authority");
@@ -43,10 +43,10 @@ pub(super) fn make(names: &[String]) -> Result<Made, Error> {
 }
 
 /// Valid from yesterday on, for clients whose clock is behind.
-fn set_validity(params: &mut CertificateParams, today: Date, days: i64) {
+fn set_validity(params: &mut CertificateParams, today: NaiveDate, days: i64) {
     let day = |days: i64| {
-        let date = today.saturating_add(Span::new().days(days));
-        date_time_ymd(date.year().into(), date.month() as u8, date.day() as u8)
+        let date = today.checked_add_signed(TimeDelta::days(days)).unwrap_or(today);
+        date_time_ymd(date.year(), date.month() as u8, date.day() as u8)
     };
     (params.not_before, params.not_after) = (day(-1), day(days));
 }

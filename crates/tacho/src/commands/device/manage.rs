@@ -9,7 +9,7 @@ use crate::client::ServerArgs;
 use crate::data_args::DataArgs;
 use crate::output::say;
 use crate::tenant_arg::TenantArg;
-use crate::time_format::seconds_of_millis;
+use model::calendar::seconds_of_millis;
 
 /// The name of a device and the server or directory that has it.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use super::registrar::{
 };
 use crate::client::{Api, ApiError, escaped};
 use crate::limits::PAGE_DEVICES;
-use crate::time_format::seconds_of_millis;
+use model::calendar::seconds_of_millis;
 
 /// ThingsBoard's name of the kind of credentials that these commands handle.
 const ACCESS_TOKEN: &str = "ACCESS_TOKEN";

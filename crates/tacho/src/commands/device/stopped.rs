@@ -10,7 +10,7 @@ use super::registrar::{
     Added, BulkAdd, BulkAdded, Details, Listed, NewDevice, Registrar, no_device, no_token,
 };
 use crate::data_directory::LockedRegistry;
-use crate::time_format::seconds_of_millis;
+use model::calendar::seconds_of_millis;
 
 /// The devices of a tenant in a locked registry.
 pub(super) struct Stopped {

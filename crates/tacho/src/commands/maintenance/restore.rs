@@ -9,6 +9,7 @@ use clap::Args;
 use hub::maintenance::{KEYS_DUMP, SMALL_FILES};
 use hub::registry::problems_of;
 use indicatif::{HumanBytes, HumanCount};
+use model::calendar::Moment;
 use model::limits::Portion;
 use serde_json::json;
 use store::backup::Digest;
@@ -19,7 +20,6 @@ use crate::data_args::DataArgs;
 use crate::data_directory::{Permission, REGISTRY_FILE, check_permission, create_directory, open_keys};
 use crate::output::say;
 use crate::progress::Progress;
-use crate::time_format::WHOLE_SECONDS;
 
 /// Files beside the store that may be in a backup.
 const FILES_BESIDE: [&str; 4] = [REGISTRY_FILE, SMALL_FILES[0], SMALL_FILES[1], KEYS_DUMP];
@@ -101,9 +101,8 @@ pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<()> {
     for path in &report.list.left_out {
         say(format_args!("note  {path} was damaged when the backup was made and is not in it"))?;
     }
-    let created = jiff::Timestamp::from_microsecond(report.list.created_us);
-    let created =
-        created.map_or_else(|_| String::new(), |time| format!(" of {}", time.strftime(WHOLE_SECONDS)));
+    let created = Moment::from_micros(report.list.created_us);
+    let created = created.map_or_else(String::new, |time| format!(" of {}", time.to_seconds_text()));
     say(format_args!(
         "restored  {} in {} files from the backup{created} to {}: {} rows in parts, {} in the log; checked, no damage",
         HumanBytes(report.bytes),

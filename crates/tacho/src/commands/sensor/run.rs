@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use csv::{Reader, StringRecord};
+use model::calendar::Moment;
 use sensors::virtual_sensors::descriptor::Descriptor;
 use sensors::virtual_sensors::plan::SourceId;
 use sensors::virtual_sensors::{Counters, Datum, OutputRow, Plan, Sensor};
@@ -146,7 +147,7 @@ impl Lines {
         let text = record.get(self.timed).unwrap_or_default().trim();
         let timed = match text.parse::<i64>() {
             Ok(millis) => millis,
-            Err(_) => text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond).map_err(|_| {
+            Err(_) => text.parse::<Moment>().map(Moment::millis).map_err(|_| {
                 let line = record.position().map_or(0, csv::Position::line);
                 anyhow!(
                     "{}, line {line}: {text:?} is not a time; timed is milliseconds since 1970, or RFC 3339",
@@ -181,8 +182,8 @@ impl Lines {
 
 fn print(out: &mut csv::Writer<io::StdoutLock<'_>>, rows: &mut Vec<OutputRow>) -> anyhow::Result<()> {
     for row in rows.drain(..) {
-        let timed = jiff::Timestamp::from_millisecond(row.timed)
-            .map_or(row.timed.to_string(), |time| time.to_string());
+        let timed =
+            Moment::from_millis(row.timed).map_or_else(|| row.timed.to_string(), |time| time.to_string());
         write(out, std::iter::once(timed).chain(row.values.iter().map(Datum::to_string)).collect())?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::data_args::DataArgs;
 use crate::data_directory::{Access, directory_or_server, open_store};
 use crate::output::{columns, say};
-use crate::time_format::seconds_of_micros;
+use model::calendar::seconds_of_micros;
 
 /// Lists tables with their rows, series, bytes, times and time to live
 ///

@@ -13,7 +13,7 @@ use crate::data_args::DataArgs;
 use crate::data_directory::registry_access;
 use crate::new_password::NewPasswordArgs;
 use crate::output::{columns, say};
-use crate::time_format::seconds_of_millis;
+use model::calendar::seconds_of_millis;
 use users::Users;
 
 /// The names of the roles.
