@@ -6,11 +6,11 @@ use anyhow::bail;
 use hub::bulk::{ImportCounts, ImportRules};
 use indicatif::HumanCount;
 use model::TimeRange;
+use model::calendar::exact_of_micros;
 use serde_json::{Value, json};
 
 use super::csv_counts::CsvCounts;
 use super::time::Unit;
-use model::calendar::exact_of_micros;
 
 /// The reaction to something that cannot be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

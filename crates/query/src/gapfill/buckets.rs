@@ -1,4 +1,5 @@
-//! The buckets of a range of time.
+//! The buckets of a range of time. Their months are those of `date_bin`: they begin at an origin and have no time zone, unlike the
+//! calendars of histories and of OpenTSDB.
 
 use chrono::{DateTime, Datelike, Months, Utc};
 use datafusion::arrow::datatypes::IntervalMonthDayNano;

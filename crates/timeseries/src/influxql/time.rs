@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono_tz::Tz;
+use model::calendar::local_offsets;
 
 const NANOS: i128 = 1_000_000_000;
 
@@ -48,19 +49,12 @@ fn invalid() -> String {
 }
 
 fn local(time: NaiveDateTime, zone: Option<Tz>) -> Result<i128, String> {
-    let utc = match zone {
-        None => time.and_utc(),
-        Some(zone) => {
-            let found = zone.from_local_datetime(&time).earliest();
-            // A time that the zone skips is read with the offset of the hour before.
-            let before = || zone.from_local_datetime(&(time - chrono::Duration::hours(1))).earliest();
-            match found {
-                Some(found) => found.with_timezone(&Utc),
-                None => (before().ok_or_else(invalid)? + chrono::Duration::hours(1)).with_timezone(&Utc),
-            }
-        }
+    let offset_s = match zone {
+        None => 0,
+        Some(zone) => local_offsets(&zone, time).ok_or_else(invalid)?.first(),
     };
-    Ok(i128::from(utc.timestamp()) * NANOS + i128::from(utc.timestamp_subsec_nanos()))
+    let seconds = i128::from(time.and_utc().timestamp()) - i128::from(offset_s);
+    Ok(seconds * NANOS + i128::from(time.and_utc().timestamp_subsec_nanos()))
 }
 
 /// A time in RFC 3339, in a zone or in UTC, with as many digits after the point as it has.
@@ -101,4 +95,26 @@ pub(super) fn rfc3339_wide(nanos: i128) -> String {
 pub(super) fn offset_at(zone: Tz, nanos: i64) -> i64 {
     let utc = DateTime::<Utc>::from_timestamp_nanos(nanos).naive_utc();
     i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc()) * 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_time_that_clocks_skip_has_the_offset_before_the_change() {
+        for (zone, text, same) in [
+            (Tz::Europe__Berlin, "2024-03-31 02:30:00", "2024-03-31T01:30:00Z"),
+            // Two hours, and a whole day.
+            (Tz::Antarctica__Troll, "2024-03-31 01:30:00", "2024-03-31T01:30:00Z"),
+            (Tz::Pacific__Apia, "2011-12-30", "2011-12-30T10:00:00Z"),
+        ] {
+            assert_eq!(parse(text, Some(zone)), parse(same, None), "{text}");
+        }
+        assert_eq!(
+            parse("2024-10-27 02:30:00", Some(Tz::Europe__Berlin)),
+            parse("2024-10-27T00:30:00Z", None),
+            "the first one of two"
+        );
+    }
 }

@@ -3,10 +3,9 @@
 //! The places where intervals begin are those of OpenTSDB, which counts them from a larger unit: minutes from the hour or the day,
 //! hours from the day or the month, days from the month or the year, weeks from a Sunday, months and years from January.
 
-use chrono::{
-    DateTime, Datelike, Days, LocalResult, Months, NaiveDateTime, NaiveTime, Offset, TimeZone, Timelike,
-};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDateTime, NaiveTime, Offset, TimeZone, Timelike};
 use chrono_tz::Tz;
+use model::calendar::local_offsets;
 
 use super::interval::{Interval, Unit};
 
@@ -110,17 +109,10 @@ impl Calendar {
         at.with_timezone(&self.zone).naive_local()
     }
 
-    /// The instant of a local time; the later one if there are two, the first one after a gap.
+    /// The instant of a local time; the later one if there are two, and as late as without the change if clocks skip it.
     fn instant(&self, local: NaiveDateTime) -> i64 {
-        match self.zone.from_local_datetime(&local) {
-            LocalResult::Single(at) | LocalResult::Ambiguous(_, at) => at.timestamp_millis(),
-            LocalResult::None => {
-                let before = local - chrono::Duration::hours(3);
-                let offset = self.zone.from_local_datetime(&before).earliest().map(|at| at.offset().fix());
-                let seconds = offset.map_or(0, |offset| offset.local_minus_utc());
-                local.and_utc().timestamp_millis() - i64::from(seconds) * 1000
-            }
-        }
+        let seconds = local_offsets(&self.zone, local).map_or(0, |offsets| offsets.last());
+        local.and_utc().timestamp_millis() - i64::from(seconds) * 1000
     }
 }
 
@@ -179,5 +171,12 @@ mod tests {
         assert_eq!(days.step(millis("2024-03-30T23:00:00Z"), true), millis("2024-03-31T22:00:00Z"));
         assert_eq!(days.step(millis("2024-10-26T22:00:00Z"), true), millis("2024-10-27T23:00:00Z"));
         assert_eq!(days.step(millis("2024-10-27T23:00:00Z"), false), millis("2024-10-26T22:00:00Z"));
+    }
+
+    #[test]
+    fn a_day_that_clocks_skip_has_the_offset_before_it() {
+        // 30 December 2011 does not exist in Samoa, where it was UTC-10 before.
+        let months = calendar("1n", Tz::Pacific__Apia);
+        assert_eq!(months.step(millis("2011-11-30T12:00:00Z"), true), millis("2011-12-30T12:00:00Z"));
     }
 }
