@@ -4,4 +4,5 @@
 //! stores what comes out.
 
 pub mod alarm_rules;
+pub mod predicate;
 pub mod virtual_sensors;

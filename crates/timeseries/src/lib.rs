@@ -4,6 +4,7 @@
 //! knows no socket, no protocol and no thread. The caller decides on which thread a query runs, for how long, and with how much
 //! memory: a visitor that returns `Break`, or a source that returns an error, ends the query.
 
+mod deviation;
 mod error;
 pub mod influxql;
 pub mod opentsdb;

@@ -1,4 +1,8 @@
 //! One row for each interval of time, with an aggregate of each field.
+//!
+//! It is not that of `hub::history`: intervals are counted from 1970 and have the time of their newest row, text does not count, and a sum
+//! stays an integer until it is too large. ThingsBoard's history counts intervals from the start of the range, gives their middle,
+//! compares text, and adds floats from the first row on.
 
 use super::refusal::Refusal;
 use super::value::{Kind, Value};

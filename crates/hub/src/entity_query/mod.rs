@@ -26,10 +26,7 @@ pub use filter::{EntityFilter, EntityRef, RelationFilter, RelationsFilter, Searc
 pub use key::{EntityKey, KeyKind};
 pub(crate) use order::{SortValue, directed};
 pub use page::{EntityKeys, EntityPage, EntityRow, Sample};
-pub use predicate::{
-    BooleanOperation, BooleanPredicate, ComplexOperation, ComplexPredicate, DynamicSource, DynamicValue,
-    NumericOperation, NumericPredicate, Operand, Predicate, StringOperation, StringPredicate,
-};
+pub use predicate::{DynamicSource, DynamicValue, Predicate};
 pub(crate) use query::check_filters;
 pub use query::{Direction, EntityCountQuery, EntityDataQuery, KeyFilter, PageLink, SortOrder, ValueType};
-pub(crate) use text::{Pattern, text_of};
+pub(crate) use text::Pattern;

@@ -1,23 +1,9 @@
-//! Text of values, and patterns of text.
+//! Patterns of text.
 
-use std::borrow::Cow;
-
-use model::ValueRef;
 use regex::{Regex, RegexBuilder};
 
 use super::error::{EntityQueryError, within};
 use super::limits::QUERY_TEXT_BYTES_MAX;
-
-/// A value as text, with the same digits as in answers.
-pub(crate) fn text_of(value: ValueRef<'_>) -> Cow<'_, str> {
-    match value {
-        ValueRef::Bool(true) => "true".into(),
-        ValueRef::Bool(false) => "false".into(),
-        ValueRef::I64(value) => value.to_string().into(),
-        ValueRef::F64(value) => serde_json::to_string(&value).unwrap_or_default().into(),
-        ValueRef::String(text) | ValueRef::Json(text) => text.into(),
-    }
-}
 
 /// A pattern that ignores case. It matches without a copy of the text.
 #[derive(Debug, Clone)]
@@ -94,12 +80,5 @@ mod tests {
         let search = Pattern::containing("%.").unwrap().unwrap();
         assert!(search.matches("a%.b") && !search.matches("a.b"));
         assert!(Pattern::containing("").unwrap().is_none());
-    }
-
-    #[test]
-    fn numbers_have_the_digits_of_answers() {
-        assert_eq!(text_of(ValueRef::F64(5.0)), "5.0");
-        assert_eq!(text_of(ValueRef::I64(-5)), "-5");
-        assert_eq!(text_of(ValueRef::Bool(true)), "true");
     }
 }

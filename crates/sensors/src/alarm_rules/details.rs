@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::predicate::text_of;
 use super::rule::{AlarmRules, Rule, Subject};
 use super::values::Values;
+use crate::predicate::Mode;
 
 impl Rule {
     /// The details that the rule gives its alarm: `data`, where the newest values of the rule's keys replace `${key}`, and
@@ -27,7 +27,7 @@ impl Rule {
             let Some(observed) = values.get(key) else { continue };
             let place = format!("${{{}}}", rules.keys()[usize::from(key)].name);
             if text.contains(&place) {
-                text = text.replace(&place, &text_of(observed.value.as_ref()));
+                text = text.replace(&place, &Mode::Rule.text(observed.value.as_ref()));
             }
         }
         text

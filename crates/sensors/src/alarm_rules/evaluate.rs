@@ -8,11 +8,11 @@ use model::Timestamp;
 
 use super::keys::KeySet;
 use super::parse::schedule_of;
-use super::predicate::text_of;
 use super::rule::{AlarmType, Rule, Spec, Subject};
 use super::severity::Severity;
 use super::state::{AlarmState, RuleState};
 use super::values::Values;
+use crate::predicate::Mode;
 
 /// What an event brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,7 +203,7 @@ impl Rule {
     fn applies(&self, values: &Values, at: Timestamp) -> bool {
         let default = &self.schedule.default;
         let replacement = self.schedule.dynamic_value(values);
-        let replacement = replacement.and_then(|value| schedule_of(&text_of(value), default));
+        let replacement = replacement.and_then(|value| schedule_of(&Mode::Rule.text(value), default));
         replacement.as_ref().unwrap_or(default).is_active(at)
     }
 
@@ -214,7 +214,7 @@ impl Rule {
                 Subject::Key(key) => values.get(*key).map(|observed| observed.value.as_ref()),
                 Subject::Constant(value) => Some(value.as_ref()),
             };
-            value.is_some_and(|value| filter.predicate.holds(value, values, mismatches))
+            value.is_some_and(|value| filter.predicate.holds(Some(value), Mode::Rule, values, mismatches))
         })
     }
 }

@@ -9,11 +9,10 @@
 mod details;
 mod error;
 mod evaluate;
-mod java_double;
 mod keys;
 pub mod limits;
+mod operand;
 mod parse;
-mod predicate;
 mod rule;
 mod schedule;
 mod severity;

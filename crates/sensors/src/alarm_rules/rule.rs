@@ -3,7 +3,7 @@
 use model::Value;
 
 use super::keys::{Key, KeyIndex, KeySet, KeySource};
-use super::predicate::{Operand, Predicate};
+use super::operand::{Operand, Predicate};
 use super::schedule::Schedule;
 use super::severity::Severity;
 

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 
 use super::ast::Expr;
 use super::value::Value;
+use crate::deviation::Deviation;
 
 /// A value at a time, with the values of other columns of the same row.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +120,7 @@ pub(super) enum State {
     Mean { int: i64, num: f64, count: u64 },
     Picked(Point),
     Spread { low: Value, high: Value },
-    Stddev { count: u64, mean: f64, squares: f64 },
+    Stddev(Deviation),
     Points(Vec<Point>),
 }
 
@@ -145,9 +146,7 @@ impl State {
                 Self::Picked(Point { time, value, others: others() })
             }
             Function::Spread => Self::Spread { low: value.clone(), high: value },
-            Function::Stddev => {
-                Self::Stddev { count: 1, mean: value.number().unwrap_or_default(), squares: 0.0 }
-            }
+            Function::Stddev => Self::Stddev(Deviation::of(value.number().unwrap_or_default())),
             _ => Self::Points(vec![Point { time, value, others: others() }]),
         }
     }
@@ -188,13 +187,7 @@ impl State {
                     *high = value;
                 }
             }
-            Self::Stddev { count, mean, squares } => {
-                let value = value.number().unwrap_or_default();
-                *count += 1;
-                let delta = value - *mean;
-                *mean += delta / *count as f64;
-                *squares += delta * (value - *mean);
-            }
+            Self::Stddev(deviation) => deviation.add(value.number().unwrap_or_default()),
             Self::Points(points) => points.push(Point { time, value, others: others() }),
         }
     }
@@ -213,9 +206,7 @@ impl State {
                     Value::Num(high.number().unwrap_or_default() - low.number().unwrap_or_default())
                 }
             },
-            // A single point has no deviation.
-            Self::Stddev { count: 1, .. } => Value::Num(f64::NAN),
-            Self::Stddev { count, squares, .. } => Value::Num((squares / (count - 1) as f64).sqrt()),
+            Self::Stddev(deviation) => Value::Num(deviation.of_sample()),
             Self::Points(points) => return of_points(function, points),
         };
         vec![(None, value, Vec::new())]

@@ -2,6 +2,7 @@
 
 use super::QueryError;
 use super::percentile::{Estimate, percentile};
+use crate::deviation::Deviation;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aggregator {
@@ -182,15 +183,10 @@ fn total(values: impl Iterator<Item = f64>) -> f64 {
     if any { sum } else { f64::NAN }
 }
 
-/// The standard deviation of a population, by Welford's method; NaN if there are no values.
+/// The standard deviation of a population; NaN if there are no values.
 fn deviation(mut values: impl Iterator<Item = f64>) -> f64 {
-    let Some(mut mean) = values.next() else { return f64::NAN };
-    let (mut count, mut squares) = (1_u32, 0.0);
-    for value in values {
-        count += 1;
-        let next = mean + (value - mean) / f64::from(count);
-        squares += (value - mean) * (value - next);
-        mean = next;
-    }
-    if count == 1 { 0.0 } else { (squares / f64::from(count)).sqrt() }
+    let Some(first) = values.next() else { return f64::NAN };
+    let mut deviation = Deviation::of(first);
+    values.for_each(|value| deviation.add(value));
+    deviation.of_population()
 }

@@ -1,4 +1,4 @@
-//! Percentiles, as the class Percentile of Apache Commons Math estimates them.
+//! Percentiles, as the class Percentile of Apache Commons Math estimates them. Those of InfluxQL are always one of the values.
 
 /// How a percentile between two values is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use model::Timestamp;
 use model::limits::PAGE_DEVICES_MAX;
+use sensors::predicate::Mode;
 
 use super::values::{KeyReader, Work};
 use crate::attributes::{Owner, Scope};
@@ -13,7 +14,7 @@ use crate::entity_query::limits::QUERY_KEYS_ENTITIES_MAX;
 use crate::entity_query::{
     EntityCountQuery, EntityDataQuery, EntityFilter, EntityKey, EntityKeys, EntityPage, EntityQueryError,
     EntityRow, KeyFilter, KeyKind, PageLink, Pattern, Sample, SortOrder, SortValue, check_filters, device_of,
-    directed, field, text_of, within,
+    directed, field, within,
 };
 use crate::hub::Hub;
 use crate::registry::{Entity, Page};
@@ -198,8 +199,9 @@ impl Hub {
         pattern: &Pattern,
         work: &mut Work,
     ) -> Result<Vec<Entity>, EntityQueryError> {
-        let matches =
-            |value: Option<model::ValueRef<'_>>| value.is_some_and(|value| pattern.matches(&text_of(value)));
+        let matches = |value: Option<model::ValueRef<'_>>| {
+            value.is_some_and(|value| pattern.matches(&Mode::Query.text(value)))
+        };
         let (stored, own): (Vec<EntityKey>, Vec<EntityKey>) =
             keys.iter().cloned().partition(EntityKey::is_stored);
         let in_field = |entity: &Entity| match keys.is_empty() {

@@ -5,7 +5,8 @@ use super::node::Node;
 use crate::alarm_rules::error::RuleError;
 use crate::alarm_rules::keys::{Key, KeyIndex, KeySource};
 use crate::alarm_rules::limits::{PREDICATE_DEPTH_MAX, PREDICATES_PER_COMPLEX_MAX};
-use crate::alarm_rules::predicate::{Comparison, Operand, Predicate, TextOperation};
+use crate::alarm_rules::operand::{Operand, Predicate};
+use crate::predicate::{Comparison, Equality, Join, TextOperation};
 
 #[derive(Debug, Clone, Copy)]
 enum PredicateType {
@@ -28,31 +29,33 @@ pub(super) fn predicate(node: &Node<'_>, keys: &mut Vec<Key>, depth: usize) -> R
     ])?;
     let value = node.member("value");
     match predicate_type {
-        PredicateType::Number => Ok(Predicate::Number {
+        PredicateType::Number => Ok(Predicate::Numeric {
             operation: comparison(node)?,
-            operand: operand(&value, keys, |default| default.number())?,
+            value: operand(&value, keys, |default| default.number())?,
         }),
-        PredicateType::Text => Ok(Predicate::Text {
+        PredicateType::Text => Ok(Predicate::String {
             operation: text_operation(node)?,
-            operand: operand(&value, keys, |default| default.text().map(Into::into))?,
+            value: operand(&value, keys, |default| default.text().map(Into::into))?,
             ignore_case: node.member("ignoreCase").flag()?,
         }),
-        PredicateType::Bool => Ok(Predicate::Bool {
-            equal: node.member("operation").one_of(&[("EQUAL", true), ("NOT_EQUAL", false)])?,
-            operand: operand(&value, keys, |default| default.bool())?,
+        PredicateType::Bool => Ok(Predicate::Boolean {
+            operation: node
+                .member("operation")
+                .one_of(&[("EQUAL", Equality::Equal), ("NOT_EQUAL", Equality::NotEqual)])?,
+            value: operand(&value, keys, |default| default.bool())?,
         }),
         PredicateType::Complex => complex(node, keys, depth),
     }
 }
 
 fn complex(node: &Node<'_>, keys: &mut Vec<Key>, depth: usize) -> Result<Predicate, RuleError> {
-    let all = node.member("operation").one_of(&[("AND", true), ("OR", false)])?;
+    let operation = node.member("operation").one_of(&[("AND", Join::And), ("OR", Join::Or)])?;
     let list = node.member("predicates").list(PREDICATES_PER_COMPLEX_MAX, "PREDICATES_PER_COMPLEX_MAX")?;
-    let mut parts = Vec::with_capacity(list.len());
+    let mut predicates = Vec::with_capacity(list.len());
     for part in &list {
-        parts.push(predicate(part, keys, depth + 1)?);
+        predicates.push(predicate(part, keys, depth + 1)?);
     }
-    Ok(if all { Predicate::All(parts) } else { Predicate::Any(parts) })
+    Ok(Predicate::Complex { operation, predicates })
 }
 
 fn comparison(node: &Node<'_>) -> Result<Comparison, RuleError> {

@@ -10,7 +10,7 @@ use super::schedule::schedule;
 use crate::alarm_rules::error::RuleError;
 use crate::alarm_rules::keys::{Key, KeySet, KeySource};
 use crate::alarm_rules::limits::FILTERS_PER_RULE_MAX;
-use crate::alarm_rules::predicate::{Operand, Predicate};
+use crate::alarm_rules::operand::{Operand, Predicate};
 use crate::alarm_rules::rule::{Filter, Rule, Spec, Subject};
 
 const SECOND_US: i64 = 1_000_000;
@@ -74,11 +74,11 @@ fn dashboard(node: &Node<'_>) -> Result<Option<Box<str>>, RuleError> {
 fn add_dynamic(predicate: &Predicate, read: &mut KeySet) {
     let mut add = |dynamic: &[u8]| dynamic.iter().for_each(|key| read.add(*key));
     match predicate {
-        Predicate::Number { operand, .. } => add(&operand.dynamic),
-        Predicate::Text { operand, .. } => add(&operand.dynamic),
-        Predicate::Bool { operand, .. } => add(&operand.dynamic),
-        Predicate::All(parts) | Predicate::Any(parts) => {
-            parts.iter().for_each(|part| add_dynamic(part, read));
+        Predicate::Numeric { value, .. } => add(&value.dynamic),
+        Predicate::String { value, .. } => add(&value.dynamic),
+        Predicate::Boolean { value, .. } => add(&value.dynamic),
+        Predicate::Complex { predicates, .. } => {
+            predicates.iter().for_each(|part| add_dynamic(part, read));
         }
     }
 }

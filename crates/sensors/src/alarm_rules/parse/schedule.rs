@@ -6,7 +6,7 @@ use super::node::Node;
 use super::predicate::dynamic;
 use crate::alarm_rules::error::RuleError;
 use crate::alarm_rules::keys::Key;
-use crate::alarm_rules::predicate::Operand;
+use crate::alarm_rules::operand::Operand;
 use crate::alarm_rules::schedule::{DAY_MS, Hours, Schedule, Weekdays};
 
 const WEEKDAYS: usize = 7;
