@@ -109,7 +109,10 @@ impl Reader<'_> {
             b'f' | b'N' => self.fraction(),
             b's' => self.timestamp(extension),
             b'%' => self.text.eat(b'%').then_some(()),
-            b'n' | b't' => Some(self.blanks()),
+            b'n' | b't' => {
+                self.blanks();
+                Some(())
+            }
             b'H' | b'I' | b'k' | b'l' | b'M' | b'S' => self.clock(letter, extension),
             b'd' | b'e' | b'j' | b'm' | b'U' | b'u' | b'V' | b'W' | b'w' => self.day(letter, extension),
             b'c' | b'r' | b'X' | b'x' | b'Z' => return Err(format!("%{name} cannot be read")),
