@@ -1,99 +1,102 @@
 //! Times of the calendar.
 
 use std::fmt;
+use std::str::FromStr;
 
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Utc};
+use chrono::NaiveDateTime;
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::DateTimePrinter;
+use jiff::tz::{Offset, TimeZone};
 
 use crate::Date;
 
-/// Seconds of the first and of the last moment since 1970: the years -9999 to 9999 with room for every offset from UTC.
-const SECONDS: std::ops::RangeInclusive<i64> = -377_705_023_201..=253_402_207_200;
-/// The largest offset from UTC: 25:59:59.
-const OFFSET_MAX_S: i32 = 93_599;
-const SECOND_NS: i128 = 1_000_000_000;
+const SIX_PLACES: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// A time between the years -9999 and 9999 in UTC, in nanoseconds. Its text is RFC 3339 with the decimal places that it has; a year
 /// before 0 has a sign and six digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(DateTime<Utc>);
+pub struct Moment(pub(super) jiff::Timestamp);
+
+/// The text is not a time with an offset from UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is not a time such as 2024-05-01T08:00:00Z")]
+pub struct NotATime;
 
 impl Moment {
     /// From microseconds since 1970; `None` outside of the calendar.
     pub fn from_micros(micros: i64) -> Option<Self> {
-        DateTime::from_timestamp_micros(micros).and_then(Self::within)
+        Self::of_units(micros, 1_000_000)
     }
 
     /// From milliseconds since 1970; `None` outside of the calendar.
     pub fn from_millis(millis: i64) -> Option<Self> {
-        DateTime::from_timestamp_millis(millis).and_then(Self::within)
+        Self::of_units(millis, 1_000)
     }
 
     /// From seconds since 1970; `None` outside of the calendar.
     pub fn from_seconds(seconds: i64) -> Option<Self> {
-        DateTime::from_timestamp(seconds, 0).and_then(Self::within)
+        Self::of_units(seconds, 1)
+    }
+
+    /// jiff's constructors for milliseconds and microseconds refuse the fractions of the last second.
+    fn of_units(number: i64, per_second: i64) -> Option<Self> {
+        let nanos = number.rem_euclid(per_second) * (1_000_000_000 / per_second);
+        jiff::Timestamp::new(number.div_euclid(per_second), nanos as i32).ok().map(Self)
     }
 
     /// The moment of a local time at an offset in seconds east of UTC; `None` outside of the calendar.
     pub fn of_local(local: NaiveDateTime, offset_s: i32) -> Option<Self> {
+        Offset::from_seconds(offset_s).ok()?;
         let utc = local.and_utc();
-        let seconds = utc.timestamp().checked_sub(offset_s.into())?;
-        let has_offset = offset_s.abs() <= OFFSET_MAX_S;
-        DateTime::from_timestamp(seconds, utc.timestamp_subsec_nanos())
-            .filter(|_| has_offset)
-            .and_then(Self::within)
+        let nanos = i32::try_from(utc.timestamp_subsec_nanos()).ok()?;
+        jiff::Timestamp::new(utc.timestamp() - i64::from(offset_s), nanos).ok().map(Self)
     }
 
     /// The moment of a date and a time of day in UTC; `None` if there is no such time.
     pub fn of_date(date: Date, [hour, minute, second]: [u8; 3]) -> Option<Self> {
-        let date = NaiveDate::from_ymd_opt(date.year, date.month.into(), date.day.into())?;
-        Self::of_local(date.and_hms_opt(hour.into(), minute.into(), second.into())?, 0)
-    }
-
-    fn within(time: DateTime<Utc>) -> Option<Self> {
-        SECONDS.contains(&time.timestamp()).then_some(Self(time))
+        let small = |part: u8| i8::try_from(part).ok();
+        let (year, month, day) = (date.year.try_into().ok()?, small(date.month)?, small(date.day)?);
+        let time = DateTime::new(year, month, day, small(hour)?, small(minute)?, small(second)?, 0).ok()?;
+        TimeZone::UTC.to_timestamp(time).ok().map(Self)
     }
 
     /// Nanoseconds since 1970.
     pub fn nanos(self) -> i128 {
-        i128::from(self.0.timestamp()) * SECOND_NS + i128::from(self.0.timestamp_subsec_nanos())
+        self.0.as_nanosecond()
     }
 
     /// Microseconds since 1970, rounded towards 1970.
     pub fn micros(self) -> i64 {
-        // Every year of the calendar fits.
-        (self.nanos() / 1_000) as i64
+        self.0.as_microsecond()
     }
 
     /// Milliseconds since 1970, rounded towards 1970.
     pub fn millis(self) -> i64 {
-        (self.nanos() / 1_000_000) as i64
+        self.0.as_millisecond()
     }
 
     /// The text in whole seconds, such as `2024-05-01T08:00:00Z`.
     pub fn to_seconds_text(self) -> String {
-        format!("{:04}{}Z", self.0.year(), self.0.format("-%m-%dT%H:%M:%S"))
+        self.0.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
     /// The text with six decimal places.
     pub fn to_micros_text(self) -> String {
-        format!("{}{}Z", self.year_text(), self.0.format("-%m-%dT%H:%M:%S%.6f"))
+        SIX_PLACES.timestamp_to_string(&self.0)
     }
+}
 
-    fn year_text(self) -> String {
-        match self.0.year() {
-            year @ 0.. => format!("{year:04}"),
-            year => format!("-{:06}", year.unsigned_abs()),
-        }
+impl FromStr for Moment {
+    type Err = NotATime;
+
+    fn from_str(text: &str) -> Result<Self, NotATime> {
+        text.parse().map(Self).map_err(|_| NotATime)
     }
 }
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.year_text(), self.0.format("-%m-%dT%H:%M:%S"))?;
-        match self.0.timestamp_subsec_nanos() {
-            0 => f.write_str("Z"),
-            nanos => write!(f, ".{}Z", format!("{nanos:09}").trim_end_matches('0')),
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -137,7 +140,7 @@ mod tests {
         ] {
             let moment = Moment::from_seconds(seconds).unwrap();
             assert_eq!((moment.to_string(), moment.to_seconds_text()), (text.to_owned(), whole.to_owned()));
-            assert_eq!(moment.nanos(), i128::from(seconds) * SECOND_NS);
+            assert_eq!(moment.nanos(), i128::from(seconds) * 1_000_000_000);
         }
         assert_eq!(Moment::from_seconds(-377_705_023_202), None);
         assert_eq!(Moment::from_micros(-377_705_023_201_000_001), None);
