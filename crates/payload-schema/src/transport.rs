@@ -32,8 +32,6 @@ struct PayloadType {
     device_attributes_proto_schema: Option<String>,
     device_rpc_request_proto_schema: Option<String>,
     device_rpc_response_proto_schema: Option<String>,
-    /// Profiles that an earlier version saved have the alias.
-    #[serde(alias = "enableCompatibilityWithJsonFormat")]
     enable_compatibility_with_json_payload_format: Option<bool>,
     use_json_payload_format_for_default_downlink_topics: Option<bool>,
 }

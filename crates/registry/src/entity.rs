@@ -27,7 +27,7 @@ pub struct Tenant {
     pub additional_info: Option<Box<str>>,
     /// What its devices and users may do in a second.
     pub limits: TenantLimits,
-    /// When it was added, or when the registry got version 5; whole milliseconds.
+    /// When it was added, in whole milliseconds.
     pub created_at: Timestamp,
     /// Grows with each change.
     pub version: i64,
@@ -83,7 +83,7 @@ pub struct Profile {
     pub packages: PackageIds,
     /// Whether devices that are added without a profile get it. One profile of each tenant is it.
     pub is_default: bool,
-    /// When it was added, or when the registry got version 5; whole milliseconds.
+    /// When it was added, in whole milliseconds.
     pub created_at: Timestamp,
     /// Grows with each change.
     pub version: i64,

@@ -153,7 +153,7 @@ fn profile(row: &Row<'_>, default_tenant: Uuid) -> Read<Arc<Profile>> {
     let table = TableName::new(&namespace_of(tenant, default_tenant), &table)
         .map_err(|error| unreadable(3, error.into()))?;
     let (name, data): (String, Option<Box<str>>) = (row.get(2)?, row.get(6)?);
-    // An earlier version has stored what it did not read.
+    // One profile that cannot be read must not keep the server from starting.
     let is_of_installation = tenant == default_tenant;
     let topics = TopicRights::of_profile_data(data.as_deref(), is_of_installation).unwrap_or_else(|error| {
         tracing::warn!(profile = name, %error, "a device profile is used without the topics that it lists");

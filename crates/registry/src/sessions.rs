@@ -69,8 +69,8 @@ impl Registry {
         }
     }
 
-    /// Ends the session of a caller: its tokens are no longer valid, and neither are those that they were renewed to. A session of
-    /// an earlier release has no id: then all sessions of the user end. Waits for the disk.
+    /// Ends the session of a caller: its tokens are no longer valid, and neither are those that they were renewed to. If too many
+    /// sessions have ended lately, all sessions of the user end. Waits for the disk.
     pub fn end_session(&self, caller: &Caller) -> Result<(), RegistryError> {
         let user = caller.user_id().filter(|_| caller.api_key_id().is_none());
         let Some(user) = user.and_then(|id| self.user_by_id(id)) else {

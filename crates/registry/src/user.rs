@@ -26,7 +26,7 @@ pub struct User {
     pub phone: Option<Box<str>>,
     /// What clients keep with the user: JSON text.
     pub additional_info: Option<Box<str>>,
-    /// When the user was added, or when the registry got version 5; whole milliseconds.
+    /// When the user was added, in whole milliseconds.
     pub created_at: Timestamp,
     /// Whether the user may log in.
     pub enabled: bool,

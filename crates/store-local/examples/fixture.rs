@@ -1,7 +1,7 @@
 //! Writes the data directory that `tests/fixtures.rs` opens: `cargo run -p store-local --example fixture -- DIR`. With the name of a
 //! second one behind it a backup of the first, which `tests/backup.rs` restores.
 //!
-//! Run it when a format gets a new version, into a new directory next to the old ones, which stay and stay tested.
+//! Run it when a format gets a new version, into a new directory next to those of released versions, which stay and stay tested.
 
 #![allow(clippy::unwrap_used, reason = "a developer's tool may panic")]
 

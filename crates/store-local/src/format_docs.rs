@@ -16,7 +16,7 @@ use crate::log::frame::{
 use crate::log::recover::Covered;
 use crate::manifest::Edit;
 use crate::part::{PartInfo, PartLayout};
-use crate::record::{FileKind, MANIFEST_VERSION, file_header, put_record, read_records};
+use crate::record::{FileKind, file_header, put_record, read_records};
 use crate::row;
 
 /// The bytes of the first ```hex block after `heading` in a page of docs/format.
@@ -185,7 +185,7 @@ fn manifest() {
     let bytes = example("manifest.md", "## Example");
     let records = read_records(Path::new("manifest"), FileKind::Manifest, &bytes).unwrap().records;
     assert_eq!(records.iter().map(|record| record.1).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(Edit::read(records[0].2, MANIFEST_VERSION), Ok(edit));
+    assert_eq!(Edit::read(records[0].2), Ok(edit));
 }
 
 /// part.md has the Parquet schema and the footer pairs of a part of the fixture.
@@ -193,7 +193,7 @@ fn manifest() {
 fn part() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/v2/parts/0000000000000002.parquet");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/v5/parts/0000000000000002.parquet");
     let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
     let metadata = reader.metadata().file_metadata();
     let mut schema = Vec::new();

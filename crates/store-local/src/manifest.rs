@@ -14,8 +14,6 @@
 //!    that has a wide part gets no narrow one.
 //! 5. A rewrite replaces the file by a rename, with a sync before and after. Until the directory is synced, the file takes
 //!    no edit and [`Manifest::mark`] reports no mark: a crash may bring the old file back.
-//! 6. The store writes edits in the version that the header of the file names. It rewrites a file of an older version when
-//!    it opens it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +26,7 @@ use crate::disk::{Disk, DiskFile, Layout, OpenMode, read_all};
 use crate::entry::Entry;
 use crate::log::recover::Covered;
 use crate::part::PartInfo;
-use crate::record::{FileKind, MANIFEST_VERSION, file_header, put_record, read_records};
+use crate::record::{FileKind, file_header, put_record, read_records};
 use crate::tombstone::{Tombstone, put_tombstone, read_tombstone};
 
 const EDIT: u32 = 1;
@@ -57,8 +55,6 @@ pub(crate) struct Manifest {
     marked: bool,
     /// Whether the directory was synced after the file got its name.
     named: bool,
-    /// The version of the file.
-    version: u32,
     pub(crate) state: Edit,
     pub(crate) parts: BTreeMap<u64, Arc<PartInfo>>,
 }
@@ -82,30 +78,8 @@ impl Manifest {
             Err(error) => return Err(failed(error)),
         };
         let content = read_all(file.as_ref()).map_err(failed)?;
-        let ManifestContent { state, parts, version, end } = ManifestContent::read(&path, &content)?;
-        let manifest = Self {
-            file,
-            path,
-            bytes: end,
-            rewritten_bytes: 0,
-            marked: true,
-            named: true,
-            version,
-            state,
-            parts,
-        };
-        Ok(Some(manifest))
-    }
-
-    /// Rewrites a file of an older version in one step, so that no file mixes versions. To be called after
-    /// [`cut_unfinished`](Self::cut_unfinished).
-    pub(crate) fn upgrade(self, disk: &dyn Disk, layout: &Layout) -> Result<Self, StoreError> {
-        if self.version >= MANIFEST_VERSION {
-            return Ok(self);
-        }
-        let mut upgraded = Self::replace(disk, layout, self.state, self.parts)?;
-        upgraded.sync_name(disk, layout)?;
-        Ok(upgraded)
+        let ManifestContent { state, parts, end } = ManifestContent::read(&path, &content)?;
+        Ok(Some(Self { file, path, bytes: end, rewritten_bytes: 0, marked: true, named: true, state, parts }))
     }
 
     /// Makes the name of a new file durable (invariant 5).
@@ -211,17 +185,7 @@ impl Manifest {
         };
         let file = write().map_err(|error| StoreError::io("rewrite", &path, error))?;
         let bytes = bytes.len() as u64;
-        Ok(Self {
-            file,
-            path,
-            bytes,
-            rewritten_bytes: bytes,
-            marked: true,
-            named: false,
-            version: MANIFEST_VERSION,
-            state,
-            parts,
-        })
+        Ok(Self { file, path, bytes, rewritten_bytes: bytes, marked: true, named: false, state, parts })
     }
 
     fn write(&self, record: &[u8]) -> Result<(), StoreError> {
@@ -239,8 +203,6 @@ impl Manifest {
 pub(crate) struct ManifestContent {
     pub(crate) state: Edit,
     pub(crate) parts: BTreeMap<u64, Arc<PartInfo>>,
-    /// The version in the header.
-    pub(crate) version: u32,
     /// Where the last whole record ends.
     pub(crate) end: u64,
 }
@@ -255,17 +217,12 @@ impl ManifestContent {
             let reason = "its first record is missing".to_owned();
             return Err(StoreError::Corrupt { path: path.to_owned(), offset, reason });
         }
-        let mut found = Self {
-            state: Edit::default(),
-            parts: BTreeMap::new(),
-            version: records.version,
-            end: records.end,
-        };
+        let mut found = Self { state: Edit::default(), parts: BTreeMap::new(), end: records.end };
         for (offset, kind, payload) in records.records {
             if kind == MARK {
                 continue;
             }
-            let edit = Edit::read(payload, records.version).map_err(|malformed| StoreError::Corrupt {
+            let edit = Edit::read(payload).map_err(|malformed| StoreError::Corrupt {
                 path: path.to_owned(),
                 offset,
                 reason: malformed.0.to_owned(),
@@ -334,18 +291,17 @@ impl Edit {
         out
     }
 
-    /// Reads an edit from a file of this version.
-    pub(crate) fn read(payload: &[u8], version: u32) -> Result<Self, Malformed> {
+    /// Reads an edit.
+    pub(crate) fn read(payload: &[u8]) -> Result<Self, Malformed> {
         let reader = &mut Reader::new(payload);
         let covered =
             Covered { frame: reader.varint()?, sequence: reader.varint()?, segment: reader.varint()? };
         let series_bytes = reader.varint()?;
         let definitions = reader.blob()?.to_vec();
-        let added =
-            (0..reader.varint()?).map(|_| PartInfo::read(reader, version)).collect::<Result<_, _>>()?;
+        let added = (0..reader.varint()?).map(|_| PartInfo::read(reader)).collect::<Result<_, _>>()?;
         let dropped = (0..reader.varint()?).map(|_| reader.varint()).collect::<Result<_, _>>()?;
         let (mut deletions, mut ended) = (Vec::new(), Vec::new());
-        if version >= 5 && !reader.is_empty() {
+        if !reader.is_empty() {
             for _ in 0..reader.varint()? {
                 let sequence = reader.varint()?;
                 deletions.push(Arc::new(read_tombstone(sequence, Entry::read(reader)?)?));
@@ -398,10 +354,10 @@ mod tests {
             ],
             ended: vec![69],
         };
-        assert_eq!(Edit::read(&edit.encode(), MANIFEST_VERSION), Ok(edit.clone()));
+        assert_eq!(Edit::read(&edit.encode()), Ok(edit.clone()));
         let mut longer = edit.encode();
         longer.push(0);
-        assert!(Edit::read(&longer, MANIFEST_VERSION).is_err());
+        assert!(Edit::read(&longer).is_err());
     }
 
     #[test]
@@ -420,15 +376,6 @@ mod tests {
                 "{:?}",
                 read.map(|content| content.end)
             );
-        }
-    }
-
-    #[test]
-    fn an_edit_without_new_parts_is_the_same_in_every_version() {
-        let covered = Covered { frame: 300, sequence: 70_000, segment: 2 };
-        let edit = Edit { covered, series_bytes: 99, dropped: vec![3, 400], ..Edit::default() };
-        for version in 1..=MANIFEST_VERSION {
-            assert_eq!(Edit::read(&edit.encode(), version), Ok(edit.clone()), "version {version}");
         }
     }
 }

@@ -93,7 +93,7 @@ fn open_files(
             // Only now that both files are known to be good: the open does not change a damaged directory.
             manifest.cut_unfinished()?;
             series.cut_unfinished()?;
-            (manifest.upgrade(disk, layout)?, series)
+            (manifest, series)
         }
         None => {
             let parts = list(disk, &layout.parts)?;

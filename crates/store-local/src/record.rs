@@ -14,9 +14,8 @@ use crate::disk::DiskFile;
 pub(crate) const FILE_HEADER_BYTES: usize = 16;
 /// Bytes before the payload of a record.
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
-/// The version of the manifests that the store writes. Version 4 has dropped keys, version 5 deletions; everything else is
-/// as in version 3.
-pub(crate) const MANIFEST_VERSION: u32 = 5;
+/// The last commit that reads the files of the store and of a backup from before the first release. docs/adr/0026.
+const LAST_READING_COMMIT: &str = "ad6acc8b";
 const RECORD_MAGIC: [u8; 4] = *b"TREC";
 
 /// The kinds of files that consist of records.
@@ -34,10 +33,10 @@ impl FileKind {
         }
     }
 
-    /// The version that the store writes. It can read all earlier ones.
+    /// The version that the store reads and writes. Versions 1 to 4 of the manifest are from before the first release.
     const fn version(self) -> u32 {
         match self {
-            Self::Manifest => MANIFEST_VERSION,
+            Self::Manifest => 5,
             Self::Series => 1,
         }
     }
@@ -55,6 +54,30 @@ fn header_of(kind: FileKind, version: u32) -> [u8; FILE_HEADER_BYTES] {
     let crc = crc32c::crc32c(&header[..12]);
     header[12..].copy_from_slice(&crc.to_le_bytes());
     header
+}
+
+/// What is wrong with a header; `None` for that of a file which this program reads.
+fn fault_of_header(kind: FileKind, header: &[u8]) -> Option<String> {
+    if header == file_header(kind) {
+        return None;
+    }
+    let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    Some(match header == header_of(kind, version) {
+        true => refused_version(version, kind.version()),
+        false => "the header is not that of a file this program reads".to_owned(),
+    })
+}
+
+/// The reason to refuse a file of another version than the known one.
+pub(crate) fn refused_version(found: u32, known: u32) -> String {
+    let versions = format!("the file has format version {found}, this program knows version {known}");
+    match found < known {
+        true => format!(
+            "{versions}; a program built from commit {LAST_READING_COMMIT} reads it \
+             (docs/format/README.md has the steps)"
+        ),
+        false => format!("{versions}; use the newer program"),
+    }
 }
 
 /// Appends a record.
@@ -79,8 +102,6 @@ pub(crate) struct Records<'a> {
     pub(crate) records: Vec<(u64, u32, &'a [u8])>,
     /// The end of the last whole record.
     pub(crate) end: u64,
-    /// The version in the file's header.
-    pub(crate) version: u32,
 }
 
 /// Reads all records. Damage is an error; an unfinished write at the end is not.
@@ -96,8 +117,9 @@ pub(crate) fn read_records<'a>(
     };
     let header =
         bytes.get(..FILE_HEADER_BYTES).ok_or_else(|| corrupt(0, "the file is shorter than its header"))?;
-    let version = (1..=kind.version()).find(|version| *header == header_of(kind, *version));
-    let version = version.ok_or_else(|| corrupt(0, "the header is not that of a file this program reads"))?;
+    if let Some(fault) = fault_of_header(kind, header) {
+        return Err(corrupt(0, &fault));
+    }
     let mut records = Vec::new();
     let mut offset = FILE_HEADER_BYTES;
     while let Some((kind, payload)) = record_at(bytes, offset) {
@@ -107,7 +129,7 @@ pub(crate) fn read_records<'a>(
     if (offset + 1..bytes.len()).any(|later| record_at(bytes, later).is_some()) {
         return Err(corrupt(offset, "a record's checksum does not match"));
     }
-    Ok(Records { records, end: offset as u64, version })
+    Ok(Records { records, end: offset as u64 })
 }
 
 fn record_at(bytes: &[u8], offset: usize) -> Option<(u32, &[u8])> {

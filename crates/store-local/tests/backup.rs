@@ -464,115 +464,95 @@ fn strangers_are_refused() {
     assert!(matches!(restore(&source, BACKUP, &target), Err(BackupError::Refused { .. })));
 }
 
-/// A disk with the directory that a program of some version has written.
-fn fixture(version: &str) -> FaultyDisk {
+/// A disk with the directory of `testdata`.
+fn fixture() -> FaultyDisk {
     let disk = FaultyDisk::new();
-    copy_to(&disk, &Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version), Path::new(DIR));
+    copy_to(&disk, &Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v5"), Path::new(DIR));
     disk
 }
 
-/// A backup of the directory of an older version after an update, before its first open.
+/// A directory that an earlier build wrote, before its first open.
 #[test]
-fn a_directory_of_an_older_version_is_saved_whole_and_without_a_damaged_part() {
-    for version in ["v1", "v2", "v3"] {
-        let disk = fixture(version);
-        let target = FaultyDisk::new();
-        let files = stopped_files(Arc::new(disk.clone()), Path::new(DIR), 64 << 20).unwrap().0;
-        let whole = back_up(files.as_ref(), &target, BACKUP, None).unwrap();
-        drop(files);
+fn a_directory_of_an_earlier_build_is_saved_whole_and_without_a_damaged_part() {
+    let disk = fixture();
+    let target = FaultyDisk::new();
+    let files = stopped_files(Arc::new(disk.clone()), Path::new(DIR), 64 << 20).unwrap().0;
+    let whole = back_up(files.as_ref(), &target, BACKUP, None).unwrap();
+    drop(files);
+    let restored = FaultyDisk::new();
+    restore(&target, BACKUP, &restored).unwrap();
+    let rows = |store: &LocalStore| store.tables().unwrap().iter().map(|table| table.rows).sum::<u64>();
+    let of_restored = rows(&reopen(&restored));
+    let (store, _) = open(&fixture(), tiny_manual()).unwrap();
+    assert_eq!(of_restored, rows(&store));
+    assert!(whole.rows > 0 && of_restored >= whole.rows, "{whole:?}");
+    drop(store);
+
+    let part = Path::new(DIR).join("parts/0000000000000002.parquet");
+    let mut bytes = disk.content(&part);
+    bytes[100] ^= 1;
+    disk.set_content(&part, bytes);
+    let files = stopped_files(Arc::new(disk), Path::new(DIR), 64 << 20).unwrap().0;
+    let stream = stream_of(files.as_ref(), &BackupList::default());
+    // The earlier backup has the part intact.
+    for (target, lost) in [(FaultyDisk::new(), 1), (target, 0)] {
+        let taken = BackupTarget::open(&target, Path::new(BACKUP), None).unwrap();
+        let options = ReceiveOptions { leave_out_damaged: true };
+        let report = taken.receive(&mut stream.as_slice(), options, 0, &mut go_on).unwrap();
+        assert_eq!((report.parts, report.left_out.len()), (whole.parts - lost, lost as usize));
         let restored = FaultyDisk::new();
         restore(&target, BACKUP, &restored).unwrap();
-        let rows = |store: &LocalStore| store.tables().unwrap().iter().map(|table| table.rows).sum::<u64>();
-        let of_restored = rows(&reopen(&restored));
-        let (store, _) = open(&fixture(version), tiny_manual()).unwrap();
-        assert_eq!(of_restored, rows(&store), "{version}");
-        assert!(whole.rows > 0 && of_restored >= whole.rows, "{version}: {whole:?}");
-        drop(store);
-
-        let part = Path::new(DIR).join("parts/0000000000000002.parquet");
-        let mut bytes = disk.content(&part);
-        bytes[100] ^= 1;
-        disk.set_content(&part, bytes);
-        let files = stopped_files(Arc::new(disk), Path::new(DIR), 64 << 20).unwrap().0;
-        let stream = stream_of(files.as_ref(), &BackupList::default());
-        // The earlier backup has the part intact.
-        for (target, lost) in [(FaultyDisk::new(), 1), (target, 0)] {
-            let taken = BackupTarget::open(&target, Path::new(BACKUP), None).unwrap();
-            let options = ReceiveOptions { leave_out_damaged: true };
-            let report = taken.receive(&mut stream.as_slice(), options, 0, &mut go_on).unwrap();
-            assert_eq!(
-                (report.parts, report.left_out.len()),
-                (whole.parts - lost, lost as usize),
-                "{version}"
-            );
-            let restored = FaultyDisk::new();
-            restore(&target, BACKUP, &restored).unwrap();
-            assert_eq!(rows(&reopen(&restored)), of_restored - (whole.rows - report.rows), "{version}");
-        }
+        assert_eq!(rows(&reopen(&restored)), of_restored - (whole.rows - report.rows));
     }
 }
 
-/// A backup by a program of an older version, with its own list of files.
+/// The backup that an earlier build made of the directory of `testdata`.
 #[test]
-fn a_backup_of_an_older_version_is_restored() {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/backup-v1");
-    let source = FaultyDisk::new();
-    copy_to(&source, &from, Path::new(BACKUP));
+fn a_backup_of_an_earlier_build_is_restored() {
+    let source = earlier_backup();
     let listed = read_list(&source, Path::new(BACKUP)).unwrap();
     assert!(listed.files.len() >= 3, "{listed:?}");
     let restored = FaultyDisk::new();
     let report = restore(&source, BACKUP, &restored).unwrap();
     assert_eq!(report.files, listed.files.len() as u64, "{report:?}");
     assert_eq!(restored.content(&Path::new(RESTORED).join("registry")), b"a registry");
+    let store = reopen(&restored);
+    crate::fixtures::check_numbers(&store, "restored");
     let tables = |store: &LocalStore| -> Vec<_> {
-        store.tables().unwrap().into_iter().map(|table| (table.table, table.series, table.rows)).collect()
+        store.tables().unwrap().into_iter().map(|table| (table.table, table.series)).collect()
     };
-    let (of_directory, _) = open(&fixture("v3"), tiny_manual()).unwrap();
-    assert_eq!(tables(&reopen(&restored)), tables(&of_directory));
+    let (of_directory, _) = open(&fixture(), tiny_manual()).unwrap();
+    assert_eq!(tables(&store), tables(&of_directory));
 }
 
-/// The same, with keys that arrived as integers and as floats.
-#[test]
-fn numbers_of_an_older_backup_are_one_column() {
-    for version in ["backup-v1-numbers", "backup-v2"] {
-        let source = older_backup(version);
-        let restored = FaultyDisk::new();
-        restore(&source, BACKUP, &restored).unwrap();
-        crate::fixtures::check_numbers(&reopen(&restored), version);
-    }
-}
-
-fn older_backup(version: &str) -> FaultyDisk {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(version);
+fn earlier_backup() -> FaultyDisk {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/backup-v2");
     let source = FaultyDisk::new();
     copy_to(&source, &from, Path::new(BACKUP));
     source
 }
 
-/// The digest of a list is the one that other programs compute (`sha256sum`). It protects the files only in version 2.
+/// The digest of a list is the one that other programs compute (`sha256sum`).
 #[test]
 fn a_digest_that_was_asked_for_is_that_of_the_list() {
-    let of_v2: Digest = "f0bbd4bd714362b0c6bffd01f72bf82818c1d014b6781e7965e83827ba438613".parse().unwrap();
-    let of_v1 = Digest::of(&older_backup("backup-v1").content(&Path::new(BACKUP).join(BACKUP_LIST)));
-    let with = |version: &str, digest| {
+    let of_list: Digest = "ee71a44f5e3ff22bb174e3d42346c9f006f9eb79dbd00df011fdb363dc95bcf3".parse().unwrap();
+    let with = |digest| {
         let options = RestoreOptions { digest: Some(digest), ..OPTIONS };
-        let (source, target) = (older_backup(version), FaultyDisk::new());
+        let (source, target) = (earlier_backup(), FaultyDisk::new());
         let restored =
             restore_directory(&source, Path::new(BACKUP), &target, Path::new(RESTORED), options, &mut go_on);
         let report = restored.and_then(Restored::finish)?;
         assert_eq!(report.digest, digest);
         Ok::<_, BackupError>(())
     };
-    with("backup-v2", of_v2).unwrap();
-    assert!(matches!(with("backup-v2", of_v1), Err(BackupError::AnotherBackup { .. })));
-    let old = with("backup-v1", of_v1).unwrap_err();
-    assert!(old.to_string().contains("older version"), "{old}");
+    with(of_list).unwrap();
+    assert!(matches!(with(Digest::of(b"another list")), Err(BackupError::AnotherBackup { .. })));
 }
 
 /// The mark stays until the caller has checked the other files.
 #[test]
 fn a_restored_directory_is_marked_until_it_is_finished() {
-    let (source, target) = (older_backup("backup-v2"), FaultyDisk::new());
+    let (source, target) = (earlier_backup(), FaultyDisk::new());
     let restored =
         restore_directory(&source, Path::new(BACKUP), &target, Path::new(RESTORED), OPTIONS, &mut go_on);
     let restored = restored.unwrap();

@@ -1,4 +1,4 @@
-//! Opens the files of every format version. `examples/fixture.rs` has written them.
+//! Opens files that an earlier build wrote. `examples/fixture.rs` has written them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,72 +34,21 @@ fn open(dir: &Path) -> (LocalStore, RecoveryReport) {
     LocalStore::open(Arc::new(RealDisk), dir, options).unwrap()
 }
 
-#[test]
-fn files_of_version_1_are_read() {
-    let (dir, store, report) = fixture("v1");
-    assert_eq!((report.parts, report.rows, report.series), (3, 6, 2));
-    check_vehicles(&store);
-    // New parts next to those of version 1, in a manifest of the current version.
-    store.flush().unwrap();
-    check_vehicles(&store);
-    store.close().unwrap();
-    drop(store);
-    let (store, report) = open(dir.path());
-    assert!(report.damages.is_empty() && report.rows == 0 && report.parts > 3, "{report:?}");
-    check_vehicles(&store);
-}
-
-#[test]
-fn files_of_version_2_are_read() {
-    let (_dir, store, _) = fixture("v2");
-    let tables = store.tables().unwrap();
-    assert!(tables.iter().all(|table| table.points.is_none()), "version 2 did not count: {tables:?}");
-    check_all("v2");
-}
-
-/// Like version 2. The manifest also has points, and the rows of the tables that share a part.
-#[test]
-fn files_of_version_3_are_read() {
-    let (_dir, store, _) = fixture("v3");
-    let tables = store.tables().unwrap();
-    let found: Vec<_> = tables.iter().map(|table| (table.table.name(), table.points)).collect();
-    let expected = [("sys.cpu", Some(6)), ("sys.load", Some(3)), ("telemetry", Some(18)), ("third", Some(3))];
-    assert_eq!(found, expected);
-    check_all("v3");
-}
-
-/// As those of version 3, and a key was dropped and came again with another type.
-#[test]
-fn files_of_version_4_are_read() {
-    let (dir, store, _) = fixture("v4");
-    for step in ["opened", "flushed", "compacted"] {
-        check_vehicles(&store);
-        check_numbers(&store, step);
-        let snapshot = store.snapshot(&conformance::table("dropped")).unwrap().unwrap();
-        let fields = &snapshot.columns().fields;
-        let names: Vec<&str> = fields.iter().map(|field| &*field.column).collect();
-        assert_eq!(names, ["speed"], "{step}");
-        let series = store.find_series(&SeriesKey::device("dropped", "probe").unwrap()).unwrap();
-        let rows = collect(&store, &scan_all(series, &["speed"])).unwrap();
-        assert_eq!(rows, [(2, vec![Some(Value::F64(1.5))])], "{step}");
-        match step {
-            "opened" => store.flush().unwrap(),
-            "flushed" => store.compact().unwrap(),
-            _ => {}
-        }
-    }
-    store.close().unwrap();
-    drop(store);
-    assert!(open(dir.path()).1.damages.is_empty());
-}
-
-/// As those of version 4, and rows, values, series and a table were deleted. See `deleted` in `examples/fixture.rs`.
+/// Every type, tables that share parts, a key that was dropped and came again, and what was deleted. `examples/fixture.rs`
+/// has a function for each.
 #[test]
 fn files_of_version_5_are_read() {
-    let (dir, store, _) = fixture("v5");
+    let (dir, store, report) = fixture("v5");
+    assert_eq!((report.parts, report.series), (14, 10));
+    let tables = store.tables().unwrap();
+    let metrics = tables.iter().filter(|table| table.table.name().starts_with("sys."));
+    let found: Vec<_> = metrics.map(|table| (table.table.name(), table.points)).collect();
+    assert_eq!(found, [("sys.cpu", Some(10)), ("sys.load", Some(7))]);
     for step in ["opened", "flushed", "compacted"] {
         check_vehicles(&store);
+        check_metrics(&store, step);
         check_numbers(&store, step);
+        check_dropped(&store, step);
         let found = |device: &str| {
             let series = store.find_series(&SeriesKey::device("deleted", device).unwrap()).unwrap();
             collect(&store, &scan_all(series, &["a", "b"])).unwrap()
@@ -120,21 +69,30 @@ fn files_of_version_5_are_read() {
     assert!(open(dir.path()).1.damages.is_empty());
 }
 
-/// Files of a program that showed integers and floats of a key as two columns.
+/// A file of a version from before the first release is refused and stays as it is. The message names the commit that reads
+/// it.
 #[test]
-fn numbers_of_older_files_are_one_column() {
-    let (dir, store, _) = fixture("v3-numbers");
-    for step in ["opened", "flushed", "compacted"] {
-        check_numbers(&store, step);
-        match step {
-            "opened" => store.flush().unwrap(),
-            "flushed" => store.compact().unwrap(),
-            _ => {}
-        }
+fn files_of_older_and_newer_versions_are_refused() {
+    let manifest = |version: u32| ("manifest", version, 12, "this program knows version 5");
+    let log = |version: u32| ("log/0000000000000001.log", version, 60, "this program knows version 4");
+    for (name, version, crc_at, known) in [manifest(1), manifest(4), manifest(6), log(1), log(3), log(5)] {
+        let dir = tempfile::tempdir().unwrap();
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v5"), dir.path());
+        let path = dir.path().join(name);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..crc_at]);
+        bytes[crc_at..crc_at + 4].copy_from_slice(&crc.to_le_bytes());
+        std::fs::write(&path, &bytes).unwrap();
+        let options = Options { preallocate: false, ..Options::default() };
+        let refused = LocalStore::open(Arc::new(RealDisk), dir.path(), options);
+        let refused = refused.map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains(name) && refused.contains(known), "{refused}");
+        assert!(refused.contains(&format!("format version {version},")), "{refused}");
+        let way = if version < 5 { "commit ad6acc8b" } else { "the newer program" };
+        assert!(refused.contains(way), "{refused}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{name}");
     }
-    store.close().unwrap();
-    drop(store);
-    check_numbers(&open(dir.path()).0, "opened again");
 }
 
 /// See `numbers` in `examples/fixture.rs`.
@@ -175,27 +133,29 @@ pub(crate) fn check_numbers(store: &LocalStore, step: &str) {
     assert_eq!(rows, (0..5).map(row).collect::<Vec<_>>(), "{step}");
 }
 
-fn check_all(version: &str) {
-    let (_dir, store, report) = fixture(version);
-    assert_eq!((report.parts, report.rows, report.series), (4, 14, 6));
-    for flushed in [false, true] {
-        if flushed {
-            store.flush().unwrap();
-        }
-        check_vehicles(&store);
-        for (table, host, divisor) in
-            [("sys.cpu", "web2", 4.0), ("third", "web1", 3.0), ("sys.load", "web1", 4.0)]
-        {
-            let series = store.find_series(&SeriesKey::new(table, &[("host", host)]).unwrap()).unwrap();
-            let rows = collect(&store, &scan_all(series, &["value", "note"])).unwrap();
-            let note = |round: i64| (table == "sys.load" && round > 2).then(|| Value::String("busy".into()));
-            let row = |round: i64| {
-                let ts = 1_700_000_000_000_000 + round * 10_000_000;
-                (ts, vec![Some(Value::F64(round as f64 / divisor)), note(round)])
-            };
-            assert_eq!(rows, (0..5).map(row).collect::<Vec<_>>(), "{table}");
-        }
+fn check_metrics(store: &LocalStore, step: &str) {
+    for (table, host, divisor) in
+        [("sys.cpu", "web2", 4.0), ("third", "web1", 3.0), ("sys.load", "web1", 4.0)]
+    {
+        let series = store.find_series(&SeriesKey::new(table, &[("host", host)]).unwrap()).unwrap();
+        let rows = collect(store, &scan_all(series, &["value", "note"])).unwrap();
+        let note = |round: i64| (table == "sys.load" && round > 2).then(|| Value::String("busy".into()));
+        let row = |round: i64| {
+            let ts = 1_700_000_000_000_000 + round * 10_000_000;
+            (ts, vec![Some(Value::F64(round as f64 / divisor)), note(round)])
+        };
+        assert_eq!(rows, (0..5).map(row).collect::<Vec<_>>(), "{table} {step}");
     }
+}
+
+fn check_dropped(store: &LocalStore, step: &str) {
+    let snapshot = store.snapshot(&conformance::table("dropped")).unwrap().unwrap();
+    let fields = &snapshot.columns().fields;
+    let names: Vec<&str> = fields.iter().map(|field| &*field.column).collect();
+    assert_eq!(names, ["speed"], "{step}");
+    let series = store.find_series(&SeriesKey::device("dropped", "probe").unwrap()).unwrap();
+    let rows = collect(store, &scan_all(series, &["speed"])).unwrap();
+    assert_eq!(rows, [(2, vec![Some(Value::F64(1.5))])], "{step}");
 }
 
 fn check_vehicles(store: &LocalStore) {

@@ -8,6 +8,7 @@ mod configuration;
 mod devices;
 mod import;
 mod lifecycle;
+mod old_directory;
 mod options;
 mod sensors;
 mod tacho;

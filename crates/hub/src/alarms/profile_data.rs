@@ -46,7 +46,7 @@ pub(crate) fn rules_of(profile_data: Option<&str>) -> Result<AlarmRules, Registr
     Ok(rules.map_err(refused)?.unwrap_or_default())
 }
 
-/// The rules of all profiles of the registry. Rules that an earlier version stored and that cannot be read are left out.
+/// The rules of all profiles of the registry. Rules that cannot be read are left out, so that the server starts.
 pub(crate) fn all_rules(registry: &Registry) -> RuleBook {
     let book = RuleBook::default();
     for profile in registry.all_profiles() {

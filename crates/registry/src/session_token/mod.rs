@@ -51,7 +51,7 @@ pub struct Claims {
     /// The session epoch of the user at the time of issue; 0 if the token has none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub session_epoch: i64,
-    /// The id of the session, which a renewal keeps; `None` in a public session and in tokens of earlier releases.
+    /// The id of the session, which a renewal keeps; `None` in a public session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Uuid>,
 }

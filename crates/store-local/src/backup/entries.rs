@@ -118,8 +118,7 @@ pub(super) fn check_listed(list: &BackupList, came: &[BackupFile]) -> Result<(),
 
 /// Whether a file has the length and the checksums of its list entry.
 pub(super) fn is_same(found: &BackupFile, listed: &BackupFile) -> bool {
-    let sha256 = listed.sha256.is_none() || listed.sha256 == found.sha256;
-    (found.bytes, found.crc) == (listed.bytes, listed.crc) && sha256
+    (found.bytes, found.crc, found.sha256) == (listed.bytes, listed.crc, listed.sha256)
 }
 
 #[cfg(test)]

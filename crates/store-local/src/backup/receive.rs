@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +13,6 @@ use super::entries::{Names, check_plain, entries, is_same, read_list as read_sen
 use super::nowhere::Nowhere;
 use super::pinned::whole_crc;
 use super::restore::{MANIFEST, find_list, read_list};
-use super::sums::sums_of;
 use super::write::Writer;
 use crate::disk::{Disk, Layout, OpenMode};
 use crate::manifest::{ManifestContent, put_dropped};
@@ -88,8 +86,7 @@ impl<'a> BackupTarget<'a> {
         let mut have = BackupList::default();
         let base = self.base.iter().map(|(dir, list)| (dir, list));
         for (dir, list) in std::iter::once((&self.dir, &self.previous)).chain(base) {
-            let can_be_kept =
-                |file: &&BackupFile| is_part(&file.path) && file.sha256.is_some() && self.is_whole(dir, file);
+            let can_be_kept = |file: &&BackupFile| is_part(&file.path) && self.is_whole(dir, file);
             let new = list.files.iter().filter(can_be_kept);
             have.files.extend(new.cloned());
         }
@@ -216,7 +213,7 @@ impl Receiver<'_, '_, '_, '_> {
     fn file(&mut self, path: String, bytes: u64, content: &mut dyn Read) -> Result<(), BackupError> {
         let stored = self.stored(&path);
         let copied = self.writer.copy(&stored, bytes, None, content)?;
-        let (crc, sha256) = (copied.crc, Some(copied.sha256));
+        let (crc, sha256) = (copied.crc, copied.sha256);
         self.list.files.push(BackupFile { path, stored, bytes, crc, sha256 });
         Ok(())
     }
@@ -258,7 +255,7 @@ impl Receiver<'_, '_, '_, '_> {
             return self.damaged(path, Some(offset), "the checksum of a block does not match", &part);
         }
         self.parts.remove(path);
-        let (path, crc, sha256) = (path.to_owned(), copied.crc, Some(copied.sha256));
+        let (path, crc, sha256) = (path.to_owned(), copied.crc, copied.sha256);
         self.list.files.push(BackupFile { path, stored, bytes, crc, sha256 });
         Ok(())
     }
@@ -327,7 +324,7 @@ impl Receiver<'_, '_, '_, '_> {
     /// Compares the received files with the list of the sender. All files except parts must have arrived unchanged, and no
     /// other file.
     fn compare_with(&self, sent: &BackupList, manifest: &[u8]) -> Result<(), BackupError> {
-        if sent.find(MANIFEST).and_then(|sent| sent.sha256) != Some(Digest::of(manifest)) {
+        if sent.find(MANIFEST).map(|sent| sent.sha256) != Some(Digest::of(manifest)) {
             return Err(self.broken(format!("{MANIFEST} changed on the way")));
         }
         for file in &self.list.files {
@@ -349,16 +346,16 @@ impl Receiver<'_, '_, '_, '_> {
         let same = |file: &&BackupFile| file.path == path && file.bytes == part.bytes && file.crc == crc;
         let target = self.target;
         if let Some(file) = target.previous.files.iter().find(same)
-            && let Some(file) = self.known(&target.dir, file)
+            && target.is_whole(&target.dir, file)
         {
-            self.list.files.push(file);
+            self.list.files.push(file.clone());
             self.report.kept_bytes += part.bytes;
             return Ok(true);
         }
         let Some((base, list)) = &target.base else { return Ok(false) };
-        let Some(file) = list.files.iter().find(same) else { return Ok(false) };
-        let Some(known) = self.known(base, file) else { return Ok(false) };
-        let from = base.join(&file.stored);
+        let known = list.files.iter().find(same).filter(|file| target.is_whole(base, file));
+        let Some(known) = known else { return Ok(false) };
+        let from = base.join(&known.stored);
         let stored = self.stored(path);
         let to = self.writer.prepare(&stored)?;
         self.writer.remove(&stored)?;
@@ -366,23 +363,14 @@ impl Receiver<'_, '_, '_, '_> {
             let Ok(source) = target.disk.open(&from, OpenMode::Read) else { return Ok(false) };
             let mut content = super::restore::FileContent::new(source);
             let copied = self.writer.copy(&stored, part.bytes, Some(&part.block_crcs), &mut content)?;
-            if copied.bad_block.is_some() || known.sha256 != Some(copied.sha256) {
+            if copied.bad_block.is_some() || known.sha256 != copied.sha256 {
                 self.writer.remove(&stored)?;
                 return Ok(false);
             }
         }
-        self.list.files.push(BackupFile { stored, ..known });
+        self.list.files.push(BackupFile { stored, ..known.clone() });
         self.report.kept_bytes += part.bytes;
         Ok(true)
-    }
-
-    /// A file of an earlier backup with its SHA-256. Computes it if the list of that backup has none.
-    fn known(&self, dir: &Path, file: &BackupFile) -> Option<BackupFile> {
-        if file.sha256.is_some() {
-            return self.target.is_whole(dir, file).then(|| file.clone());
-        }
-        let found = sums_of(self.target.disk, dir, file, &mut |_| ControlFlow::Continue(())).ok()?;
-        is_same(&found, file).then_some(found)
     }
 
     fn commit(mut self) -> Result<BackupReport, BackupError> {

@@ -35,7 +35,7 @@ impl RestoreOptions<'_> {
     /// Returns its digest.
     fn check(&self, path: &Path, list: &BackupList, text: &str) -> Result<Digest, BackupError> {
         let found = Digest::of(text.as_bytes());
-        check_digest(path, list, found, self.digest)?;
+        check_digest(path, found, self.digest)?;
         let broken = |reason| BackupError::NotABackup { path: path.to_owned(), reason };
         for file in &list.files {
             check_known(&file.path, self.beside).map_err(broken)?;
@@ -47,24 +47,12 @@ impl RestoreOptions<'_> {
     }
 }
 
-fn check_digest(
-    path: &Path,
-    list: &BackupList,
-    found: Digest,
-    wanted: Option<Digest>,
-) -> Result<(), BackupError> {
+fn check_digest(path: &Path, found: Digest, wanted: Option<Digest>) -> Result<(), BackupError> {
     let Some(wanted) = wanted else { return Ok(()) };
-    let path = path.to_owned();
-    if found != wanted {
-        return Err(BackupError::AnotherBackup { path, found, wanted });
+    match found == wanted {
+        true => Ok(()),
+        false => Err(BackupError::AnotherBackup { path: path.to_owned(), found, wanted }),
     }
-    if !list.vouches_for_files() {
-        let reason = "an older version has made it, and its list has no SHA-256 of the files; \
-                      a digest of that list says nothing about them, so make a new backup"
-            .to_owned();
-        return Err(BackupError::NotABackup { path, reason });
-    }
-    Ok(())
 }
 
 /// The report of a restore.
@@ -89,7 +77,7 @@ pub struct RestoreReport {
 /// digest is not `wanted`.
 pub fn read_list(disk: &dyn Disk, dir: &Path, wanted: Option<Digest>) -> Result<BackupList, BackupError> {
     let (list, text) = read_text(disk, dir)?;
-    check_digest(dir, &list, Digest::of(text.as_bytes()), wanted)?;
+    check_digest(dir, Digest::of(text.as_bytes()), wanted)?;
     Ok(list)
 }
 
@@ -253,7 +241,7 @@ impl<'a: 'w, 'w, 'p> Restore<'a, 'w, 'p> {
         self.report.bytes += bytes;
         let name = if path == MANIFEST { unfinished(path) } else { path.to_owned() };
         let copied = self.writer.copy(&name, bytes, None, content)?;
-        let (path, crc, sha256) = (path.to_owned(), copied.crc, Some(copied.sha256));
+        let (path, crc, sha256) = (path.to_owned(), copied.crc, copied.sha256);
         Ok(BackupFile { stored: path.clone(), path, bytes, crc, sha256 })
     }
 

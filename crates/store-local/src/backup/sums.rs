@@ -41,7 +41,7 @@ pub fn compare_with_list(
 }
 
 /// The list entry of a file as it is on the disk. `progress` gets the number of bytes that were read.
-pub(super) fn sums_of(
+fn sums_of(
     disk: &dyn Disk,
     dir: &Path,
     file: &BackupFile,
@@ -61,6 +61,6 @@ pub(super) fn sums_of(
             return Err("interrupted".to_owned());
         }
     }
-    let (bytes, crc, sha256) = (sums.bytes(), sums.crc(), Some(sums.digest()));
+    let (bytes, crc, sha256) = (sums.bytes(), sums.crc(), sums.digest());
     Ok(BackupFile { path: file.path.clone(), stored: file.stored.clone(), bytes, crc, sha256 })
 }

@@ -39,8 +39,8 @@ use crate::row::KeyId;
 
 /// Column of the series number in parts.
 pub(crate) const SERIES_COLUMN: &str = "__series";
-/// Column of the row's sequence in parts of version 1. The name stays taken.
-pub(crate) const SEQUENCE_COLUMN: &str = "__sequence";
+/// A column that parts had before the first release. Parts that were kept since then may have it, so the name stays taken.
+const SEQUENCE_COLUMN: &str = "__sequence";
 /// Column of the row's time in parts.
 pub(crate) const TS_COLUMN: &str = "ts";
 

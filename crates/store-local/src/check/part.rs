@@ -15,7 +15,7 @@ use store::StoreError;
 
 use super::checker::Checker;
 use super::words;
-use crate::catalog::{Catalog, SEQUENCE_COLUMN, SERIES_COLUMN, SeriesIndex, TS_COLUMN, Table, tags};
+use crate::catalog::{Catalog, SERIES_COLUMN, SeriesIndex, TS_COLUMN, Table, tags};
 use crate::disk::DiskFile;
 use crate::part::blocks::BlockFile;
 use crate::part::{PartInfo, PartLayout};
@@ -83,7 +83,6 @@ struct PartCheck<'a> {
     rows: u64,
     series: (i64, i64),
     ts: (i64, i64),
-    sequence: (u64, u64),
 }
 
 impl<'a> PartCheck<'a> {
@@ -103,7 +102,6 @@ impl<'a> PartCheck<'a> {
             rows: 0,
             series: (i64::MAX, i64::MIN),
             ts: (i64::MAX, i64::MIN),
-            sequence: (u64::MAX, 0),
         })
     }
 
@@ -125,7 +123,6 @@ impl<'a> PartCheck<'a> {
         let columns = schema.columns().iter().map(|column| match column.name() {
             SERIES_COLUMN => Ok(Column::Series),
             TS_COLUMN => Ok(Column::Ts),
-            SEQUENCE_COLUMN => Ok(Column::Sequence),
             // The other columns of a narrow part have names, tags and values of its tables. No definition names them.
             _ if self.part.layout == PartLayout::Narrow => Ok(Column::Other),
             name => self.named(name),
@@ -160,27 +157,21 @@ impl<'a> PartCheck<'a> {
         let number = |wanted: Column| self.numbers(group, find(&wanted), rows);
         let series = number(Column::Series)?;
         let ts = number(Column::Ts)?;
-        // Only parts of version 1 have this column.
-        let sequence = match find(&Column::Sequence) {
-            Some(column) => Some(self.numbers(group, Some(column), rows)?),
-            None => None,
-        };
         for (index, column) in columns.iter().enumerate() {
             match column {
-                Column::Series | Column::Ts | Column::Sequence => {}
+                Column::Series | Column::Ts => {}
                 Column::Tag(tag) => self.tag(group, index, *tag, &series)?,
                 Column::Field(field_type) => self.field(group, index, rows, Some(*field_type))?,
                 Column::Other => self.field(group, index, rows, None)?,
             }
         }
         for row in 0..rows {
-            let sequence = sequence.as_ref().map(|sequence| sequence[row].cast_unsigned());
-            self.row(series[row], ts[row], sequence)?;
+            self.row(series[row], ts[row])?;
         }
         Ok(())
     }
 
-    fn row(&mut self, series: i64, ts: i64, sequence: Option<u64>) -> Result<(), Wrong> {
+    fn row(&mut self, series: i64, ts: i64) -> Result<(), Wrong> {
         let of = u32::try_from(series).ok().and_then(|number| self.index.table(number)).unwrap_or_default();
         if self.last.is_some_and(|last| (self.of, last) >= (of, (series, ts))) {
             let at = format!("series {series} at {}", words::time(ts));
@@ -205,9 +196,6 @@ impl<'a> PartCheck<'a> {
         }
         self.series = (self.series.0.min(series), self.series.1.max(series));
         self.ts = (self.ts.0.min(ts), self.ts.1.max(ts));
-        if let Some(sequence) = sequence {
-            self.sequence = (self.sequence.0.min(sequence), self.sequence.1.max(sequence));
-        }
         Ok(())
     }
 
@@ -226,13 +214,6 @@ impl<'a> PartCheck<'a> {
         }
         if self.ts != part.ts {
             return wrong(format!("its times are {:?}, the manifest says {:?}", self.ts, part.ts));
-        }
-        // A row has the sequence of its last write. Earlier writes widen the range in the manifest.
-        let known = self.sequence.1 > 0;
-        let inside = !known || part.sequence.0 <= self.sequence.0 && self.sequence.1 <= part.sequence.1;
-        if !inside {
-            let (found, wanted) = (self.sequence, part.sequence);
-            return wrong(format!("its sequences are {found:?}, the manifest says {wanted:?}"));
         }
         Ok(())
     }
@@ -344,7 +325,6 @@ impl<'a> PartCheck<'a> {
 enum Column {
     Series,
     Ts,
-    Sequence,
     Tag(u32),
     Field(FieldType),
     /// A column of a later version. The check only decodes it.

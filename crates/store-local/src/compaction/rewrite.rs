@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::group::Merge;
 use super::limits::Limits;
 use super::plan::MergePlan;
-use crate::part::{Part, PartLayout};
+use crate::part::Part;
 use crate::tombstone::{Tombstone, Tombstones};
 use crate::version::Version;
 
@@ -33,11 +33,8 @@ pub(crate) fn choose_rewrites(
     let mut chosen: BTreeMap<u64, Arc<Part>> = BTreeMap::new();
     let mut bytes = 0;
     let has_dropped = |part: &&Arc<Part>| {
-        let known = part.info.layout == PartLayout::Narrow && !part.info.shares.is_empty();
         let mut members = part.info.members();
-        known
-            && !part.is_damaged()
-            && if by_command { members.any(is_dropped) } else { members.all(is_dropped) }
+        !part.is_damaged() && if by_command { members.any(is_dropped) } else { members.all(is_dropped) }
     };
     let of_dropped = version.narrow().iter().filter(has_dropped).take(limits.merges_max);
     for part in of_dropped {

@@ -8,9 +8,8 @@ pub(crate) const FRAME_HEADER_BYTES: usize = 48;
 pub(crate) const FRAME_ALIGN: usize = 8;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"TACHOLOG";
-/// Version 2 has runs, version 3 dropped keys and version 4 deletions; everything else is as in version 1.
-const FORMAT_VERSION: u32 = 4;
-const FORMAT_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
+/// The version that the store reads and writes. Versions 1 to 3 are from before the first release.
+pub(super) const FORMAT_VERSION: u32 = 4;
 const FRAME_MAGIC: [u8; 4] = *b"TFRM";
 
 /// The kinds of frames.
@@ -53,7 +52,7 @@ pub(crate) enum SegmentState {
     Valid,
     /// A file that never became the segment of this name: zeros, too short, or the header of an earlier use.
     Unused,
-    /// A header of a version that this program does not know.
+    /// A header of another version.
     Version(u32),
     /// Other bytes.
     Damaged,
@@ -71,7 +70,7 @@ pub(crate) fn check_segment(bytes: &[u8], number: u64) -> SegmentState {
         return SegmentState::Damaged;
     }
     match u32_at(header, 8) {
-        version if !FORMAT_VERSIONS.contains(&version) => SegmentState::Version(version),
+        version if version != FORMAT_VERSION => SegmentState::Version(version),
         _ if u64_at(header, 16) == number => SegmentState::Valid,
         _ => SegmentState::Unused,
     }

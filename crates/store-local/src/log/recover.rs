@@ -10,13 +10,14 @@ use model::limits::LOG_SPARES_MAX;
 use store::{Sequence, StoreError};
 
 use super::frame::{
-    FRAME_ALIGN, Frame, FrameKind, SEGMENT_HEADER_BYTES, SegmentState, check_segment, frame_at, is_leftover,
-    is_torn,
+    FORMAT_VERSION, FRAME_ALIGN, Frame, FrameKind, SEGMENT_HEADER_BYTES, SegmentState, check_segment,
+    frame_at, is_leftover, is_torn,
 };
 use super::writer::Segment;
 use crate::codec::Reader;
 use crate::disk::{Disk, Layout, OpenMode, numbered, read_all};
 use crate::entry::Entry;
+use crate::record::refused_version;
 use crate::report::{RecoveryReport, TornTail};
 
 /// The part of the log that the parts cover, as the manifest records it.
@@ -185,7 +186,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Option<Segment>, StoreError> {
         let state = check_segment(bytes, number);
         if let SegmentState::Version(version) = state {
-            let reason = format!("log format version {version} is not known to this program");
+            let reason = refused_version(version, FORMAT_VERSION);
             return Err(StoreError::Corrupt { path: path.to_owned(), offset: 8, reason });
         }
         let mut last_frame = None;

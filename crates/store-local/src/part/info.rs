@@ -29,12 +29,11 @@ pub(crate) struct PartInfo {
     pub(crate) sequence: (u64, u64),
     /// The part has no row that a deletion up to this sequence hides.
     pub(crate) applied: u64,
-    /// Number of fields of all rows; 0 when it is not known, because a program before version 3 wrote the part.
+    /// Number of fields of all rows.
     pub(crate) points: u64,
-    /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the length of a text. 0
-    /// when it is not known.
+    /// Bytes of times and fields as plain columns: eight for a time or a number, one for a bool, the length of a text.
     pub(crate) raw_bytes: u64,
-    /// The tables of a narrow part, ascending, each with the number of its rows. Empty when they are not known.
+    /// The tables of a narrow part, ascending, each with the number of its rows. Empty in a wide part.
     pub(crate) shares: Vec<(u32, u64)>,
     /// The checksum of each block of the file.
     pub(crate) block_crcs: Vec<u32>,
@@ -59,13 +58,11 @@ impl PartInfo {
         range.into_iter().flatten().chain(self.shares.iter().map(|share| share.0))
     }
 
-    /// The number of rows of one table. If the shares of a narrow part are not known, each table counts for an even share.
+    /// The number of rows of one table.
     pub(crate) fn rows_of(&self, table: u32) -> u64 {
         match self.shares.binary_search_by_key(&table, |share| share.0) {
             Ok(index) => self.shares[index].1,
-            Err(_) if self.shares.is_empty() && self.may_have(table) => {
-                self.rows.div_ceil(u64::from(self.tables.1.saturating_sub(self.tables.0)) + 1)
-            }
+            Err(_) if self.shares.is_empty() && self.may_have(table) => self.rows,
             Err(_) => 0,
         }
     }
@@ -110,30 +107,25 @@ impl PartInfo {
         self.block_crcs.iter().for_each(|crc| out.extend_from_slice(&crc.to_le_bytes()));
     }
 
-    /// Reads the info from a manifest of some version.
-    pub(crate) fn read(reader: &mut Reader<'_>, version: u32) -> Result<Self, Malformed> {
+    /// Reads the info from an edit.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let id = reader.varint()?;
-        let layout = match version {
-            1 => WIDE,
-            _ => reader.varint()?,
-        };
-        let layout = match layout {
+        let layout = match reader.varint()? {
             WIDE => PartLayout::Wide,
             NARROW => PartLayout::Narrow,
             _ => return Err(Malformed("unknown layout of a part")),
         };
-        let first = reader.index()?;
-        let tables = (first, if version == 1 { first } else { reader.index()? });
+        let tables = (reader.index()?, reader.index()?);
         let partition = (reader.zigzag()?, reader.zigzag()?);
         let ts = (reader.zigzag()?, reader.zigzag()?);
         let (rows, bytes) = (reader.varint()?, reader.varint()?);
         let series = (reader.index()?, reader.index()?);
         let sequence = (reader.varint()?, reader.varint()?);
-        let applied = if version < 5 { 0 } else { reader.varint()? };
-        let (points, raw_bytes) = if version < 3 { (0, 0) } else { (reader.varint()?, reader.varint()?) };
+        let applied = reader.varint()?;
+        let (points, raw_bytes) = (reader.varint()?, reader.varint()?);
         let shares = match layout {
-            PartLayout::Narrow if version >= 3 => read_shares(reader, tables)?,
-            _ => Vec::new(),
+            PartLayout::Narrow => read_shares(reader, tables)?,
+            PartLayout::Wide => Vec::new(),
         };
         let blocks = reader.varint()?;
         if blocks > reader.remaining() as u64 / 4 {

@@ -70,15 +70,13 @@ pub(crate) fn statuses(core: &Core) -> Vec<TableStatus> {
         let sum = |what: fn(&PartInfo) -> u64| {
             parts().map(|part: &Part| part.info.share_of(number, what(&part.info))).sum::<u64>()
         };
-        // A part that an older version of the program wrote does not have the number.
-        let counted = parts().all(|part: &Part| part.info.points > 0);
         TableStatus {
             table: table.name.clone(),
             series: series.count(number),
             rows: sum(|part| part.rows) + chunks().map(|chunk| chunk.len() as u64).sum::<u64>(),
-            points: counted.then(|| sum(|part| part.points)),
+            points: Some(sum(|part| part.points)),
             bytes: sum(|part| part.bytes),
-            raw_bytes: counted.then(|| sum(|part| part.raw_bytes)),
+            raw_bytes: Some(sum(|part| part.raw_bytes)),
             time_range: time_range(parts(), chunks()),
             ttl: core.effective_ttl(table.ttl_us),
         }

@@ -12,10 +12,12 @@ pub const BACKUP_LIST: &str = "backup.list";
 /// The directory of the files of the store, in a data directory and in a backup.
 pub const STORE_DIRECTORY: &str = "store";
 
-/// The first line of a list whose files have only a CRC-32C.
+/// The first line of a list.
+const FIRST_LINE: &str = "tachograph backup 2";
+/// The first line of a list from before the first release.
 const FIRST_LINE_1: &str = "tachograph backup 1";
-/// The first line of a list whose files have a SHA-256 as well.
-const FIRST_LINE_2: &str = "tachograph backup 2";
+/// The last commit that reads such a list.
+const LAST_READING_COMMIT: &str = "ad6acc8b";
 
 /// One file of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +30,8 @@ pub struct BackupFile {
     pub bytes: u64,
     /// CRC-32C of all bytes.
     pub crc: u32,
-    /// SHA-256 of all bytes; `None` in lists of version 1.
-    pub sha256: Option<Digest>,
+    /// SHA-256 of all bytes.
+    pub sha256: Digest,
 }
 
 /// The content of the list of a finished backup.
@@ -56,22 +58,14 @@ impl BackupList {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Whether every file has a SHA-256, so that a digest of the list protects the files too.
-    pub fn vouches_for_files(&self) -> bool {
-        self.files.iter().all(|file| file.sha256.is_some())
-    }
-
     /// The list as text.
     pub fn encode(&self) -> String {
-        let vouches = self.vouches_for_files();
-        let first = if vouches { FIRST_LINE_2 } else { FIRST_LINE_1 };
-        let mut text = format!("{first}\ncreated {}\ngeneration {}\n", self.created_us, self.generation);
+        let mut text = format!("{FIRST_LINE}\ncreated {}\ngeneration {}\n", self.created_us, self.generation);
         for path in &self.left_out {
             let _infallible = writeln!(text, "left-out {path}");
         }
         for BackupFile { path, stored, bytes, crc, sha256 } in &self.files {
-            let sha256 = sha256.filter(|_| vouches).map(|sha256| format!("{sha256} ")).unwrap_or_default();
-            let _infallible = writeln!(text, "file {bytes} {crc:08x} {sha256}{path}\t{stored}");
+            let _infallible = writeln!(text, "file {bytes} {crc:08x} {sha256} {path}\t{stored}");
         }
         let crc = crc32c::crc32c(text.as_bytes());
         let _infallible = writeln!(text, "end {crc:08x}");
@@ -92,15 +86,19 @@ impl BackupList {
             Some(_) => {}
         }
         let mut lines = body.lines();
-        let with_sha256 = match lines.next().unwrap_or_default() {
-            FIRST_LINE_1 => false,
-            FIRST_LINE_2 => true,
+        match lines.next().unwrap_or_default() {
+            FIRST_LINE => {}
+            FIRST_LINE_1 => {
+                return Err(format!(
+                    "it has format version 1, this program knows version 2; restore it with a program built from commit \
+                     {LAST_READING_COMMIT} (docs/format/README.md has the steps)"
+                ));
+            }
             first => return Err(format!("it begins with {first:?}, which this program does not know")),
-        };
+        }
         let mut list = Self::default();
         for line in lines {
-            list.read_line(line, with_sha256)
-                .ok_or_else(|| format!("the line {line:?} is not understood"))?;
+            list.read_line(line).ok_or_else(|| format!("the line {line:?} is not understood"))?;
         }
         list.check_names()?;
         Ok(list)
@@ -119,7 +117,7 @@ impl BackupList {
         Ok(())
     }
 
-    fn read_line(&mut self, line: &str, with_sha256: bool) -> Option<()> {
+    fn read_line(&mut self, line: &str) -> Option<()> {
         let (word, rest) = line.split_once(' ')?;
         match word {
             "created" => self.created_us = rest.parse().ok()?,
@@ -128,13 +126,10 @@ impl BackupList {
             "file" => {
                 let (bytes, rest) = rest.split_once(' ')?;
                 let (crc, rest) = rest.split_once(' ')?;
-                let (sha256, names) = match with_sha256 {
-                    true => rest.split_once(' ').map(|(sha256, names)| (Some(sha256), names))?,
-                    false => (None, rest),
-                };
-                let sha256 = sha256.map(str::parse).transpose().ok()?;
+                let (sha256, names) = rest.split_once(' ')?;
                 let (path, stored) = names.split_once('\t')?;
                 let (bytes, crc) = (bytes.parse().ok()?, u32::from_str_radix(crc, 16).ok()?);
+                let sha256 = sha256.parse().ok()?;
                 if !is_inside(path) || !is_stored_name(path, stored) {
                     return None;
                 }
@@ -170,7 +165,7 @@ mod tests {
             stored: stored.into(),
             bytes: 7,
             crc: 0xff,
-            sha256: Some(Digest::of(path.as_bytes())),
+            sha256: Digest::of(path.as_bytes()),
         };
         BackupList {
             created_us: -5,
@@ -184,11 +179,15 @@ mod tests {
     fn a_list_comes_back() {
         assert_eq!(BackupList::decode(&list().encode()), Ok(list()));
         assert_eq!(list().find("a b").map(|file| file.bytes), Some(7));
-        let mut first = list();
-        first.files.iter_mut().for_each(|file| file.sha256 = None);
-        assert!(first.encode().starts_with(FIRST_LINE_1) && !first.vouches_for_files());
-        assert_eq!(BackupList::decode(&first.encode()), Ok(first));
-        assert!(list().encode().starts_with(FIRST_LINE_2) && list().vouches_for_files());
+        assert!(list().encode().starts_with(FIRST_LINE));
+    }
+
+    #[test]
+    fn a_list_of_version_1_is_refused_with_the_commit_that_reads_it() {
+        let body = format!("{FIRST_LINE_1}\ncreated 5\ngeneration 0\nfile 7 000000ff a\ta\n");
+        let text = format!("{body}end {:08x}\n", crc32c::crc32c(body.as_bytes()));
+        let refused = BackupList::decode(&text).unwrap_err();
+        assert!(refused.contains("version 1") && refused.contains(LAST_READING_COMMIT), "{refused}");
     }
 
     #[test]

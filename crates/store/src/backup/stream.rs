@@ -28,9 +28,7 @@ fn path_of(file: &StoreFile) -> String {
 
 /// The entry of the file in the list of the files that the receiver has already.
 fn find<'a>(file: &StoreFile, have: &'a BackupList) -> Option<&'a BackupFile> {
-    let is_it = |known: &&BackupFile| {
-        known.bytes == file.bytes && Some(known.crc) == file.crc && known.sha256.is_some()
-    };
+    let is_it = |known: &&BackupFile| known.bytes == file.bytes && Some(known.crc) == file.crc;
     have.find(&path_of(file)).filter(is_it)
 }
 
@@ -85,7 +83,7 @@ fn append(
     header.set_mtime((created_us / 1_000_000).max(0).cast_unsigned());
     let mut content = Exactly { content, left: bytes, sums: Sums::default(), broken: false };
     tar.append_data(&mut header, &path, &mut content)?;
-    let (crc, sha256) = (content.sums.crc(), Some(content.sums.digest()));
+    let (crc, sha256) = (content.sums.crc(), content.sums.digest());
     Ok(BackupFile { stored: path.clone(), path, bytes, crc, sha256 })
 }
 

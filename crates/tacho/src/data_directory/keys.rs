@@ -22,8 +22,8 @@ const MEMORY_BYTES_MIN: usize = 1 << 20;
 /// A dump that was read as a whole.
 const READ_DUMP: &str = "keys.dump.read";
 
-/// Opens the key-value engine of a directory whose lock this process holds already. A directory of an earlier version has none
-/// and gets an empty one.
+/// Opens the key-value engine of a directory whose lock this process holds already. A directory without an engine gets an empty
+/// one.
 pub(crate) fn open_keys(data: &Path, memory: Portion) -> anyhow::Result<EngineStore> {
     let directory = keys_directory(data);
     import_dump(data, &directory)?;

@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Routes {
 type Answer = Result<Response, ApiError>;
 
 /// ThingsBoard's `ActionType` of each act. Acts that are not here are `UPDATED`.
-const ACTION_TYPES: [(&str, &str); 14] = [
+const ACTION_TYPES: [(&str, &str); 12] = [
     ("add ", "ADDED"),
     ("delete values", "TIMESERIES_DELETED"),
     ("delete attributes", "ATTRIBUTES_DELETED"),
@@ -44,9 +44,6 @@ const ACTION_TYPES: [(&str, &str); 14] = [
     ("assign ", "ASSIGNED_TO_CUSTOMER"),
     ("read credentials", "CREDENTIALS_READ"),
     ("replace credentials", "CREDENTIALS_UPDATED"),
-    // Words of earlier releases, in rows that are there.
-    ("read token", "CREDENTIALS_READ"),
-    ("replace token", "CREDENTIALS_UPDATED"),
 ];
 
 fn action_type(act: &str) -> &'static str {

@@ -54,7 +54,7 @@ impl ShownSeries {
 
 impl Window {
     fn of(view: &EntityView) -> Self {
-        // An earlier version took any JSON.
+        // The registry takes any JSON as keys; what is not of this form shows all of them.
         let keys: ShownKeys =
             view.keys.as_deref().and_then(|keys| serde_json::from_str(keys).ok()).unwrap_or_default();
         let bound = |millis: i64| (millis > 0).then(|| Timestamp::from_millis(millis)).flatten();

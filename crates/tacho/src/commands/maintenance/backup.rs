@@ -221,7 +221,7 @@ fn stopped(config: &Config, have: BackupList) -> anyhow::Result<Source> {
     }
     let registry = config.data.join(REGISTRY_FILE);
     let copy = stopped_registry(&registry)?;
-    // The directory of an earlier version has no engine.
+    // A directory whose server has never started has no engine.
     let engine = open_copy_of_keys(&config.data)?;
     let keys = engine.as_ref().map(|copied| copied.engine.snapshot()).transpose()?;
     let stream = BackupStream::new(files, &config.data, &registry, copy, keys, have)?;
