@@ -9,7 +9,7 @@ use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport, shown_url}
 
 use super::limits::{WEBHOOK_ROWS_MAX, WEBHOOK_TIMEOUT};
 use super::row;
-use crate::follower::Sink;
+use crate::follower::Exporter;
 use crate::http;
 
 /// Statuses that refuse what the body says: bad request, content too large, unsupported media type, unprocessable content. After
@@ -58,7 +58,7 @@ impl WebhookSink {
     }
 }
 
-impl Sink for WebhookSink {
+impl Exporter for WebhookSink {
     async fn prepare(&mut self) -> Result<(), String> {
         let cafile = self.export.cafile.clone();
         let made = spawn_blocking(move || {

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use jiff::Timestamp;
 
 use super::header::Column;
-use super::rows::{Cells, Roles, Rows, Seen};
+use super::rows::{Cells, Roles, Rows, ValueTypes};
 use crate::csv_file::{FileError, delimiter_name};
 use crate::exact_time::exact_of_micros;
 use crate::limits::IMPORT_DEVICES_MAX;
@@ -44,7 +44,7 @@ pub struct FilePlan {
     /// The character between cells.
     pub(crate) delimiter: u8,
     pub(crate) cells: Cells,
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<ValueTypes>,
     /// The device of rows that name none.
     pub(crate) device: Option<String>,
 }
