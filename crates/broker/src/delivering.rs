@@ -8,7 +8,7 @@ use super::broker::{Broker, QUEUES};
 use super::error::BrokerError;
 use super::limits;
 use super::message::{CallOf, Delivery, Message};
-use super::queue::{Done, Outgoing, Rest, Sent, Waiting};
+use super::queue::{Done, IdleReason, Outgoing, Sent, Waiting};
 use super::record::{QueueRecord, RecordError, number_key, queue_key, read_queue_key};
 use super::retained::{BrokerReadError, RetainedCursor};
 use super::session::{Session, State};
@@ -43,7 +43,7 @@ pub enum Delivered {
 
 /// The effect of PUBREC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum PubrecEffect {
     /// PUBREL follows when it may.
     Known,
     /// No message in flight has the identifier.
@@ -83,10 +83,10 @@ impl Broker {
             let rest = state.queue.send(inflight_max, now_ms, durable, &mut done, &mut send);
             done.into_iter().for_each(|done| self.finish(session, done, acknowledged));
             match rest {
-                Rest::Client => return Ok(Delivered::All),
-                Rest::Undurable => return Ok(Delivered::Undurable),
-                Rest::InStore { from } => self.load(session, &mut state, from)?,
-                Rest::Nothing => {
+                IdleReason::Client => return Ok(Delivered::All),
+                IdleReason::Undurable => return Ok(Delivered::Undurable),
+                IdleReason::InStore { from } => self.load(session, &mut state, from)?,
+                IdleReason::Nothing => {
                     let Some(cursor) = state.retained.pop() else {
                         // Subscriptions come at the begin of a session; its rest needs no room for cursors.
                         state.retained = Vec::new();
@@ -112,9 +112,9 @@ impl Broker {
         session: &Session,
         packet_id: u16,
         acknowledged: &mut Acknowledged,
-    ) -> Result<Received, BrokerError> {
+    ) -> Result<PubrecEffect, BrokerError> {
         let mut state = session.state.lock();
-        let Some(number) = state.queue.received(packet_id) else { return Ok(Received::Unknown) };
+        let Some(number) = state.queue.received(packet_id) else { return Ok(PubrecEffect::Unknown) };
         let mut durable_at = 0;
         if session.is_durable {
             let mut write = WriteBatch::new();
@@ -123,7 +123,7 @@ impl Broker {
         }
         let shared = state.queue.on_pubrec(packet_id, durable_at);
         self.release(shared, &mut acknowledged.write);
-        Ok(Received::Known)
+        Ok(PubrecEffect::Known)
     }
 
     /// The client refuses a message of QoS 2.

@@ -33,7 +33,7 @@ mod system;
 mod tests;
 
 pub use broker::Broker;
-pub use delivering::{Acknowledged, Delivered, Received};
+pub use delivering::{Acknowledged, Delivered, PubrecEffect};
 pub use error::BrokerError;
 pub use message::{CallOf, Content, Message, Publication, ToClient};
 pub use metrics::BrokerMetrics;

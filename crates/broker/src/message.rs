@@ -16,7 +16,7 @@ pub struct Message {
     pub properties: Box<[u8]>,
     /// Milliseconds since the epoch after which the message is not delivered.
     pub expires_at_ms: Option<i64>,
-    held: Held,
+    held: CountedBytes,
 }
 
 /// The parts of a message that comes from a client or from the disk.
@@ -79,7 +79,7 @@ pub(super) struct MemoryAccount {
 
 /// Bytes that count until they are dropped.
 #[derive(Debug)]
-struct Held {
+struct CountedBytes {
     account: Arc<AtomicUsize>,
     bytes: usize,
 }
@@ -90,7 +90,7 @@ impl MemoryAccount {
         let Content { topic, payload, properties, expires_at_ms } = content;
         let bytes = size_of::<Message>() + topic.len() + payload.len() + properties.len();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let held = Held { account: Arc::clone(&self.bytes), bytes };
+        let held = CountedBytes { account: Arc::clone(&self.bytes), bytes };
         Arc::new(Message {
             topic: topic.into(),
             payload: payload.into(),
@@ -106,7 +106,7 @@ impl MemoryAccount {
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedBytes {
     fn drop(&mut self) {
         self.account.fetch_sub(self.bytes, Ordering::Relaxed);
     }

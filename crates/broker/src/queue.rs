@@ -115,7 +115,7 @@ pub enum Sent {
 
 /// Why the queue sends no further packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum IdleReason {
     /// Nothing waits.
     Nothing,
     /// The window is empty and the engine has further messages.
@@ -238,18 +238,18 @@ impl Queue {
         durable: u64,
         done: &mut Vec<Done>,
         send: &mut dyn FnMut(&Outgoing<'_>) -> Sent,
-    ) -> Rest {
+    ) -> IdleReason {
         if self.send_immediate(now_ms, send) == Sent::NoRoom
             || self.send_releases(durable, send) == Sent::NoRoom
         {
-            return Rest::Client;
+            return IdleReason::Client;
         }
         while let Some(first) = self.window.front() {
             if first.durable_at > durable {
-                return Rest::Undurable;
+                return IdleReason::Undurable;
             }
             if self.inflight.len() >= usize::from(inflight_max) || self.is_taken(first.number) {
-                return Rest::Client;
+                return IdleReason::Client;
             }
             let sent = match &first.delivery {
                 // Nobody gets a message after its expiry, unless it was sent before [MQTT-4.3.3-7]. It is done like one that the client
@@ -262,7 +262,7 @@ impl Queue {
                 _ => send(&first.packet(self.sent_below)),
             };
             if sent == Sent::NoRoom {
-                return Rest::Client;
+                return IdleReason::Client;
             }
             let first = self.window.pop_front().expect("BUG: the window has a first message");
             let Waiting { number, delivery, shared, .. } = first;
@@ -277,10 +277,12 @@ impl Queue {
             }
         }
         match (self.stored_from, self.releases_due) {
-            (Some(from), _) if self.inflight.len() < usize::from(inflight_max) => Rest::InStore { from },
-            (Some(_), _) => Rest::Client,
-            (None, 0) => Rest::Nothing,
-            (None, _) => Rest::Undurable,
+            (Some(from), _) if self.inflight.len() < usize::from(inflight_max) => {
+                IdleReason::InStore { from }
+            }
+            (Some(_), _) => IdleReason::Client,
+            (None, 0) => IdleReason::Nothing,
+            (None, _) => IdleReason::Undurable,
         }
     }
 

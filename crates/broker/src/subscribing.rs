@@ -41,7 +41,7 @@ impl Broker {
             return Err(BrokerError::Ended);
         }
         results.clear();
-        let mut held = Held::of(&state);
+        let mut held = SubscriptionsSize::of(&state);
         results.extend(requests.iter().map(|request| held.add(&state, request)));
         let accepted = || requests.iter().zip(&*results).filter(|(_, result)| result.is_ok()).map(|(r, _)| r);
         let mut sequence = None;
@@ -158,12 +158,12 @@ impl Broker {
 }
 
 /// What the subscriptions of a session take.
-struct Held {
+struct SubscriptionsSize {
     count: usize,
     bytes: usize,
 }
 
-impl Held {
+impl SubscriptionsSize {
     fn of(state: &State) -> Self {
         let bytes = state.subscriptions.keys().map(|known| known.len()).sum();
         Self { count: state.subscriptions.len(), bytes }

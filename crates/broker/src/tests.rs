@@ -161,7 +161,7 @@ fn a_received_message_of_qos_2_is_released_and_not_sent_again() {
     let packet_id = sent[0].0.unwrap();
     kv.hold();
     let received = broker.on_pubrec(&attached.session, packet_id, &mut acknowledged).unwrap();
-    assert_eq!(received, Received::Known);
+    assert_eq!(received, PubrecEffect::Known);
     assert!(take(&broker, &attached).is_empty(), "PUBREL waits until the reception is durable");
     kv.release();
     assert_eq!(take(&broker, &attached), [(Some(packet_id), "release".into())]);
@@ -173,7 +173,7 @@ fn a_received_message_of_qos_2_is_released_and_not_sent_again() {
     assert!(broker.on_pubcomp(&attached.session, packet_id, &mut acknowledged));
     assert!(!broker.on_pubcomp(&attached.session, packet_id, &mut acknowledged));
     let unknown = broker.on_pubrec(&attached.session, 999, &mut acknowledged).unwrap();
-    assert_eq!(unknown, Received::Unknown);
+    assert_eq!(unknown, PubrecEffect::Unknown);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::backoff::Backoff;
 use crate::limits::{FOLLOWER_LOOK_INTERVAL, FOLLOWER_PAUSE_MAX, FOLLOWER_ROWS_AT_ONCE};
 
 /// The target: a database, a broker or an address that gets the rows.
-pub(crate) trait Sink: Send {
+pub(crate) trait Exporter: Send {
     /// Prepares the target, such as its table. It is called before the first rows, and after each failure.
     fn prepare(&mut self) -> impl Future<Output = Result<(), String>> + Send;
 
@@ -36,7 +36,7 @@ pub(crate) trait Sink: Send {
 }
 
 /// Follows a sensor until it is removed. The caller ends it earlier by dropping it.
-pub(crate) async fn follow(sensors: Arc<VirtualSensors>, request: FollowRequest, mut sink: impl Sink) {
+pub(crate) async fn follow(sensors: Arc<VirtualSensors>, request: FollowRequest, mut sink: impl Exporter) {
     let Some(follower) = begin(&sensors, &request).await else { return };
     let mut report = FollowerReport::default();
     let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
@@ -75,7 +75,7 @@ async fn begin(sensors: &Arc<VirtualSensors>, request: &FollowRequest) -> Option
 /// Delivers rows until something fails.
 async fn deliver(
     follower: &Arc<OutputFollower>,
-    sink: &mut impl Sink,
+    sink: &mut impl Exporter,
     report: &mut FollowerReport,
 ) -> Result<std::convert::Infallible, String> {
     sink.prepare().await?;
@@ -96,7 +96,7 @@ async fn deliver(
 }
 
 /// Shows callers the rows that the target has refused, with the reason of the last one.
-fn note_refused(sink: &impl Sink, report: &mut FollowerReport) {
+fn note_refused(sink: &impl Exporter, report: &mut FollowerReport) {
     let refused = sink.refused();
     if refused > report.refused
         && let Some(reason) = sink.refusal()

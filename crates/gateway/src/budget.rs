@@ -67,11 +67,11 @@ impl OverBudget {
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
-    held: Mutex<Held>,
+    held: Mutex<ReservedBytes>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct ReservedBytes {
     last_share: u64,
     total: usize,
     logins: HashMap<Uuid, usize>,

@@ -10,7 +10,7 @@ use store::Store;
 use store::table::{DAY_US, oldest_kept};
 
 use crate::bulk::{BulkError, is_there};
-use crate::each_batch::each_batch;
+use crate::table_scan::each_batch;
 
 /// The days (UTC) that would expire at `now` if the table kept rows for `ttl`, oldest first, with the number of their rows.
 /// Changes nothing.

@@ -18,14 +18,14 @@ use crate::retry::pause_before_retry;
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Takes rows and counts them.
-pub trait Sink {
+pub trait RowSink {
     /// Adds rows.
     fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()>;
     /// Makes all rows since the last call durable, and returns their counts.
     fn sync(&mut self) -> anyhow::Result<ImportCounts>;
 }
 
-impl Sink for Importer<'_> {
+impl RowSink for Importer<'_> {
     fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()> {
         Ok(self.append(rows)?)
     }
@@ -77,7 +77,7 @@ fn refused(error: RestError) -> anyhow::Error {
     anyhow::Error::new(error).context("the server did not take the rows")
 }
 
-impl Sink for ServerSink<'_> {
+impl RowSink for ServerSink<'_> {
     fn rows(&mut self, rows: &RecordBatch) -> anyhow::Result<()> {
         let rows = self.columns.described(rows)?;
         for rows in pieces(&rows, IMPORT_PIECE_BYTES) {

@@ -8,8 +8,8 @@ use super::error::RegistryError;
 use super::handle::Registry;
 use super::index::Account;
 use super::limits::ACTIVATION_SECONDS;
-use super::now::now_ms;
 use super::random;
+use super::system_time::now_ms;
 use super::user::{Activation, User};
 
 impl Registry {

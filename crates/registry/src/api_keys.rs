@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::error::RegistryError;
 use super::handle::Registry;
-use super::now::now_ms;
+use super::system_time::now_ms;
 use super::user::{ApiKey, User};
 use super::{file, random, save};
 use crate::identity::Caller;

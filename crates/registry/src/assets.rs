@@ -12,8 +12,8 @@ use super::checks::{check_short, check_version, checked_info, over_limit};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::{ASSET_PROFILES_PER_TENANT_MAX, ASSETS_PER_TENANT_MAX, DESCRIPTION_BYTES_MAX};
-use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
+use super::system_time::now_ms;
 use super::{file, save};
 use crate::entity_id::{EntityId, EntityKind};
 

@@ -13,8 +13,8 @@ use super::entity_view::EntityView;
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::CUSTOMERS_PER_TENANT_MAX;
-use super::now::now_ms;
 use super::page::{Page, PageRequest, page_of};
+use super::system_time::now_ms;
 use super::{file, save};
 use crate::entity_id::{EntityId, EntityKind};
 

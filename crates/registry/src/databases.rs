@@ -10,7 +10,7 @@ use super::database::{Database, OWN_DATABASE};
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::limits::DATABASES_PER_TENANT_MAX;
-use super::now::now_ms;
+use super::system_time::now_ms;
 use super::{file, save};
 
 impl Registry {

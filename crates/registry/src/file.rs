@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::defaults::{ADMIN_LOGIN, DEFAULT_NAME, DEFAULT_TABLE};
 use super::error::RegistryError;
 use super::{password, random};
-use crate::now::system_now;
 use crate::permission::Role;
+use crate::system_time::system_now;
 
 /// "TACH" in the header of the file. It distinguishes a registry from other databases.
 const APPLICATION_ID: i32 = 0x5441_4348;

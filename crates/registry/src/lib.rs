@@ -16,7 +16,7 @@
 //! key-value store, no queries, no async runtime and no protocol.
 
 mod activations;
-mod any;
+mod any_entity;
 mod api_keys;
 mod asset;
 mod assets;
@@ -53,7 +53,6 @@ mod lookup;
 mod maintenance;
 mod namespace;
 mod new_devices;
-mod now;
 mod open;
 mod own_tables;
 mod package_ids;
@@ -70,6 +69,7 @@ mod save;
 pub mod session_token;
 mod sessions;
 mod settings;
+mod system_time;
 mod tenant_limits;
 mod tenants;
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod topic_rights;
 mod user;
 mod users;
 
-pub use any::Entity;
+pub use any_entity::Entity;
 pub use api_keys::{API_KEY_PREFIX, NewApiKey};
 pub use asset::{Asset, AssetFields, AssetProfile};
 pub use certificate_chain::CertificateChain;
@@ -99,7 +99,6 @@ pub use first_start::{ADMIN_PASSWORD_FILE, FirstStart};
 pub use handle::Registry;
 pub use maintenance::{copy_for_backup, problems_of};
 pub use namespace::own_table;
-pub use now::system_now;
 pub use own_tables::{AUDIT_TABLE, DEAD_LETTER_TABLE};
 pub use package_ids::{PackageChange, PackageIds, PackageKind};
 pub use page::page_of_all;
@@ -107,6 +106,7 @@ pub use page::{Listed, Page, PageRequest, SortProperty};
 pub use provision_terms::{ProvisionStrategy, ProvisionTerms};
 pub use random::token as random_name;
 pub use relation::{Relation, RelationKey};
+pub use system_time::system_now;
 pub use tenant_limits::{TenantLimit, TenantLimits};
 pub use tenants::TenantFields;
 pub use topic_rights::{Names, TOPICS_MEMBER, TopicRights, check_pattern, fill};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::any::Entity;
+use super::any_entity::Entity;
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::page::Listed;

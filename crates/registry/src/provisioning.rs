@@ -5,8 +5,8 @@ use super::entity::Provisioned;
 use super::error::RegistryError;
 use super::handle::Registry;
 use super::new_devices::{Request, Wanted};
-use super::now::now_ms;
 use super::save;
+use super::system_time::now_ms;
 
 impl Registry {
     /// Creates the devices of a request in one transaction: all or none. Waits for the disk.

@@ -24,7 +24,7 @@ pub(crate) struct Scratch {
     /// Key numbers of the fields of all other rows.
     pub(crate) keys: Vec<KeyId>,
     /// By key number in the batch, the last result of a lookup.
-    memo: Vec<Found>,
+    memo: Vec<FoundField>,
 }
 
 /// Successive rows that the second pass takes in the same way.
@@ -37,7 +37,7 @@ pub(crate) enum RowRun {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct FoundField {
     table: u32,
     field_type: FieldType,
     key: KeyId,
@@ -75,7 +75,7 @@ impl Scratch {
         self.tables.clear();
         self.keys.clear();
         self.memo.clear();
-        self.memo.resize(batch.keys(), Found { table: NO_TABLE, field_type: FieldType::Bool, key: 0 });
+        self.memo.resize(batch.keys(), FoundField { table: NO_TABLE, field_type: FieldType::Bool, key: 0 });
     }
 
     /// The key number of a field in a table.
@@ -91,7 +91,7 @@ impl Scratch {
         let memo = &mut self.memo[number as usize];
         if memo.table != table || memo.field_type != field_type {
             let key = definitions[table as usize].column_key(batch.key(number), field_type)?;
-            *memo = Found { table, field_type, key };
+            *memo = FoundField { table, field_type, key };
         }
         Some(memo.key)
     }

@@ -11,12 +11,12 @@ use store::{Durability, StoreError};
 use store::{Maintenance, Reader, Writer, conformance};
 use store_local::{LocalStore, Observer, Options};
 use testkit::own_process::{in_own_process, told_before_abort};
-use testkit::{Act, FaultyDisk, Held, Operation, SlowDisk};
+use testkit::{Act, FaultyDisk, HeldOperations, Operation, SlowDisk};
 
 use crate::support::{files, keep, numbers, open, put, tiny_manual};
 
 /// Makes such operations panic from now on.
-fn panics(disk: &SlowDisk, at: fn(&Operation<'_>) -> bool) -> Held {
+fn panics(disk: &SlowDisk, at: fn(&Operation<'_>) -> bool) -> HeldOperations {
     disk.hold(move |operation| {
         assert!(!at(operation), "a bug at {}", operation.path.display());
         false

@@ -10,7 +10,7 @@ use store::conformance::{batch_of, collect, scan_all};
 use store::{Blame, Durability, StoreError, StoreStatus};
 use store::{Maintenance, Writer, conformance};
 use store_local::{CompactionLimits, LocalStore, Observer, Options};
-use testkit::{FaultyDisk, Held, SlowDisk, Survivors};
+use testkit::{FaultyDisk, HeldOperations, SlowDisk, Survivors};
 
 use crate::support::{
     drop_at, eventually, files, keep, keep_in_the_end, numbers, open, put, reached, tiny, tiny_leaping,
@@ -83,7 +83,7 @@ fn eventually_free(store: &LocalStore) -> StoreStatus {
 }
 
 /// A store whose merges are held back and whose flushes wait for them, and the number of its rows.
-fn held(disk: &SlowDisk, options: Options) -> (LocalStore, Held, i64) {
+fn held(disk: &SlowDisk, options: Options) -> (LocalStore, HeldOperations, i64) {
     let (store, _) = open(disk, options).unwrap();
     let merges = disk.hold(|operation| operation.is_of_merge());
     let series = device(&store);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use model::lack::is_out_of_descriptors;
+use model::resource_errors::is_out_of_descriptors;
 use model::{Blame, NameError, SeriesId, TableName, is_transient};
 
 /// An error of a store. The text is for people; code uses [`StoreError::blame`].

@@ -9,4 +9,4 @@ pub mod slow_disk;
 
 pub use faulty_disk::{FaultyDisk, Survivors};
 pub use remote_store::RemoteStore;
-pub use slow_disk::{Act, Held, Operation, SlowDisk};
+pub use slow_disk::{Act, HeldOperations, Operation, SlowDisk};

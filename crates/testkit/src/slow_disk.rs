@@ -70,7 +70,7 @@ struct Rule {
 }
 
 /// Holds operations back while it lives. A test must drop it before the store, otherwise the store cannot end.
-pub struct Held {
+pub struct HeldOperations {
     id: u64,
     gate: Arc<Gate>,
 }
@@ -82,16 +82,16 @@ impl SlowDisk {
     }
 
     /// Makes the operations for which `which` is true wait while the returned value lives.
-    pub fn hold(&self, which: impl Fn(&Operation<'_>) -> bool + Send + 'static) -> Held {
+    pub fn hold(&self, which: impl Fn(&Operation<'_>) -> bool + Send + 'static) -> HeldOperations {
         let mut rules = self.gate.rules.lock();
         let id = rules.made;
         rules.made += 1;
         rules.rules.push(Rule { id, which: Box::new(which), passes: 0, waiting: 0 });
-        Held { id, gate: Arc::clone(&self.gate) }
+        HeldOperations { id, gate: Arc::clone(&self.gate) }
     }
 }
 
-impl Held {
+impl HeldOperations {
     /// The number of operations that wait at this moment.
     pub fn waiting(&self) -> usize {
         self.of(|rule| rule.waiting)
@@ -110,7 +110,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldOperations {
     fn drop(&mut self) {
         self.gate.rules.lock().rules.retain(|rule| rule.id != self.id);
         self.gate.changed.notify_all();

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use bench::Context;
-use tune::chain::{Chain, FILE, Measured, Narrowest, run};
+use tune::chain::{Bottleneck, Chain, FILE, Measured, run};
 
 /// Writes a finished search. Returns its directory as TOML.
 fn finished(home: &Path, name: &str, low: f64, high: f64) -> String {
@@ -35,7 +35,7 @@ fn finished_searches_are_compared_in_messages() {
     let chain = chain(home.path(), &[("gateway", 1.0, &gateway), ("database", 0.01, &database)]);
     let (out, mut progress) = (home.path().join("out"), Vec::new());
     let report = run(&chain, &out, &Context::default(), &mut progress).unwrap();
-    assert_eq!(report.narrowest, Narrowest::Certain { layer: 1 });
+    assert_eq!(report.narrowest, Bottleneck::Certain { layer: 1 });
     assert_eq!(report.sentence, "narrowest: database, 12,300 to 13,100 messages/s");
     assert_eq!(fs::read_to_string(out.join(FILE)).unwrap(), report.json() + "\n");
     let again = run(&chain, &out, &Context::default(), &mut progress).unwrap_err().to_string();
@@ -64,6 +64,6 @@ fn a_layer_that_fails_has_a_cause_and_the_others_are_measured() {
     assert!(cause(0).contains(&address.to_string()), "{}", cause(0));
     assert!(cause(1).contains("capacity.json"), "{}", cause(1));
     assert!(matches!(report.layers[2].measured, Measured::Capacity { .. }), "{report:?}");
-    assert_eq!(report.narrowest, Narrowest::OneOf { layers: vec![0, 1, 2] });
+    assert_eq!(report.narrowest, Bottleneck::OneOf { layers: vec![0, 1, 2] });
     assert!(String::from_utf8(progress).unwrap().contains("layer balancer failed: "));
 }

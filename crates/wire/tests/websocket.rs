@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use wire::websocket::client;
-use wire::websocket::{ANSWERS_BYTES_MAX, CloseCode, Fault, FrameReader, Taken, write_binary, write_close};
+use wire::websocket::{
+    ANSWERS_BYTES_MAX, CloseCode, Fault, FrameReader, ReadBytes, write_binary, write_close,
+};
 
 /// A frame of a client, masked.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
@@ -40,7 +42,7 @@ fn read(bytes: &[u8], lengths: &[usize]) -> Heard {
         rest = after;
         let mut buffer = piece.to_vec();
         match reader.read(&mut buffer, &mut heard.answers) {
-            Ok(Taken { bytes, is_closed }) => {
+            Ok(ReadBytes { bytes, is_closed }) => {
                 heard.stream.extend_from_slice(&buffer[..bytes]);
                 heard.is_closed = is_closed;
             }

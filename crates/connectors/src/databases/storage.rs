@@ -11,7 +11,7 @@ use virtual_sensors::{DatabaseOptions, Extent, OutputRow, SensorOutput, VirtualS
 
 use super::limits::{HISTORY_INTERVAL, HISTORY_ROWS_OVER_MIN};
 use super::{Database, DatabaseError, Pools, Table};
-use crate::follower::{Sink, follow};
+use crate::follower::{Exporter, follow};
 use crate::tasks;
 
 /// Keeps a writer for each sensor with a storage, as sensors are loaded, changed and removed, until the runtime ends.
@@ -41,7 +41,7 @@ pub(crate) struct Writer {
     refused: u64,
 }
 
-impl Sink for Writer {
+impl Exporter for Writer {
     async fn prepare(&mut self) -> Result<(), String> {
         let (database, table) = self.parts()?;
         database.ensure_table(table).await.map_err(|error| error.to_string())

@@ -11,7 +11,7 @@ use wire::mqtt::{Connect, ProtocolVersion, Publish, QoS};
 use super::limits::{MQTT_ANSWER_TIMEOUT, MQTT_MESSAGES_MAX, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
 use super::row;
 use crate::broker::{self, Stream};
-use crate::follower::Sink;
+use crate::follower::Exporter;
 
 /// The field whose text is the whole message, as in GSN.
 const RAW_FIELD: &str = "raw_packet";
@@ -39,7 +39,7 @@ impl MqttSink {
     }
 }
 
-impl Sink for MqttSink {
+impl Exporter for MqttSink {
     /// Connects anew: what an earlier connection still held is sent again.
     async fn prepare(&mut self) -> Result<(), String> {
         self.connection = None;

@@ -7,7 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::failure::Failure;
 use super::http::{Client, Request};
 use super::payload;
-use super::sink::Sink;
+use super::sink::ElementSink;
 use crate::limits::HTTP_ELEMENT_BYTES_MAX;
 
 /// The field with the whole answer, as in GSN.
@@ -21,7 +21,7 @@ pub(super) async fn read(
     url: &str,
     cafile: Option<&str>,
     rate_ms: u64,
-    sink: &mut Sink,
+    sink: &mut ElementSink,
 ) -> Result<(), Failure> {
     let client = Client::new(cafile, HTTP_ELEMENT_BYTES_MAX).await?;
     let mut turns = interval(Duration::from_millis(rate_ms));

@@ -11,12 +11,12 @@ mod manager;
 mod mqtt;
 mod payload;
 mod periodic;
-mod places;
 mod read;
 mod remote;
 mod replay;
 mod sink;
 mod source;
+mod tie_order;
 mod udp;
 
 pub(crate) use manager::manage;

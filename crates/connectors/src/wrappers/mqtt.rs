@@ -10,7 +10,7 @@ use wire::mqtt::{Connect, Filter, Properties, ProtocolVersion, Publish, ReasonCo
 
 use super::failure::Failure;
 use super::payload;
-use super::sink::Sink;
+use super::sink::ElementSink;
 use crate::broker::{self, Stream};
 use crate::limits::{MQTT_KEEP_ALIVE, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
 
@@ -24,10 +24,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(MQTT_KEEP_ALIVE.as_secs() / 
 const LIMITS: Limits = Limits { packet_bytes_max: MQTT_PACKET_BYTES_MAX, messages_max: 1 };
 
 /// Reads a topic until the connection is lost. The connection is not read while the messages before are stored.
-pub(super) async fn read(topic: &MqttTopic, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(topic: &MqttTopic, sink: &mut ElementSink) -> Result<(), Failure> {
     let mut client = Client::connect(topic).await?;
     loop {
-        let mut taken = Taken::default();
+        let mut taken = BrokerState::default();
         let used = client.take_all(topic, &mut taken, sink)?;
         if used == 0 {
             client.receive().await?;
@@ -57,7 +57,7 @@ struct Client {
 
 /// What the broker has said.
 #[derive(Default)]
-struct Taken {
+struct BrokerState {
     is_subscribed: bool,
     /// The identifiers of messages that wait for their acknowledgement.
     unacknowledged: Vec<u16>,
@@ -114,7 +114,12 @@ impl Client {
     }
 
     /// Takes the packets that are complete, and returns their bytes.
-    fn take_all(&mut self, topic: &MqttTopic, taken: &mut Taken, sink: &mut Sink) -> Result<usize, Failure> {
+    fn take_all(
+        &mut self,
+        topic: &MqttTopic,
+        taken: &mut BrokerState,
+        sink: &mut ElementSink,
+    ) -> Result<usize, Failure> {
         let Self { session, input, output, broker, .. } = self;
         let fail = |error: &dyn std::fmt::Display| Failure::while_(&*broker, error);
         let mut used = 0;
@@ -173,7 +178,7 @@ impl Client {
     }
 }
 
-fn element(message: &Publish<'_>, sink: &mut Sink) {
+fn element(message: &Publish<'_>, sink: &mut ElementSink) {
     if let Err(reason) = payload::add(message.payload, RAW_FIELD, Some(message.topic), sink) {
         sink.refuse(&format!("a message of {:?}: {reason}", message.topic), message.payload);
     }

@@ -4,7 +4,7 @@ use hub::clock::system_now;
 use model::{Batch, ValueRef};
 use wire::telemetry::{Receipt, decode};
 
-use super::sink::Sink;
+use super::sink::ElementSink;
 use crate::limits::RAW_COPIES_BYTES_MAX;
 
 /// The fields that the server itself gives beside those of a payload.
@@ -21,7 +21,7 @@ pub(super) fn add(
     payload: &[u8],
     raw: &'static str,
     topic: Option<&str>,
-    sink: &mut Sink,
+    sink: &mut ElementSink,
 ) -> Result<(), String> {
     let fields = &sink.source().fields;
     let wants = |name: &str| fields.iter().any(|field| field == name);

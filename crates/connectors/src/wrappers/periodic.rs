@@ -7,7 +7,7 @@ use model::ValueRef;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::failure::Failure;
-use super::sink::Sink;
+use super::sink::ElementSink;
 
 /// Something of this machine that has values at any time.
 pub(super) trait Reading {
@@ -16,7 +16,11 @@ pub(super) trait Reading {
 }
 
 /// Makes an element at each turn of the clock. Turns that were missed are left out.
-pub(super) async fn read(reading: &impl Reading, period_ms: u64, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(
+    reading: &impl Reading,
+    period_ms: u64,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
     let mut turns = interval(Duration::from_millis(period_ms));
     turns.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {

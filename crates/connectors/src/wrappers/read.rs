@@ -3,12 +3,12 @@
 use virtual_sensors::External;
 
 use super::failure::Failure;
-use super::sink::Sink;
+use super::sink::ElementSink;
 use super::{csv, http_get, jdbc, mqtt, periodic, remote, replay, udp};
 use crate::databases::Pools;
 
 /// Reads a source until it fails. Another wrapper is another variant here.
-pub(super) async fn read(external: &External, pools: &Pools, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(external: &External, pools: &Pools, sink: &mut ElementSink) -> Result<(), Failure> {
     match external {
         External::Csv(file) => csv::read(file, sink).await,
         External::HttpGet { url, rate_ms, cafile } => {

@@ -14,14 +14,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::blocking::blocking;
 use super::failure::Failure;
-use super::sink::Sink;
+use super::sink::ElementSink;
 use crate::limits::REPLAY_ROWS_AT_ONCE;
 
 /// A row that was read.
 type Row = (Timestamp, Vec<Option<Value>>);
 
 /// Replays until the rows end. Then it waits until it is stopped.
-pub(super) async fn read(name: &str, speed: u32, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(name: &str, speed: u32, sink: &mut ElementSink) -> Result<(), Failure> {
     let (hub, caller, device) = (Arc::clone(sink.hub()), sink.caller().clone(), name.to_owned());
     let (series, keys) = blocking(move || find(&hub, &caller, &device)).await?;
     let mut after = sink.newest_time().await?;
@@ -80,7 +80,7 @@ fn find(hub: &Hub, caller: &Caller, name: &str) -> Result<(SeriesId, Vec<String>
 
 /// The next rows after a time.
 async fn rows(
-    sink: &Sink,
+    sink: &ElementSink,
     series: SeriesId,
     keys: &[String],
     after: Option<Timestamp>,

@@ -19,7 +19,7 @@ use crate::limits::{
 };
 
 /// The elements of a source on their way into the store.
-pub(crate) struct Sink {
+pub(crate) struct ElementSink {
     hub: Arc<Hub>,
     sensors: Arc<VirtualSensors>,
     caller: Caller,
@@ -36,7 +36,7 @@ pub(crate) struct Sink {
     reported: Option<SourceState>,
 }
 
-impl Sink {
+impl ElementSink {
     pub(super) fn new(
         hub: Arc<Hub>,
         sensors: Arc<VirtualSensors>,

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use virtual_sensors::{ExternalSource, VirtualSensors};
 
 use super::read::read;
-use super::sink::Sink;
+use super::sink::ElementSink;
 use crate::backoff::Backoff;
 use crate::databases::Pools;
 use crate::limits::RETRY_PAUSE_MAX;
@@ -21,7 +21,7 @@ pub(super) async fn run(
     pools: Arc<Pools>,
     source: Arc<ExternalSource>,
 ) {
-    let mut sink = Sink::new(hub, sensors, caller, Arc::clone(&source));
+    let mut sink = ElementSink::new(hub, sensors, caller, Arc::clone(&source));
     let mut backoff = Backoff::new(RETRY_PAUSE_MAX);
     loop {
         let failure = match read(&source.external, &pools, &mut sink).await {

@@ -9,14 +9,14 @@ use tokio::sync::mpsc;
 
 use super::failure::Failure;
 use super::payload;
-use super::sink::Sink;
+use super::sink::ElementSink;
 use crate::limits::{UDP_BYTES_MAX, UDP_WAITING_MAX};
 
 /// The field with the whole datagram, as in GSN.
 const RAW_FIELD: &str = "raw_packet";
 
 /// Reads a port. Datagrams that come while the store is busy wait; if too many wait, they are dropped and counted.
-pub(super) async fn read(port: u16, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(port: u16, sink: &mut ElementSink) -> Result<(), Failure> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).await;
     let socket =
         socket.map_err(|error| Failure::while_(format_args!("cannot read the UDP port {port}"), error))?;
@@ -45,7 +45,7 @@ pub(super) async fn read(port: u16, sink: &mut Sink) -> Result<(), Failure> {
 }
 
 /// Adds datagrams until as many wait as one append takes, and returns their bytes.
-fn fill(datagrams: &mut impl Iterator<Item = Vec<u8>>, sink: &mut Sink) -> Vec<u8> {
+fn fill(datagrams: &mut impl Iterator<Item = Vec<u8>>, sink: &mut ElementSink) -> Vec<u8> {
     let mut all = Vec::new();
     for datagram in datagrams {
         if let Err(reason) = payload::add(&datagram, RAW_FIELD, None, sink) {

@@ -3,7 +3,6 @@
 //!
 //! `docs/protocol/opentsdb.md` says what is supported and what differs.
 
-mod about;
 mod annotation;
 mod annotation_body;
 mod annotation_query;
@@ -27,6 +26,7 @@ mod request;
 mod rows;
 mod server_info;
 pub(crate) mod telnet;
+mod version;
 
 use crate::http::tools::route_list::Routes;
 
@@ -69,9 +69,9 @@ fn reading() -> Routes {
 
 fn about_the_server() -> Routes {
     Routes::default()
-        .get("/api/version", about::version)
-        .post("/api/version", about::version)
-        .get("/api/tscount", about::series_count)
+        .get("/api/version", version::version)
+        .post("/api/version", version::version)
+        .get("/api/tscount", version::series_count)
         .get("/api/aggregators", server_info::aggregators)
         .post("/api/aggregators", server_info::aggregators)
         .get("/api/config", server_info::config)

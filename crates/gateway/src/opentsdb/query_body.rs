@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 use timeseries::opentsdb::{
-    Cut, Filter, Metric, Query, RateOptions, Selection, SubQuery, Tz, instant_millis, zone,
+    Filter, Metric, PointLimits, Query, RateOptions, Selection, SubQuery, Tz, instant_millis, zone,
 };
 
 use super::answers::Refusal;
@@ -144,7 +144,7 @@ impl QueryBody {
             queries.push(sub.of_metric()?);
             cuts.push(sub.cut(sub.dp_value.as_deref())?);
         }
-        if self.delete && !cuts.iter().all(Cut::is_whole) {
+        if self.delete && !cuts.iter().all(PointLimits::is_whole) {
             return Err(Refusal::bad_request(
                 "'delete' does not go with 'dpValue', 'offset' and 'limit': it deletes all points from start to end",
             ));
@@ -228,18 +228,18 @@ impl SubBody {
     }
 
     /// The points of a line that are shown.
-    fn cut(&self, condition: Option<&str>) -> Result<Cut, Refusal> {
-        Ok(Cut::new(condition, self.offset, self.limit)?)
+    fn cut(&self, condition: Option<&str>) -> Result<PointLimits, Refusal> {
+        Ok(PointLimits::new(condition, self.offset, self.limit)?)
     }
 
     /// The rows that are shown, and the condition of each field.
-    pub(super) fn rows(&self) -> Result<Cut, Refusal> {
+    pub(super) fn rows(&self) -> Result<PointLimits, Refusal> {
         self.cut(None)
     }
 
     /// The values of a field that are shown.
-    pub(super) fn values_of(&self, field: &FieldBody) -> Result<Cut, Refusal> {
-        Ok(Cut::new(field.dp_value.as_deref().or(self.dp_value.as_deref()), None, None)?)
+    pub(super) fn values_of(&self, field: &FieldBody) -> Result<PointLimits, Refusal> {
+        Ok(PointLimits::new(field.dp_value.as_deref().or(self.dp_value.as_deref()), None, None)?)
     }
 
     fn filters(&self) -> Result<Vec<Filter>, Refusal> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use timeseries::opentsdb::{Cut, Query, Tz, sub_query, tsuid_query, zone};
+use timeseries::opentsdb::{PointLimits, Query, Tz, sub_query, tsuid_query, zone};
 
 use super::answers::Refusal;
 use super::query_body::times;
@@ -55,7 +55,7 @@ impl QueryRequest {
         let end = end.as_deref().filter(|end| !end.is_empty());
         let (start, end) =
             times(start.as_deref().filter(|start| !start.is_empty()), end, zone_of_query, now)?;
-        let cuts = vec![Cut::default(); queries.len()];
+        let cuts = vec![PointLimits::default(); queries.len()];
         let query = Query { start, end, zone: zone_of_query, use_calendar: false, queries };
         Ok(Self { query, cuts, form, delete: false })
     }

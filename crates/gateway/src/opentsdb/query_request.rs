@@ -1,14 +1,14 @@
 //! The request of a query, and the form of its answer.
 
 use serde_json::{Map, Value, json};
-use timeseries::opentsdb::{Cut, Downsample, Fill, Query, Selection, SubQuery};
+use timeseries::opentsdb::{Downsample, Fill, PointLimits, Query, Selection, SubQuery};
 
 /// A query, and how its answer looks.
 #[derive(Debug)]
 pub(super) struct QueryRequest {
     pub(super) query: Query,
     /// For each sub query, the points that are shown.
-    pub(super) cuts: Vec<Cut>,
+    pub(super) cuts: Vec<PointLimits>,
     pub(super) form: AnswerForm,
     /// Whether what was read is deleted.
     pub(super) delete: bool,

@@ -13,7 +13,7 @@ const NAMED_MAX: usize = 10;
 
 /// What was not stored of a request.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct UnstoredSamples {
     /// Samples that are NaN: the marks of ended series, and quantiles without observations.
     pub(super) without_number: u64,
     /// The first reasons of refused series.
@@ -22,7 +22,7 @@ pub(super) struct Left {
     pub(super) refused: u64,
 }
 
-impl Left {
+impl UnstoredSamples {
     fn refuse(&mut self, points: &mut Points, reason: String, payload: &[u8]) {
         points.refuse(&reason, payload);
         self.add(reason);
@@ -41,8 +41,8 @@ impl Left {
 ///
 /// # Errors
 /// The request is malformed; then the caller must accept none of the points.
-pub(super) fn collect(points: &mut Points, request: &[u8]) -> Result<Left, PrometheusError> {
-    let mut left = Left::default();
+pub(super) fn collect(points: &mut Points, request: &[u8]) -> Result<UnstoredSamples, PrometheusError> {
+    let mut left = UnstoredSamples::default();
     for (item, series) in (0_u32..).zip(WriteRequest::new(request)) {
         let series = series?;
         if series.histograms > 0 {
@@ -57,7 +57,7 @@ pub(super) fn collect(points: &mut Points, request: &[u8]) -> Result<Left, Prome
     Ok(left)
 }
 
-fn add(points: &mut Points, item: u32, id: SeriesId, series: &TimeSeries<'_>, left: &mut Left) {
+fn add(points: &mut Points, item: u32, id: SeriesId, series: &TimeSeries<'_>, left: &mut UnstoredSamples) {
     for sample in series.samples() {
         if sample.value.is_nan() {
             left.without_number += 1;

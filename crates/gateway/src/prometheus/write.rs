@@ -10,7 +10,7 @@ use hub::points::Points;
 use hub::registry::RegistryError;
 use wire::prometheus::{PrometheusError, REQUEST_BYTES_MAX, unpack};
 
-use super::rows::{Left, collect};
+use super::rows::{UnstoredSamples, collect};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::bodies::{OverBodyLimit, Sender};
 use crate::http::tools::connection::Peer;
@@ -90,7 +90,7 @@ fn database(state: &HttpState, caller: &Caller, params: &Params) -> Result<OpenD
     })
 }
 
-fn answer(state: &HttpState, left: &Left) -> Result<StatusCode, ApiError> {
+fn answer(state: &HttpState, left: &UnstoredSamples) -> Result<StatusCode, ApiError> {
     if left.without_number > 0 {
         state.refused("without_number");
     }

@@ -17,16 +17,16 @@ pub(crate) struct Index {
     tenants: HashMap<Uuid, OfTenant>,
     /// The active alarms of each entity: one of a type.
     active: HashMap<EntityId, Vec<Uuid>>,
-    of_originator: HashMap<EntityId, BTreeSet<Place>>,
+    of_originator: HashMap<EntityId, BTreeSet<AlarmOrder>>,
 }
 
 /// The order of alarms: by the time of their creation.
-type Place = (Timestamp, Uuid);
+type AlarmOrder = (Timestamp, Uuid);
 
 #[derive(Debug, Default)]
 pub(crate) struct OfTenant {
-    by_time: BTreeSet<Place>,
-    cleared: BTreeSet<Place>,
+    by_time: BTreeSet<AlarmOrder>,
+    cleared: BTreeSet<AlarmOrder>,
     types: BTreeMap<Arc<str>, usize>,
     /// The number of alarms that propagate along relations.
     along_relations: usize,

@@ -6,8 +6,8 @@
 //!
 //! All alarms are in memory and in the key-value store (`docs/format/alarms.md`). `docs/protocol/alarms.md` describes the interface.
 
-mod acts;
 mod alarm;
+mod alarm_changes;
 mod comment;
 mod engine;
 mod error;
@@ -21,9 +21,9 @@ mod record;
 mod rule_series;
 mod store;
 
-pub(crate) use acts::{Actor, Raised};
 pub use alarm::{Alarm, AlarmStatus, NewAlarm, SearchStatus};
 pub(crate) use alarm::{check_details, over_limit};
+pub(crate) use alarm_changes::{Actor, Raised};
 pub(crate) use comment::COMMENTS;
 pub use comment::{AlarmComment, CommentsRequest};
 pub(crate) use engine::{Inbox, RuleBook, RuleThread, Shared};

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kv::{KeyValueStore, WriteBatch};
 use model::{Timestamp, Value, name};
 
+use super::attribute_scope::{ATTRIBUTES, AttributeScope};
 use super::error::AttributeError;
 use super::limits::{
     ATTRIBUTE_KEYS_NAMED_MAX, ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ATTRIBUTES_PER_SCOPE_MAX,
 };
-use super::place::{ATTRIBUTES, Place};
 use super::record;
 use super::tally::Tally;
 use crate::device_messages::{Attribute, DeviceMessage};
@@ -29,7 +29,7 @@ pub(crate) struct Change {
 /// A rule for keys, or a limit; reads of the store can fail.
 pub(crate) fn update(
     kv: &dyn KeyValueStore,
-    place: Place<'_>,
+    place: AttributeScope<'_>,
     entries: &[(String, Value)],
     now: Timestamp,
 ) -> Result<Change, AttributeError> {
@@ -44,7 +44,7 @@ pub(crate) fn update(
 /// Reads of the store can fail.
 pub(crate) fn update_by_server(
     kv: &dyn KeyValueStore,
-    place: Place<'_>,
+    place: AttributeScope<'_>,
     entries: &[(String, Value)],
     now: Timestamp,
 ) -> Result<Change, AttributeError> {
@@ -54,7 +54,7 @@ pub(crate) fn update_by_server(
 /// The change, and the tallies before and after it.
 fn plan_update(
     kv: &dyn KeyValueStore,
-    place: Place<'_>,
+    place: AttributeScope<'_>,
     entries: &[(String, Value)],
     now: Timestamp,
 ) -> Result<(Change, Tally, Tally), AttributeError> {
@@ -89,7 +89,7 @@ fn plan_update(
 /// Too many keys; reads of the store can fail.
 pub(crate) fn removal(
     kv: &dyn KeyValueStore,
-    place: Place<'_>,
+    place: AttributeScope<'_>,
     keys: &[String],
 ) -> Result<Change, AttributeError> {
     place.check_named(keys)?;
@@ -112,7 +112,7 @@ pub(crate) fn removal(
     Ok(Change { batch, message })
 }
 
-impl Place<'_> {
+impl AttributeScope<'_> {
     fn tally(self, kv: &dyn KeyValueStore) -> Result<Tally, AttributeError> {
         match kv.get(ATTRIBUTES, &self.prefix())? {
             Some(record) => Tally::decode(&record).ok_or_else(|| self.damaged()),

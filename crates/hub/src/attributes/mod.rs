@@ -5,13 +5,13 @@
 //! attributes or none. Changes of shared attributes go to the connections of the device when they are durable (`Pushes`), in
 //! the order in which they were made; subscribers learn of all changes (`Feed`).
 
+mod attribute_scope;
 mod change;
 mod error;
 mod feed;
 pub mod limits;
 mod locks;
 mod owner;
-mod place;
 mod pushes;
 mod read;
 mod record;
@@ -19,12 +19,12 @@ mod scope;
 mod tally;
 mod writer;
 
+pub(crate) use attribute_scope::{ATTRIBUTES, AttributeScope, of_tenant};
 pub(crate) use change::{Change, removal, update, update_by_server};
 pub use error::AttributeError;
 pub(crate) use feed::Feed;
 pub use feed::{AttributeWatch, Changed, Changes, TooManyWatched};
 pub use owner::Owner;
-pub(crate) use place::{ATTRIBUTES, Place, of_tenant};
 pub(crate) use pushes::Pushes;
 pub(crate) use read::read;
 pub use scope::Scope;

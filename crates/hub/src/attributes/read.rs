@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use kv::{Direction, KeyRange, KeyValueStore};
 
+use super::attribute_scope::{ATTRIBUTES, AttributeScope, attribute_in};
 use super::error::AttributeError;
-use super::place::{ATTRIBUTES, Place, attribute_in};
 use super::record;
 use crate::device_messages::Attribute;
 
@@ -15,7 +15,7 @@ use crate::device_messages::Attribute;
 /// Too many keys; reads of the store can fail.
 pub(crate) fn read(
     kv: &dyn KeyValueStore,
-    place: Place<'_>,
+    place: AttributeScope<'_>,
     keys: Option<&[String]>,
 ) -> Result<Vec<Attribute>, AttributeError> {
     match keys {
@@ -26,7 +26,7 @@ pub(crate) fn read(
 
 fn named(
     kv: &dyn KeyValueStore,
-    place: Place<'_>,
+    place: AttributeScope<'_>,
     keys: &[String],
 ) -> Result<Vec<Attribute>, AttributeError> {
     place.check_named(keys)?;
@@ -39,7 +39,7 @@ fn named(
     Ok(found)
 }
 
-fn all(kv: &dyn KeyValueStore, place: Place<'_>) -> Result<Vec<Attribute>, AttributeError> {
+fn all(kv: &dyn KeyValueStore, place: AttributeScope<'_>) -> Result<Vec<Attribute>, AttributeError> {
     // The first key is that of the tally.
     let range = KeyRange::prefix(place.prefix()).after(&place.prefix());
     let mut found = Vec::new();
@@ -51,7 +51,7 @@ fn all(kv: &dyn KeyValueStore, place: Place<'_>) -> Result<Vec<Attribute>, Attri
     Ok(found)
 }
 
-fn attribute(place: Place<'_>, key: &str, stored: &[u8]) -> Result<Attribute, AttributeError> {
+fn attribute(place: AttributeScope<'_>, key: &str, stored: &[u8]) -> Result<Attribute, AttributeError> {
     let (value, ts) = record::decode(stored).ok_or_else(|| place.damaged())?;
     Ok(Attribute { key: key.into(), value, ts })
 }

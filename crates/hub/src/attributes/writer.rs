@@ -5,12 +5,12 @@ use std::sync::Arc;
 use kv::{KeyRange, KeyValueStore, KvError, Sequence, WriteBatch};
 use uuid::Uuid;
 
+use super::attribute_scope::{ATTRIBUTES, AttributeScope, of_entity};
 use super::change::Change;
 use super::error::AttributeError;
 use super::feed::Feed;
 use super::locks::Locks;
 use super::owner::Owner;
-use super::place::{ATTRIBUTES, Place, of_entity};
 use super::pushes::Pushes;
 use super::scope::Scope;
 use crate::registry::RegistryError;
@@ -35,7 +35,7 @@ impl Writer {
     /// The entity is unknown; those of `plan`; the key-value store refused or failed.
     pub(crate) fn change(
         &self,
-        place: Place<'_>,
+        place: AttributeScope<'_>,
         exists: impl FnOnce() -> bool,
         plan: impl FnOnce(&dyn KeyValueStore) -> Result<Change, AttributeError>,
     ) -> Result<Sequence, AttributeError> {

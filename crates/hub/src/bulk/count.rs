@@ -8,7 +8,7 @@ use model::{TableName, TimeRange};
 use store::{Column, Store, TagMatcher, TagPredicate};
 
 use super::BulkError;
-use crate::each_batch::each_batch;
+use crate::table_scan::each_batch;
 
 /// The number of values of each key of a device in a time range.
 ///

@@ -13,11 +13,11 @@ use store::{
 };
 
 use super::BulkError;
-use super::existing::is_there;
 use super::export::check_tag;
+use super::table_exists::is_there;
 use crate::blocking_append::{retry, wait_durable};
-use crate::each_batch::each_batch;
 use crate::registry::AUDIT_TABLE;
+use crate::table_scan::each_batch;
 
 /// How long a deletion waits for a busy store.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use store::{Column, Store};
 
 use super::BulkError;
 use super::deletion::check_table;
-use super::existing::is_there;
+use super::table_exists::is_there;
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,12 +8,12 @@ mod count;
 mod counts;
 mod csv;
 mod deletion;
-mod existing;
 mod export;
 mod import;
 mod listing;
 mod local_column;
 mod parquet;
+mod table_exists;
 mod zone;
 
 pub use columns::Columns;
@@ -21,11 +21,11 @@ pub use count::count_values;
 pub use counts::{ImportCounts, ImportRules};
 pub use deletion::{DeleteRequest, Deleted, delete_rows, drop_table, matchers, matchers_of_only};
 pub(crate) use deletion::{check_table, delete_of_series};
-pub(crate) use existing::is_there;
 pub use export::{Export, ExportFormat, ExportRequest, parse_matcher};
 pub use import::{Importer, import_parquet};
 pub use listing::{TableColumn, drop_key, table_columns};
 pub use parquet::{ParquetBounds, ParquetRows};
+pub(crate) use table_exists::is_there;
 pub use zone::{ClockChange, LocalTimeError, Moment, Zone};
 
 use std::io;

@@ -6,11 +6,11 @@
 //!    was read.
 //! 3. A claim with a wrong secret ends the offer of the device, so nobody can guess again; only an offer in an attribute stays.
 
-mod claimed;
+mod claim_outcome;
 mod error;
 pub mod limits;
 mod record;
 
-pub use claimed::Claimed;
+pub use claim_outcome::Claimed;
 pub use error::ClaimError;
 pub(crate) use record::{CLAIMS, Offer, claim_key};

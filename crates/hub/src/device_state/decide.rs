@@ -9,7 +9,7 @@ use super::limits::REPORT_INTERVAL_MS;
 
 /// What is known of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Seen {
+pub(super) struct DeviceFacts {
     /// The present time.
     pub(super) now_ms: i64,
     /// The last activity.
@@ -40,7 +40,7 @@ pub(super) struct Decision {
     pub(super) writes: Vec<(String, Value)>,
 }
 
-impl Seen {
+impl DeviceFacts {
     /// Whether the device is active at the present time.
     pub(super) fn is_active(&self) -> bool {
         self.last_ms > 0 && self.now_ms < self.last_ms.saturating_add(self.timeout_ms)
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    fn written(seen: Seen) -> Vec<(String, Value)> {
+    fn written(seen: DeviceFacts) -> Vec<(String, Value)> {
         seen.decide().writes
     }
 
@@ -102,8 +102,13 @@ mod tests {
 
     #[test]
     fn the_first_activity_makes_a_device_active() {
-        let seen =
-            Seen { now_ms: 1_001, last_ms: 1_000, timeout_ms: 500, connected_ms: 1_000, ..Seen::default() };
+        let seen = DeviceFacts {
+            now_ms: 1_001,
+            last_ms: 1_000,
+            timeout_ms: 500,
+            connected_ms: 1_000,
+            ..DeviceFacts::default()
+        };
         let expected = [
             entry(LAST_CONNECT_TIME, Value::I64(1_000)),
             entry(ACTIVE, Value::Bool(true)),
@@ -114,16 +119,16 @@ mod tests {
 
     #[test]
     fn silence_makes_it_inactive_at_the_timeout_and_not_before() {
-        let seen = Seen {
+        let seen = DeviceFacts {
             now_ms: 1_499,
             last_ms: 1_000,
             timeout_ms: 500,
             active: true,
             stored_ms: 900,
-            ..Seen::default()
+            ..DeviceFacts::default()
         };
         assert_eq!(written(seen), []);
-        let silent = Seen { now_ms: 1_500, ..seen };
+        let silent = DeviceFacts { now_ms: 1_500, ..seen };
         let expected = [
             entry(ACTIVE, Value::Bool(false)),
             entry(INACTIVITY_ALARM_TIME, Value::I64(1_500)),
@@ -131,11 +136,15 @@ mod tests {
         ];
         assert_eq!(written(silent), expected);
         let after = silent.decide();
-        let again =
-            Seen { active: after.active, alarm_ms: after.alarm_ms, stored_ms: after.stored_ms, ..silent };
+        let again = DeviceFacts {
+            active: after.active,
+            alarm_ms: after.alarm_ms,
+            stored_ms: after.stored_ms,
+            ..silent
+        };
         assert_eq!(written(again), []);
         // A longer timeout.
-        let longer = Seen { timeout_ms: 900, ..again };
+        let longer = DeviceFacts { timeout_ms: 900, ..again };
         assert_eq!(
             written(longer),
             [entry(ACTIVE, Value::Bool(true)), entry(INACTIVITY_ALARM_TIME, Value::I64(0))]
@@ -144,7 +153,13 @@ mod tests {
 
     #[test]
     fn a_short_activity_leaves_its_times() {
-        let seen = Seen { now_ms: 1_500, last_ms: 1_000, timeout_ms: 1, stored_ms: 900, ..Seen::default() };
+        let seen = DeviceFacts {
+            now_ms: 1_500,
+            last_ms: 1_000,
+            timeout_ms: 1,
+            stored_ms: 900,
+            ..DeviceFacts::default()
+        };
         let expected = [
             entry(ACTIVE, Value::Bool(false)),
             entry(INACTIVITY_ALARM_TIME, Value::I64(1_500)),
@@ -155,19 +170,22 @@ mod tests {
 
     #[test]
     fn the_last_activity_is_written_once_a_minute_and_at_the_end() {
-        let seen = Seen {
+        let seen = DeviceFacts {
             now_ms: 60_500,
             last_ms: 60_499,
             timeout_ms: 90_000,
             active: true,
             stored_ms: 500,
-            ..Seen::default()
+            ..DeviceFacts::default()
         };
         assert_eq!(written(seen), []);
-        let due = Seen { last_ms: 60_500, ..seen };
+        let due = DeviceFacts { last_ms: 60_500, ..seen };
         assert_eq!(written(due), [entry(LAST_ACTIVITY_TIME, Value::I64(60_500))]);
-        assert_eq!(written(Seen { is_last: true, ..seen }), [entry(LAST_ACTIVITY_TIME, Value::I64(60_499))]);
-        let late = Seen { disconnected_ms: 60_499, ..seen };
+        assert_eq!(
+            written(DeviceFacts { is_last: true, ..seen }),
+            [entry(LAST_ACTIVITY_TIME, Value::I64(60_499))]
+        );
+        let late = DeviceFacts { disconnected_ms: 60_499, ..seen };
         assert_eq!(written(late), [entry(LAST_DISCONNECT_TIME, Value::I64(60_499))]);
     }
 
@@ -183,12 +201,12 @@ mod tests {
             alarm_ms in 0_i64..400_000,
             is_last: bool,
         ) {
-            let seen = Seen { now_ms, last_ms, timeout_ms, active, stored_ms, alarm_ms, is_last, ..Seen::default() };
+            let seen = DeviceFacts { now_ms, last_ms, timeout_ms, active, stored_ms, alarm_ms, is_last, ..DeviceFacts::default() };
             let Decision { active, stored_ms: after_ms, alarm_ms, writes } = seen.decide();
             prop_assert_eq!(active, last_ms > 0 && now_ms - last_ms < timeout_ms);
             prop_assert!(after_ms >= stored_ms);
             prop_assert_eq!(writes.iter().any(|(key, _)| key == LAST_ACTIVITY_TIME), after_ms > stored_ms);
-            let next = Seen { active, stored_ms: after_ms, alarm_ms, ..seen };
+            let next = DeviceFacts { active, stored_ms: after_ms, alarm_ms, ..seen };
             prop_assert_eq!(next.decide().writes, []);
         }
     }

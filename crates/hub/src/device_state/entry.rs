@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use uuid::Uuid;
 
-use super::decide::{Decision, Seen};
+use super::decide::{Decision, DeviceFacts};
 use super::stored::DeviceState;
 
 /// The state of a device that is active or connected.
@@ -99,9 +99,9 @@ impl Entry {
         self.disconnected_ms.store(0, Ordering::SeqCst);
     }
 
-    pub(super) fn seen(&self, now_ms: i64, default_timeout_ms: i64) -> Seen {
+    pub(super) fn seen(&self, now_ms: i64, default_timeout_ms: i64) -> DeviceFacts {
         let own_ms = self.timeout_ms.load(Ordering::SeqCst);
-        Seen {
+        DeviceFacts {
             now_ms,
             last_ms: self.last_ms.load(Ordering::SeqCst),
             timeout_ms: if own_ms > 0 { own_ms } else { default_timeout_ms },
@@ -115,7 +115,7 @@ impl Entry {
     }
 
     /// What was decided is stored. Returns whether something new came meanwhile.
-    pub(super) fn apply(&self, seen: &Seen, decision: &Decision) -> bool {
+    pub(super) fn apply(&self, seen: &DeviceFacts, decision: &Decision) -> bool {
         self.stored_ms.store(decision.stored_ms, Ordering::SeqCst);
         self.alarm_ms.store(decision.alarm_ms, Ordering::SeqCst);
         self.active.store(decision.active, Ordering::SeqCst);

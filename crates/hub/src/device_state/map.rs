@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use uuid::Uuid;
 
 use super::clock::StateClock;
-use super::decide::Seen;
+use super::decide::DeviceFacts;
 use super::entry::Entry;
 use super::limits::{INACTIVITY_TIMEOUT_DEFAULT_S, INACTIVITY_TIMEOUT_MAX_MS, REPORT_INTERVAL_MS, SHARDS};
 use crate::registry::Device;
@@ -130,7 +130,7 @@ impl DeviceStates {
         Arc::clone(shard.entry(device).or_insert_with(|| Arc::new(Entry::new(device))))
     }
 
-    pub(super) fn seen(&self, entry: &Entry) -> Seen {
+    pub(super) fn seen(&self, entry: &Entry) -> DeviceFacts {
         entry.seen(self.clock.now_ms(), self.timeout_ms.load(Ordering::Relaxed))
     }
 

@@ -11,7 +11,7 @@ use super::keys::{
     LAST_DISCONNECT_TIME,
 };
 use super::limits::INACTIVITY_TIMEOUT_MAX_MS;
-use crate::attributes::{AttributeError, Owner, Place, Scope, read};
+use crate::attributes::{AttributeError, AttributeScope, Owner, Scope, read};
 
 /// The space of the active devices.
 pub(crate) const ACTIVE_DEVICES: Space = Space::new("active_devices");
@@ -53,7 +53,7 @@ impl DeviceState {
             INACTIVITY_ALARM_TIME,
             INACTIVITY_TIMEOUT,
         ];
-        let place = Place { owner, scope: Scope::Server };
+        let place = AttributeScope { owner, scope: Scope::Server };
         let mut state = Self::default();
         for attribute in read(kv, place, Some(&keys.map(str::to_owned)))? {
             let value = attribute.value.as_ref();

@@ -7,12 +7,12 @@ use std::time::Instant;
 use kv::{Direction, KeyRange, KeyValueStore, KvError};
 use model::{PanicEndsProcess, Timestamp};
 
-use super::decide::Seen;
+use super::decide::DeviceFacts;
 use super::entry::Entry;
 use super::limits::{REPORTS_PER_SWEEP_MAX, SWEEP_INTERVAL};
 use super::map::DeviceStates;
 use super::stored::{ACTIVE_DEVICES, DeviceState, active_key, device_in};
-use crate::attributes::{AttributeError, Owner, Place, Scope, Writer, update_by_server};
+use crate::attributes::{AttributeError, AttributeScope, Owner, Scope, Writer, update_by_server};
 use crate::registry::Registry;
 
 /// The thread. [`stop`](Self::stop) ends it.
@@ -122,10 +122,10 @@ impl Work {
         if !entry.is_loaded() {
             entry.load(&DeviceState::read(&*self.kv, owner)?);
         }
-        let seen = Seen { is_last, ..self.states.seen(entry) };
+        let seen = DeviceFacts { is_last, ..self.states.seen(entry) };
         let decision = seen.decide();
         if !decision.writes.is_empty() {
-            let place = Place { owner, scope: Scope::Server };
+            let place = AttributeScope { owner, scope: Scope::Server };
             let now = Timestamp::from_millis(seen.now_ms).unwrap_or(Timestamp::MAX);
             let exists = || self.registry.device_by_id(device.id).is_some();
             let written = self.writer.change(place, exists, |kv| {

@@ -194,20 +194,20 @@ impl Drop for Account {
 }
 
 /// Unread bytes of a connection and of its login.
-struct Held {
+struct UnreadBytes {
     connection: usize,
     login: usize,
 }
 
 impl State {
     /// Adds bytes to a connection; `None` if it was given up.
-    fn add(&mut self, id: u64, bytes: isize) -> Option<Held> {
+    fn add(&mut self, id: u64, bytes: isize) -> Option<UnreadBytes> {
         let holder = self.connections.get_mut(&id)?;
         holder.bytes = holder.bytes.saturating_add_signed(bytes);
         self.total = self.total.saturating_add_signed(bytes);
         let login = self.logins.entry(holder.login).or_default();
         *login = login.saturating_add_signed(bytes);
-        let held = Held { connection: holder.bytes, login: *login };
+        let held = UnreadBytes { connection: holder.bytes, login: *login };
         if held.login == 0 {
             self.logins.remove(&holder.login);
         }

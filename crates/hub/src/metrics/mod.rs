@@ -161,7 +161,7 @@ struct ClassLabel {
 
 /// Parts that a flush or a merge made.
 #[derive(Debug, Clone, Copy)]
-pub struct Made {
+pub struct MadeParts {
     pub duration: Duration,
     /// Number of parts.
     pub parts: u64,
@@ -180,7 +180,7 @@ struct PartsMade {
 }
 
 impl PartsMade {
-    fn add(&self, made: &Made) {
+    fn add(&self, made: &MadeParts) {
         self.times.inc();
         self.parts.inc_by(made.parts);
         self.rows.inc_by(made.rows);
@@ -328,12 +328,12 @@ impl Metrics {
     }
 
     /// Counts one flush of memory to parts.
-    pub fn flushed(&self, made: &Made) {
+    pub fn flushed(&self, made: &MadeParts) {
         self.flush.add(made);
     }
 
     /// Counts one merge of parts whose inputs had `bytes_read` bytes.
-    pub fn compacted(&self, made: &Made, bytes_read: u64) {
+    pub fn compacted(&self, made: &MadeParts, bytes_read: u64) {
         self.compaction.add(made);
         self.compaction_read_bytes.inc_by(bytes_read);
     }

@@ -7,7 +7,7 @@ use model::name::NameError;
 use model::{Batch, SeriesId, SeriesKey, TableName, TimeRange, Timestamp, ValueRef};
 use store::{Blame, Store, StoreError};
 
-use super::letters::Letters;
+use super::dead_letters::DeadLetters;
 use super::series_cache::KnownSeries;
 use crate::caller::Caller;
 use crate::clock::system_now;
@@ -63,7 +63,7 @@ pub struct Points {
     pub(crate) database: OpenDatabase,
     pub(crate) filled: Vec<Rows>,
     pub(crate) rows: Rows,
-    pub(crate) letters: Letters,
+    pub(crate) letters: DeadLetters,
     /// The first series that the store did not make, although nothing is wrong with it, and why.
     pub(crate) unmade: OnceLock<(SeriesKey, StoreError)>,
     store: Arc<dyn Store>,
@@ -103,7 +103,7 @@ impl Points {
             database,
             filled: Vec::new(),
             rows: Rows::default(),
-            letters: Letters::new(door),
+            letters: DeadLetters::new(door),
             unmade: OnceLock::new(),
             store,
             live,

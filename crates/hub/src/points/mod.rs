@@ -7,7 +7,7 @@
 mod accepted;
 mod allowed;
 mod collect;
-mod letters;
+mod dead_letters;
 pub mod limits;
 mod series_cache;
 

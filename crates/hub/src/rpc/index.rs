@@ -12,7 +12,7 @@ use super::record::Head;
 /// The heads, with orders of them.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    held: HashMap<Uuid, Held>,
+    held: HashMap<Uuid, IndexedCall>,
     /// Device, time, number, call.
     of_device: BTreeSet<(Uuid, i64, i32, Uuid)>,
     /// Tenant, time, call: those that have ended.
@@ -23,7 +23,7 @@ pub(super) struct Index {
 }
 
 #[derive(Debug)]
-struct Held {
+struct IndexedCall {
     head: Head,
     offer: Offer,
 }
@@ -115,7 +115,7 @@ impl Index {
             true => drop(self.numbers.insert((head.device, head.number), id)),
             false => drop(self.ended.insert((head.tenant, head.created_ms, id))),
         }
-        self.held.insert(id, Held { head, offer });
+        self.held.insert(id, IndexedCall { head, offer });
     }
 
     /// Replaces the head of a call.
@@ -132,7 +132,7 @@ impl Index {
     }
 
     pub(super) fn remove(&mut self, id: Uuid) {
-        let Some(Held { head, .. }) = self.held.remove(&id) else { return };
+        let Some(IndexedCall { head, .. }) = self.held.remove(&id) else { return };
         self.of_device.remove(&(head.device, head.created_ms, head.number, id));
         self.ended.remove(&(head.tenant, head.created_ms, id));
         if self.numbers.get(&(head.device, head.number)) == Some(&id) {

@@ -49,7 +49,7 @@ struct Pending {
 
 /// A call that has begun. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct RunningCall {
     calls: Arc<Calls>,
     device: Uuid,
     id: i32,
@@ -116,7 +116,7 @@ impl Calls {
     ///
     /// # Errors
     /// A bound is reached, or connections want the call and none has room.
-    pub(crate) fn begin(self: &Arc<Self>, device: Uuid, call: RpcCall) -> Result<Begun, RpcError> {
+    pub(crate) fn begin(self: &Arc<Self>, device: Uuid, call: RpcCall) -> Result<RunningCall, RpcError> {
         let mut shard = self.shard(device).lock();
         self.check_room(&shard, device, call.params.len())?;
         let id = self.free_id(&shard, device);
@@ -136,7 +136,7 @@ impl Calls {
         }
         let pending = Pending { message, sent: delivered.connections > 0, answer: sender };
         self.insert(&mut shard, (device, id), pending);
-        Ok(Begun { calls: Arc::clone(self), device, id, taken, answer })
+        Ok(RunningCall { calls: Arc::clone(self), device, id, taken, answer })
     }
 
     /// Sets what a connection has subscribed to. If it wants RPC requests now and did not before, it gets the pending calls of
@@ -226,7 +226,7 @@ impl Pending {
     }
 }
 
-impl Begun {
+impl RunningCall {
     /// Whether a connection got the request.
     pub(crate) fn is_sent(&self) -> bool {
         self.shard().get(&(self.device, self.id)).is_some_and(|pending| pending.sent)
@@ -253,7 +253,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         self.calls.remove(&mut self.shard(), (self.device, self.id));
     }

@@ -19,13 +19,13 @@ pub(super) struct Pending {
 
 /// What a reader of a tap takes at once.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct TakenRows {
     rows: Vec<Rows>,
     /// Series to read again from the store, after the rows.
     pub lost: Vec<SeriesId>,
 }
 
-impl Taken {
+impl TakenRows {
     /// The rows, in the order in which they were appended.
     pub fn rows(&self) -> impl Iterator<Item = TapRow<'_>> {
         self.rows.iter().flat_map(Rows::iter)
@@ -84,8 +84,8 @@ impl Pending {
 
     /// Takes what `progress` has reached. Drops all else if the store is sealed. If the store lost a write, or a part of it, the reader
     /// gets its series instead, and reads what the store kept.
-    pub(super) fn take_ready(&mut self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) -> Taken {
-        let mut taken = Taken::default();
+    pub(super) fn take_ready(&mut self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) -> TakenRows {
+        let mut taken = TakenRows::default();
         for durability in Durability::ALL {
             let queue = &mut self.queues[durability];
             let reached = progress.reached(durability);

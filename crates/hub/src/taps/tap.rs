@@ -12,7 +12,7 @@ use store::{Durability, Progress, ProgressWatcher, Sequence, Store, Ticket};
 use uuid::Uuid;
 
 use super::keys::WantedKeys;
-use super::pending::{Pending, Taken};
+use super::pending::{Pending, TakenRows};
 use super::rows::Rows;
 
 /// A tap with one reader.
@@ -102,12 +102,12 @@ impl Tap {
     }
 
     /// Takes what is durable in a store.
-    pub fn take_durable(&self, store: &dyn Store) -> Taken {
+    pub fn take_durable(&self, store: &dyn Store) -> TakenRows {
         self.take(store.progress(), &|ticket| store.late_failure(ticket).is_some())
     }
 
     /// Takes what is durable. `is_lost` says whether the store lost a write.
-    fn take(&self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) -> Taken {
+    fn take(&self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) -> TakenRows {
         let mut pending = self.pending.lock();
         let taken = pending.take_ready(progress, is_lost);
         self.count(&pending);
@@ -190,7 +190,7 @@ mod tests {
         Progress { appended: 100, written: sequence, durable: sequence, sealed: false }
     }
 
-    fn times(taken: &Taken) -> Vec<i64> {
+    fn times(taken: &TakenRows) -> Vec<i64> {
         taken.rows().map(|row| row.ts().micros()).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Deletions, and devices that report after them.
 
 use hub::bulk::{BulkError, DeleteRequest, Deleted};
-use hub::{AUDIT_TABLE, Error, Kept};
+use hub::{AUDIT_TABLE, Error, StoredMessage};
 
 use super::*;
 use store::Reader as _;
@@ -43,7 +43,7 @@ fn a_message_whose_series_was_deleted_meanwhile_is_stored() {
         let message =
             Message { owner: (&fixture.device).into(), door: Door::Http, topic: "t", payload: MESSAGE };
         let kept = fixture.hub.ingest_message(&message, &late, Durability::Memory).unwrap();
-        assert!(matches!(kept, Kept { refusal: None, .. }), "{kept:?}");
+        assert!(matches!(kept, StoredMessage { refusal: None, .. }), "{kept:?}");
         assert_eq!(speeds(&fixture), [Value::I64(51)]);
     }
 }

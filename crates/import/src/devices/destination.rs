@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::Store;
 use uuid::Uuid;
 
-use crate::sink::{ServerSink, Sink, WRITE_TIMEOUT};
+use crate::sink::{RowSink, ServerSink, WRITE_TIMEOUT};
 
 /// The destination of devices' rows.
 pub enum Destination {
@@ -104,7 +104,7 @@ impl Destination {
         columns: Columns,
         rules: ImportRules,
         any_time: bool,
-    ) -> anyhow::Result<Box<dyn Sink + '_>> {
+    ) -> anyhow::Result<Box<dyn RowSink + '_>> {
         Ok(match self {
             Self::Server(api) => Box::new(ServerSink::new(api, table, columns, any_time)),
             Self::Directory { store, registry, tenant } => Box::new(Importer::new(

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use model::calendar::exact_of_micros;
 
 use super::header::Column;
-use super::rows::{Cells, Roles, Rows, Seen};
+use super::rows::{Cells, Roles, Rows, ValueTypes};
 use crate::csv_file::{FileError, delimiter_name};
 use crate::limits::IMPORT_DEVICES_MAX;
 use crate::time::Clock;
@@ -43,7 +43,7 @@ pub struct FilePlan {
     /// The character between cells.
     pub(crate) delimiter: u8,
     pub(crate) cells: Cells,
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<ValueTypes>,
     /// The device of rows that name none.
     pub(crate) device: Option<String>,
 }

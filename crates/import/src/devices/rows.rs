@@ -67,12 +67,12 @@ pub(super) struct Row {
 
 /// The types of values that a column has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ValueTypes {
     numbers: bool,
     texts: bool,
 }
 
-impl Seen {
+impl ValueTypes {
     fn is_numeric(self) -> bool {
         self.numbers && !self.texts
     }
@@ -83,7 +83,7 @@ pub(super) struct Rows {
     pub(super) header: Header,
     pub(super) cells: Cells,
     /// The types of values of each column, from the rows so far or from the first reading.
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<ValueTypes>,
     /// Counts about the times.
     pub(super) times: TimeCounts,
     /// Whether this is the second reading. Only then the columns of numbers are known, in which words such as NaN are no
@@ -103,7 +103,7 @@ impl Rows {
         let header = header.map_err(|source| FileError::Header { path: path.into(), source })?;
         Ok(Self {
             cells: Cells::default(),
-            seen: vec![Seen::default(); header.columns.len()],
+            seen: vec![ValueTypes::default(); header.columns.len()],
             header,
             times: TimeCounts::default(),
             second: false,
@@ -115,7 +115,7 @@ impl Rows {
     }
 
     /// Opens a file for the second reading, with the result of the first.
-    pub(super) fn open_again(path: &Path, roles: &Roles, seen: &[Seen]) -> Result<Self, FileError> {
+    pub(super) fn open_again(path: &Path, roles: &Roles, seen: &[ValueTypes]) -> Result<Self, FileError> {
         Ok(Self { second: true, seen: seen.to_vec(), ..Self::open(path, roles)? })
     }
 

@@ -18,10 +18,10 @@ use super::destination::{Destination, KnownDevice};
 use super::plan::{FilePlan, Plan};
 use super::report;
 use super::rows::{Row, Rows};
+use crate::duplicate_rows::DuplicateRows;
 use crate::outcome::{FileOutcome, SkipPolicy, hint, totals};
 use crate::progress::{Counted, StartProgress};
-use crate::repeated::Repeated;
-use crate::sink::Sink;
+use crate::sink::RowSink;
 use crate::table_rows::TableRows;
 use crate::time::TimeFormat;
 
@@ -67,7 +67,7 @@ pub struct DeviceRows {
 pub fn examine(plan: &Plan, settings: &Settings<'_>) -> anyhow::Result<Vec<FileOutcome>> {
     let known = KnownDevice { table: any_table().to_owned(), id: None, is_new: false };
     let mut devices = devices_of(plan, |_| Ok(known.clone()))?;
-    let mut make = |table: &str, columns: Columns| -> anyhow::Result<Box<dyn Sink>> {
+    let mut make = |table: &str, columns: Columns| -> anyhow::Result<Box<dyn RowSink>> {
         Ok(Box::new(Importer::examine(&TableName::try_from(table)?, columns, settings.rules)))
     };
     all_files(plan, settings, &mut devices, &mut make)
@@ -103,7 +103,7 @@ fn devices_of(
     plan.devices.iter().map(of).collect()
 }
 
-type MakeSink<'a, 's> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 'a;
+type MakeSink<'a, 's> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn RowSink + 's>> + 'a;
 
 fn all_files<'s>(
     plan: &Plan,
@@ -136,7 +136,7 @@ fn one_file<'s>(
 ) -> anyhow::Result<FileOutcome> {
     let mut rows = Rows::open_again(&file.path, &plan.roles, &file.seen)?;
     let mut progress = (settings.progress)(Counted::Rows);
-    let mut repeated = Repeated::new(false);
+    let mut repeated = DuplicateRows::new(false);
     let mut counts = ImportCounts::default();
     let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
     let mut waiting = 0;

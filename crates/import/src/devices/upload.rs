@@ -13,9 +13,9 @@ use serde::Serialize;
 use super::plan::Plan;
 use super::report;
 use super::rows::{Row, Rows};
+use crate::duplicate_rows::DuplicateRows;
 use crate::limits::{IMPORT_ATTEMPTS_MAX, IMPORT_BYTES, IMPORT_ROWS};
 use crate::outcome::FileOutcome;
-use crate::repeated::Repeated;
 use crate::retry::pause_before_retry;
 
 /// The acknowledged rows.
@@ -38,7 +38,7 @@ pub fn upload(plan: &Plan, api: &RestClient, token: &str) -> anyhow::Result<Sent
     for file in &plan.files {
         let keys: Vec<_> = file.columns.iter().map(|column| column.key.as_str()).collect();
         let mut rows = Rows::open_again(&file.path, &plan.roles, &file.seen)?;
-        let mut repeated = Repeated::new(false);
+        let mut repeated = DuplicateRows::new(false);
         while let Some(row) = rows.next()? {
             let ts = row.time.map_or_else(|| plan.clock.at(index), |time| time.micros);
             index += 1;

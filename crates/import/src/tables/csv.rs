@@ -76,7 +76,7 @@ impl CsvBatches {
             name if tags.iter().any(|tag| tag == name) => Kind::Tag,
             _ => Kind::Unknown,
         });
-        let mut columns: Vec<Seen> = kinds.map(Seen::new).collect();
+        let mut columns: Vec<ColumnFacts> = kinds.map(ColumnFacts::new).collect();
         let mut record = StringRecord::new();
         while file.read(&mut record)? {
             for ((column, cell), name) in columns.iter_mut().zip(&record).zip(&names) {
@@ -97,7 +97,7 @@ impl CsvBatches {
                 counts.texts.push((name.clone(), cell.clone(), *line));
             }
         }
-        let kinds: Vec<Kind> = columns.iter().map(Seen::kind).collect();
+        let kinds: Vec<Kind> = columns.iter().map(ColumnFacts::kind).collect();
         let schema = schema(&names, &kinds);
         let (file, record) = (CsvFile::open(path, dialect, Trim::None)?, StringRecord::new());
         let (times, mark) = (times.clone(), dialect.mark());
@@ -163,7 +163,7 @@ fn check_names(names: &[String], ts: &str) -> Result<(), HeaderError> {
 }
 
 /// What the first pass has seen of a column.
-struct Seen {
+struct ColumnFacts {
     /// The narrowest type for all cells.
     kind: Kind,
     /// Whether one of the whole numbers is not exact as a floating-point number.
@@ -174,7 +174,7 @@ struct Seen {
     first_text: Option<(String, u64)>,
 }
 
-impl Seen {
+impl ColumnFacts {
     fn new(kind: Kind) -> Self {
         Self { kind, is_beyond_f64: false, numbers: 0, texts: 0, first_text: None }
     }
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn a_column_has_the_narrowest_type_that_holds_all_its_cells() {
         let kind = |cells: &[&str]| {
-            let mut seen = Seen::new(Kind::Unknown);
+            let mut seen = ColumnFacts::new(Kind::Unknown);
             cells.iter().for_each(|cell| seen.widen(cell, 1, DecimalMark::Point));
             seen.kind()
         };
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(kind(&["18446744073709551615"]), Kind::Text, "a float would lose digits");
         assert_eq!(kind(&["1e999"]), Kind::Text);
         assert_eq!(kind(&["", ""]), Kind::Unknown);
-        let mut tag = Seen::new(Kind::Tag);
+        let mut tag = ColumnFacts::new(Kind::Tag);
         tag.widen("7", 1, DecimalMark::Point);
         assert_eq!(tag.kind, Kind::Tag);
     }

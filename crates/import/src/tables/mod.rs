@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use crate::csv_counts::CsvCounts;
 use crate::csv_file::{Dialect, delimiter_name};
+use crate::duplicate_rows::DuplicateRows;
 use crate::file_format::{FileFormat, Precision};
 use crate::limits::{IMPORT_PIECE_ROWS, IMPORT_PIECES_AHEAD};
 use crate::outcome::{FileOutcome, hint, totals};
 use crate::progress::{Counted, StartProgress};
 use crate::read_ahead::read_ahead;
-use crate::repeated::Repeated;
-use crate::sink::Sink;
+use crate::sink::RowSink;
 use crate::time::{TimeFormat, TimeReader};
 use csv::CsvBatches;
 use lines::LineFile;
@@ -55,7 +55,7 @@ pub struct TableImport<'a> {
 }
 
 /// Makes the sink of a table.
-pub type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn Sink + 's>> + 's;
+pub type MakeSink<'s> = dyn FnMut(&str, Columns) -> anyhow::Result<Box<dyn RowSink + 's>> + 's;
 
 impl TableImport<'_> {
     /// The outcome that an import would have.
@@ -84,7 +84,7 @@ impl TableImport<'_> {
         let mut source = self.open(path)?;
         let columns = Columns::of(&source.schema(), self.tags, self.ts)?;
         let skipped_columns = columns.skipped.clone();
-        let mut repeated = Repeated::new(false);
+        let mut repeated = DuplicateRows::new(false);
         let mut sink = make(self.table, columns.clone())?;
         let mut progress = (self.progress)(Counted::Bytes);
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
@@ -126,7 +126,7 @@ impl TableImport<'_> {
 
     fn line_file(&self, path: &Path, make: &mut MakeSink<'_>) -> anyhow::Result<FileOutcome> {
         let mut file = LineFile::open(path, self.precision)?;
-        let mut repeated = Repeated::new(true);
+        let mut repeated = DuplicateRows::new(true);
         let mut progress = (self.progress)(Counted::Bytes);
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let mut counts = ImportCounts::default();

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use model::lack::is_out_of_descriptors;
+use model::resource_errors::is_out_of_descriptors;
 
 use super::core::Core;
 

@@ -7,12 +7,12 @@
 
 mod content;
 mod distribution;
+mod permutation;
 mod random;
-mod unique;
 mod zipf;
 
 pub use content::{Alphabet, Content, digits};
 pub use distribution::{Distribution, Sampler};
+pub use permutation::{Unique, UniqueShare};
 pub use random::Random;
-pub use unique::{Unique, UniqueShare};
 pub use zipf::{ScrambledZipf, Zipf, fnv64};

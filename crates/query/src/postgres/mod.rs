@@ -4,6 +4,7 @@
 //! DataFusion understands. All listings are made for one query, from the tables that its user may see, and dropped afterwards.
 
 mod arrays;
+mod boolean_text;
 mod casts;
 mod columns;
 mod empty;
@@ -20,13 +21,13 @@ mod relations;
 mod rewrite;
 mod server;
 mod system_tables;
-mod truth;
 mod types;
 
 pub(crate) use arrays::{
     compares_with_array, function as array_comparison, functions as array_functions, implied_parameter_types,
     name_comparisons, read as read_array, settle as settle_arrays,
 };
+pub(crate) use boolean_text::planner as truth_planner;
 pub(crate) use columns::PG_CATALOG_NAME;
 pub(crate) use forms::normalize_forms;
 pub(crate) use functions::{find as function, is_of_catalog};
@@ -35,4 +36,3 @@ pub(crate) use membership::settle_memberships;
 pub(crate) use output_names::{name_columns, shown as shown_columns};
 pub(crate) use rewrite::rewrite;
 pub(crate) use system_tables::table;
-pub(crate) use truth::planner as truth_planner;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use model::Timestamp;
 
 use super::*;
-use crate::now::system_now;
 use crate::permission::Action;
 use crate::session_token::TokenError;
+use crate::system_time::system_now;
 
 fn later(seconds: i64) -> Timestamp {
     system_now().saturating_add_micros(seconds * 1_000_000)

@@ -2,7 +2,7 @@
 
 use super::descriptor::node::{Node, flag, integer};
 use super::descriptor::read;
-use super::descriptor::{Said, check_size, xml};
+use super::descriptor::{Located, check_size, xml};
 use super::fault::{Fault, Note};
 use super::plan::{StoragePlace, storage_place};
 
@@ -95,15 +95,15 @@ fn words(root: &Node, name: &'static str) -> Result<Option<String>, Fault> {
     Ok(said.filter(|text| !text.is_empty()))
 }
 
-fn truth(root: &Node, name: &'static str) -> Result<Option<Said<bool>>, Fault> {
+fn truth(root: &Node, name: &'static str) -> Result<Option<Located<bool>>, Fault> {
     root.word(name)?.map(|said| flag(said, name)).transpose()
 }
 
-fn port(root: &Node, name: &'static str) -> Result<Option<Said<u16>>, Fault> {
+fn port(root: &Node, name: &'static str) -> Result<Option<Located<u16>>, Fault> {
     let Some(said) = root.word(name)? else { return Ok(None) };
     let number = integer(said, name, 1, i64::from(u16::MAX))?;
     // The bounds are those of a port.
-    Ok(u16::try_from(number.value).ok().map(|port| Said::new(port, number.place)))
+    Ok(u16::try_from(number.value).ok().map(|port| Located::new(port, number.place)))
 }
 
 fn storage(node: &Node, notes: &mut Vec<Note>) -> Result<Option<StoragePlace>, Fault> {

@@ -5,13 +5,13 @@ use std::fmt;
 
 /// A place in a file. Both count from 1; a column counts characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-pub struct Place {
+pub struct TextPosition {
     pub line: u32,
     /// The character in the line.
     pub column: u32,
 }
 
-impl Place {
+impl TextPosition {
     /// The first character of a file.
     pub const START: Self = Self { line: 1, column: 1 };
 
@@ -25,25 +25,25 @@ impl Place {
 }
 
 /// Finds the places of bytes. It goes on from the last one, so that asking in order is one pass over the text.
-pub(crate) struct Places<'a> {
+pub(crate) struct LineStarts<'a> {
     text: &'a str,
-    last: Cell<(usize, Place)>,
+    last: Cell<(usize, TextPosition)>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> LineStarts<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, last: Cell::new((0, Place::START)) }
+        Self { text, last: Cell::new((0, TextPosition::START)) }
     }
 
     /// The place of a byte.
-    pub(crate) fn of(&self, byte: usize) -> Place {
+    pub(crate) fn of(&self, byte: usize) -> TextPosition {
         let mut end = byte.min(self.text.len());
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
         let (start, mut place) = match self.last.get() {
             last if last.0 <= end => last,
-            _ => (0, Place::START),
+            _ => (0, TextPosition::START),
         };
         for c in self.text[start..end].chars() {
             place = place.after(c);
@@ -53,7 +53,7 @@ impl<'a> Places<'a> {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -80,7 +80,7 @@ pub enum FaultKind {
 #[error("{place}: {reason}")]
 pub struct Fault {
     /// Where the fault is.
-    pub place: Place,
+    pub place: TextPosition,
     /// What kind of fault it is.
     pub kind: FaultKind,
     /// The fault, and what is expected.
@@ -88,27 +88,27 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(place: Place, kind: FaultKind, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(place: TextPosition, kind: FaultKind, reason: impl Into<String>) -> Self {
         Self { place, kind, reason: reason.into() }
     }
 
-    pub(crate) fn syntax(place: Place, reason: impl Into<String>) -> Self {
+    pub(crate) fn syntax(place: TextPosition, reason: impl Into<String>) -> Self {
         Self::new(place, FaultKind::Syntax, reason)
     }
 
-    pub(crate) fn invalid(place: Place, reason: impl Into<String>) -> Self {
+    pub(crate) fn invalid(place: TextPosition, reason: impl Into<String>) -> Self {
         Self::new(place, FaultKind::Invalid, reason)
     }
 
-    pub(crate) fn limit(place: Place, reason: impl Into<String>) -> Self {
+    pub(crate) fn limit(place: TextPosition, reason: impl Into<String>) -> Self {
         Self::new(place, FaultKind::Limit, reason)
     }
 
-    pub(crate) fn unsupported(place: Place, reason: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(place: TextPosition, reason: impl Into<String>) -> Self {
         Self::new(place, FaultKind::Unsupported, reason)
     }
 
-    pub(crate) fn not_compiled(place: Place, reason: impl Into<String>) -> Self {
+    pub(crate) fn not_compiled(place: TextPosition, reason: impl Into<String>) -> Self {
         Self::new(place, FaultKind::NotCompiled, reason)
     }
 }
@@ -184,7 +184,7 @@ impl Findings {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Note {
     /// Where it is said.
-    pub place: Place,
+    pub place: TextPosition,
     /// What is said, and what happens.
     pub text: String,
 }

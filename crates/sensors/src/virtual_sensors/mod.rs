@@ -19,7 +19,7 @@ mod tests;
 
 pub use container::Container;
 pub use descriptor::Descriptor;
-pub use fault::{Fault, FaultKind, Faults, Note, Place};
+pub use fault::{Fault, FaultKind, Faults, Note, TextPosition};
 pub use plan::Plan;
-pub use run::{Chart, Checkpoint, Counters, OutputRow, Reach, Sensor};
+pub use run::{Chart, Checkpoint, Counters, NeededElements, OutputRow, Sensor};
 pub use sql::{Datum, Row};

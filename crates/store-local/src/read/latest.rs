@@ -14,7 +14,7 @@ use crate::row::KeyId;
 use crate::tombstone::{hidden_in, is_value_hidden};
 
 /// By key: the newest value so far, with the rank of its source.
-type Found = Vec<Option<(Newest, Rank)>>;
+type NewestValues = Vec<Option<(Newest, Rank)>>;
 
 impl Core {
     pub(crate) fn latest(
@@ -79,7 +79,7 @@ impl Core {
                 }
             }
         }
-        let mut found: Found = vec![None; keys];
+        let mut found: NewestValues = vec![None; keys];
         for entry in newest.entries() {
             found[entry.key as usize] = Some((entry.clone(), NEWEST));
         }
@@ -97,7 +97,7 @@ impl Core {
         part: &Arc<Part>,
         slots: &[Slot],
         snapshot: &Snapshot,
-        found: &mut Found,
+        found: &mut NewestValues,
     ) -> Result<(), StoreError> {
         let may_be_newer = |slot: &&Slot| {
             let found = &found[slot.key as usize];

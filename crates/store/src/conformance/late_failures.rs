@@ -2,7 +2,7 @@
 
 use model::Value;
 
-use super::patient::Patient;
+use super::patient::PatientStore;
 use super::rows::{append, batch_of, device, read, wait};
 use crate::{Durability, Outcome, Store, StoreError, Ticket};
 
@@ -11,7 +11,7 @@ use crate::{Durability, Outcome, Store, StoreError, Ticket};
 /// # Panics
 /// When a check fails.
 pub fn run_late_failures<S: Store>(store: &std::sync::Arc<S>, lose: &dyn Fn(Ticket)) {
-    let store = &Patient(std::sync::Arc::clone(store) as _);
+    let store = &PatientStore(std::sync::Arc::clone(store) as _);
     a_lost_write_fails_alone(store, lose);
     a_lost_row_fails_no_other_row_of_its_batch(store, lose);
     a_lost_write_can_be_repeated(store, lose);

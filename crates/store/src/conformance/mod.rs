@@ -59,7 +59,7 @@ pub fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     let all = all.chain(deletion_of_series::CHECKS).chain(series_lists::CHECKS).chain(namespaces::CHECKS);
     for check in all {
         let store = make();
-        check(&patient::Patient(Arc::clone(&store)));
+        check(&patient::PatientStore(Arc::clone(&store)));
         // Closing twice is allowed; threads of the store end here.
         store.close().expect("a healthy store closes");
     }

@@ -6,9 +6,9 @@ use super::wrapper::Wrapper;
 use crate::{Store, StoreError};
 
 /// Another store. A write that finds it busy is repeated.
-pub(super) struct Patient(pub(super) Arc<dyn Store>);
+pub(super) struct PatientStore(pub(super) Arc<dyn Store>);
 
-impl Wrapper for Patient {
+impl Wrapper for PatientStore {
     fn inner(&self) -> &dyn Store {
         &*self.0
     }

@@ -211,7 +211,7 @@ fn address_of(server: &Server, scheme: &str) -> SocketAddr {
 }
 
 /// What the printed commands need to reach the server.
-struct Reach {
+struct ServerAddresses {
     url: String,
     mqtt: String,
     /// A line with curl.
@@ -221,7 +221,7 @@ struct Reach {
     status: String,
 }
 
-impl Reach {
+impl ServerAddresses {
     fn plain(server: &Server) -> Self {
         let mqtt = address_of(server, "mqtt");
         let psql = server
@@ -284,8 +284,8 @@ fn certified(address: SocketAddr) -> String {
 }
 
 fn describe(args: &DemoArgs, config: &Config, server: &Server, certificate: Option<&SelfSigned>) {
-    let Reach { url, mqtt, curl, psql, status } =
-        certificate.map_or_else(|| Reach::plain(server), |files| Reach::encrypted(server, files));
+    let ServerAddresses { url, mqtt, curl, psql, status } = certificate
+        .map_or_else(|| ServerAddresses::plain(server), |files| ServerAddresses::encrypted(server, files));
     let (tacho, data) = (program::name(), program::path_word(&config.data));
     let sensors = config.sensors.display();
     let audience = Audience::of(args.json);

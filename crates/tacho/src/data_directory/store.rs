@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hub::{Hub, Made, Metrics, Progress, ProgressWatcher};
+use hub::{Hub, MadeParts, Metrics, Progress, ProgressWatcher};
 use store::{Store, StoreError};
 use store_local::{Compacted, CompactionLimits, LocalStore, Observer, Options, RealDisk, RecoveryReport};
 
@@ -81,7 +81,7 @@ impl Observer for StoreMetrics {
     }
 
     fn flushed(&self, duration: Duration, parts: u64, rows: u64, bytes: u64) {
-        self.metrics.flushed(&Made { duration, parts, rows, bytes });
+        self.metrics.flushed(&MadeParts { duration, parts, rows, bytes });
         let duration_ms = duration.as_millis();
         tracing::info!(parts, rows, bytes, duration_ms, "flushed memory to parts");
     }
@@ -89,7 +89,7 @@ impl Observer for StoreMetrics {
     fn compacted(&self, compacted: &Compacted) {
         let Compacted { duration, inputs, outputs: parts, rows, bytes_read, bytes_written: bytes } =
             *compacted;
-        self.metrics.compacted(&Made { duration, parts, rows, bytes }, bytes_read);
+        self.metrics.compacted(&MadeParts { duration, parts, rows, bytes }, bytes_read);
         let duration_ms = duration.as_millis();
         tracing::info!(inputs, parts, rows, bytes_read, bytes, duration_ms, "merged parts");
     }

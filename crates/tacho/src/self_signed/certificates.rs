@@ -9,7 +9,7 @@ use rcgen::{
 use crate::limits::{CA_VALIDITY_DAYS, CERTIFICATE_VALIDITY_DAYS};
 
 /// Certificates and key as PEM.
-pub(super) struct Made {
+pub(super) struct PemFiles {
     /// The certificate of the authority, which clients trust.
     pub(super) ca: String,
     /// The certificate of the server.
@@ -20,7 +20,7 @@ pub(super) struct Made {
 
 /// Makes an authority and a certificate for these names and addresses. The key of the authority is not kept: it could sign a
 /// certificate for any name that the clients would trust.
-pub(super) fn make(names: &[String]) -> Result<Made, Error> {
+pub(super) fn make(names: &[String]) -> Result<PemFiles, Error> {
     let today = Utc::now().date_naive();
     let ca_key = KeyPair::generate()?;
     let mut ca = CertificateParams::new([])?;
@@ -39,7 +39,7 @@ pub(super) fn make(names: &[String]) -> Result<Made, Error> {
     server.use_authority_key_identifier_extension = true;
     set_validity(&mut server, today, CERTIFICATE_VALIDITY_DAYS);
     let certificate = server.signed_by(&key, &Issuer::new(ca, ca_key))?;
-    Ok(Made { ca: ca_certificate.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(PemFiles { ca: ca_certificate.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
 /// Valid from yesterday on, for clients whose clock is behind.

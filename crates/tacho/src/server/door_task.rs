@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::panics::Essential;
 
 /// The future that is ready when the door has to stop.
-pub(super) type Stopped = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type StopFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The schemes of a door's addresses, such as `http` and `https`.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl DoorTask {
         schemes: Schemes,
         listeners: Listeners<std::net::TcpListener>,
         runtime: &Runtime,
-        serve: impl FnOnce(Listeners<tokio::net::TcpListener>, Stopped) -> S,
+        serve: impl FnOnce(Listeners<tokio::net::TcpListener>, StopFuture) -> S,
     ) -> anyhow::Result<Self> {
         let _guard = runtime.enter();
         let mut addresses = Vec::new();
@@ -53,7 +53,7 @@ impl DoorTask {
             listeners.tls.map(|(listener, tls)| Ok::<_, io::Error>((open(schemes.tls, listener)?, tls)));
         let listeners = Listeners { plain, tls: tls.transpose().with_context(failed)? };
         let (stop, stopped) = oneshot::channel::<()>();
-        let shutdown: Stopped = Box::pin(async {
+        let shutdown: StopFuture = Box::pin(async {
             // A dropped sender means the same.
             drop(stopped.await);
         });

@@ -7,8 +7,8 @@ use load::protocol::{Completion, DueTime, Received};
 use wire::mqtt::client::Connection;
 use wire::mqtt::{Connect, Disconnect, Packet, ProtocolVersion};
 
-use super::followed::Followed;
 use super::message::{MessageTemplate, QOS, Stamp};
+use super::newest_messages::NewestMessages;
 use super::watch::{Raised, Watch};
 use crate::limits::PACKET_BYTES_MAX;
 use crate::mqtt::{PacketIds, acknowledgement};
@@ -97,7 +97,7 @@ impl Device {
     pub(super) fn start(
         &mut self,
         config: &DeviceConfig,
-        followed: &Followed,
+        followed: &NewestMessages,
         due: DueTime,
         out: &mut Vec<u8>,
     ) -> u32 {
@@ -117,7 +117,7 @@ impl Device {
     pub(super) fn receive(
         &mut self,
         config: &DeviceConfig,
-        (followed, watch): (&Followed, Option<&Watch>),
+        (followed, watch): (&NewestMessages, Option<&Watch>),
         bytes: &[u8],
         out: &mut Vec<u8>,
         done: &mut impl FnMut(Completion<'_>),
@@ -148,7 +148,7 @@ impl Device {
     fn acknowledged(
         &mut self,
         config: &DeviceConfig,
-        (followed, watch): (&Followed, Option<&Watch>),
+        (followed, watch): (&NewestMessages, Option<&Watch>),
         packet_id: u16,
         is_taken: bool,
     ) {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn only_what_is_acknowledged_is_the_newest_message() {
-        let (config, followed) = (config(Some(2)), Followed::new(&[(0, 0); 10], 1, 1));
+        let (config, followed) = (config(Some(2)), NewestMessages::new(&[(0, 0); 10], 1, 1));
         let mut device = Device::new(3, &config);
         let due = |ms: u64| DueTime { intended_ns: ms * 1_000_000, wall_ms: ms, sent_ns: ms * 1_000_000 };
         let keys: Vec<u32> =

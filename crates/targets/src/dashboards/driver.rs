@@ -21,14 +21,14 @@ use load::{Error, Result};
 use super::answers::parse_id;
 use super::creator::CreatorConfig;
 use super::device::{DeviceConfig, DeviceState};
-use super::followed::Followed;
 use super::live::LiveConfig;
 use super::message::MessageTemplate;
+use super::newest_messages::NewestMessages;
 use super::options::{Application, Group, PhaseClients, Role};
 use super::page::PageConfig;
 use super::protocol::{Clients, Session, Sockets};
 use super::rules;
-use super::unread::UnreadSockets;
+use super::stalled_dashboards::UnreadSockets;
 use super::verdict::{AlarmTally, CreateTally, LiveTally, PageTally, ingest};
 use super::watch::{Looks, Watch};
 use crate::Context;
@@ -221,11 +221,11 @@ impl DashboardsDriver {
     }
 
     /// The devices of a phase, with the sockets that follow them.
-    fn followed(&self, clients: &PhaseClients, sockets: u32) -> Followed {
+    fn followed(&self, clients: &PhaseClients, sockets: u32) -> NewestMessages {
         let devices = &self.devices[..clients.count(Role::Device) as usize];
         let known = |device: &DeviceState| (device.newest.map_or(0, |newest| newest.number + 1), device.next);
         let devices: Vec<(u64, u64)> = devices.iter().map(known).collect();
-        Followed::new(&devices, sockets, clients.options.devices_each())
+        NewestMessages::new(&devices, sockets, clients.options.devices_each())
     }
 
     /// The plan of a phase: devices connect to the broker, and all others to the HTTP interface.

@@ -5,9 +5,9 @@ use load::recorder::Operation;
 use serde_json::{Value, json};
 
 use super::answers::{EntityMessage, Row, SeriesMessage, parse_id};
-use super::followed::{Arrived, Followed};
 use super::link::{Heard, Link, say};
 use super::message::{STAMP_KEY, Stamp};
+use super::newest_messages::{Arrived, NewestMessages};
 use super::options::Subscription;
 
 const ENTITY_PATH: &str = "/api/ws";
@@ -64,7 +64,7 @@ pub(super) struct Live {
 
 impl LiveConfig {
     /// The devices of a socket: their ids by place.
-    fn ids_of<'a>(&'a self, socket: u32, followed: &'a Followed) -> impl Iterator<Item = &'a str> + 'a {
+    fn ids_of<'a>(&'a self, socket: u32, followed: &'a NewestMessages) -> impl Iterator<Item = &'a str> + 'a {
         (0..followed.each()).map(move |place| self.ids[followed.device_at(socket, place) as usize].as_str())
     }
 
@@ -77,7 +77,7 @@ impl LiveConfig {
     }
 
     /// The message that subscribes a socket to its devices.
-    pub(super) fn subscribe(&self, socket: u32, followed: &Followed) -> Value {
+    pub(super) fn subscribe(&self, socket: u32, followed: &NewestMessages) -> Value {
         let ids: Vec<&str> = self.ids_of(socket, followed).collect();
         match self.subscription {
             Subscription::EntityData => {
@@ -111,7 +111,7 @@ impl LiveConfig {
 }
 
 impl Live {
-    pub(super) fn new(number: u32, config: &LiveConfig, followed: &Followed) -> Self {
+    pub(super) fn new(number: u32, config: &LiveConfig, followed: &NewestMessages) -> Self {
         let ids = config.ids_of(number, followed).map(|id| parse_id(id).unwrap_or_default()).collect();
         let each = followed.each();
         let begun = vec![false; each as usize];
@@ -127,7 +127,7 @@ impl Live {
     pub(super) fn receive(
         &mut self,
         config: &LiveConfig,
-        followed: &Followed,
+        followed: &NewestMessages,
         bytes: &[u8],
         out: &mut Vec<u8>,
         done: &mut impl FnMut(Completion<'_>),
@@ -161,7 +161,7 @@ impl Live {
         &mut self,
         text: &[u8],
         config: &LiveConfig,
-        followed: &Followed,
+        followed: &NewestMessages,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<(), String> {
         let message = EntityMessage::read(text)?;
@@ -200,7 +200,7 @@ impl Live {
         row: &Row<'_>,
         text: &str,
         config: &LiveConfig,
-        followed: &Followed,
+        followed: &NewestMessages,
     ) -> Option<(u32, Stamp)> {
         let stamp = Stamp::read(text).filter(|stamp| stamp.run == config.run)?;
         let place = followed.place_of(self.number, stamp.device)?;
@@ -212,7 +212,7 @@ impl Live {
         &mut self,
         text: &[u8],
         config: &LiveConfig,
-        followed: &Followed,
+        followed: &NewestMessages,
         done: &mut impl FnMut(Completion<'_>),
     ) -> Result<(), String> {
         let message = SeriesMessage::read(text)?;
@@ -236,7 +236,7 @@ impl Live {
     }
 
     /// Notes the first value of a device.
-    fn begin(&mut self, place: u32, stamp: Option<&str>, config: &LiveConfig, followed: &Followed) {
+    fn begin(&mut self, place: u32, stamp: Option<&str>, config: &LiveConfig, followed: &NewestMessages) {
         self.begun[place as usize] = true;
         self.waiting -= 1;
         let number =
@@ -246,7 +246,7 @@ impl Live {
     }
 
     /// Reads the stamp of the device at a place; `None` for another one.
-    fn stamp(&self, place: u32, text: &str, config: &LiveConfig, followed: &Followed) -> Option<Stamp> {
+    fn stamp(&self, place: u32, text: &str, config: &LiveConfig, followed: &NewestMessages) -> Option<Stamp> {
         let device = followed.device_at(self.number, place);
         Stamp::read(text).filter(|stamp| stamp.run == config.run && stamp.device == device)
     }
@@ -257,7 +257,7 @@ impl Live {
         at: Option<(u32, Stamp)>,
         bytes: u32,
         config: &LiveConfig,
-        followed: &Followed,
+        followed: &NewestMessages,
         done: &mut impl FnMut(Completion<'_>),
     ) {
         let Some((place, stamp)) = at else {
@@ -323,13 +323,13 @@ mod tests {
 
     struct Talk {
         config: LiveConfig,
-        followed: Followed,
+        followed: NewestMessages,
         live: Live,
     }
 
     impl Talk {
         fn begin(subscription: Subscription) -> Self {
-            let (config, followed) = (config(subscription), Followed::new(&[(1, 1), (0, 0)], 1, 2));
+            let (config, followed) = (config(subscription), NewestMessages::new(&[(1, 1), (0, 0)], 1, 2));
             let mut live = Live::new(0, &config, &followed);
             live.open(&config, &mut Vec::new());
             let mut talk = Self { config, followed, live };

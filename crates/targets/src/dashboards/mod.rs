@@ -10,15 +10,15 @@ mod answers;
 mod creator;
 mod device;
 mod driver;
-mod followed;
 mod link;
 mod live;
 mod message;
+mod newest_messages;
 mod options;
 mod page;
 mod protocol;
 mod rules;
-mod unread;
+mod stalled_dashboards;
 mod verdict;
 mod watch;
 

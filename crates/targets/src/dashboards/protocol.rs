@@ -6,8 +6,8 @@ use load::schedule::SECOND_NS;
 
 use super::creator::{Creator, CreatorConfig};
 use super::device::{Device, DeviceConfig};
-use super::followed::Followed;
 use super::live::{Live, LiveConfig};
+use super::newest_messages::NewestMessages;
 use super::options::{Group, Role};
 use super::page::{Page, PageConfig};
 use super::watch::Watch;
@@ -30,7 +30,7 @@ pub(super) struct Clients<'a> {
     pub(super) devices: Option<DeviceConfig>,
     pub(super) sockets: Option<Sockets>,
     pub(super) creators: Option<CreatorConfig>,
-    pub(super) followed: &'a Followed,
+    pub(super) followed: &'a NewestMessages,
     /// Looks for alarms; `None` without rules.
     pub(super) watch: Option<&'a Watch>,
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use load::engine::SegmentOutcome;
 use load::result::{Check, Phase, RunResult};
 
-use super::followed::Difference;
 use super::live::LiveCounts;
+use super::newest_messages::Difference;
 use super::rules::{AlarmKey, FoundAlarms};
 use super::watch::Looks;
 use crate::driver::Verdict;

@@ -10,7 +10,7 @@ use load::protocol::{Blocking, Done, DueTime, Failure, OperationChoice};
 use super::cluster::Cluster;
 use super::operation::{Kind, Operation};
 use super::pe::{PeFigures, figures};
-use super::read::Found;
+use super::read::RowCounts;
 use super::rows::Dataset;
 use super::session::{Session, Work};
 use super::tally::{Tally, WrittenRows};
@@ -85,12 +85,12 @@ impl Workload {
         (first, self.is_sequential.then(|| at(number + 1) - first))
     }
 
-    fn operation(&self, session: &mut Session, operation: &Operation) -> Result<(u64, Found), Failure> {
+    fn operation(&self, session: &mut Session, operation: &Operation) -> Result<(u64, RowCounts), Failure> {
         let work = self.work();
-        let of_found = |found: Found| (found.hits + found.misses, found);
+        let of_found = |found: RowCounts| (found.hits + found.misses, found);
         match operation.kind {
             Kind::RandomWrite | Kind::SequentialWrite => {
-                session.write(&work, operation).map(|rows| (rows, Found::default()))
+                session.write(&work, operation).map(|rows| (rows, RowCounts::default()))
             }
             Kind::RandomRead | Kind::SequentialRead => session.get(&work, operation).map(of_found),
             // PerformanceEvaluation counts a scan as one row.

@@ -24,7 +24,7 @@ const SCAN_ANSWER_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Rows of a read: those that were found, and those that were not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct RowCounts {
     /// Rows with a cell.
     pub(super) hits: u64,
     /// Rows without one.
@@ -44,7 +44,7 @@ fn cells_of(result: Option<&CellResult>, block: &mut Vec<u8>) -> u64 {
 
 impl Session {
     /// Reads the next rows with gets.
-    pub(super) fn get(&mut self, work: &Work<'_>, operation: &Operation) -> Result<Found, Failure> {
+    pub(super) fn get(&mut self, work: &Work<'_>, operation: &Operation) -> Result<RowCounts, Failure> {
         let count = self.take(operation.batch.into());
         let numbers: Vec<u64> = (0..count).map(|_| self.draw_row(work, operation)).collect();
         let mut block = std::mem::take(&mut self.answers);
@@ -73,7 +73,7 @@ impl Session {
         }
         self.answers = block;
         self.expected = Expected::Rows(sorted);
-        Ok(Found { hits, misses: count.saturating_sub(hits) })
+        Ok(RowCounts { hits, misses: count.saturating_sub(hits) })
     }
 
     /// Reads those of the first rows that are in one region. Returns the number of rows, and of those found.
@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// Scans rows from a random one on, as the operation says.
-    pub(super) fn scan(&mut self, work: &Work<'_>, operation: &Operation) -> Result<Found, Failure> {
+    pub(super) fn scan(&mut self, work: &Work<'_>, operation: &Operation) -> Result<RowCounts, Failure> {
         self.take(1);
         let data = work.data;
         let start = data.random_row(&mut self.random);
@@ -144,7 +144,7 @@ impl Session {
         self.expected = Expected::Range(start, stop.unwrap_or(u64::MAX));
         work.tally.add_scanned(hits);
         let wanted = wanted.min(data.rows - start);
-        Ok(Found { hits, misses: wanted.saturating_sub(hits) })
+        Ok(RowCounts { hits, misses: wanted.saturating_sub(hits) })
     }
 
     /// Scans region after region. `scan` begins after the last row that has arrived. Returns the number of rows.

@@ -27,11 +27,11 @@ use crate::timeseries::product::{Kind, Product};
 use crate::timeseries::protocol::{Session, Writers, Writes};
 use crate::timeseries::questdb::QuestDb;
 use crate::timeseries::reader::{Http, ReadBack};
+use crate::timeseries::request_log::{Order, PhaseRequests, RequestLog};
 use crate::timeseries::server::{Server, login};
 use crate::timeseries::timelines::{Timelines, tag_value_text};
 use crate::timeseries::verify;
 use crate::timeseries::victoria::Victoria;
-use crate::timeseries::written::{Order, PhaseRequests, Written};
 
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
@@ -66,7 +66,7 @@ struct Open {
 /// The cell in work.
 struct Cell {
     timelines: Timelines,
-    written: Written,
+    written: RequestLog,
     /// The timelines of the server before it.
     before: Option<u64>,
     /// The requests of the latest phase by second.
@@ -144,7 +144,7 @@ impl TimeseriesDriver {
         self.cells += 1;
         self.cell = Some(Cell {
             timelines,
-            written: Written::new(self.options.points_per_request),
+            written: RequestLog::new(self.options.points_per_request),
             before,
             by_second: Vec::new(),
             phase: String::new(),

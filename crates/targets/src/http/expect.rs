@@ -34,7 +34,7 @@ pub(crate) struct Expected {
 
 /// The part of an answer that has arrived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedAnswer {
     pub(crate) status: u16,
     /// The bytes of the body so far.
     pub(crate) bytes: u64,
@@ -67,18 +67,18 @@ impl Expected {
 
     /// Starts an answer to a request with these values.
     #[inline]
-    pub(crate) fn begin(&self, status: u16, fill: Fill<'_>) -> Seen {
+    pub(crate) fn begin(&self, status: u16, fill: Fill<'_>) -> ReceivedAnswer {
         let keyed = self.body.as_ref().map(|text| {
             let mut body = Vec::new();
             text.append(&mut body, fill);
             body
         });
-        Seen { status, bytes: 0, differs: false, keyed, kept: Vec::new() }
+        ReceivedAnswer { status, bytes: 0, differs: false, keyed, kept: Vec::new() }
     }
 
     /// Compares a part of the body.
     #[inline]
-    pub(crate) fn take(&self, seen: &mut Seen, part: &[u8]) {
+    pub(crate) fn take(&self, seen: &mut ReceivedAnswer, part: &[u8]) {
         if let Some(body) = seen.keyed.as_ref().or(self.fixed.as_ref()) {
             let from = usize::try_from(seen.bytes).unwrap_or(usize::MAX);
             seen.differs |= body.get(from..from.saturating_add(part.len())) != Some(part);
@@ -91,7 +91,12 @@ impl Expected {
 
     /// Checks a complete answer and keeps the values that it extracts; without them their variables have no value.
     #[inline]
-    pub(super) fn judge(&self, seen: &Seen, key: u64, variables: &mut [String]) -> Result<(), String> {
+    pub(super) fn judge(
+        &self,
+        seen: &ReceivedAnswer,
+        key: u64,
+        variables: &mut [String],
+    ) -> Result<(), String> {
         let wrong = self.wrong(seen);
         let Some(json) = &self.json else { return wrong.map_or(Ok(()), Err) };
         json.clear(variables);
@@ -106,7 +111,7 @@ impl Expected {
 
     /// The difference of a complete answer from the expected one; `None` if they agree.
     #[inline]
-    pub(crate) fn wrong(&self, seen: &Seen) -> Option<String> {
+    pub(crate) fn wrong(&self, seen: &ReceivedAnswer) -> Option<String> {
         if !self.statuses.contains(&seen.status) {
             return Some(format!("status {}", seen.status));
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use load::protocol::{Answer, Completion, Opening, Received};
 use wire::http1::{Answers, Head, Piece};
 
-use super::expect::Seen;
+use super::expect::ReceivedAnswer;
 use super::request::{PreparedRequest, SentRequest};
 
 /// The error of a server that closes a connection without an answer.
@@ -14,7 +14,7 @@ const NO_ANSWER: &str = "closed by the server without an answer";
 /// The answer that is arriving.
 #[derive(Debug)]
 struct Current {
-    seen: Seen,
+    seen: ReceivedAnswer,
     head: Head,
     /// Its bytes so far, including head and framing.
     bytes: u64,

@@ -6,7 +6,7 @@ use load::protocol::{Answer, Completion, Opening, Received};
 use wire::http2::limits::{FRAME_BYTES_MAX, WINDOW_DEFAULT, WINDOW_MAX};
 use wire::http2::{Frame, Kind, PREFACE, flag, frame, hpack, reason, setting, write};
 
-use super::expect::Seen;
+use super::expect::ReceivedAnswer;
 use super::request::{PreparedRequest, SentRequest};
 use super::template::Text;
 
@@ -23,7 +23,7 @@ struct Stream {
     number: u32,
     request: SentRequest,
     /// The answer so far; `None` before its head.
-    seen: Option<Seen>,
+    seen: Option<ReceivedAnswer>,
     /// The bytes of the answer's frames.
     bytes: u64,
     /// The bytes of the answer's body that the server may still send.

@@ -2,7 +2,7 @@
 
 use load::protocol::{Answer, AnswerStatus, Completion};
 
-use super::expect::{Expect, Expected, Seen};
+use super::expect::{Expect, Expected, ReceivedAnswer};
 use super::json::JsonRules;
 use super::template::{Http1Template, Http2Template, Request, Text};
 use super::variables::Fill;
@@ -72,7 +72,7 @@ impl PreparedRequest {
     #[inline]
     pub(super) fn judge(
         &self,
-        seen: &Seen,
+        seen: &ReceivedAnswer,
         request: SentRequest,
         variables: &mut [String],
         answer: Answer,

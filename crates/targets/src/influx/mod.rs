@@ -10,7 +10,7 @@ use super::opentsdb::append_value;
 use super::request::Format;
 use super::timeseries::protocol::Writes;
 use super::timeseries::refusal::quoted;
-use super::timeseries::timelines::{METRIC, Place, TAG_KEY, Timelines};
+use super::timeseries::timelines::{METRIC, PointPosition, TAG_KEY, Timelines};
 pub(crate) use read::InfluxQl;
 
 /// Writes of `/write`.
@@ -40,7 +40,7 @@ impl Writes for Lines {
     }
 }
 
-fn append_line(timelines: &Timelines, place: Place, body: &mut Vec<u8>) {
+fn append_line(timelines: &Timelines, place: PointPosition, body: &mut Vec<u8>) {
     body.extend_from_slice(METRIC.as_bytes());
     decimal(body, timelines.metric(place.timeline));
     for tag in 0..timelines.tags {
@@ -69,7 +69,7 @@ mod tests {
         let mut body = Vec::new();
         Lines { database: "d".to_owned() }.append(&timelines, 12, 2, &mut body);
         let text = String::from_utf8(body).unwrap();
-        let value = |timeline| timelines.thousandths(Place { timeline, cycle: 1 });
+        let value = |timeline| timelines.thousandths(PointPosition { timeline, cycle: 1 });
         let line = |timeline: u64, metric: u64| {
             let value = value(timeline);
             format!(

@@ -5,7 +5,7 @@ use load::scenario::{Arrival, Mix, Phase, Scenario, typed};
 use serde::Deserialize;
 use wire::mqtt::QoS;
 
-use super::behind::GatewaySends;
+use super::gateway::GatewaySends;
 use super::gateway_options::GatewayOptions;
 use super::{Messages, Version, defaults};
 

@@ -2,7 +2,7 @@
 
 use load::payload::Template;
 
-use super::behind::{Gateway, GatewaySends};
+use super::gateway::{Gateway, GatewaySends};
 use crate::limits::{GATEWAY_DEVICES_MAX, GATEWAY_MESSAGE_BYTES_MAX};
 
 /// The default of `devices_per_message`.

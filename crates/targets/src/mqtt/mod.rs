@@ -6,11 +6,11 @@
 //! `verify.rs` reads the stored points back, and `findings.rs` says what the result is.
 
 mod acks;
-mod behind;
 pub(crate) mod defaults;
 mod devices;
 mod driver;
 mod findings;
+mod gateway;
 mod gateway_options;
 mod platform;
 mod protocol;
@@ -22,8 +22,8 @@ mod verify;
 mod version;
 
 pub(crate) use acks::{PacketIds, acknowledgement};
-pub use behind::{Gateway, GatewaySends};
 pub(crate) use driver::KIND;
+pub use gateway::{Gateway, GatewaySends};
 pub(crate) use platform::{Fleet, Platform, TargetOptions, leftover_finding, opened_broker};
 pub use protocol::{Config, Messages, Mqtt};
 pub(crate) use rest_platform::RestPlatform;

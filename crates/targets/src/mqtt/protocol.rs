@@ -9,7 +9,7 @@ use wire::mqtt::client::Connection;
 use wire::mqtt::{Connect, Disconnect, Packet, QoS};
 
 use super::acks::{PacketIds, acknowledgement};
-use super::behind::{Gateway, GatewayDevices};
+use super::gateway::{Gateway, GatewayDevices};
 use super::tally::Tally;
 use super::template::PublishTemplate;
 use super::version::Version;

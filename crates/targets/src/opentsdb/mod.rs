@@ -9,7 +9,7 @@ use wire::resp::write::decimal;
 use super::request::Format;
 use super::timeseries::protocol::Writes;
 use super::timeseries::refusal::quoted;
-use super::timeseries::timelines::{METRIC, Place, TAG_KEY, Timelines};
+use super::timeseries::timelines::{METRIC, PointPosition, TAG_KEY, Timelines};
 pub(crate) use read::OpenTsdb;
 
 /// Writes of `/api/put`.
@@ -61,7 +61,7 @@ struct Answer {
     failed: u64,
 }
 
-fn append_point(timelines: &Timelines, place: Place, body: &mut Vec<u8>) {
+fn append_point(timelines: &Timelines, place: PointPosition, body: &mut Vec<u8>) {
     body.extend_from_slice(b"{\"metric\":\"");
     body.extend_from_slice(METRIC.as_bytes());
     decimal(body, timelines.metric(place.timeline));
@@ -103,7 +103,7 @@ mod tests {
         let mut body = Vec::new();
         Put.append(&timelines, 19, 2, &mut body);
         let points: Value = serde_json::from_slice(&body).unwrap();
-        let value = |timeline, cycle| timelines.value(Place { timeline, cycle });
+        let value = |timeline, cycle| timelines.value(PointPosition { timeline, cycle });
         let expected = json!([
             { "metric": "metricname0", "timestamp": 1_700_000_001_000_i64, "value": value(9, 1),
               "tags": { "tagkeyname0": "000000000v9", "tagkeyname1": "000000000v9" } },

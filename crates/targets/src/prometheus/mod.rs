@@ -6,7 +6,7 @@ use wire::prometheus::{end_series, pack, push_label, push_sample, start_series};
 use super::request::Format;
 use super::timeseries::protocol::Writes;
 use super::timeseries::refusal::quoted;
-use super::timeseries::timelines::{METRIC, Place, TAG_KEY, Timelines};
+use super::timeseries::timelines::{METRIC, PointPosition, TAG_KEY, Timelines};
 
 /// Writes of `/api/v1/write`.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Writes for RemoteWrite {
 }
 
 /// Appends a series with one sample. `text` is for names and values.
-fn append_series(timelines: &Timelines, place: Place, text: &mut [String; 2], out: &mut Vec<u8>) {
+fn append_series(timelines: &Timelines, place: PointPosition, text: &mut [String; 2], out: &mut Vec<u8>) {
     let [name, value] = text;
     let mark = start_series(out);
     set(name, METRIC, timelines.metric(place.timeline));

@@ -2,7 +2,7 @@
 
 use load::result::{Phase, Summary};
 
-use super::written::{Expected, Written};
+use super::request_log::{Expected, RequestLog};
 
 /// Into how many parts the course of a phase is divided.
 const PARTS: usize = 10;
@@ -30,7 +30,7 @@ impl DiskUse {
 }
 
 /// What was written.
-pub(crate) fn written(phase: &str, written: &Written, timelines: u64) -> String {
+pub(crate) fn written(phase: &str, written: &RequestLog, timelines: u64) -> String {
     let Expected { stored, unknown } = written.total();
     let without = match unknown {
         0 => String::new(),

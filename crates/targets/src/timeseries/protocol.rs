@@ -5,8 +5,8 @@ use load::protocol::{
 };
 use wire::http1::{Answers, Head, Piece};
 
+use super::request_log::{ClientRequests, Order};
 use super::timelines::Timelines;
-use super::written::{ClientRequests, Order};
 use crate::limits::{TIMESERIES_ANSWER_BYTES_MAX, TIMESERIES_SECONDS_MAX, TIMESERIES_UNKNOWN_MAX};
 use crate::request::{Format, RequestHead};
 

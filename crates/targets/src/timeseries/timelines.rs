@@ -37,19 +37,19 @@ pub(crate) struct Timelines {
 
 /// The place of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PointPosition {
     pub(crate) timeline: u64,
     pub(crate) cycle: u64,
 }
 
 impl Timelines {
     /// The place of point number `point`.
-    pub(crate) fn place(&self, point: u64) -> Place {
-        Place { timeline: point % self.count, cycle: point / self.count }
+    pub(crate) fn place(&self, point: u64) -> PointPosition {
+        PointPosition { timeline: point % self.count, cycle: point / self.count }
     }
 
     /// The number of a point.
-    pub(crate) fn point(&self, place: Place) -> u64 {
+    pub(crate) fn point(&self, place: PointPosition) -> u64 {
         place.cycle * self.count + place.timeline
     }
 
@@ -76,12 +76,12 @@ impl Timelines {
     }
 
     /// The value at a place in thousandths: the text of a request is made of it.
-    pub(crate) fn thousandths(&self, place: Place) -> u64 {
+    pub(crate) fn thousandths(&self, place: PointPosition) -> u64 {
         Random::keyed(self.seed, DOMAIN, self.point(place)).below(THOUSANDTHS)
     }
 
     /// The value at a place: the number nearest to the text of a request.
-    pub(crate) fn value(&self, place: Place) -> f64 {
+    pub(crate) fn value(&self, place: PointPosition) -> f64 {
         self.thousandths(place) as f64 / 1_000.0
     }
 
@@ -129,7 +129,7 @@ mod tests {
     fn points_go_round_the_timelines_and_time_advances_with_each_cycle() {
         let timelines = example();
         let place = timelines.place(23);
-        assert_eq!(place, Place { timeline: 3, cycle: 2 });
+        assert_eq!(place, PointPosition { timeline: 3, cycle: 2 });
         assert_eq!((timelines.point(place), timelines.time_ms(2)), (23, 1_700_000_002_000));
         assert_eq!(timelines.cycle_at(1_700_000_002_000), Some(2));
         assert_eq!((timelines.cycle_at(1_700_000_002_001), timelines.cycle_at(0)), (None, None));
@@ -147,7 +147,7 @@ mod tests {
     fn a_value_is_the_number_that_its_text_means() {
         let timelines = Timelines { count: 1_000, ..example() };
         for timeline in 0..1_000 {
-            let place = Place { timeline, cycle: 7 };
+            let place = PointPosition { timeline, cycle: 7 };
             let thousandths = timelines.thousandths(place);
             let text = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
             assert_eq!(text.parse::<f64>().unwrap().to_bits(), timelines.value(place).to_bits(), "{text}");

@@ -9,8 +9,8 @@ use load::dataset::Random;
 use load::result::Check;
 
 use super::reader::{Point, ReadBack};
-use super::timelines::{Place, Timelines};
-use super::written::{Expected, Fate, Written};
+use super::request_log::{Expected, RequestLog, RequestOutcome};
+use super::timelines::{PointPosition, Timelines};
 use crate::driver::Verdict;
 use crate::limits::{TIMESERIES_COMPARED_MAX, TIMESERIES_METRICS_COUNTED};
 
@@ -23,7 +23,7 @@ const CYCLES: u64 = 3;
 pub(crate) struct Cell<'a> {
     pub(crate) phase: &'a str,
     pub(crate) timelines: &'a Timelines,
-    pub(crate) written: &'a Written,
+    pub(crate) written: &'a RequestLog,
     /// The timelines of the server before the cell.
     pub(crate) before: Option<u64>,
     /// The number of timelines to read back.
@@ -125,8 +125,9 @@ impl Cell<'_> {
         let mut seen = BTreeSet::new();
         for (time_ms, value) in points {
             let cycle = self.timelines.cycle_at(*time_ms).filter(|cycle| cycles.contains(cycle));
-            let sent = cycle.map(|cycle| Place { timeline, cycle }).filter(|place| {
-                self.written.fate(self.timelines.point(*place)) != Fate::NotSent && seen.insert(place.cycle)
+            let sent = cycle.map(|cycle| PointPosition { timeline, cycle }).filter(|place| {
+                self.written.fate(self.timelines.point(*place)) != RequestOutcome::NotSent
+                    && seen.insert(place.cycle)
             });
             match sent {
                 None => found.invented += 1,
@@ -135,7 +136,8 @@ impl Cell<'_> {
             }
         }
         let stored = |cycle: &u64| {
-            self.written.fate(self.timelines.point(Place { timeline, cycle: *cycle })) == Fate::Stored
+            self.written.fate(self.timelines.point(PointPosition { timeline, cycle: *cycle }))
+                == RequestOutcome::Stored
         };
         found.missing = cycles.filter(stored).filter(|cycle| !seen.contains(cycle)).count() as u64;
         found
@@ -189,8 +191,8 @@ fn check(what: String, expected: Expected, found: u64) -> Check {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::request_log::{ClientRequests, Order, PhaseRequests};
     use super::super::timelines::example;
-    use super::super::written::{ClientRequests, Order, PhaseRequests};
     use super::*;
 
     /// A server in memory.
@@ -228,9 +230,9 @@ mod tests {
     }
 
     /// The names of failed checks after 8 requests of 5 points.
-    fn failed(change: impl FnOnce(&Timelines, &mut Memory, &mut Written)) -> Vec<String> {
+    fn failed(change: impl FnOnce(&Timelines, &mut Memory, &mut RequestLog)) -> Vec<String> {
         let timelines = example();
-        let mut written = Written::new(5);
+        let mut written = RequestLog::new(5);
         let order = Order { first: 0, clients: 1, requests: None };
         let clients = vec![ClientRequests { sent: 8, unknown: BTreeSet::new() }];
         written.add(PhaseRequests { order, clients });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::ast::{DataType, Expr, Op, Pattern, Statement};
 use super::duration;
 use super::limits::{NESTING_MAX, OPERATORS_MAX, QUERY_BYTES_MAX, REGEX_BYTES_MAX, STATEMENTS_MAX};
-use super::token::{Kind, Lexer, Place, Token};
+use super::token::{Kind, Lexer, TextPosition, Token};
 
 /// A value for a `$name` in the text of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +82,7 @@ pub(super) fn found(token: &Token, expected: &[&str]) -> String {
     format!("found {}, expected {}{}", token.shown(), expected.join(", "), at(token.place))
 }
 
-pub(super) fn at(place: Place) -> String {
+pub(super) fn at(place: TextPosition) -> String {
     format!(" at line {}, char {}", place.line + 1, place.column + 1)
 }
 

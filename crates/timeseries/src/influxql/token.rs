@@ -4,7 +4,7 @@
 
 /// A place in the text of a query: both count from 0, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub line: usize,
     pub column: usize,
 }
@@ -37,7 +37,7 @@ pub(super) enum Kind {
 pub(super) struct Token {
     pub kind: Kind,
     pub text: String,
-    pub place: Place,
+    pub place: TextPosition,
 }
 
 impl Token {
@@ -166,14 +166,14 @@ pub(super) fn keyword(word: &str) -> Option<Kind> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lexer<'a> {
     rest: &'a str,
-    place: Place,
+    place: TextPosition,
     /// Whether the last token was a word.
     after_word: bool,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text, place: Place { line: 0, column: 0 }, after_word: false }
+        Self { rest: text, place: TextPosition { line: 0, column: 0 }, after_word: false }
     }
 
     /// The next character.
@@ -185,7 +185,7 @@ impl<'a> Lexer<'a> {
         let next = self.peek()?;
         self.rest = &self.rest[next.len_utf8()..];
         match next {
-            '\n' => self.place = Place { line: self.place.line + 1, column: 0 },
+            '\n' => self.place = TextPosition { line: self.place.line + 1, column: 0 },
             _ => self.place.column += 1,
         }
         Some(next)

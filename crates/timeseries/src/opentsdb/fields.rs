@@ -14,7 +14,9 @@ use super::metric::is_number;
 use super::query::at_most;
 use super::raw::{Cell, RawRead, last_cells, read_raw};
 use super::run::{exactly, of_tsuids, run};
-use super::{Answer, Cut, Line, Metric, Query, QueryError, Selection, SubQuery, Tags, Values, limits};
+use super::{
+    Answer, Line, Metric, PointLimits, Query, QueryError, Selection, SubQuery, Tags, Values, limits,
+};
 use crate::Source;
 
 /// What a query computes from the fields of one table.
@@ -24,7 +26,7 @@ pub struct FieldsSub {
     /// The fields. One named `*` stands for all fields of the table.
     pub fields: Vec<FieldSub>,
     /// The rows that are shown. Its condition does not count.
-    pub rows: Cut,
+    pub rows: PointLimits,
 }
 
 /// What a query computes from one field.
@@ -37,7 +39,7 @@ pub struct FieldSub {
     /// What is computed; it selects the field of the table. All fields of a table have the same filters.
     pub sub: SubQuery,
     /// The values that are shown.
-    pub values: Cut,
+    pub values: PointLimits,
 }
 
 /// A table of an answer.
@@ -381,10 +383,10 @@ mod tests {
             filters: filters.to_vec(),
             explicit_tags: false,
         };
-        FieldSub { field: name.into(), alias: None, sub, values: Cut::default() }
+        FieldSub { field: name.into(), alias: None, sub, values: PointLimits::default() }
     }
 
-    fn tables(fields: Vec<FieldSub>, rows: Cut) -> Result<Vec<String>, QueryError> {
+    fn tables(fields: Vec<FieldSub>, rows: PointLimits) -> Result<Vec<String>, QueryError> {
         let times = Query { start: 0, end: 60_000, zone: Tz::UTC, use_calendar: false, queries: Vec::new() };
         let sub = FieldsSub { table: "car".into(), fields, rows };
         let mut tables = Vec::new();
@@ -427,7 +429,7 @@ mod tests {
     #[test]
     fn none_gives_rows_as_they_were_written() {
         assert_eq!(
-            tables(vec![field("*", "none", &[])], Cut::default()).unwrap(),
+            tables(vec![field("*", "none", &[])], PointLimits::default()).unwrap(),
             [
                 "car=a,fleet=x[] gear,note,on,speed: 10 1 go - 1.5; 20 - - true 2.5",
                 "car=b,fleet=x[] gear,note,on,speed: 10 5 - - 10.0",
@@ -435,7 +437,7 @@ mod tests {
         );
         let gear = FieldSub { alias: Some("g".into()), ..field("gear", "none", &[]) };
         assert_eq!(
-            tables(vec![gear, field("note", "none", &[])], Cut::default()).unwrap(),
+            tables(vec![gear, field("note", "none", &[])], PointLimits::default()).unwrap(),
             ["car=a,fleet=x[] g,note: 10 1 go", "car=b,fleet=x[] g,note: 10 5 -"]
         );
     }
@@ -443,46 +445,47 @@ mod tests {
     #[test]
     fn fields_are_combined_by_group_and_become_columns() {
         assert_eq!(
-            tables(vec![field("speed", "sum", &[]), field("gear", "max", &[])], Cut::default()).unwrap(),
+            tables(vec![field("speed", "sum", &[]), field("gear", "max", &[])], PointLimits::default())
+                .unwrap(),
             ["fleet=x[car] speed,gear: 10 11.5 5; 20 2.5 -"]
         );
         let by_car = [Filter::of_tag("car", "*", true).unwrap()];
         let fields = vec![field("speed", "sum", &by_car), field("gear", "sum", &by_car)];
         assert_eq!(
-            tables(fields, Cut::default()).unwrap(),
+            tables(fields, PointLimits::default()).unwrap(),
             ["car=a,fleet=x[] speed,gear: 10 1.5 1; 20 2.5 -", "car=b,fleet=x[] speed,gear: 10 10.0 5"]
         );
         assert_eq!(
-            tables(vec![field("*", "min", &[])], Cut::default()).unwrap(),
+            tables(vec![field("*", "min", &[])], PointLimits::default()).unwrap(),
             ["fleet=x[car] gear,speed: 10 1 1.5; 20 - 2.5"]
         );
     }
 
     #[test]
     fn rows_have_a_page_and_values_a_condition() {
-        let page = Cut::new(None, Some(1), Some(1)).unwrap();
+        let page = PointLimits::new(None, Some(1), Some(1)).unwrap();
         assert_eq!(
             tables(vec![field("speed", "none", &[])], page).unwrap(),
             ["car=a,fleet=x[] speed: 20 2.5"]
         );
         let large = |aggregator| FieldSub {
-            values: Cut::new(Some(">2"), None, None).unwrap(),
+            values: PointLimits::new(Some(">2"), None, None).unwrap(),
             ..field("speed", aggregator, &[])
         };
         let gear = |aggregator| field("gear", aggregator, &[]);
         assert_eq!(
-            tables(vec![large("none"), gear("none")], Cut::default()).unwrap(),
+            tables(vec![large("none"), gear("none")], PointLimits::default()).unwrap(),
             ["car=a,fleet=x[] speed,gear: 10 - 1; 20 2.5 -", "car=b,fleet=x[] speed,gear: 10 10.0 5"]
         );
         assert_eq!(
-            tables(vec![large("sum"), gear("sum")], Cut::default()).unwrap(),
+            tables(vec![large("sum"), gear("sum")], PointLimits::default()).unwrap(),
             ["fleet=x[car] speed,gear: 10 11.5 6; 20 2.5 -"]
         );
     }
 
     #[test]
     fn a_wrong_query_of_fields_says_what_is_wrong() {
-        let error = |fields| tables(fields, Cut::default()).unwrap_err().to_string();
+        let error = |fields| tables(fields, PointLimits::default()).unwrap_err().to_string();
         assert!(error(vec![]).contains("Missing fields"));
         assert!(error(vec![field("colour", "none", &[])]).contains("Its fields: gear, note, on, speed"));
         assert!(error(vec![field("note", "sum", &[])]).contains("has no numbers in the field 'note'"));

@@ -8,7 +8,7 @@
 
 mod aggregate;
 mod calendar;
-mod cut;
+mod deletable_rows;
 mod downsample;
 mod error;
 mod fields;
@@ -23,7 +23,7 @@ mod list;
 mod merge;
 mod metric;
 mod percentile;
-mod queried;
+mod point_limits;
 mod query;
 mod rate;
 mod raw;
@@ -36,7 +36,7 @@ mod window;
 
 pub use aggregate::{AGGREGATORS, Aggregator};
 pub use chrono_tz::Tz;
-pub use cut::Cut;
+pub use deletable_rows::{QueriedRows, queried_rows};
 pub use downsample::{Downsample, Fill};
 pub use error::QueryError;
 pub use fields::{FieldSub, FieldsAnswer, FieldsSub, last_fields, run_fields};
@@ -48,7 +48,7 @@ pub use last::{LastPoint, last_points};
 pub use line::{Line, Number, Values};
 pub use list::{SeriesName, field_names, metrics, metrics_with, series, tag_names, tag_values};
 pub use metric::Metric;
-pub use queried::{QueriedRows, queried_rows};
+pub use point_limits::PointLimits;
 pub use query::{Query, Selection, SubQuery};
 pub use rate::RateOptions;
 pub use raw::Cell;

@@ -3,13 +3,13 @@
 //! `file.rs` reads the file with the layers, `run.rs` measures each, `narrowest.rs` compares them, `report.rs` prints the
 //! result. `docs/tune/chain.md` describes the file.
 
+mod bottleneck;
 mod file;
-mod narrowest;
 mod report;
 mod run;
 
+pub use bottleneck::{Bottleneck, Range, narrowest};
 pub use file::{Chain, ChainError, Layer, Source};
-pub use narrowest::{Narrowest, Range, narrowest};
 pub use report::{ChainReport, LayerReport, Measured};
 pub use run::run;
 

@@ -3,7 +3,7 @@
 use bench::capacity::Answer;
 use serde::Serialize;
 
-use super::{Narrowest, Range, narrowest};
+use super::{Bottleneck, Range, narrowest};
 
 /// The heads of the columns.
 const HEADS: [&str; 4] = ["layer", "operations/s", "operations/message", "messages/s"];
@@ -14,7 +14,7 @@ pub struct ChainReport {
     /// The layers in the order of the chain.
     pub layers: Vec<LayerReport>,
     /// The narrowest layer.
-    pub narrowest: Narrowest,
+    pub narrowest: Bottleneck,
     /// The same as text.
     pub sentence: String,
 }
@@ -76,7 +76,7 @@ impl ChainReport {
 
     /// Whether the narrowest layer is known.
     pub fn is_certain(&self) -> bool {
-        matches!(self.narrowest, Narrowest::Certain { .. })
+        matches!(self.narrowest, Bottleneck::Certain { .. })
     }
 
     /// The report as JSON.
@@ -108,16 +108,16 @@ impl ChainReport {
     }
 }
 
-fn sentence(layers: &[LayerReport], ranges: &[Option<Range>], narrowest: &Narrowest) -> String {
+fn sentence(layers: &[LayerReport], ranges: &[Option<Range>], narrowest: &Bottleneck) -> String {
     let names = |indexes: &[usize]| {
         indexes.iter().map(|index| layers[*index].name.as_str()).collect::<Vec<_>>().join(", ")
     };
     match narrowest {
-        Narrowest::Certain { layer } => {
+        Bottleneck::Certain { layer } => {
             let range = ranges[*layer].map(rates).unwrap_or_default();
             format!("narrowest: {}, {range} messages/s", layers[*layer].name)
         }
-        Narrowest::OneOf { layers: candidates } => {
+        Bottleneck::OneOf { layers: candidates } => {
             let unknown: Vec<usize> = (0..ranges.len()).filter(|index| ranges[*index].is_none()).collect();
             let because = if unknown.is_empty() {
                 "their intervals overlap or have no end".to_owned()

@@ -1,6 +1,6 @@
 //! Changes of a running target: plan, undo file, carrying out, verification.
 
-mod carry;
+mod apply;
 mod error;
 mod parameter;
 mod plan;
@@ -8,7 +8,7 @@ mod text;
 mod undo_file;
 mod verify;
 
-pub use carry::{Carried, carry_out, undo};
+pub use apply::{Carried, carry_out, undo};
 pub use error::{ChangeError, PlanError, UndoFileError};
 pub use parameter::ParameterChange;
 pub use plan::{Plan, Wanted, plan_all, plan_rules, present_values, rule_for, wanted};

@@ -7,7 +7,7 @@ use clients::sql::Address as SqlAddress;
 use super::contract::Probe;
 use super::error::ProbeError;
 use super::host::{HostProbe, HostRoot};
-use super::located::Located;
+use super::machine_facts::WithMachineFacts;
 use super::mysql::MysqlProbe;
 use super::postgresql::PostgresqlProbe;
 use super::redis::RedisProbe;
@@ -39,20 +39,20 @@ pub fn connect(target: &Target, context: &Context) -> Result<Box<dyn Probe>, Pro
             let address = with_password(address, context);
             let is_local = is_loopback(address.resolve());
             let probe = MysqlProbe::connect(&address)?;
-            Ok(Box::new(Located::new(probe, is_local.then(machine).flatten(), context.has_window)))
+            Ok(Box::new(WithMachineFacts::new(probe, is_local.then(machine).flatten(), context.has_window)))
         }
         Target::Postgresql(address) => {
             let address = with_password(address, context);
             let is_local = is_loopback(address.resolve());
             let probe = PostgresqlProbe::connect(&address)?;
-            Ok(Box::new(Located::new(probe, is_local.then(machine).flatten(), context.has_window)))
+            Ok(Box::new(WithMachineFacts::new(probe, is_local.then(machine).flatten(), context.has_window)))
         }
         Target::Redis(address) => {
             let mut address = address.clone();
             address.login.password = address.login.password.or_else(|| context.password.clone());
             let is_local = is_loopback(address.resolve());
             let probe = RedisProbe::connect(&address, context.has_window)?;
-            Ok(Box::new(Located::new(probe, is_local.then(machine).flatten(), context.has_window)))
+            Ok(Box::new(WithMachineFacts::new(probe, is_local.then(machine).flatten(), context.has_window)))
         }
         Target::Server(Server::Elasticsearch, endpoint) => elasticsearch::connect(endpoint),
         Target::Server(Server::Hbase, endpoint) => hbase::connect(endpoint, client_config),

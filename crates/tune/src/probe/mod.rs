@@ -10,7 +10,7 @@ mod hbase;
 mod host;
 mod http;
 mod local;
-mod located;
+mod machine_facts;
 mod mysql;
 mod observe;
 mod postgresql;

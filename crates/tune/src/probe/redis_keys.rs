@@ -13,13 +13,13 @@ pub(super) const FACTS: [&str; 3] = ["big_keys", "hash_fields_p99", "hash_value_
 
 /// What a sample has found.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct SampledKeys {
     big_keys: u32,
     hash_fields: Vec<f64>,
     hash_value_bytes: Vec<f64>,
 }
 
-impl Found {
+impl SampledKeys {
     /// The facts. Without any hash their sizes are 0.
     pub(super) fn facts(mut self) -> impl Iterator<Item = (String, Value)> {
         let values = [f64::from(self.big_keys), p99(&mut self.hash_fields), p99(&mut self.hash_value_bytes)];
@@ -28,9 +28,9 @@ impl Found {
 }
 
 /// Looks at the first keys of a SCAN, up to the limits of keys and time. The order of SCAN is that of a hash table.
-pub(super) fn sample(client: &mut RedisClient) -> Result<Found, RedisError> {
+pub(super) fn sample(client: &mut RedisClient) -> Result<SampledKeys, RedisError> {
     let begun = Instant::now();
-    let mut found = Found::default();
+    let mut found = SampledKeys::default();
     let mut cursor = "0".to_owned();
     let mut keys = 0;
     loop {
@@ -52,7 +52,7 @@ pub(super) fn sample(client: &mut RedisClient) -> Result<Found, RedisError> {
     }
 }
 
-fn look(client: &mut RedisClient, key: &str, found: &mut Found) -> Result<(), RedisError> {
+fn look(client: &mut RedisClient, key: &str, found: &mut SampledKeys) -> Result<(), RedisError> {
     let kind = client.text(&["TYPE", key])?;
     let command = match kind.as_str() {
         "hash" => "HLEN",

@@ -1,18 +1,18 @@
 //! The proof of a change: the load of a scenario on the target as it is (A) and with the change (B), in random order.
 
-mod arms;
+mod arm_setup;
 mod command;
 mod error;
+mod method;
 mod order;
 mod report;
 mod state;
-mod way;
 
 pub use error::ProveError;
+pub use method::{ChangeMethod, Commands, way};
 pub use order::Order;
 pub use report::{Memory, Proof};
 pub use state::End;
-pub use way::{Commands, Way, way};
 
 use std::io::Write;
 use std::path::Path;
@@ -20,7 +20,7 @@ use std::path::Path;
 use bench::Context;
 use bench::command::{ChangeOptions, ChangeSides, compare_change};
 
-use arms::Prover;
+use arm_setup::Prover;
 use report::Facts;
 
 /// The name of the file in the directory of the results.

@@ -1,6 +1,6 @@
 //! What a proof needs.
 
-use super::way::Way;
+use super::method::ChangeMethod;
 use crate::probe;
 use crate::rules::{Product, Rule};
 use crate::target::Target;
@@ -17,7 +17,7 @@ pub struct Order<'a> {
     pub product: &'static Product,
     pub rule: &'a Rule,
     /// How the change is made.
-    pub way: Way,
+    pub way: ChangeMethod,
     /// Whether a change that is better stays.
     pub keep: bool,
     /// Name or file of the scenario.

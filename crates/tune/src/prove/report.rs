@@ -5,9 +5,9 @@ use bench::command::ChangeCompared;
 use load::statistics::paired::Verdict;
 use serde::Serialize;
 
+use super::method::ChangeSteps;
 use super::order::Order;
 use super::state::End;
-use super::way::Makes;
 use crate::change::{ParameterChange, lines_of};
 use crate::report::wrapped;
 use crate::rules::{Effect, Risk, Rule};
@@ -95,8 +95,8 @@ impl Proof {
         let stopped = compared.answer.as_ref().err().map(ToString::to_string);
         let answer = compared.answer.ok();
         let changes = match &order.way.makes {
-            Makes::Statements(changes) => changes.clone(),
-            Makes::Commands { .. } => Vec::new(),
+            ChangeSteps::Statements(changes) => changes.clone(),
+            ChangeSteps::Commands { .. } => Vec::new(),
         };
         let mut proof = Self {
             format: FORMAT,

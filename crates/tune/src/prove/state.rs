@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Whether the change is on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ChangeState {
     /// The target is as it was.
     Out,
     /// The change is made.
@@ -39,30 +39,30 @@ pub enum End {
 }
 
 /// The step before a run of an arm.
-pub(super) fn before(place: Place, arm: Arm) -> Step {
+pub(super) fn before(place: ChangeState, arm: Arm) -> Step {
     match (arm, place) {
-        (Arm::A, Place::Out) | (Arm::B, Place::In) => Step::Stay,
-        (Arm::A, Place::In | Place::Unsure) => Step::Undo,
-        (Arm::B, Place::Out | Place::Unsure) => Step::Change,
+        (Arm::A, ChangeState::Out) | (Arm::B, ChangeState::In) => Step::Stay,
+        (Arm::A, ChangeState::In | ChangeState::Unsure) => Step::Undo,
+        (Arm::B, ChangeState::Out | ChangeState::Unsure) => Step::Change,
     }
 }
 
 /// The last step, and whether the change stays. `verdict` is `None` if the proof has broken off.
-pub(super) fn last(place: Place, verdict: Option<Verdict>, keep: bool) -> (Step, bool) {
-    let stays = keep && verdict == Some(Verdict::Better) && place != Place::Unsure;
+pub(super) fn last(place: ChangeState, verdict: Option<Verdict>, keep: bool) -> (Step, bool) {
+    let stays = keep && verdict == Some(Verdict::Better) && place != ChangeState::Unsure;
     match (stays, place) {
-        (true, Place::In) | (false, Place::Out) => (Step::Stay, stays),
+        (true, ChangeState::In) | (false, ChangeState::Out) => (Step::Stay, stays),
         (true, _) => (Step::Change, stays),
         (false, _) => (Step::Undo, stays),
     }
 }
 
 /// The place after a step that has succeeded.
-pub(super) fn after(place: Place, step: Step) -> Place {
+pub(super) fn after(place: ChangeState, step: Step) -> ChangeState {
     match step {
         Step::Stay => place,
-        Step::Change => Place::In,
-        Step::Undo => Place::Out,
+        Step::Change => ChangeState::In,
+        Step::Undo => ChangeState::Out,
     }
 }
 
@@ -72,22 +72,22 @@ mod tests {
 
     #[test]
     fn the_target_is_changed_only_when_an_arm_needs_it() {
-        assert_eq!(before(Place::Out, Arm::A), Step::Stay);
-        assert_eq!(before(Place::Out, Arm::B), Step::Change);
-        assert_eq!(before(Place::In, Arm::B), Step::Stay);
-        assert_eq!(before(Place::In, Arm::A), Step::Undo);
-        assert_eq!(before(Place::Unsure, Arm::A), Step::Undo);
+        assert_eq!(before(ChangeState::Out, Arm::A), Step::Stay);
+        assert_eq!(before(ChangeState::Out, Arm::B), Step::Change);
+        assert_eq!(before(ChangeState::In, Arm::B), Step::Stay);
+        assert_eq!(before(ChangeState::In, Arm::A), Step::Undo);
+        assert_eq!(before(ChangeState::Unsure, Arm::A), Step::Undo);
     }
 
     #[test]
     fn a_proof_ends_as_it_began_unless_the_change_is_better_and_shall_stay() {
         for verdict in [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::CannotTell] {
-            assert_eq!(last(Place::In, Some(verdict), false), (Step::Undo, false));
-            assert_eq!(last(Place::Out, Some(verdict), false), (Step::Stay, false));
+            assert_eq!(last(ChangeState::In, Some(verdict), false), (Step::Undo, false));
+            assert_eq!(last(ChangeState::Out, Some(verdict), false), (Step::Stay, false));
             let is_better = verdict == Verdict::Better;
-            assert_eq!(last(Place::In, Some(verdict), true).1, is_better);
+            assert_eq!(last(ChangeState::In, Some(verdict), true).1, is_better);
             assert_eq!(
-                last(Place::Out, Some(verdict), true).0,
+                last(ChangeState::Out, Some(verdict), true).0,
                 if is_better { Step::Change } else { Step::Stay }
             );
         }
@@ -95,16 +95,16 @@ mod tests {
 
     #[test]
     fn a_proof_that_broke_off_is_rolled_back_even_if_it_shall_keep() {
-        assert_eq!(last(Place::In, None, true), (Step::Undo, false));
-        assert_eq!(last(Place::Unsure, None, true), (Step::Undo, false));
-        assert_eq!(last(Place::Unsure, Some(Verdict::Better), true), (Step::Undo, false));
-        assert_eq!(last(Place::Out, None, true), (Step::Stay, false));
+        assert_eq!(last(ChangeState::In, None, true), (Step::Undo, false));
+        assert_eq!(last(ChangeState::Unsure, None, true), (Step::Undo, false));
+        assert_eq!(last(ChangeState::Unsure, Some(Verdict::Better), true), (Step::Undo, false));
+        assert_eq!(last(ChangeState::Out, None, true), (Step::Stay, false));
     }
 
     #[test]
     fn a_step_leads_to_its_place() {
-        assert_eq!(after(Place::Out, before(Place::Out, Arm::B)), Place::In);
-        assert_eq!(after(Place::In, before(Place::In, Arm::A)), Place::Out);
-        assert_eq!(after(Place::In, before(Place::In, Arm::B)), Place::In);
+        assert_eq!(after(ChangeState::Out, before(ChangeState::Out, Arm::B)), ChangeState::In);
+        assert_eq!(after(ChangeState::In, before(ChangeState::In, Arm::A)), ChangeState::Out);
+        assert_eq!(after(ChangeState::In, before(ChangeState::In, Arm::B)), ChangeState::In);
     }
 }

@@ -5,7 +5,7 @@
 //! 2. A sensor counts as stored only after the commit of the batch that has its record. Before it evaluates the next row, its record
 //!    is committed or the thread stops.
 
-use hub::Stopped;
+use hub::ThreadEnd;
 use kv::WriteBatch;
 
 use super::durable;
@@ -15,12 +15,12 @@ use crate::host::Host;
 use crate::limits::CHECKPOINT_BATCH_BYTES;
 
 /// Stores how far sensors have evaluated, those that have evaluated something since their last checkpoint.
-pub(super) fn checkpoint(host: &Host, running: &mut [Running]) -> Result<(), Stopped> {
+pub(super) fn checkpoint(host: &Host, running: &mut [Running]) -> Result<(), ThreadEnd> {
     // All appends are on their way before the thread waits for the first one.
     for running in &mut *running {
         running.output.flush(host, &mut running.destination)?;
     }
-    let put = |running: &mut Running, batch: &mut WriteBatch| -> Result<(), Stopped> {
+    let put = |running: &mut Running, batch: &mut WriteBatch| -> Result<(), ThreadEnd> {
         running.output.wait_until_durable(host)?;
         host.sensors.followers.put_changed(running.name(), batch);
         batch.put(SENSORS, running.name().as_bytes().to_vec(), running.record().encode());

@@ -11,8 +11,8 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hub::Stopped;
-use hub::taps::{Taken, TapRow};
+use hub::ThreadEnd;
+use hub::taps::{TakenRows, TapRow};
 use model::{PanicEndsProcess, SeriesId};
 
 use super::checkpoint::checkpoint;
@@ -82,7 +82,7 @@ impl Engine {
         let host = Arc::downgrade(host);
         let run = move || {
             let _guard = PanicEndsProcess::begin();
-            if let Err(Stopped::Failed(error)) = engine.run(&host) {
+            if let Err(ThreadEnd::Failed(error)) = engine.run(&host) {
                 // Nothing is lost: the rows are read again after the next start.
                 tracing::error!(%error, "virtual sensors are not evaluated any more until the next start");
                 engine.shared.tap.unwant(|_, _| true);
@@ -96,7 +96,7 @@ impl Engine {
     }
 
     /// Evaluates until the tap is stopped or the virtual sensors are gone.
-    fn run(&mut self, host: &Weak<Host>) -> Result<(), Stopped> {
+    fn run(&mut self, host: &Weak<Host>) -> Result<(), ThreadEnd> {
         loop {
             let Some(host_now) = host.upgrade() else { return Ok(()) };
             self.turn(&host_now)?;
@@ -109,7 +109,7 @@ impl Engine {
         }
     }
 
-    fn turn(&mut self, host: &Host) -> Result<(), Stopped> {
+    fn turn(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         if is_due(self.looked_at, DIRECTORY_INTERVAL) {
             self.look(host)?;
             self.looked_at = Some(Instant::now());
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// Appends what the sensors have made that have taken rows in this turn.
-    fn flush_taken(&mut self, host: &Host) -> Result<(), Stopped> {
+    fn flush_taken(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         self.took.sort_unstable();
         self.took.dedup();
         for at in self.took.drain(..) {
@@ -149,7 +149,7 @@ impl Engine {
         Ok(())
     }
 
-    fn tick(&mut self, host: &Host) -> Result<(), Stopped> {
+    fn tick(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         let now = Instant::now();
         self.ticked = Some(now);
         for running in &mut self.running {
@@ -171,7 +171,7 @@ impl Engine {
         self.running.iter().any(|running| running.counts() != running.counted)
     }
 
-    fn take_rows(&mut self, host: &Host, taken: &Taken) -> Result<(), Stopped> {
+    fn take_rows(&mut self, host: &Host, taken: &TakenRows) -> Result<(), ThreadEnd> {
         let mut values = Vec::new();
         for row in taken.rows() {
             if !self.readers.has(row.series()) {
@@ -189,7 +189,7 @@ impl Engine {
         host: &Host,
         row: TapRow<'a>,
         values: &[(u16, model::ValueRef<'a>)],
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         let (series, ts, sequence) = (row.series(), row.ts(), row.sequence());
         let Self { readers, running, took, has_taken, .. } = self;
         for at in readers.of_series(series) {
@@ -201,7 +201,7 @@ impl Engine {
     }
 
     /// Reads a series that is new here, all of it.
-    fn adopt(&mut self, host: &Host, series: SeriesId) -> Result<(), Stopped> {
+    fn adopt(&mut self, host: &Host, series: SeriesId) -> Result<(), ThreadEnd> {
         let wanted = self.shared.tap.wanted(series);
         let device = wanted.and_then(|wanted| host.registry().device_by_id(wanted.device));
         let Some(device) = device.filter(|device| series_of(host, device) == Some(series)) else {
@@ -222,7 +222,7 @@ impl Engine {
     }
 
     /// Evaluates the rows of a series that found no room in the tap.
-    fn read_again(&mut self, host: &Host, series: SeriesId) -> Result<(), Stopped> {
+    fn read_again(&mut self, host: &Host, series: SeriesId) -> Result<(), ThreadEnd> {
         host.sensors.metrics.rereads.inc();
         if self.readers.has(series) {
             return self.evaluate_stored(host, series);
@@ -230,7 +230,7 @@ impl Engine {
         self.adopt(host, series)
     }
 
-    fn evaluate_stored(&mut self, host: &Host, series: SeriesId) -> Result<(), Stopped> {
+    fn evaluate_stored(&mut self, host: &Host, series: SeriesId) -> Result<(), ThreadEnd> {
         let Self { readers, running, fields, .. } = self;
         for at in readers.of_series(series) {
             running[*at].evaluate_stored(host, fields, Some(series))?;
@@ -239,7 +239,7 @@ impl Engine {
     }
 
     /// Stores how far the sensors have evaluated.
-    pub(super) fn checkpoint(&mut self, host: &Host) -> Result<(), Stopped> {
+    pub(super) fn checkpoint(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         self.checkpointed = Instant::now();
         checkpoint(host, &mut self.running)
     }

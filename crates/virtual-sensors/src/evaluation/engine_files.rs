@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use hub::Stopped;
+use hub::ThreadEnd;
 use hub::registry::Device;
 use kv::WriteBatch;
 
@@ -26,7 +26,7 @@ use crate::shared::SourceSelector;
 
 impl Engine {
     /// Looks at the directory, and loads what has changed.
-    pub(super) fn look(&mut self, host: &Host) -> Result<(), Stopped> {
+    pub(super) fn look(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         let mut changes = self.directory.changes();
         if changes.is_empty() {
             return Ok(());
@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Stops the sensors of files that are gone.
-    fn remove(&mut self, host: &Host, gone: Vec<String>) -> Result<(), Stopped> {
+    fn remove(&mut self, host: &Host, gone: Vec<String>) -> Result<(), ThreadEnd> {
         let gone: HashSet<String> = gone.into_iter().collect();
         self.files.retain(|file, _| !gone.contains(file));
         let running = std::mem::take(&mut self.running).into_iter();
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Loads the files that can run together, and do not run as they are.
-    fn load_all(&mut self, host: &Host) -> Result<(), Stopped> {
+    fn load_all(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         let mut problems = self.problems();
         let running = self.running.iter().map(|running| &running.candidate);
         let candidates = self.files.values().filter_map(|file| file.latest.as_ref().ok()).chain(running);
@@ -156,7 +156,7 @@ impl Engine {
 
     /// Lets loaded sensors run. A crash before the first checkpoint must not make a sensor begin anew, so all are stored first, in few
     /// commits.
-    fn run_loaded(&mut self, host: &Host, mut loaded: Vec<Running>) -> Result<(), Stopped> {
+    fn run_loaded(&mut self, host: &Host, mut loaded: Vec<Running>) -> Result<(), ThreadEnd> {
         checkpoint(host, &mut loaded)?;
         for mut running in loaded {
             for (series, cursor) in &running.cursors {
@@ -178,7 +178,7 @@ impl Engine {
         file: &str,
         candidate: Arc<Candidate>,
         replaces: bool,
-    ) -> Result<Result<Running, String>, Stopped> {
+    ) -> Result<Result<Running, String>, ThreadEnd> {
         let columns = candidate.plan.sources().flat_map(|(_, source)| &source.columns[1..]);
         match self.fields.add(columns) {
             Ok(true) => self.want_again(),
@@ -241,7 +241,7 @@ impl Engine {
     }
 
     /// Shows connectors the outputs of the sensors that run. The storage of the container may be another one now.
-    fn publish_outputs(&self, host: &Host) -> Result<(), Stopped> {
+    fn publish_outputs(&self, host: &Host) -> Result<(), ThreadEnd> {
         let default = self.container.storage();
         let mut outputs = Vec::new();
         for running in &self.running {
@@ -254,7 +254,7 @@ impl Engine {
     }
 
     /// Finds devices that were renamed or moved, and forgets those that are gone.
-    pub(super) fn compare_with_registry(&mut self, host: &Host) -> Result<(), Stopped> {
+    pub(super) fn compare_with_registry(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         let generation = host.registry().generation();
         if generation == self.generation {
             return Ok(());
@@ -271,7 +271,7 @@ impl Engine {
                     continue;
                 }
                 self.shared.want(series, device.id, self.fields.wanted());
-                let newest = newest(&*host.store, series).map_err(Stopped::failed)?;
+                let newest = newest(&*host.store, series).map_err(ThreadEnd::failed)?;
                 running.add_device(&device, series, newest.unwrap_or(i64::MIN));
             }
         }
@@ -280,7 +280,7 @@ impl Engine {
     }
 
     /// Drops sensors with a device that was deleted, renamed or moved; they are loaded again, and get another one.
-    fn drop_without_device(&mut self, host: &Host) -> Result<(), Stopped> {
+    fn drop_without_device(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         for at in (0..self.running.len()).rev() {
             let running = &mut self.running[at];
             let device = host.registry().device_by_id(running.destination.device.id);
@@ -303,7 +303,7 @@ impl Engine {
 }
 
 /// Ends sensors that run no more, and forgets how far they were.
-fn stop(host: &Host, stopped: &[Running]) -> Result<(), Stopped> {
+fn stop(host: &Host, stopped: &[Running]) -> Result<(), ThreadEnd> {
     let mut batch = WriteBatch::new();
     for running in stopped {
         host.sensors.metrics.forget(running.name());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use hub::Stopped;
+use hub::ThreadEnd;
 use model::{SeriesId, Timestamp, ValueRef};
 use sensors::virtual_sensors::{Datum, OutputRow};
 use store::Sequence;
@@ -29,7 +29,7 @@ pub(super) struct InputRow<'a> {
 
 impl Running {
     /// Evaluates a row, if it is a new one of a device that the sensor reads.
-    pub(super) fn take(&mut self, host: &Host, row: InputRow<'_>) -> Result<(), Stopped> {
+    pub(super) fn take(&mut self, host: &Host, row: InputRow<'_>) -> Result<(), ThreadEnd> {
         let passed = self.passed();
         let Some(cursor) = self.cursors.get_mut(&row.series) else { return Ok(()) };
         match cursor.take(row.ts, row.sequence, passed) {
@@ -77,7 +77,7 @@ impl Running {
 
     /// Makes the slides in time that are due although no element has come. The clock goes on from the newest element as fast as that of
     /// the machine.
-    pub(super) fn tick(&mut self, host: &Host, now: Instant) -> Result<(), Stopped> {
+    pub(super) fn tick(&mut self, host: &Host, now: Instant) -> Result<(), ThreadEnd> {
         let Some((newest, came)) = self.newest else { return Ok(()) };
         let passed_ms = i64::try_from(now.saturating_duration_since(came).as_millis()).unwrap_or(i64::MAX);
         let delay = self.plan.lateness.unwrap_or(TICK_DELAY_MS);
@@ -111,7 +111,7 @@ impl Running {
         self.plan.lateness.is_some() && self.sensor.passed() < newest
     }
 
-    fn add(&mut self, host: &Host, out: &mut Vec<OutputRow>) -> Result<(), Stopped> {
+    fn add(&mut self, host: &Host, out: &mut Vec<OutputRow>) -> Result<(), ThreadEnd> {
         self.output.add(host, &mut self.destination, &self.plan, out)
     }
 }

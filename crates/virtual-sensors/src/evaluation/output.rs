@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hub::Stopped;
+use hub::ThreadEnd;
 use hub::clock::system_now;
 use model::limits::IngestLimits;
 use model::{Batch, SeriesId, TimeRange, Timestamp, ValueRef};
@@ -46,7 +46,7 @@ impl Output {
         destination: &mut Destination,
         plan: &Plan,
         rows: &mut Vec<OutputRow>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl Output {
     }
 
     /// Appends the rows.
-    pub(super) fn flush(&mut self, host: &Host, destination: &mut Destination) -> Result<(), Stopped> {
+    pub(super) fn flush(&mut self, host: &Host, destination: &mut Destination) -> Result<(), ThreadEnd> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl Output {
         let mut appended = durable::append(host, &self.batch)?;
         if appended.as_ref().is_err_and(StoreError::is_unknown_series) {
             // Somebody has deleted the series.
-            destination.find_again(host).map_err(Stopped::failed)?;
+            destination.find_again(host).map_err(ThreadEnd::failed)?;
             self.batch = moved(&self.batch, destination.series);
             appended = durable::append(host, &self.batch)?;
         }
@@ -159,7 +159,7 @@ impl Output {
     ///
     /// # Errors
     /// The store lost rows. The sensors stop without a checkpoint, so the next start computes the rows again.
-    pub(super) fn wait_until_durable(&mut self, host: &Host) -> Result<(), Stopped> {
+    pub(super) fn wait_until_durable(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         while let Some(ticket) = self.undurable.front() {
             durable::wait_for(host, *ticket)?;
             self.undurable.pop_front();
@@ -167,11 +167,11 @@ impl Output {
         Ok(())
     }
 
-    fn forget_durable(&mut self, host: &Host) -> Result<(), Stopped> {
+    fn forget_durable(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         while let Some(ticket) = self.undurable.front() {
             match host.store.outcome(*ticket, Durability::Fsync) {
                 Outcome::Pending => break,
-                Outcome::Failed(error) => return Err(Stopped::failed(error)),
+                Outcome::Failed(error) => return Err(ThreadEnd::failed(error)),
                 Outcome::Kept => self.undurable.pop_front(),
             };
         }

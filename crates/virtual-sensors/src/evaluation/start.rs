@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hub::Stopped;
+use hub::ThreadEnd;
 use hub::registry::Device;
 use model::{SeriesId, SeriesKey, TimeRange, Timestamp, ValueRef};
 use sensors::virtual_sensors::limits::UNIQUE_TIMES_MAX;
 use sensors::virtual_sensors::plan::{SourceId, SourcePlan};
-use sensors::virtual_sensors::{Reach, Sensor};
+use sensors::virtual_sensors::{NeededElements, Sensor};
 
 use super::cursor::Cursor;
 use super::destination::Destination;
@@ -35,8 +35,8 @@ impl Running {
         (file, candidate): (&str, Arc<Candidate>),
         destination: Destination,
         external: Vec<Arc<ExternalSource>>,
-    ) -> Result<Self, Stopped> {
-        let record = SensorRecord::read(&*host.kv, &candidate.plan.name).map_err(Stopped::failed)?;
+    ) -> Result<Self, ThreadEnd> {
+        let record = SensorRecord::read(&*host.kv, &candidate.plan.name).map_err(ThreadEnd::failed)?;
         let plan = Arc::clone(&candidate.plan);
         let same = record.as_ref().filter(|record| record.descriptor == candidate.digest);
         let sensor = Sensor::resume(Arc::clone(&plan), plan.lateness, same.map(|record| &record.checkpoint));
@@ -104,7 +104,7 @@ impl Running {
         device: &Device,
         record: Option<&SensorRecord>,
         is_same: bool,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         let Some(series) = series_of(host, device) else { return Ok(()) };
         let known = record.and_then(|record| {
             let mut inputs = record.inputs.iter();
@@ -118,7 +118,7 @@ impl Running {
             // It is new since the record, so all its rows are.
             None if is_same => i64::MIN,
             // What it has reported before the sensor began is only for the windows.
-            None => newest(&*host.store, series).map_err(Stopped::failed)?.unwrap_or(i64::MIN),
+            None => newest(&*host.store, series).map_err(ThreadEnd::failed)?.unwrap_or(i64::MIN),
         };
         self.add_device(device, series, evaluated_us);
         Ok(())
@@ -142,11 +142,11 @@ impl Running {
     }
 
     /// Fills the windows with the rows from before.
-    fn fill_windows(&mut self, host: &Host, fields: &FieldsRead) -> Result<(), Stopped> {
+    fn fill_windows(&mut self, host: &Host, fields: &FieldsRead) -> Result<(), ThreadEnd> {
         for at in 0..self.sources.len() {
             let parts = self.window_parts(host, at)?;
-            let mut read = Reread::new(&*host.store, fields, parts).map_err(Stopped::failed)?;
-            while let Some((series, row)) = read.next().map_err(Stopped::failed)? {
+            let mut read = Reread::new(&*host.store, fields, parts).map_err(ThreadEnd::failed)?;
+            while let Some((series, row)) = read.next().map_err(ThreadEnd::failed)? {
                 let values = as_refs(&row.values);
                 self.fill(at, InputRow { series, ts: row.ts, sequence: 0, values: &values });
             }
@@ -159,7 +159,7 @@ impl Running {
     }
 
     /// The series and times of the rows that the window of a source needs.
-    fn window_parts(&self, host: &Host, at: usize) -> Result<Vec<(SeriesId, TimeRange)>, Stopped> {
+    fn window_parts(&self, host: &Host, at: usize) -> Result<Vec<(SeriesId, TimeRange)>, ThreadEnd> {
         let id = self.sources[at].id;
         let passed = self.passed();
         let done: Vec<(SeriesId, i64)> = self
@@ -171,33 +171,37 @@ impl Running {
             .collect();
         let Some(newest_us) = done.iter().map(|(_, us)| *us).max() else { return Ok(Vec::new()) };
         let from_us = match self.sensor.reach(id) {
-            Reach::Newest(0) => return Ok(Vec::new()),
-            Reach::Newest(count) => {
+            NeededElements::Newest(0) => return Ok(Vec::new()),
+            NeededElements::Newest(count) => {
                 let mut times = Vec::new();
                 for (series, us) in &done {
                     let range = TimeRange::new(Timestamp::MIN, after(*us));
-                    times.extend(newest_times(&*host.store, *series, range, count).map_err(Stopped::failed)?);
+                    times.extend(
+                        newest_times(&*host.store, *series, range, count).map_err(ThreadEnd::failed)?,
+                    );
                 }
                 times.sort_unstable_by(|a, b| b.cmp(a));
                 times.truncate(count);
                 times.last().copied().unwrap_or(newest_us)
             }
-            Reach::Since(ms) => ms.saturating_mul(1_000),
-            Reach::LastMillis(ms) => newest_us.div_euclid(1_000).saturating_sub(ms).saturating_mul(1_000),
+            NeededElements::Since(ms) => ms.saturating_mul(1_000),
+            NeededElements::LastMillis(ms) => {
+                newest_us.div_euclid(1_000).saturating_sub(ms).saturating_mul(1_000)
+            }
         };
         let from = Timestamp::from_micros(from_us);
         Ok(done.into_iter().map(|(series, us)| (series, TimeRange::new(from, after(us)))).collect())
     }
 
     /// Remembers the times that the output has. Rows after the newest evaluated one are made again.
-    fn restore_times(&mut self, host: &Host) -> Result<(), Stopped> {
+    fn restore_times(&mut self, host: &Host) -> Result<(), ThreadEnd> {
         let passed = self.passed();
         let Some(us) = self.cursors.values().map(|cursor| cursor.evaluated_us(passed)).max() else {
             return Ok(());
         };
         let range = TimeRange::new(Timestamp::MIN, after(us));
         let times = newest_times(&*host.store, self.destination.series, range, UNIQUE_TIMES_MAX);
-        for us in times.map_err(Stopped::failed)? {
+        for us in times.map_err(ThreadEnd::failed)? {
             self.sensor.had_row(us.div_euclid(1_000));
         }
         Ok(())
@@ -209,15 +213,15 @@ impl Running {
         host: &Host,
         fields: &FieldsRead,
         only: Option<SeriesId>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         let passed = self.passed();
         let wanted = self.cursors.iter().filter(|(series, _)| only.is_none_or(|only| only == **series));
         let parts: Vec<_> = wanted.map(|(series, cursor)| (*series, cursor.rest(passed))).collect();
         self.output.is_rereading = true;
-        let mut read = Reread::new(&*host.store, fields, parts).map_err(Stopped::failed)?;
-        while let Some((series, row)) = read.next().map_err(Stopped::failed)? {
+        let mut read = Reread::new(&*host.store, fields, parts).map_err(ThreadEnd::failed)?;
+        while let Some((series, row)) = read.next().map_err(ThreadEnd::failed)? {
             if host.sensors.tap.is_stopped() {
-                return Err(Stopped::Asked);
+                return Err(ThreadEnd::Asked);
             }
             let values = as_refs(&row.values);
             self.take(host, InputRow { series, ts: row.ts, sequence: 0, values: &values })?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::name::{check_key, check_tag_value};
-use sensors::virtual_sensors::descriptor::{Descriptor, Said};
+use sensors::virtual_sensors::descriptor::{Descriptor, Located};
 use sensors::virtual_sensors::plan::{Class, External, Plan, Wrapper};
 use sensors::virtual_sensors::{Fault, FaultKind, Faults};
 use xxhash_rust::xxh3::xxh3_128;
@@ -69,7 +69,7 @@ impl Candidate {
 
 /// What a plan may say and this server does not do.
 fn check(descriptor: &Descriptor, plan: &Plan) -> Result<(), Fault> {
-    let invalid = |said: &Said<String>, reason: String| {
+    let invalid = |said: &Located<String>, reason: String| {
         Err(Fault { place: said.place, kind: FaultKind::Invalid, reason })
     };
     if let Err(error) = check_tag_value(&descriptor.name.value) {

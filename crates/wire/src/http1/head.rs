@@ -96,7 +96,7 @@ pub fn head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, DecodeError> {
         Ok(_) => return Err(DecodeError::TooLong { what: "the head of an answer", limit: HEAD_BYTES_MAX }),
         Err(error) => return Err(DecodeError::Head { text: quote(bytes), what: error.to_string() }),
     };
-    let mut said = Said::default();
+    let mut said = HeadFields::default();
     for header in response.headers.iter() {
         said.hear(header)?;
     }
@@ -115,7 +115,7 @@ pub fn head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, DecodeError> {
 
 /// The framing and the connection option in the headers.
 #[derive(Debug, Default)]
-struct Said {
+struct HeadFields {
     length: Option<u64>,
     /// Whether a transfer coding is the last one and whether it is `chunked`.
     coding: Option<bool>,
@@ -123,7 +123,7 @@ struct Said {
     keep_alive: bool,
 }
 
-impl Said {
+impl HeadFields {
     fn hear(&mut self, header: &Header<'_>) -> Result<(), DecodeError> {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         // The length rules out most headers.

@@ -2,8 +2,8 @@
 
 use memchr::{memchr, memchr2};
 
-use super::ends::{after_blanks, is_end};
-use super::parse::{Place, closing_quote};
+use super::delimiters::{after_blanks, is_end};
+use super::parse::{FaultyPart, closing_quote};
 
 /// The end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub(super) enum LineEnd {
 }
 
 /// The end of the line that begins at `start` and has a fault at `at`.
-pub(super) fn after_fault(bytes: &[u8], start: usize, at: usize, place: Place) -> usize {
+pub(super) fn after_fault(bytes: &[u8], start: usize, at: usize, place: FaultyPart) -> usize {
     let end = match place {
-        Place::Series => end_of(bytes, start, at, false),
-        Place::Fields => end_of(bytes, start, at, true),
-        Place::Text(opened) => LineEnd::InText(after_break(bytes, opened)),
+        FaultyPart::Series => end_of(bytes, start, at, false),
+        FaultyPart::Fields => end_of(bytes, start, at, true),
+        FaultyPart::Text(opened) => LineEnd::InText(after_break(bytes, opened)),
     };
     match end {
         LineEnd::At(end) | LineEnd::InText(Some(end)) => end,

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::ends::{after_blanks, is_line_end};
+use super::delimiters::{after_blanks, is_line_end};
 use super::error::{BadLine, LineError};
 use super::line_end;
 use super::parse::parse;

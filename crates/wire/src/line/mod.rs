@@ -10,7 +10,7 @@
 //! [`Lines`] walks through the body of a request: it allocates nothing per line unless a name or a text has escapes, and goes on
 //! after a bad line. The reasons of [`LineError`] are the words of InfluxDB where it refuses the same.
 
-mod ends;
+mod delimiters;
 mod error;
 mod limits;
 mod line_end;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::ends::{after_blanks, is_end, is_line_end};
+use super::delimiters::{after_blanks, is_end, is_line_end};
 use super::limits::LINE_BYTES_MAX;
 use super::series::{KEY_SPECIAL, NAME_SPECIAL, unescaped};
 use super::value::{self, Field, LineValue};
@@ -27,12 +27,12 @@ pub(super) struct Fault {
     /// Its offset in the text.
     pub(super) at: usize,
     pub(super) reason: &'static str,
-    pub(super) place: Place,
+    pub(super) place: FaultyPart,
 }
 
 /// The part of a line with a fault: what comes after it is read accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FaultyPart {
     /// Measurement and tags.
     Series,
     /// Fields and time, outside of texts.
@@ -57,7 +57,7 @@ pub(super) fn parse<'a>(text: &'a str, start: usize, fields: &mut Vec<Field<'a>>
     }
     at = after_blanks(bytes, at);
     if is_line_end(bytes, at) {
-        return Err(Fault { at, reason: "missing fields", place: Place::Fields });
+        return Err(Fault { at, reason: "missing fields", place: FaultyPart::Fields });
     }
     loop {
         at = field(text, start, at, fields)?;
@@ -69,7 +69,7 @@ pub(super) fn parse<'a>(text: &'a str, start: usize, fields: &mut Vec<Field<'a>>
     at = after_blanks(bytes, at);
     let mut time = None;
     if !is_line_end(bytes, at) {
-        let fault = |at, reason| Fault { at, reason, place: Place::Fields };
+        let fault = |at, reason| Fault { at, reason, place: FaultyPart::Fields };
         let (value, end) = value::time(text, at).map_err(|reason| fault(at, reason))?;
         time = Some(value);
         at = after_blanks(bytes, end);
@@ -119,7 +119,7 @@ fn field<'a>(
     fields: &mut Vec<Field<'a>>,
 ) -> Result<usize, Fault> {
     let bytes = text.as_bytes();
-    let fault = |at, reason| Fault { at, reason, place: Place::Fields };
+    let fault = |at, reason| Fault { at, reason, place: FaultyPart::Fields };
     let (key_end, escaped) = name_end(bytes, start, KEY_SPECIAL);
     if bytes.get(key_end) != Some(&b'=') {
         return Err(fault(key_end, "invalid field format"));
@@ -145,7 +145,7 @@ fn field<'a>(
 /// The text whose opening quote is at `opened`, and the offset after its closing quote.
 fn quoted(text: &str, line_start: usize, opened: usize) -> Result<(LineValue<'_>, usize), Fault> {
     let bytes = text.as_bytes();
-    let fault = |at, reason| Fault { at, reason, place: Place::Text(opened) };
+    let fault = |at, reason| Fault { at, reason, place: FaultyPart::Text(opened) };
     let (closed, escaped) =
         closing_quote(bytes, line_start, opened).ok_or(fault(opened, "unbalanced quotes"))?;
     if !is_end(bytes, closed + 1) {
@@ -202,5 +202,5 @@ const ENDS: [bool; 256] = {
 };
 
 fn series(at: usize, reason: &'static str) -> Fault {
-    Fault { at, reason, place: Place::Series }
+    Fault { at, reason, place: FaultyPart::Series }
 }

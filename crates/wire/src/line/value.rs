@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::ends::is_end;
+use super::delimiters::is_end;
 
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ pub mod client;
 mod reader;
 mod write;
 
-pub use reader::{Fault, FrameReader, Taken};
+pub use reader::{Fault, FrameReader, ReadBytes};
 pub use write::{write_binary, write_close};
 
 /// Codes of a close frame (section 7.4.1).

@@ -22,7 +22,7 @@ pub struct FrameReader {
 
 /// What a read gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct ReadBytes {
     /// Bytes of the stream, at the beginning of the buffer.
     pub bytes: usize,
     /// The client has closed the WebSocket.
@@ -59,7 +59,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// The client broke the protocol. The connection has to be closed after the answers.
-    pub fn read(&mut self, buffer: &mut [u8], answers: &mut Vec<u8>) -> Result<Taken, Fault> {
+    pub fn read(&mut self, buffer: &mut [u8], answers: &mut Vec<u8>) -> Result<ReadBytes, Fault> {
         let (mut read, mut taken) = (0, 0);
         while read < buffer.len() && !self.is_closed {
             let Some(frame) = &mut self.frame else {
@@ -81,7 +81,7 @@ impl FrameReader {
             read += bytes;
             self.end_frame(answers);
         }
-        Ok(Taken { bytes: taken, is_closed: self.is_closed })
+        Ok(ReadBytes { bytes: taken, is_closed: self.is_closed })
     }
 
     /// Begins a frame if its head is complete.

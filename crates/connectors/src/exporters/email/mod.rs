@@ -12,7 +12,7 @@ use lettre::Message;
 use tokio::time::sleep;
 use virtual_sensors::{EmailExport, OutputRow, SensorOutput};
 
-use crate::follower::Sink;
+use crate::follower::Exporter;
 use connection::{Connection, Outcome};
 use rate::Rate;
 
@@ -57,7 +57,7 @@ impl EmailSink {
     }
 }
 
-impl Sink for EmailSink {
+impl Exporter for EmailSink {
     /// Shows early that the server does not answer, or refuses the login.
     async fn prepare(&mut self) -> Result<(), String> {
         message::check(&self.export)?;

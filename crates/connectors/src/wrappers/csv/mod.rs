@@ -5,9 +5,9 @@
 //! 2. A line that is read again gives the row that it gave before: it has the same time, or its number says that it is stored already.
 //! 3. A line that cannot be read changes nothing about the lines after it.
 
-mod follower;
+mod file_position;
 mod line;
-mod place;
+mod tail;
 mod values;
 
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ use virtual_sensors::CsvFile;
 
 use super::blocking::blocking;
 use super::failure::Failure;
-use super::places::Places;
-use super::sink::Sink;
+use super::sink::ElementSink;
+use super::tie_order::ElementTimes;
 use crate::limits::{CSV_LINE_BYTES_MAX, PLACE_INTERVAL};
-use follower::{Chunk, Follower};
-use place::Place;
+use file_position::FilePosition;
+use tail::{Chunk, Follower};
 use values::{Columns, Decoded};
 
 pub(super) use line::split;
@@ -31,7 +31,7 @@ pub(super) use line::split;
 const LINE_FIELD: &str = "csv_line";
 
 /// Follows a file until it cannot be read.
-pub(super) async fn read(file: &CsvFile, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(file: &CsvFile, sink: &mut ElementSink) -> Result<(), Failure> {
     let mut reader = Reader::open(file, sink).await?;
     sink.connected();
     loop {
@@ -57,30 +57,30 @@ struct Reader {
     has_times: bool,
     /// `None` while a thread reads.
     follower: Option<Follower>,
-    place: Place,
-    places: Places,
+    place: FilePosition,
+    places: ElementTimes,
     /// Lines up to this number are stored already, although the place does not say so.
     stored_line: u64,
     /// Whether the next bytes belong to a line that was refused for its length.
     is_in_long_line: bool,
-    kept: Place,
+    kept: FilePosition,
     kept_at: Instant,
 }
 
 impl Reader {
-    async fn open(file: &CsvFile, sink: &mut Sink) -> Result<Self, Failure> {
+    async fn open(file: &CsvFile, sink: &mut ElementSink) -> Result<Self, Failure> {
         let columns = Columns::of(file).map_err(Failure::new)?;
         let has_times = file.has_times();
-        let stored = sink.stored_place().await?.and_then(|bytes| Place::decode(&bytes));
+        let stored = sink.stored_place().await?.and_then(|bytes| FilePosition::decode(&bytes));
         let known = stored.filter(|place| place.file == file.file);
-        let place = known.clone().unwrap_or_else(|| Place::beginning(&file.file));
+        let place = known.clone().unwrap_or_else(|| FilePosition::beginning(&file.file));
         let path = file.file.clone();
         let begin = place.clone();
         let follower = blocking(move || Follower::open(&path, &begin)).await?;
         // Another file may have the name.
         let place = if follower.offset() == place.offset { place } else { place.of_new_file(0) };
-        let places = place.last.map_or_else(Places::default, |(ms, at)| Places::after(ms, at));
-        let kept = known.unwrap_or_else(|| Place { offset: u64::MAX, ..place.clone() });
+        let places = place.last.map_or_else(ElementTimes::default, |(ms, at)| ElementTimes::after(ms, at));
+        let kept = known.unwrap_or_else(|| FilePosition { offset: u64::MAX, ..place.clone() });
         let mut reader = Self {
             columns,
             skip_first_lines: file.skip_first_lines,
@@ -103,7 +103,7 @@ impl Reader {
     }
 
     /// A file without times tells by the newest row which of its lines are stored.
-    async fn find_stored_line(&mut self, sink: &mut Sink) -> Result<(), Failure> {
+    async fn find_stored_line(&mut self, sink: &mut ElementSink) -> Result<(), Failure> {
         if let Some((ts, model::Value::I64(line))) = sink.newest(LINE_FIELD).await?
             && ts.micros() >= self.place.since_us
         {
@@ -113,7 +113,7 @@ impl Reader {
     }
 
     /// Reads another file, or the same one from its beginning.
-    async fn begin_anew(&mut self, sink: &mut Sink) -> Result<(), Failure> {
+    async fn begin_anew(&mut self, sink: &mut ElementSink) -> Result<(), Failure> {
         // Rows of the file before have earlier times.
         self.place = self.place.of_new_file(sink.hub().receipt_time().micros());
         (self.stored_line, self.is_in_long_line) = (0, false);
@@ -131,7 +131,7 @@ impl Reader {
     }
 
     /// Stores complete lines.
-    async fn take(&mut self, lines: &[u8], sink: &mut Sink) -> Result<(), Failure> {
+    async fn take(&mut self, lines: &[u8], sink: &mut ElementSink) -> Result<(), Failure> {
         let mut begin = 0;
         let mut after = self.place.clone();
         let mut at = 0;
@@ -151,7 +151,7 @@ impl Reader {
         Ok(())
     }
 
-    fn line(&mut self, text: &[u8], number: u64, sink: &mut Sink) {
+    fn line(&mut self, text: &[u8], number: u64, sink: &mut ElementSink) {
         let is_ended = text.ends_with(b"\n");
         if std::mem::replace(&mut self.is_in_long_line, !is_ended && text.len() > CSV_LINE_BYTES_MAX) {
             self.is_in_long_line = !is_ended;
@@ -175,7 +175,7 @@ impl Reader {
         }
     }
 
-    fn element(&mut self, text: &[u8], number: u64, sink: &mut Sink) -> Result<(), String> {
+    fn element(&mut self, text: &[u8], number: u64, sink: &mut ElementSink) -> Result<(), String> {
         let Decoded { timed, values } = self.columns.decode(text)?;
         let values = values.iter().map(|(name, value)| (*name, value.as_ref()));
         if self.has_times {
@@ -197,13 +197,13 @@ impl Reader {
     }
 
     /// The rows up to here are durable.
-    fn advance(&mut self, to: &Place) {
+    fn advance(&mut self, to: &FilePosition) {
         (self.place.line, self.place.offset) = (to.line, to.offset);
         self.place.last = self.places.last();
     }
 
     /// Stores the place, if it has moved and some time has passed or it is `now`.
-    async fn keep_place(&mut self, sink: &mut Sink, now: bool) -> Result<(), Failure> {
+    async fn keep_place(&mut self, sink: &mut ElementSink, now: bool) -> Result<(), Failure> {
         if let Some(follower) = &self.follower {
             self.place.head = follower.head_until(self.place.offset);
         }

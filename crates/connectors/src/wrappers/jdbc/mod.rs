@@ -5,7 +5,7 @@
 //! 2. A row that is read again has the time that it had: the place has the number of rows of its millisecond, and rows have one order.
 //! 3. A row whose time the server does not take yet stays in the database until it does. Otherwise it would hide the rows before it.
 
-mod place;
+mod row_position;
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use tokio::time::sleep;
 use virtual_sensors::{JdbcSource, Relation};
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::place::Place;
+use self::row_position::RowPosition;
 use super::failure::Failure;
-use super::places::Places;
-use super::sink::Sink;
+use super::sink::ElementSink;
+use super::tie_order::ElementTimes;
 use crate::databases::{DatabaseError, Pools, Position, ReadRow, RowReader};
 use crate::limits::PLACE_INTERVAL;
 
 /// Reads rows until the database fails.
-pub(super) async fn read(source: &JdbcSource, pools: &Pools, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(source: &JdbcSource, pools: &Pools, sink: &mut ElementSink) -> Result<(), Failure> {
     let database = pools.get(&source.options).map_err(failure)?;
     let text_bytes_max = sink.hub().limits().text_value_bytes_max;
     let rows = RowReader::open(database, source, text_bytes_max).await.map_err(failure)?;
@@ -56,35 +56,40 @@ fn failure(error: DatabaseError) -> Failure {
 }
 
 /// The last time that is read now.
-fn until(rows: &RowReader, sink: &Sink) -> i64 {
+fn until(rows: &RowReader, sink: &ElementSink) -> i64 {
     let end = sink.hub().limits().plausible(system_now()).end;
     rows.unit().last_of_millis(end.millis().saturating_sub(1))
 }
 
 /// How far the rows are read.
 struct Reading {
-    place: Place,
+    place: RowPosition,
     after: Option<Position>,
-    places: Places,
-    kept: Option<Place>,
+    places: ElementTimes,
+    kept: Option<RowPosition>,
     kept_at: Instant,
 }
 
 impl Reading {
-    async fn open(source: &JdbcSource, rows: &RowReader, sink: &mut Sink) -> Result<Self, Failure> {
-        let beginning = Place::beginning(identity(source), rows.unit());
-        let stored = sink.stored_place().await?.and_then(|bytes| Place::decode(&bytes));
+    async fn open(source: &JdbcSource, rows: &RowReader, sink: &mut ElementSink) -> Result<Self, Failure> {
+        let beginning = RowPosition::beginning(identity(source), rows.unit());
+        let stored = sink.stored_place().await?.and_then(|bytes| RowPosition::decode(&bytes));
         // The numbers of another table, or of times in another unit, mean nothing here.
         let kept = stored.filter(|place| place.is_of_same_rows(&beginning));
         let place = kept.clone().unwrap_or(beginning);
         let start = || source.start_ms.map(|ms| Position::after_time(rows.unit().last_of_millis(ms)));
         let after = place.after().or_else(start);
-        let places = place.last.map_or_else(Places::default, |(ms, at)| Places::after(ms, at));
+        let places = place.last.map_or_else(ElementTimes::default, |(ms, at)| ElementTimes::after(ms, at));
         Ok(Self { place, after, places, kept, kept_at: Instant::now() })
     }
 
     /// Stores rows, and moves the place behind them.
-    async fn take(&mut self, reader: &RowReader, rows: &[ReadRow], sink: &mut Sink) -> Result<(), Failure> {
+    async fn take(
+        &mut self,
+        reader: &RowReader,
+        rows: &[ReadRow],
+        sink: &mut ElementSink,
+    ) -> Result<(), Failure> {
         for row in rows {
             let ms = reader.unit().millis(row.position.time);
             if let Err(reason) = self.element(reader, row, ms, sink) {
@@ -103,7 +108,13 @@ impl Reading {
         Ok(())
     }
 
-    fn element(&mut self, reader: &RowReader, row: &ReadRow, ms: i64, sink: &mut Sink) -> Result<(), String> {
+    fn element(
+        &mut self,
+        reader: &RowReader,
+        row: &ReadRow,
+        ms: i64,
+        sink: &mut ElementSink,
+    ) -> Result<(), String> {
         let values = reader.names().iter().zip(&row.values);
         let values = values.filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?.as_ref())));
         // A row that is refused has a place too: whether it is refused may depend on the settings of the server.
@@ -117,7 +128,7 @@ impl Reading {
     }
 
     /// Stores the place, if it has moved and some time has passed or it is `now`.
-    async fn keep_place(&mut self, sink: &mut Sink, now: bool) -> Result<(), Failure> {
+    async fn keep_place(&mut self, sink: &mut ElementSink, now: bool) -> Result<(), Failure> {
         if self.kept.as_ref() == Some(&self.place) || (!now && self.kept_at.elapsed() < PLACE_INTERVAL) {
             return Ok(());
         }

@@ -15,12 +15,12 @@ use virtual_sensors::{Remote, RemoteInterface};
 
 use super::failure::Failure;
 use super::http::Client;
-use super::sink::Sink;
+use super::sink::ElementSink;
 use crate::limits::HTTP_ROWS_BYTES_MAX;
 use rows::{New, Refused, Rows};
 
 /// Asks, or takes what is pushed, until there is no answer.
-pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(remote: &Remote, sink: &mut ElementSink) -> Result<(), Failure> {
     if let Some(contact) = &remote.push_to {
         return push::read(remote, contact, sink).await;
     }
@@ -45,7 +45,7 @@ pub(super) async fn read(remote: &Remote, sink: &mut Sink) -> Result<(), Failure
     }
 }
 
-async fn add(rows: Rows, new: &mut New, sink: &mut Sink) -> Result<(), Failure> {
+async fn add(rows: Rows, new: &mut New, sink: &mut ElementSink) -> Result<(), Failure> {
     let Rows { names, rows, refused } = rows;
     for Refused { reason, text } in new.refused(refused) {
         sink.refuse(&format!("a row: {reason}"), text.as_bytes());

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use model::{Timestamp, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::wrappers::places::Places;
+use crate::wrappers::tie_order::ElementTimes;
 
 /// A row: its time in milliseconds, and its values.
 pub(super) type Row = (i64, Vec<Option<Value>>);
@@ -41,7 +41,7 @@ pub(super) struct New {
     /// The millisecond of the newest stored row, and how many rows of it are stored before it.
     stored: Option<(i64, i64)>,
     begin_ms: i64,
-    places: Places,
+    places: ElementTimes,
     /// XXH3 (64 bits) of the texts that the last answer had and that cannot be read. The next answer has them again, until a later row
     /// comes.
     refused: HashSet<u64>,
@@ -50,7 +50,7 @@ pub(super) struct New {
 impl New {
     /// All rows from a time on are new.
     pub(super) fn from(ms: i64) -> Self {
-        Self { stored: None, begin_ms: ms, places: Places::default(), refused: HashSet::new() }
+        Self { stored: None, begin_ms: ms, places: ElementTimes::default(), refused: HashSet::new() }
     }
 
     /// Rows after a stored one are new.
@@ -65,7 +65,7 @@ impl New {
 
     /// An answer begins.
     pub(super) fn begin(&mut self) {
-        self.places = Places::default();
+        self.places = ElementTimes::default();
     }
 
     /// The rows of an answer that cannot be read, without those that the answer before had.

@@ -28,7 +28,7 @@ pub(super) async fn features(
         out.text.extend_from_slice(DECLARATION.as_bytes());
         out.text.extend_from_slice(BEGIN.as_bytes());
         for sensor in &sensors {
-            let Some(place) = Place::of(sensor) else { continue };
+            let Some(place) = Coordinates::of(sensor) else { continue };
             let newest = newest_row(source, sensor)?;
             out.text.extend_from_slice(feature(sensor, &place, newest.as_ref()).as_bytes());
             if out.send_full().is_break() {
@@ -54,12 +54,12 @@ fn is_wanted(name: &str, params: &Params) -> bool {
 }
 
 /// The texts of the predicates of a place.
-struct Place<'a> {
+struct Coordinates<'a> {
     longitude: &'a str,
     latitude: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Coordinates<'a> {
     /// `None` if the sensor has none.
     fn of(sensor: &'a Sensor) -> Option<Self> {
         let text = |wanted: &str| {
@@ -70,7 +70,7 @@ impl<'a> Place<'a> {
     }
 }
 
-fn feature(sensor: &Sensor, place: &Place<'_>, newest: Option<&NewestRow>) -> String {
+fn feature(sensor: &Sensor, place: &Coordinates<'_>, newest: Option<&NewestRow>) -> String {
     let name = escaped(sensor.name());
     let mut text = format!(
         "<gml:featureMember>\n<gsn:sensors fid=\"{name}\">\n\t<gsn:geometryProperty><gml:Point><gml:coordinates>{},{}\
@@ -122,7 +122,7 @@ mod tests {
 </gsn:sensors>
 </gml:featureMember>
 ";
-        assert_eq!(feature(&sensor, &Place::of(&sensor).unwrap(), Some(&newest)), expected);
+        assert_eq!(feature(&sensor, &Coordinates::of(&sensor).unwrap(), Some(&newest)), expected);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! `/streaming`: the rows of a sensor from a time on: an answer without an end, which GSN's wrapper `remote-rest` reads, or requests to the client
 //! (`push`), which its wrapper `remote` takes. `pushed` takes such requests for the sensors of this server.
 
-mod following;
 mod push;
-mod pushed;
+mod push_receiver;
+mod row_pages;
 mod statement;
 mod text;
 
@@ -18,7 +18,7 @@ use futures_util::stream;
 use hub::clock::system_now;
 use model::Timestamp;
 
-use self::following::Following;
+use self::row_pages::RowPages;
 use self::text::{BEGIN, END, KEEP_ALIVE, structure};
 use super::live_rows::Login;
 use super::refusal::Refusal;
@@ -28,7 +28,7 @@ use crate::http::tools::request::{Params, PathOf};
 use crate::http::tools::state::HttpState;
 
 pub(super) use self::push::routes as push_routes;
-pub(super) use self::pushed::pushed;
+pub(super) use self::push_receiver::pushed;
 
 /// `GET /streaming/{query}`: rows from now on.
 pub(super) async fn from_now(
@@ -38,7 +38,7 @@ pub(super) async fn from_now(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    answer(Following::open(state, &query, system_now(), Login { params, headers, peer }).await?)
+    answer(RowPages::open(state, &query, system_now(), Login { params, headers, peer }).await?)
 }
 
 /// `GET /streaming/{query}/{start}`: rows later than a time.
@@ -52,7 +52,7 @@ pub(super) async fn from_start(
     let login = Login { params, headers, peer };
     // A stranger learns nothing else.
     login.caller(&state).await?;
-    answer(Following::open(state, &query, start_of(&start)?, login).await?)
+    answer(RowPages::open(state, &query, start_of(&start)?, login).await?)
 }
 
 /// The time behind which rows are later than `start`: a time of ISO 8601, or milliseconds since 1970.
@@ -66,7 +66,7 @@ fn start_of(start: &str) -> Result<Timestamp, Refusal> {
     Ok(Timestamp::from_micros(i64::saturating_mul(millis, 1_000).saturating_add(999)))
 }
 
-fn answer(following: Following) -> Result<Response, Refusal> {
+fn answer(following: RowPages) -> Result<Response, Refusal> {
     let begin = Some(Bytes::from(format!("{BEGIN}{}", structure(following.selection()))));
     let rows = Rows { following, begin, ended: false };
     let pieces = stream::unfold(rows, |mut rows| async move {
@@ -79,7 +79,7 @@ fn answer(following: Following) -> Result<Response, Refusal> {
 
 /// The rows of a stream, piece by piece.
 struct Rows {
-    following: Following,
+    following: RowPages,
     begin: Option<Bytes>,
     ended: bool,
 }

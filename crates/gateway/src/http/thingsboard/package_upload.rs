@@ -54,24 +54,24 @@ fn begin(
     id: &str,
     params: &Params,
     request: &Request,
-) -> Result<(Asked, Multipart), ApiError> {
+) -> Result<(UploadParams, Multipart), ApiError> {
     let text = |name| params.text(name).map(str::to_owned);
     let (checksum, algorithm) = (text("checksum"), text("checksumAlgorithm"));
     let package = state.hub.package(session.caller(), parse_id(id)?)?.id;
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let wrong = "the body is not a form with a file; send multipart/form-data with a part file";
     let boundary = kind.and_then(boundary).ok_or_else(|| ApiError::bad_request(wrong))?;
-    Ok((Asked { package, checksum, algorithm }, Multipart::new(boundary)))
+    Ok((UploadParams { package, checksum, algorithm }, Multipart::new(boundary)))
 }
 
 /// What a request says beside its file.
-struct Asked {
+struct UploadParams {
     package: Uuid,
     checksum: Option<String>,
     algorithm: Option<String>,
 }
 
-impl Asked {
+impl UploadParams {
     async fn store(
         mut self,
         state: &HttpState,

@@ -32,11 +32,11 @@ pub(crate) struct BodyLimits {
 #[derive(Debug)]
 pub(crate) struct Bodies {
     limits: BodyLimits,
-    held: Mutex<Held>,
+    held: Mutex<ReservedBytes>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct ReservedBytes {
     total: usize,
     senders: HashMap<Sender, usize>,
 }

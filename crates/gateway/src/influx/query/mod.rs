@@ -1,14 +1,14 @@
 //! Queries: `/query` of version 1, in InfluxQL.
 
+mod answer_format;
 mod changes;
-mod form;
 mod indent;
-mod into;
 mod lists;
 mod refusal;
 mod request;
 mod run;
 mod scope;
+mod select_into;
 mod text;
 mod values;
 

@@ -9,7 +9,7 @@ use timeseries::influxql::ast::Statement;
 use timeseries::influxql::{Param, parse};
 
 use super::super::limits::QUERY_BODY_BYTES_MAX;
-use super::form::Form;
+use super::answer_format::Form;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::tools::bodies::Sender;
 use crate::http::tools::plain_body::PlainBody;

@@ -14,14 +14,14 @@ use timeseries::influxql::ast::{Listing, Select, Show, Statement};
 use timeseries::influxql::{self, Context, Head, Limits, Value};
 
 use super::super::limits::{QUERY_BUCKETS_MAX, QUERY_POINTS_MAX, QUERY_SERIES_MAX};
+use super::answer_format::{Form, Format};
 use super::changes::change;
-use super::form::{Form, Format};
 use super::indent::Indenter;
-use super::into::{write_rows, written_text};
 use super::lists::list;
 use super::refusal::error_of;
 use super::request::QueryRequest;
 use super::scope::{Scope, open};
+use super::select_into::{write_rows, written_text};
 use super::text::{ResultText, empty, failed, warning};
 use crate::error::ApiError;
 use crate::http::tools::state::HttpState;

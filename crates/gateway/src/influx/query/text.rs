@@ -3,7 +3,7 @@
 use timeseries::influxql::{Head, Value};
 
 use super::super::limits::PIECE_BYTES;
-use super::form::{Form, Format};
+use super::answer_format::{Form, Format};
 use super::values::{csv_text, csv_time, csv_value, json_text, json_time, json_value, show};
 
 /// Writes the rows of one statement. What it has written can be taken after each row.

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use timeseries::influxql::{Head, Value, rfc3339};
 
-use super::form::Form;
+use super::answer_format::Form;
 
 /// Appends a text as JSON.
 pub(super) fn json_text(out: &mut Vec<u8>, text: &str) {

@@ -2,7 +2,7 @@
 
 use wire::mqtt::{Ack, Packet, Properties, ReasonCode};
 
-use hub::broker::Received;
+use hub::broker::PubrecEffect;
 
 use super::connected::Connected;
 use super::context::Context;
@@ -31,8 +31,8 @@ impl Connected {
             .on_pubrec(&attached.session, ack.packet_id, context.acknowledged)
             .map_err(broker_error)?
         {
-            Received::Known => *context.deliver = true,
-            Received::Unknown => return self.release_unknown(ack.packet_id, context),
+            PubrecEffect::Known => *context.deliver = true,
+            PubrecEffect::Unknown => return self.release_unknown(ack.packet_id, context),
         }
         Ok(())
     }

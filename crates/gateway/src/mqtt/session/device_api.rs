@@ -20,7 +20,7 @@ use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd};
 use super::payload_forms::{entries, form, read, sends_protobuf};
-use super::unfit::Unfit;
+use super::refused_message::RefusedMessage;
 use crate::attribute_pairs::pairs;
 
 /// A message of the device API other than telemetry.
@@ -37,7 +37,7 @@ impl Connected {
         topic: &str,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         if topic == claim::TOPIC {
             return self.offer_claim(payload, context);
         }
@@ -55,9 +55,9 @@ impl Connected {
             Message::Attributes(AttributeTopic::Request { names, id }) => {
                 self.answer_request(names, id, payload, context)
             }
-            Message::Attributes(AttributeTopic::Response { .. }) => {
-                Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
-            }
+            Message::Attributes(AttributeTopic::Response { .. }) => Ok(Some(RefusedMessage::topic(
+                &"the server sends attributes under this topic; it takes none",
+            ))),
             Message::Rpc(rpc::Topic { kind: Kind::Response, names, id }) => {
                 self.answer_call(names, id, payload, context)
             }
@@ -72,14 +72,14 @@ impl Connected {
         form: PayloadForm,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let payload = match self.device.profile.payloads.json(PayloadKind::Attributes, form, payload) {
             Ok(payload) => payload,
-            Err(reason) => return Ok(Some(Unfit::payload(&reason))),
+            Err(reason) => return Ok(Some(RefusedMessage::payload(&reason))),
         };
         let entries = match read_publish(&payload, context.hub.limits().json_depth_max) {
             Ok(entries) => entries,
-            Err(error) => return Ok(Some(Unfit::payload(&error))),
+            Err(error) => return Ok(Some(RefusedMessage::payload(&error))),
         };
         let device = Arc::clone(&self.device);
         self.set_attributes_of(&device, &entries, context)
@@ -91,7 +91,7 @@ impl Connected {
         device: &Device,
         entries: &[(String, Value)],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         match context.hub.set_client_attributes(device, entries) {
             Ok(sequence) => {
                 *context.kv_sequence = sequence.max(*context.kv_sequence);
@@ -107,9 +107,9 @@ impl Connected {
         id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let payloads = &self.device.profile.payloads;
-        let json = || read_request(payload).map_err(|error| Unfit::payload(&error));
+        let json = || read_request(payload).map_err(|error| RefusedMessage::payload(&error));
         let request = match read(payloads, form(names), || protobuf::read_request(payload), json) {
             Ok(request) => request,
             Err(unfit) => return Ok(Some(unfit)),
@@ -135,10 +135,10 @@ impl Connected {
         id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         match self.device.profile.payloads.json(PayloadKind::Answer, form(names), payload) {
             Ok(answer) => self.answer_call_of(&self.device, id, &answer, context),
-            Err(reason) => Ok(Some(Unfit::payload(&reason))),
+            Err(reason) => Ok(Some(RefusedMessage::payload(&reason))),
         }
     }
 
@@ -149,7 +149,7 @@ impl Connected {
         id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         match context.hub.answer_call(device, id, payload.to_vec().into()) {
             Ok(_) => {
                 // The answer to a stored call is in the engine before this sequence.
@@ -162,8 +162,12 @@ impl Connected {
         }
     }
 
-    fn offer_claim(&self, payload: &[u8], context: &mut Context<'_>) -> Result<Option<Unfit>, PacketError> {
-        let json = || ClaimRequest::parse(payload).map_err(|error| Unfit::payload(&error));
+    fn offer_claim(
+        &self,
+        payload: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<Option<RefusedMessage>, PacketError> {
+        let json = || ClaimRequest::parse(payload).map_err(|error| RefusedMessage::payload(&error));
         let protobuf = || protobuf::read_claim(payload);
         match read(&self.device.profile.payloads, PayloadForm::OfProfile, protobuf, json) {
             Ok(request) => self.offer_claim_of(&self.device, &request, context),
@@ -177,7 +181,7 @@ impl Connected {
         device: &Device,
         request: &ClaimRequest,
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         match context.hub.offer_claim(device, request.secret_key(), request.duration_ms()) {
             Ok(sequence) => {
                 *context.kv_sequence = sequence.max(*context.kv_sequence);
@@ -193,11 +197,11 @@ impl Connected {
         id: i32,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let payloads = &self.device.profile.payloads;
         let json = || match DeviceCall::parse(payload) {
             Ok(call) => Ok(call.method),
-            Err(error) => Err(Unfit::payload(&error)),
+            Err(error) => Err(RefusedMessage::payload(&error)),
         };
         let protobuf = || protobuf::read_call(payload).map(Cow::Borrowed);
         let method = match read(payloads, form(names), protobuf, json) {
@@ -221,19 +225,19 @@ impl Connected {
     }
 }
 
-pub(super) fn attribute_error(error: &AttributeError) -> Result<Option<Unfit>, PacketError> {
+pub(super) fn attribute_error(error: &AttributeError) -> Result<Option<RefusedMessage>, PacketError> {
     match error.blame() {
         hub::Blame::Busy => Err(PacketError::StoreBusy),
-        hub::Blame::Caller => Ok(Some(Unfit::limit(error.label(), error))),
+        hub::Blame::Caller => Ok(Some(RefusedMessage::limit(error.label(), error))),
         hub::Blame::Operator => Err(failed(&error.to_string())),
     }
 }
 
-fn claim_error(error: &ClaimError) -> Result<Option<Unfit>, PacketError> {
+fn claim_error(error: &ClaimError) -> Result<Option<RefusedMessage>, PacketError> {
     match (error.blame(), error) {
         (hub::Blame::Busy, _) => Err(PacketError::StoreBusy),
-        (hub::Blame::Caller, ClaimError::OverLimit { .. }) => Ok(Some(Unfit::limit("claim", error))),
-        (hub::Blame::Caller, _) => Ok(Some(Unfit::labelled("claim", error))),
+        (hub::Blame::Caller, ClaimError::OverLimit { .. }) => Ok(Some(RefusedMessage::limit("claim", error))),
+        (hub::Blame::Caller, _) => Ok(Some(RefusedMessage::labelled("claim", error))),
         (hub::Blame::Operator, _) => Err(failed(&error.to_string())),
     }
 }

@@ -20,7 +20,7 @@ use super::context::Context;
 use super::device_api::{attribute_error, failed};
 use super::end::PacketError;
 use super::parts::{Faults, quoted};
-use super::unfit::Unfit;
+use super::refused_message::RefusedMessage;
 use crate::attribute_pairs::pairs;
 
 impl Connected {
@@ -31,11 +31,11 @@ impl Connected {
         topic: Topic,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         if self.behind.is_none() {
             let device = self.device.name.clone();
             let refused = CreationRefused::NotAGateway { device };
-            return Ok(Some(Unfit::new(ReasonCode::NOT_AUTHORIZED, "topic", &refused)));
+            return Ok(Some(RefusedMessage::new(ReasonCode::NOT_AUTHORIZED, "topic", &refused)));
         }
         match topic {
             Topic::Connect => self.connect_behind(payload, context),
@@ -45,9 +45,9 @@ impl Connected {
             Topic::Rpc => self.answer_call_behind(payload, context),
             Topic::Claim => self.offer_claims_behind(payload, context),
             // Telemetry takes another way (`add_parts`).
-            Topic::AttributesResponse | Topic::Telemetry => {
-                Ok(Some(Unfit::topic(&"the server sends attributes under this topic; it takes none")))
-            }
+            Topic::AttributesResponse | Topic::Telemetry => Ok(Some(RefusedMessage::topic(
+                &"the server sends attributes under this topic; it takes none",
+            ))),
         }
     }
 
@@ -55,10 +55,10 @@ impl Connected {
         &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let message = match read_device(payload) {
             Ok(message) => message,
-            Err(error) => return Ok(Some(Unfit::payload(&error))),
+            Err(error) => return Ok(Some(RefusedMessage::payload(&error))),
         };
         let name = message.device.as_str();
         if let Err(refused) = self.know([name], message.profile.as_deref(), context)? {
@@ -67,7 +67,7 @@ impl Connected {
         let (gateway, hub) = (&self.device, context.hub);
         let behind = self.behind.as_mut().expect("BUG: only gateways get here");
         if let Some(fault) = behind.fault_of(name) {
-            return Ok(Some(Unfit::limit("gateway_device", &fault)));
+            return Ok(Some(RefusedMessage::limit("gateway_device", &fault)));
         }
         // `know` has found the device a moment ago; if it was deleted since, the next message adds it again.
         if let Some(device) = hub.device_behind(gateway, name) {
@@ -76,13 +76,13 @@ impl Connected {
         Ok(None)
     }
 
-    fn disconnect_behind(&mut self, payload: &[u8]) -> Result<Option<Unfit>, PacketError> {
+    fn disconnect_behind(&mut self, payload: &[u8]) -> Result<Option<RefusedMessage>, PacketError> {
         match read_device(payload) {
             Ok(message) => {
                 self.behind.iter_mut().for_each(|behind| behind.detach(&message.device));
                 Ok(None)
             }
-            Err(error) => Ok(Some(Unfit::payload(&error))),
+            Err(error) => Ok(Some(RefusedMessage::payload(&error))),
         }
     }
 
@@ -93,7 +93,7 @@ impl Connected {
         names: impl IntoIterator<Item = &'a str>,
         profile: Option<&str>,
         context: &Context<'_>,
-    ) -> Result<Result<(), Unfit>, PacketError> {
+    ) -> Result<Result<(), RefusedMessage>, PacketError> {
         let (gateway, hub) = (&self.device, context.hub);
         let behind = self.behind.as_mut().expect("BUG: only gateways get here");
         if let Some(creation) = behind.creation.take() {
@@ -105,7 +105,7 @@ impl Connected {
                 Some(Ok(())) => {}
                 Some(Err(error)) => match error.blame() {
                     hub::Blame::Busy => return Err(PacketError::StoreBusy),
-                    hub::Blame::Caller => return Ok(Err(Unfit::limit("gateway_device", error))),
+                    hub::Blame::Caller => return Ok(Err(RefusedMessage::limit("gateway_device", error))),
                     hub::Blame::Operator => return Err(failed(&error.to_string())),
                 },
             }
@@ -138,7 +138,7 @@ impl Connected {
             }
             Err(CreationRefused::Busy { .. }) => Err(PacketError::StoreBusy),
             Err(refused @ CreationRefused::NotAGateway { .. }) => {
-                Ok(Err(Unfit::limit("gateway_device", &refused)))
+                Ok(Err(RefusedMessage::limit("gateway_device", &refused)))
             }
         }
     }
@@ -147,12 +147,12 @@ impl Connected {
         &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let json_depth_max = context.hub.limits().json_depth_max;
         self.for_each_part(payload, context, |session, device, json, context| {
             match read_publish(json, json_depth_max) {
                 Ok(entries) => session.set_attributes_of(device, &entries, context),
-                Err(error) => Ok(Some(Unfit::payload(&error))),
+                Err(error) => Ok(Some(RefusedMessage::payload(&error))),
             }
         })
     }
@@ -161,11 +161,11 @@ impl Connected {
         &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         self.for_each_part(payload, context, |session, device, json, context| {
             match ClaimRequest::parse(json) {
                 Ok(request) => session.offer_claim_of(device, &request, context),
-                Err(error) => Ok(Some(Unfit::payload(&error))),
+                Err(error) => Ok(Some(RefusedMessage::payload(&error))),
             }
         })
     }
@@ -176,11 +176,11 @@ impl Connected {
         &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
-        handle: impl Fn(&Self, &Device, &[u8], &mut Context<'_>) -> Result<Option<Unfit>, PacketError>,
-    ) -> Result<Option<Unfit>, PacketError> {
+        handle: impl Fn(&Self, &Device, &[u8], &mut Context<'_>) -> Result<Option<RefusedMessage>, PacketError>,
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let parts = match read_parts(payload, context.hub.limits().json_depth_max) {
             Ok(parts) => parts,
-            Err(error) => return Ok(Some(Unfit::payload(&error))),
+            Err(error) => return Ok(Some(RefusedMessage::payload(&error))),
         };
         let names = parts.iter().map(|part| part.device.as_str());
         if let Err(refused) = self.know(names, None, context)? {
@@ -206,10 +206,10 @@ impl Connected {
         &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let request = match read_gateway_request(payload) {
             Ok(request) => request,
-            Err(error) => return Ok(Some(Unfit::payload(&error))),
+            Err(error) => return Ok(Some(RefusedMessage::payload(&error))),
         };
         let Some(device) = context.hub.device_behind(&self.device, &request.device) else {
             return Ok(Some(unknown(&request.device)));
@@ -232,10 +232,10 @@ impl Connected {
         &mut self,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let answer = match GatewayAnswer::parse(payload) {
             Ok(answer) => answer,
-            Err(error) => return Ok(Some(Unfit::payload(&error))),
+            Err(error) => return Ok(Some(RefusedMessage::payload(&error))),
         };
         if let Some(known) = self.behind.as_mut().and_then(|behind| behind.find(&answer.device)) {
             known.presence.touch(context.now_ms());
@@ -247,8 +247,8 @@ impl Connected {
     }
 }
 
-fn unknown(device: &str) -> Unfit {
+fn unknown(device: &str) -> RefusedMessage {
     let (device, connect) = (quoted(device), Topic::Connect.name());
     let text = format!("there is no device {device} behind this gateway; send {connect} first");
-    Unfit::payload(&text)
+    RefusedMessage::payload(&text)
 }

@@ -26,11 +26,11 @@ mod peer;
 mod provisioning;
 mod publish;
 mod refused_connect;
+mod refused_message;
 mod subscribing;
 mod to_device;
 mod topic_access;
 mod topics;
-mod unfit;
 mod will;
 
 pub(crate) use connected::Connected;

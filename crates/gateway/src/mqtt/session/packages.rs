@@ -9,7 +9,7 @@ use super::connected::Connected;
 use super::context::Context;
 use super::device_api::failed;
 use super::end::PacketError;
-use super::unfit::Unfit;
+use super::refused_message::RefusedMessage;
 
 impl Connected {
     /// Sends a chunk of the package that the device has. The client gets what is wrong as text too.
@@ -18,10 +18,12 @@ impl Connected {
         topic: ChunkRequest,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let named = match ChunkRequest::chunk_bytes(payload) {
             Ok(bytes) => bytes,
-            Err(error) => return self.send_fault(topic.kind, Unfit::payload(&error), context).map(Some),
+            Err(error) => {
+                return self.send_fault(topic.kind, RefusedMessage::payload(&error), context).map(Some);
+            }
         };
         let chunk_bytes = self.chunk_lengths.of(topic, named);
         let request = PackageRequest { kind: kind_of(topic.kind), chunk_bytes, chunk: topic.chunk.into() };
@@ -36,15 +38,20 @@ impl Connected {
             (Blame::Busy, _) => Err(PacketError::StoreBusy),
             (Blame::Operator, _) => Err(failed(&error.to_string())),
             (Blame::Caller, OtaError::OverLimit { .. }) => {
-                self.send_fault(topic.kind, Unfit::limit("package", &error), context).map(Some)
+                self.send_fault(topic.kind, RefusedMessage::limit("package", &error), context).map(Some)
             }
             (Blame::Caller, _) => {
-                self.send_fault(topic.kind, Unfit::labelled("package", &error), context).map(Some)
+                self.send_fault(topic.kind, RefusedMessage::labelled("package", &error), context).map(Some)
             }
         }
     }
 
-    fn send_fault(&self, kind: Kind, unfit: Unfit, context: &mut Context<'_>) -> Result<Unfit, PacketError> {
+    fn send_fault(
+        &self,
+        kind: Kind,
+        unfit: RefusedMessage,
+        context: &mut Context<'_>,
+    ) -> Result<RefusedMessage, PacketError> {
         self.send_to_client(kind.error_topic(), unfit.refusal.text.as_bytes(), context)?;
         Ok(unfit)
     }

@@ -19,12 +19,12 @@ use super::context::Context;
 use super::end::PacketError;
 use super::gateway_devices::GatewayDevice;
 use super::publish::{Incoming, store_error};
-use super::unfit::Unfit;
+use super::refused_message::RefusedMessage;
 
 /// The refused parts of a message. The others are stored.
 pub(super) struct Faults<'a> {
     parts: &'a [Part],
-    refused: Vec<(&'a Part, Unfit)>,
+    refused: Vec<(&'a Part, RefusedMessage)>,
 }
 
 impl<'a> Faults<'a> {
@@ -32,12 +32,12 @@ impl<'a> Faults<'a> {
         Self { parts, refused: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, part: &'a Part, why: Unfit) {
+    pub(super) fn add(&mut self, part: &'a Part, why: RefusedMessage) {
         self.refused.push((part, why));
     }
 
     /// The refusal of the refused parts, if there are any. Its payload has only them.
-    pub(super) fn unfit(self) -> Option<Unfit> {
+    pub(super) fn unfit(self) -> Option<RefusedMessage> {
         let first = &self.refused.first()?.1;
         let named = self.refused.iter().take(FAULTS_NAMED_MAX);
         let named: Vec<String> =
@@ -50,7 +50,7 @@ impl<'a> Faults<'a> {
         );
         let payload = payload_of(self.refused.iter().map(|(part, _)| *part)).into_bytes();
         let refusal = Refusal { reason: first.refusal.reason, text };
-        Some(Unfit { refusal, label: first.label, payload: Some(payload) })
+        Some(RefusedMessage { refusal, label: first.label, payload: Some(payload) })
     }
 }
 
@@ -78,7 +78,9 @@ impl Connected {
         let Incoming { topic, payload, .. } = incoming;
         let parts = match read_parts(payload, context.hub.limits().json_depth_max) {
             Ok(parts) => parts,
-            Err(error) => return self.add_letter(topic, payload, Unfit::payload(&error), context).map(Some),
+            Err(error) => {
+                return self.add_letter(topic, payload, RefusedMessage::payload(&error), context).map(Some);
+            }
         };
         let names = parts.iter().map(|part| part.device.as_str());
         if let Err(refused) = self.know(names, None, context)? {
@@ -90,7 +92,9 @@ impl Connected {
             let text = format!(
                 "the message has more than {GATEWAY_ROWS_MAX} rows (GATEWAY_ROWS_MAX); send them in several messages"
             );
-            return self.add_letter(topic, payload, Unfit::limit("gateway_rows", &text), context).map(Some);
+            return self
+                .add_letter(topic, payload, RefusedMessage::limit("gateway_rows", &text), context)
+                .map(Some);
         }
         self.load.add_points(draft.rows.points(), Instant::now());
         let connection = context.connection.key;
@@ -145,7 +149,7 @@ impl Connected {
                 None => match hub.series_of(device) {
                     Ok(series) => *behind.series.insert(series),
                     Err(error) if error.blame() == Blame::Caller => {
-                        faults.add(part, Unfit::limit("store_limit", &error));
+                        faults.add(part, RefusedMessage::limit("store_limit", &error));
                         continue;
                     }
                     Err(error) => return Err(store_error(&error)),
@@ -158,7 +162,10 @@ impl Connected {
             match wire::telemetry::decode(part.json.as_bytes(), series, receipt, limits, &mut draft.rows) {
                 Ok(()) => draft.ends.push((index, draft.rows.len())),
                 Err(error) => {
-                    faults.add(part, Unfit { label: error.label(), ..Unfit::payload(&error) });
+                    faults.add(
+                        part,
+                        RefusedMessage { label: error.label(), ..RefusedMessage::payload(&error) },
+                    );
                 }
             }
         }
@@ -166,11 +173,11 @@ impl Connected {
     }
 
     /// The device of a part, after `know`.
-    pub(super) fn device_of(&mut self, part: &Part) -> Result<&mut GatewayDevice, Unfit> {
+    pub(super) fn device_of(&mut self, part: &Part) -> Result<&mut GatewayDevice, RefusedMessage> {
         let behind = self.behind.as_mut().expect("BUG: only gateways get here");
         let fault = behind.fault_of(&part.device);
         let gone = || {
-            Unfit::limit(
+            RefusedMessage::limit(
                 "gateway_device",
                 &fault.unwrap_or_else(|| "the device was deleted at this moment".into()),
             )

@@ -5,7 +5,7 @@ use payload_schema::{PayloadForm, PayloadSchemas};
 use wire::thingsboard::Names;
 use wire::thingsboard::protobuf::{Entry, ProtobufError};
 
-use super::unfit::Unfit;
+use super::refused_message::RefusedMessage;
 
 /// The form of what a device sends.
 pub(super) fn form(names: Names) -> PayloadForm {
@@ -29,15 +29,15 @@ pub(super) fn read<T>(
     payloads: &PayloadSchemas,
     form: PayloadForm,
     protobuf: impl FnOnce() -> Result<T, ProtobufError>,
-    json: impl FnOnce() -> Result<T, Unfit>,
-) -> Result<T, Unfit> {
+    json: impl FnOnce() -> Result<T, RefusedMessage>,
+) -> Result<T, RefusedMessage> {
     if !payloads.is_protobuf(form) {
         return json();
     }
     match protobuf() {
         Ok(read) => Ok(read),
         Err(_) if payloads.reads_json_too(form) => json(),
-        Err(error) => Err(Unfit::payload(&error)),
+        Err(error) => Err(RefusedMessage::payload(&error)),
     }
 }
 

@@ -20,10 +20,10 @@ use super::connected::Connected;
 use super::context::Context;
 use super::end::{PacketError, SessionEnd, protocol_error};
 use super::outgoing::forwarded;
+use super::refused_message::RefusedMessage;
 use super::subscribing::quality;
 use super::topic_access::{is_of_device_api, lists};
 use super::topics::{TELEMETRY_TOPIC, telemetry_topic};
-use super::unfit::Unfit;
 use crate::refusals;
 
 /// A message that came, or a will.
@@ -242,18 +242,20 @@ impl Connected {
     }
 
     /// The refusal of a topic that is not of the device API.
-    pub(super) fn refused_topic(&self, topic: &str, context: &Context<'_>) -> Unfit {
+    pub(super) fn refused_topic(&self, topic: &str, context: &Context<'_>) -> RefusedMessage {
         if self.may_publish(topic, context) {
             let limit = hub::broker::limits::TOPIC_LEVELS_MAX;
-            return Unfit::topic(&format!("the topic has more than {limit} levels (TOPIC_LEVELS_MAX)"));
+            return RefusedMessage::topic(&format!(
+                "the topic has more than {limit} levels (TOPIC_LEVELS_MAX)"
+            ));
         }
         let text = format!(
             "the device may not publish to this topic; it may to {TELEMETRY_TOPIC}, and {} list more",
             lists("publish")
         );
         match is_of_device_api(topic) {
-            true => Unfit::topic(&text),
-            false => Unfit::new(ReasonCode::NOT_AUTHORIZED, "topic", &text),
+            true => RefusedMessage::topic(&text),
+            false => RefusedMessage::new(ReasonCode::NOT_AUTHORIZED, "topic", &text),
         }
     }
 
@@ -262,10 +264,10 @@ impl Connected {
         &self,
         topic: &str,
         payload: &[u8],
-        unfit: Unfit,
+        unfit: RefusedMessage,
         context: &mut Context<'_>,
     ) -> Result<Refusal, PacketError> {
-        let Unfit { refusal, label, payload: part } = unfit;
+        let RefusedMessage { refusal, label, payload: part } = unfit;
         let payload = part.as_deref().unwrap_or(payload);
         let letter = DeadLetter { door: Door::Mqtt.name(), topic, reason: &refusal.text, payload };
         let (hub, peer) = (context.hub, Some(context.peer));
@@ -299,17 +301,17 @@ impl Connected {
         form: PayloadForm,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<Option<Unfit>, PacketError> {
+    ) -> Result<Option<RefusedMessage>, PacketError> {
         let series = match self.series(context) {
             Ok(series) => series,
             Err(error) if error.blame() == Blame::Caller => {
-                return Ok(Some(Unfit::limit("store_limit", &error)));
+                return Ok(Some(RefusedMessage::limit("store_limit", &error)));
             }
             Err(error) => return Err(store_error(&error)),
         };
         let payload = match self.device.profile.payloads.json(PayloadKind::Telemetry, form, payload) {
             Ok(payload) => payload,
-            Err(reason) => return Ok(Some(Unfit::payload(&reason))),
+            Err(reason) => return Ok(Some(RefusedMessage::payload(&reason))),
         };
         // The first row gets the receipt time that was assigned earlier, if any. All other rows get later times.
         let assigned = Cell::new(context.received);
@@ -321,7 +323,9 @@ impl Connected {
         let before = batch.points();
         let decoded = wire::telemetry::decode(&payload, series, receipt, &limits, batch);
         self.load.add_points(batch.points() - before, Instant::now());
-        Ok(decoded.err().map(|error| Unfit { label: error.label(), ..Unfit::payload(&error) }))
+        Ok(decoded
+            .err()
+            .map(|error| RefusedMessage { label: error.label(), ..RefusedMessage::payload(&error) }))
     }
 
     fn series(&mut self, context: &Context<'_>) -> Result<SeriesId, hub::IngestError> {

@@ -19,8 +19,8 @@ use super::super::ingest_batch::IngestBatch;
 use super::super::limits;
 use super::super::session::SessionEnd;
 use super::super::state::MqttState;
-use super::held::Held;
 use super::parts::WorkerParts;
+use super::paused::PausedConnections;
 use super::read_buffer::ReadBuffer;
 use super::slots::enqueue;
 use super::will_queue::WillQueue;
@@ -40,7 +40,7 @@ pub(in crate::mqtt) struct Worker {
     /// Connections whose next message waits for the store.
     pub(super) paused: Vec<ConnectionKey>,
     /// Connections whose next message is above a limit of their tenant.
-    pub(super) held: Held,
+    pub(super) held: PausedConnections,
     /// Connections in the order in which they were opened, candidates for eviction. Those with a session are removed lazily.
     pub(super) silent: VecDeque<ConnectionKey>,
     pub(super) wills: WillQueue,
@@ -100,7 +100,7 @@ impl Worker {
             ready: VecDeque::new(),
             dirty: Vec::new(),
             paused: Vec::new(),
-            held: Held::default(),
+            held: PausedConnections::default(),
             silent: VecDeque::new(),
             wills: WillQueue::default(),
             partial_bytes: 0,

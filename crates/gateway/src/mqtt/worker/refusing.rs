@@ -17,11 +17,11 @@ use crate::refusals;
 /// A message of which the store has refused rows.
 struct Replaced {
     message: usize,
-    kept: Kept,
+    kept: Replacement,
 }
 
 /// What is kept of it instead.
-enum Kept {
+enum Replacement {
     /// Its rows, in another series.
     Rows,
     /// A dead letter; with `whole` nothing else.
@@ -48,9 +48,9 @@ impl Worker {
             copy_messages(batch, message, &mut rows, &mut rows_ends);
             let part = RefusedPart { batch: &batch.batch, rows: batch.rows(message), refused };
             let kept = match self.rows_instead(batch, message, &part, &mut rows) {
-                Ok(None) => Kept::Rows,
-                Ok(Some(refusal)) => Kept::Letter(refusal),
-                Err(error) if error.blame() == Blame::Caller => Kept::Nothing(error),
+                Ok(None) => Replacement::Rows,
+                Ok(Some(refusal)) => Replacement::Letter(refusal),
+                Err(error) if error.blame() == Blame::Caller => Replacement::Nothing(error),
                 Err(error) => return Err(error),
             };
             rows_ends.push(rows.len());
@@ -93,8 +93,8 @@ impl Worker {
                 whole = batch.message_of(message);
             }
             match kept {
-                Kept::Rows => {}
-                Kept::Letter(MessageRefusal { reason, whole: is_whole }) => {
+                Replacement::Rows => {}
+                Replacement::Letter(MessageRefusal { reason, whole: is_whole }) => {
                     let peer = find(&mut self.connections, connection).map(|connection| connection.peer);
                     refusals::message(&self.state.hub, Door::Mqtt, peer, &device, "store_limit", &reason);
                     // Otherwise the store has its other keys, so the message counts as accepted.
@@ -106,7 +106,7 @@ impl Worker {
                         }
                     }
                 }
-                Kept::Nothing(error) => {
+                Replacement::Nothing(error) => {
                     batch.give_up(message);
                     if kind == AckKind::Part {
                         batch.give_up(whole);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use hub::clock::system_now;
 
-use super::super::about::VERSION;
+use super::super::version::VERSION;
 use crate::http::tools::state::HttpState;
 
 /// The answer to `help`.

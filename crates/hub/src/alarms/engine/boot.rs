@@ -10,16 +10,16 @@ use uuid::Uuid;
 
 use super::commit::state_key;
 use super::device::DeviceState;
+use super::event_loop::Engine;
 use super::limits::{REREAD_SLACK_US, STATES_PER_COMMIT_MAX};
 use super::rule_book::ProfileRules;
 use super::state_record::{EVALUATED, PROGRESS, STATES, StateRecord};
-use super::turn::Engine;
 use crate::registry::Device;
-use crate::stopped::Stopped;
+use crate::thread_end::ThreadEnd;
 
 impl Engine {
     /// Loads the states, and evaluates what came after the last checkpoint.
-    pub(super) fn load(&mut self) -> Result<(), Stopped> {
+    pub(super) fn load(&mut self) -> Result<(), ThreadEnd> {
         let evaluated = self.evaluated()?;
         let mut records = self.records()?;
         for rules in self.shared.book.all() {
@@ -36,18 +36,18 @@ impl Engine {
         self.checkpoint((self.shared.now)())
     }
 
-    fn evaluated(&self) -> Result<Option<Timestamp>, Stopped> {
-        let bytes = self.shared.kv.get(PROGRESS, EVALUATED).map_err(Stopped::failed)?;
+    fn evaluated(&self) -> Result<Option<Timestamp>, ThreadEnd> {
+        let bytes = self.shared.kv.get(PROGRESS, EVALUATED).map_err(ThreadEnd::failed)?;
         let micros = bytes.and_then(|bytes| bytes.as_ref().try_into().ok().map(i64::from_le_bytes));
         Ok(micros.map(Timestamp::from_micros))
     }
 
-    fn records(&self) -> Result<HashMap<Uuid, StateRecord>, Stopped> {
+    fn records(&self) -> Result<HashMap<Uuid, StateRecord>, ThreadEnd> {
         let mut records = HashMap::new();
         let scan = self.shared.kv.scan(STATES, &KeyRange::all(), Direction::Ascending);
-        for record in scan.map_err(Stopped::failed)? {
-            let (key, value) = record.map_err(Stopped::failed)?;
-            let record = StateRecord::decode(&key, &value).map_err(Stopped::failed)?;
+        for record in scan.map_err(ThreadEnd::failed)? {
+            let (key, value) = record.map_err(ThreadEnd::failed)?;
+            let record = StateRecord::decode(&key, &value).map_err(ThreadEnd::failed)?;
             if let Ok(device) = Uuid::from_slice(&key) {
                 records.insert(device, record);
             }
@@ -62,7 +62,7 @@ impl Engine {
         rules: &Arc<ProfileRules>,
         record: Option<StateRecord>,
         evaluated: Option<Timestamp>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         let record = record.filter(|record| record.profile == rules.profile);
         let series = self.shared.series(device);
         if let Some(series) = series {
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Takes a stored state. Attributes that have changed since are an event, and alarms that were cleared since begin anew.
-    fn resume_state(&mut self, mut state: DeviceState, device: &Device) -> Result<usize, Stopped> {
+    fn resume_state(&mut self, mut state: DeviceState, device: &Device) -> Result<usize, ThreadEnd> {
         state.set_fields(device);
         let at = self.put(state);
         self.compare_with_alarms_of(at);
@@ -99,11 +99,11 @@ impl Engine {
     }
 
     /// Whether the store has a value that the state does not have. It reads no files.
-    fn has_news(&self, at: usize, series: SeriesId, from: Timestamp) -> Result<bool, Stopped> {
+    fn has_news(&self, at: usize, series: SeriesId, from: Timestamp) -> Result<bool, ThreadEnd> {
         let Some(device) = &self.devices[at] else { return Ok(false) };
         let keys: Vec<(u8, &str)> = device.profile.keys(KeySource::TimeSeries).collect();
         let names: Vec<String> = keys.iter().map(|(_, name)| (*name).to_owned()).collect();
-        let latest = self.shared.store.latest(series, Some(&names)).map_err(Stopped::failed)?;
+        let latest = self.shared.store.latest(series, Some(&names)).map_err(ThreadEnd::failed)?;
         Ok(latest.iter().any(|latest| {
             let number = keys.iter().find(|(_, name)| *name == latest.key).map(|(number, _)| *number);
             let known = number.and_then(|number| device.values.get(number));
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// Takes the new rules of a profile, and forgets the states of rules that are gone. Alarms stay as they are.
-    pub(super) fn rules_changed(&mut self, profile: Uuid) -> Result<(), Stopped> {
+    pub(super) fn rules_changed(&mut self, profile: Uuid) -> Result<(), ThreadEnd> {
         let rules = self.shared.book.of(profile);
         let places: Vec<usize> = (0..self.devices.len())
             .filter(|at| self.devices[*at].as_ref().is_some_and(|state| state.profile.profile == profile))
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// Takes a device that had reported before it got its rules: its rows up to a time are not events.
-    pub(super) fn adopt(&mut self, device: Uuid, row_us: i64) -> Result<(), Stopped> {
+    pub(super) fn adopt(&mut self, device: Uuid, row_us: i64) -> Result<(), ThreadEnd> {
         if self.device_at(device).is_some() {
             return Ok(());
         }
@@ -156,13 +156,13 @@ impl Engine {
 
     /// Finds devices that have moved to a profile with rules, or that reported before it had rules. A row that they report now is
     /// an event and takes the device, so they are adopted only with the next checkpoint.
-    fn find_moved(&mut self) -> Result<(), Stopped> {
+    fn find_moved(&mut self) -> Result<(), ThreadEnd> {
         for rules in self.shared.book.all() {
             for device in self.shared.registry.devices_of_profile(rules.tenant, rules.profile) {
                 let Some(series) = self.shared.series(&device) else { continue };
                 if self.device_at(device.id).is_none() {
                     let latest = self.shared.store.latest(series, Some(&rules.telemetry()));
-                    let latest = latest.map_err(Stopped::failed)?.iter().map(|latest| latest.ts).max();
+                    let latest = latest.map_err(ThreadEnd::failed)?.iter().map(|latest| latest.ts).max();
                     self.moved.extend(latest.map(|ts| (device.id, ts.micros())));
                 }
                 self.shared.tap.want(series, device.id, &rules.wanted);
@@ -171,7 +171,7 @@ impl Engine {
         Ok(())
     }
 
-    fn adopt_moved(&mut self) -> Result<(), Stopped> {
+    fn adopt_moved(&mut self) -> Result<(), ThreadEnd> {
         for (device, row_us) in std::mem::take(&mut self.moved) {
             let known = self.shared.registry.device_by_id(device);
             let series = known.and_then(|device| self.shared.series(&device));
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// Reads the newest values of keys that have none in the state.
-    fn read_missing(&mut self, at: usize, series: SeriesId) -> Result<(), Stopped> {
+    fn read_missing(&mut self, at: usize, series: SeriesId) -> Result<(), ThreadEnd> {
         let Some(device) = &mut self.devices[at] else { return Ok(()) };
         let profile = Arc::clone(&device.profile);
         let missing: Vec<(u8, String)> = profile
@@ -197,7 +197,7 @@ impl Engine {
         }
         let names: Vec<String> = missing.iter().map(|(_, name)| name.clone()).collect();
         let limit = device.row_us;
-        for latest in self.shared.store.latest(series, Some(&names)).map_err(Stopped::failed)? {
+        for latest in self.shared.store.latest(series, Some(&names)).map_err(ThreadEnd::failed)? {
             let number = missing.iter().find(|(_, name)| *name == latest.key).map(|(number, _)| *number);
             // A later one comes from the tap, as an event.
             if let Some(number) = number.filter(|_| latest.ts.micros() <= limit) {
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Forgets devices that are gone or have another profile, and learns new names.
-    pub(super) fn compare_with_registry(&mut self) -> Result<(), Stopped> {
+    pub(super) fn compare_with_registry(&mut self) -> Result<(), ThreadEnd> {
         self.adopt_moved()?;
         let generation = self.shared.registry.generation();
         if generation == self.generation {
@@ -247,7 +247,7 @@ impl Engine {
     }
 
     /// The place of the device of a series, which is new here.
-    pub(super) fn adopt_series(&mut self, series: SeriesId) -> Result<Option<usize>, Stopped> {
+    pub(super) fn adopt_series(&mut self, series: SeriesId) -> Result<Option<usize>, ThreadEnd> {
         let Some(wanted) = self.shared.tap.wanted(series) else { return Ok(None) };
         if let Some(at) = self.device_at(wanted.device) {
             return Ok(Some(at));
@@ -257,7 +257,7 @@ impl Engine {
         self.add(DeviceState::new(device.id, rules), &device).map(Some)
     }
 
-    pub(super) fn forget_records(&mut self, devices: Vec<Uuid>) -> Result<(), Stopped> {
+    pub(super) fn forget_records(&mut self, devices: Vec<Uuid>) -> Result<(), ThreadEnd> {
         if devices.is_empty() {
             return Ok(());
         }

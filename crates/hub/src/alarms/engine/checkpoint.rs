@@ -5,18 +5,18 @@ use model::Timestamp;
 use super::super::alarm::Alarm;
 use super::super::error::AlarmError;
 use super::super::store::Changes;
-use super::act::{details, whole_millis};
 use super::commit::put_state;
 use super::device::DeviceState;
+use super::event_loop::Engine;
 use super::limits::{IDLE_CHECKPOINT_US as IDLE_US, STATES_PER_COMMIT_MAX};
+use super::rule_action::{details, whole_millis};
 use super::state_record::{EVALUATED, PROGRESS};
-use super::turn::Engine;
 use crate::registry::EntityId;
-use crate::stopped::Stopped;
+use crate::thread_end::ThreadEnd;
 
 impl Engine {
     /// Stores the states that have changed, and that everything was evaluated up to `time`.
-    pub(super) fn checkpoint(&mut self, time: Timestamp) -> Result<(), Stopped> {
+    pub(super) fn checkpoint(&mut self, time: Timestamp) -> Result<(), ThreadEnd> {
         self.commit()?;
         if self.shared.book.is_empty() {
             return Ok(());

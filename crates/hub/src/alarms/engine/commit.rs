@@ -6,21 +6,21 @@ use std::sync::Arc;
 use kv::Blame;
 use uuid::Uuid;
 
-use super::super::acts::Raised;
+use super::super::alarm_changes::Raised;
 use super::super::error::AlarmError;
 use super::super::store::Changes;
-use super::act::{Act, What};
 use super::device::DeviceState;
+use super::event_loop::Engine;
 use super::limits::BUSY_PAUSE;
+use super::rule_action::{AlarmAction, RuleAction};
 use super::shared::Shared;
 use super::state_record::{STATES, StateRecord};
-use super::turn::Engine;
 use crate::registry::EntityId;
-use crate::stopped::Stopped;
+use crate::thread_end::ThreadEnd;
 
 impl Engine {
     /// Commits the acts with the states of their devices, and tells the subscribers when they are durable.
-    pub(super) fn commit(&mut self) -> Result<(), Stopped> {
+    pub(super) fn commit(&mut self) -> Result<(), ThreadEnd> {
         if self.acts.is_empty() {
             return Ok(());
         }
@@ -34,17 +34,17 @@ impl Engine {
     pub(super) fn change(
         &mut self,
         change: impl Fn(&Shared, &mut [Option<DeviceState>], &mut Changes<'_>) -> Result<(), AlarmError>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         let committed = loop {
             let Self { shared, devices, .. } = self;
             match shared.alarms.commit(|changes| change(shared, devices, changes)) {
                 Err(AlarmError::Kv(busy)) if busy.blame() == Blame::Busy => {
                     if self.shared.tap.is_stopped() {
-                        return Err(Stopped::Asked);
+                        return Err(ThreadEnd::Asked);
                     }
                     std::thread::sleep(BUSY_PAUSE);
                 }
-                done => break done.map_err(Stopped::failed)?,
+                done => break done.map_err(ThreadEnd::failed)?,
             }
         };
         if self.shared.is_durable(committed.sequence)? {
@@ -58,7 +58,7 @@ fn apply(
     shared: &Shared,
     devices: &mut [Option<DeviceState>],
     changes: &mut Changes<'_>,
-    acts: &[Act],
+    acts: &[RuleAction],
 ) -> Result<(), AlarmError> {
     for act in acts {
         let Some(device) = devices[act.at].as_mut() else { continue };
@@ -92,13 +92,13 @@ fn raise_or_clear(
     shared: &Shared,
     state: &DeviceState,
     changes: &mut Changes<'_>,
-    act: &Act,
+    act: &RuleAction,
 ) -> Result<(), AlarmError> {
     let Some(device) = shared.registry.device_by_id(state.device) else { return Ok(()) };
     let alarm = &state.profile.rules.alarms()[act.alarm];
     let originator = EntityId::device(device.id);
     match &act.what {
-        What::Raise { severity, started_at, ended_at, details } => {
+        AlarmAction::Raise { severity, started_at, ended_at, details } => {
             let raised = Raised {
                 tenant: device.tenant,
                 customer: device.customer,
@@ -112,7 +112,7 @@ fn raise_or_clear(
             };
             changes.raise(raised, act.now).map(drop)
         }
-        What::Clear { details } => {
+        AlarmAction::Clear { details } => {
             // A user may have cleared it at this moment.
             let Some(active) = changes.index().active(originator, &alarm.name).cloned() else {
                 return Ok(());

@@ -11,19 +11,19 @@
 //! 2. A state is stored no later than the alarms that it made.
 //! 3. Rows are evaluated only after they are durable.
 
-mod act;
 mod boot;
 mod checkpoint;
 mod commit;
 mod device;
+mod event_loop;
 mod inbox;
 mod limits;
 mod reread;
+mod rule_action;
 mod rule_book;
 mod shared;
 mod state_record;
 mod thread;
-mod turn;
 
 pub(crate) use device::FIELDS;
 pub(crate) use inbox::Inbox;

@@ -6,16 +6,16 @@ use model::{SeriesId, TimeRange, Timestamp, Value};
 use sensors::alarm_rules::{KeySet, KeySource, Observed};
 use store::{Order, Scan};
 
+use super::event_loop::Engine;
 use super::limits::{REREAD_BYTES_MAX, REREAD_SLACK_US, ROWS_PER_COMMIT_MAX};
-use super::turn::Engine;
-use crate::stopped::Stopped;
+use crate::thread_end::ThreadEnd;
 
 /// A row of a device: its time and the values of the keys that rules read.
 type Row = (Timestamp, Vec<(u8, Value)>);
 
 impl Engine {
     /// Evaluates the rows of a series from the last evaluated one on.
-    pub(super) fn reread_series(&mut self, series: SeriesId) -> Result<(), Stopped> {
+    pub(super) fn reread_series(&mut self, series: SeriesId) -> Result<(), ThreadEnd> {
         let from = match self.by_series.get(&series).and_then(|at| self.devices[*at].as_ref()) {
             Some(device) => Timestamp::from_micros(device.row_us),
             // Its first rows found no room in the tap.
@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Evaluates the rows of a series from a time on, some at a time.
-    pub(super) fn reread(&mut self, series: SeriesId, mut from: Timestamp) -> Result<(), Stopped> {
+    pub(super) fn reread(&mut self, series: SeriesId, mut from: Timestamp) -> Result<(), ThreadEnd> {
         loop {
             let Some(at) = self.by_series.get(&series).copied() else { return Ok(()) };
             let (rows, is_last) = self.rows_from(at, series, from)?;
@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// Rows from a time on that are durable, the oldest first, and whether they are all of them.
-    fn rows_from(&self, at: usize, series: SeriesId, from: Timestamp) -> Result<(Vec<Row>, bool), Stopped> {
+    fn rows_from(&self, at: usize, series: SeriesId, from: Timestamp) -> Result<(Vec<Row>, bool), ThreadEnd> {
         let Some(device) = &self.devices[at] else { return Ok((Vec::new(), true)) };
         let keys: Vec<(u8, &str)> = device.profile.keys(KeySource::TimeSeries).collect();
         let scan = Scan {
@@ -82,7 +82,7 @@ impl Engine {
         let is_last = !is_full(&rows, bytes);
         match read {
             Err(store::StoreError::UnknownSeries(_)) => return Ok((Vec::new(), true)),
-            done => done.map_err(Stopped::failed)?,
+            done => done.map_err(ThreadEnd::failed)?,
         }
         // A read also finds rows that are not durable yet.
         self.shared.wait_for_rows()?;
@@ -95,7 +95,7 @@ impl Engine {
         at: usize,
         series: SeriesId,
         before: Timestamp,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         let Some(device) = &mut self.devices[at] else { return Ok(()) };
         let profile = std::sync::Arc::clone(&device.profile);
         for (number, name) in profile.keys(KeySource::TimeSeries) {
@@ -112,7 +112,7 @@ impl Engine {
                 newest = value.map(|value| Observed { ts: row.ts, value: value.to_owned() });
                 ControlFlow::Break(())
             });
-            read.map_err(Stopped::failed)?;
+            read.map_err(ThreadEnd::failed)?;
             if newest.is_some() {
                 device.values.set(number, newest);
             }

@@ -11,11 +11,11 @@ use super::super::store::AlarmStore;
 use super::inbox::Inbox;
 use super::limits::DURABLE_PAUSE;
 use super::rule_book::{ProfileRules, RuleBook};
-use crate::attributes::{AttributeError, Owner, Place, Scope, read};
+use crate::attributes::{AttributeError, AttributeScope, Owner, Scope, read};
 use crate::metrics::Metrics;
 use crate::registry::{Device, EntityId, Registry};
-use crate::stopped::Stopped;
 use crate::taps::Tap;
+use crate::thread_end::ThreadEnd;
 
 /// What the engine shares with the hub.
 pub(crate) struct Shared {
@@ -39,7 +39,7 @@ impl Shared {
     }
 
     /// Waits until a batch of keys is durable. Returns whether it is; it may not be when the hub closes.
-    pub(super) fn is_durable(&self, sequence: kv::Sequence) -> Result<bool, Stopped> {
+    pub(super) fn is_durable(&self, sequence: kv::Sequence) -> Result<bool, ThreadEnd> {
         loop {
             let progress = self.kv.progress();
             if progress.durable >= sequence {
@@ -47,7 +47,7 @@ impl Shared {
             }
             if progress.sealed {
                 let cause = self.kv.status().sealed.unwrap_or_else(|| "a write failed".to_owned());
-                return Err(Stopped::failed(KvError::Sealed { cause }));
+                return Err(ThreadEnd::failed(KvError::Sealed { cause }));
             }
             if self.tap.is_stopped() {
                 return Ok(false);
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// Waits until all rows that the store has are durable.
-    pub(super) fn wait_for_rows(&self) -> Result<(), Stopped> {
+    pub(super) fn wait_for_rows(&self) -> Result<(), ThreadEnd> {
         let appended = self.store.progress().appended;
         loop {
             let progress = self.store.progress();
@@ -65,7 +65,7 @@ impl Shared {
                 return Ok(());
             }
             if progress.sealed || self.tap.is_stopped() {
-                return Err(Stopped::Asked);
+                return Err(ThreadEnd::Asked);
             }
             std::thread::sleep(DURABLE_PAUSE);
         }
@@ -76,7 +76,7 @@ impl Shared {
         &self,
         device: &Device,
         rules: &ProfileRules,
-    ) -> Result<Vec<(u8, Option<Observed>)>, Stopped> {
+    ) -> Result<Vec<(u8, Option<Observed>)>, ThreadEnd> {
         // A server attribute hides a shared one of the same key, and this one a client attribute.
         let scopes = [Scope::Client, Scope::Shared, Scope::Server];
         let mut found = self.attributes_of(device.into(), &scopes, rules, KeySource::Attribute)?;
@@ -103,7 +103,7 @@ impl Shared {
         scopes: &[Scope],
         rules: &ProfileRules,
         source: KeySource,
-    ) -> Result<Vec<(u8, Option<Observed>)>, Stopped> {
+    ) -> Result<Vec<(u8, Option<Observed>)>, ThreadEnd> {
         let (numbers, names): (Vec<u8>, Vec<String>) =
             rules.keys(source).map(|(number, name)| (number, name.to_owned())).unzip();
         let mut found: Vec<(u8, Option<Observed>)> =
@@ -112,9 +112,9 @@ impl Shared {
             return Ok(found);
         }
         for scope in scopes {
-            let attributes = match read(&*self.kv, Place { owner, scope: *scope }, Some(&names)) {
+            let attributes = match read(&*self.kv, AttributeScope { owner, scope: *scope }, Some(&names)) {
                 Ok(attributes) => attributes,
-                Err(AttributeError::Kv(error)) => return Err(Stopped::failed(error)),
+                Err(AttributeError::Kv(error)) => return Err(ThreadEnd::failed(error)),
                 Err(error) => {
                     tracing::warn!(%owner, %error, "alarm rules go on without attributes");
                     continue;

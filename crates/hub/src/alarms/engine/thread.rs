@@ -5,10 +5,10 @@ use std::thread::JoinHandle;
 
 use model::PanicEndsProcess;
 
+use super::event_loop::Engine;
 use super::shared::Shared;
-use super::turn::Engine;
-use crate::stopped::Stopped;
 use crate::taps::Tap;
+use crate::thread_end::ThreadEnd;
 
 /// The thread. It ends when this is dropped.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl RuleThread {
                 let _guard = PanicEndsProcess::begin();
                 if let Err(stopped) = Engine::new(shared).run() {
                     // Nothing is lost: the rows are read again after the next start.
-                    if let Stopped::Failed(error) = stopped {
+                    if let ThreadEnd::Failed(error) = stopped {
                         tracing::error!(%error, "alarm rules are not evaluated any more until the next start");
                     }
                     tap.unwant(|_, _| true);

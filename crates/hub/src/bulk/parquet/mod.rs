@@ -4,7 +4,7 @@
 //! pages, so a long text of a dictionary is in memory once, however many rows have it. The reader does not read columns that no
 //! table accepts (lists, structs, bytes): each is a column of nulls.
 
-mod folded;
+mod delta_lengths;
 mod header;
 mod pages;
 
@@ -117,7 +117,7 @@ impl<R: ChunkReader + 'static> ParquetRows<R> {
         for (leaf, _) in (0..group.num_columns()).filter(is_read).zip(&pages).filter(|(_, it)| it.has_lengths)
         {
             let rows = usize::try_from(group.num_rows()).unwrap_or(0);
-            folded::check(Arc::new(self.file.clone()), group.column(leaf), rows).map_err(broken)?;
+            delta_lengths::check(Arc::new(self.file.clone()), group.column(leaf), rows).map_err(broken)?;
         }
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());

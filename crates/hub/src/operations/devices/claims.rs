@@ -7,7 +7,7 @@ use kv::{Direction, KeyRange, KvError, Sequence, WriteBatch};
 use model::Value;
 use serde::Deserialize;
 
-use crate::attributes::{Place, Scope, read};
+use crate::attributes::{AttributeScope, Scope, read};
 use crate::blocking_append::wait_durable_keys;
 use crate::caller::{Action, Caller};
 use crate::claims::limits::{
@@ -26,7 +26,7 @@ const ALLOWED: &str = "claimingAllowed";
 const DATA: &str = "claimingData";
 
 /// The offer of a device, and what has to be deleted with it.
-struct Found {
+struct FoundOffer {
     offer: Option<Offer>,
     /// The offer is a record of its own.
     is_record: bool,
@@ -170,17 +170,17 @@ impl Hub {
     }
 
     /// The offer of a device: its own, or that of an attribute.
-    fn found_offer(&self, device: &Device) -> Result<Found, ClaimError> {
+    fn found_offer(&self, device: &Device) -> Result<FoundOffer, ClaimError> {
         let attributes = self.claim_attributes(device)?;
         let record = self.kv.get(CLAIMS, &claim_key(device.tenant, device.id))?;
         let own = record.as_deref().and_then(Offer::decode);
         let of_data = attributes.iter().find(|one| &*one.key == DATA).and_then(offer_of);
         let attributes = attributes.iter().map(|one| one.key.to_string()).collect();
-        Ok(Found { offer: own.or(of_data), is_record: own.is_some(), attributes })
+        Ok(FoundOffer { offer: own.or(of_data), is_record: own.is_some(), attributes })
     }
 
     fn claim_attributes(&self, device: &Device) -> Result<Vec<Attribute>, ClaimError> {
-        let place = Place { owner: device.into(), scope: Scope::Server };
+        let place = AttributeScope { owner: device.into(), scope: Scope::Server };
         Ok(read(&*self.kv, place, Some(&[ALLOWED, DATA].map(str::to_owned)))?)
     }
 

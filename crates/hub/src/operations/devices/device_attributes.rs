@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use crate::attributes::limits::{AUDITED_KEYS_MAX, DELETED_AT_ONCE_MAX};
 use crate::attributes::{
-    ATTRIBUTES, AttributeError, AttributeWatch, Change, Owner, Place, Scope, of_tenant, read, removal, update,
+    ATTRIBUTES, AttributeError, AttributeScope, AttributeWatch, Change, Owner, Scope, of_tenant, read,
+    removal, update,
 };
 use crate::blocking_append::wait_durable_keys;
 use crate::caller::{Action, Caller};
@@ -35,7 +36,7 @@ impl Hub {
         device: &Device,
         entries: &[(String, Value)],
     ) -> Result<Sequence, AttributeError> {
-        let place = Place { owner: device.into(), scope: Scope::Client };
+        let place = AttributeScope { owner: device.into(), scope: Scope::Client };
         self.change_attributes(place, |kv| update(kv, place, entries, now()))
     }
 
@@ -50,7 +51,7 @@ impl Hub {
         let everything = client.is_none() && shared.is_none();
         let of = |scope, keys: Option<&[String]>| match (keys, everything) {
             (None, false) => Ok(Vec::new()),
-            _ => read(&*self.kv, Place { owner: device.into(), scope }, keys),
+            _ => read(&*self.kv, AttributeScope { owner: device.into(), scope }, keys),
         };
         Ok(OwnAttributes { client: of(Scope::Client, client)?, shared: of(Scope::Shared, shared)? })
     }
@@ -65,7 +66,7 @@ impl Hub {
     ) -> Result<Vec<Attribute>, AttributeError> {
         let owner = owner.into();
         owner.check_read(caller)?;
-        let mut found = read(&*self.kv, Place { owner, scope }, keys)?;
+        let mut found = read(&*self.kv, AttributeScope { owner, scope }, keys)?;
         self.show_last_activity(owner, scope, keys, &mut found);
         Ok(found)
     }
@@ -175,7 +176,7 @@ impl Hub {
 
     fn change_attributes(
         &self,
-        place: Place<'_>,
+        place: AttributeScope<'_>,
         plan: impl FnOnce(&dyn KeyValueStore) -> Result<Change, AttributeError>,
     ) -> Result<Sequence, AttributeError> {
         let Owner { tenant, entity, .. } = place.owner;
@@ -205,7 +206,11 @@ impl Hub {
 }
 
 /// The place of attributes that a user writes. Shared attributes are commands: the device gets them.
-fn place_to_write<'a>(caller: &Caller, owner: Owner<'a>, scope: Scope) -> Result<Place<'a>, AttributeError> {
+fn place_to_write<'a>(
+    caller: &Caller,
+    owner: Owner<'a>,
+    scope: Scope,
+) -> Result<AttributeScope<'a>, AttributeError> {
     let action = match scope {
         Scope::Client | Scope::Server => Action::Write,
         Scope::Shared => Action::Command,
@@ -214,7 +219,7 @@ fn place_to_write<'a>(caller: &Caller, owner: Owner<'a>, scope: Scope) -> Result
     if !owner.scopes().contains(&scope) {
         return Err(AttributeError::NoScope { entity: owner.to_string(), scope });
     }
-    Ok(Place { owner, scope })
+    Ok(AttributeScope { owner, scope })
 }
 
 /// The time of an update: whole milliseconds, as clients see it.
@@ -224,7 +229,7 @@ fn now() -> Timestamp {
 }
 
 /// The place and the first keys, for the audit table.
-fn subject<'a>(place: Place<'_>, keys: impl ExactSizeIterator<Item = &'a str>) -> String {
+fn subject<'a>(place: AttributeScope<'_>, keys: impl ExactSizeIterator<Item = &'a str>) -> String {
     let (name, scope, count) = (place.owner.name, place.scope, keys.len());
     let named: Vec<&str> = keys.take(AUDITED_KEYS_MAX).collect();
     let more = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };

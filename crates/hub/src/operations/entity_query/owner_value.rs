@@ -2,7 +2,7 @@
 
 use model::Value;
 
-use crate::attributes::{Place, Scope, read};
+use crate::attributes::{AttributeScope, Scope, read};
 use crate::caller::Caller;
 use crate::entity_query::{DynamicSource, DynamicValue, EntityQueryError};
 use crate::hub::Hub;
@@ -32,7 +32,7 @@ impl Hub {
         let key = std::slice::from_ref(&source.source_attribute);
         for owner in owners.into_iter().take(inherited).flatten() {
             let Ok(entity) = self.registry.entity(caller.tenant(), owner) else { continue };
-            let place = Place { owner: (&entity).into(), scope: Scope::Server };
+            let place = AttributeScope { owner: (&entity).into(), scope: Scope::Server };
             if let Some(found) = read(&*self.kv, place, Some(key))?.pop() {
                 return Ok(Some(found.value));
             }

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::audit::{AUDIT_KEYS, AUDIT_TABLE, AUDIT_TAG};
 use crate::caller::{Action, Caller};
-use crate::each_batch::each_batch;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::registry::{EntityId, Page, RegistryError};
+use crate::table_scan::each_batch;
 
 /// The last act that a request can reach. The hub holds this many acts in memory while it answers.
 pub const AUDIT_ROWS_MAX: usize = 100_000;
@@ -87,7 +87,8 @@ impl Hub {
                 && filter.as_deref().is_none_or(|text| act.contains(text))
                 && wanted(act)
         };
-        let mut kept = Kept { acts: BinaryHeap::new(), limit: end, total: 0, ascending: request.ascending };
+        let mut kept =
+            FirstActs { acts: BinaryHeap::new(), limit: end, total: 0, ascending: request.ascending };
         self.each_act(caller, request.range.unwrap_or(TimeRange::ALL), |act| {
             if accepts(&act) {
                 kept.add(act);
@@ -159,7 +160,7 @@ impl AuditedAct {
 }
 
 /// The first acts in the order of a request, as many as its page needs.
-struct Kept {
+struct FirstActs {
     /// The last of them is on top.
     acts: BinaryHeap<Ordered>,
     limit: usize,
@@ -174,7 +175,7 @@ enum Ordered {
     Descending(Reverse<AuditedAct>),
 }
 
-impl Kept {
+impl FirstActs {
     fn add(&mut self, act: AuditedAct) {
         self.total += 1;
         self.acts.push(match self.ascending {

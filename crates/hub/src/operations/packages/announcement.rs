@@ -7,7 +7,7 @@ use model::{Batch, Timestamp, Value, ValueRef};
 use store::{Durability, StoreError};
 use uuid::Uuid;
 
-use crate::attributes::{AttributeError, Change, Place, Scope, removal, update_by_server};
+use crate::attributes::{AttributeError, AttributeScope, Change, Scope, removal, update_by_server};
 use crate::blocking_append::{PAUSE, retry, wait_durable_keys};
 use crate::clock::system_now;
 use crate::hub::Hub;
@@ -43,7 +43,7 @@ impl Hub {
     }
 
     fn announce_one(&self, device: &Device, kind: PackageKind) -> Result<Sequence, OtaError> {
-        let place = Place { owner: device.into(), scope: Scope::Shared };
+        let place = AttributeScope { owner: device.into(), scope: Scope::Shared };
         let now = system_now();
         let now = Timestamp::from_millis(now.millis()).unwrap_or(now);
         // Each looks at the registry under the lock of the device, so the last one of several changes counts.
@@ -65,7 +65,7 @@ impl Hub {
     /// Changes shared attributes; waits while the key-value store is busy.
     fn change_shared(
         &self,
-        place: Place<'_>,
+        place: AttributeScope<'_>,
         plan: impl Fn(&dyn kv::KeyValueStore) -> Result<Change, AttributeError>,
     ) -> Result<Sequence, AttributeError> {
         let began = Instant::now();

@@ -28,7 +28,7 @@ pub struct Message<'a> {
 
 /// The result of storing a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredMessage {
     /// The ticket of the rows and the dead letter.
     pub ticket: Ticket,
     /// The refusal, if the message or some of its keys became a dead letter.
@@ -68,14 +68,14 @@ impl Hub {
         message: &Message<'_>,
         batch: &Batch,
         durability: Durability,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<StoredMessage, StoreError> {
         let (mut instead, mut refusal): (Option<Batch>, _) = (None, None);
         let mut appends = 0;
         loop {
             let batch = instead.as_ref().unwrap_or(batch);
             appends += 1;
             let error = match self.ingest(batch, durability) {
-                Ok(ticket) => return Ok(Kept { ticket, refusal }),
+                Ok(ticket) => return Ok(StoredMessage { ticket, refusal }),
                 Err(error) if error.blame() != Blame::Caller || appends >= APPENDS_MAX => return Err(error),
                 Err(error) => error,
             };
@@ -100,9 +100,9 @@ impl Hub {
         message: &Message<'_>,
         reason: String,
         durability: Durability,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<StoredMessage, StoreError> {
         let ticket = self.ingest_dead_letter(message, &reason, durability)?;
-        Ok(Kept { ticket, refusal: Some(MessageRefusal { reason, whole: true }) })
+        Ok(StoredMessage { ticket, refusal: Some(MessageRefusal { reason, whole: true }) })
     }
 
     /// Adds to `to` what is kept of a message instead of its rows: the rows in the series that the device has now, if the series was
@@ -196,7 +196,7 @@ impl Hub {
         batch: &Batch,
         durability: Durability,
         busy_timeout: Duration,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<StoredMessage, StoreError> {
         let take = || self.ingest_message(message, batch, durability);
         self.append_and_wait(durability, busy_timeout, take, |kept| kept.ticket).await
     }

@@ -7,9 +7,9 @@
 
 mod connections;
 mod coordinator;
-mod in_turn;
 mod messages;
 mod open_limiter;
+mod sequential;
 mod state;
 mod worker;
 
@@ -32,7 +32,7 @@ use messages::WorkerMessage;
 use open_limiter::OpenLimiter;
 use worker::Worker;
 
-pub use in_turn::run_in_turn;
+pub use sequential::run_in_turn;
 
 /// Opens the connections, runs the segments with a drain after each, and closes the connections.
 pub fn run<B: Blocking>(

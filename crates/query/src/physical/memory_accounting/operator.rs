@@ -13,7 +13,7 @@ use datafusion::physical_plan::execution_plan::{CardinalityEffect, ReplaceChildr
 use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures_util::{Stream, StreamExt};
 
-use super::repeated_values::{InputUse, Seen};
+use super::repeated_values::{InputUse, PassedRows};
 use crate::physical::unary::UnaryOperator;
 
 /// Passes rows on. Rows that the operator above holds count as memory until the stream is dropped.
@@ -48,7 +48,7 @@ impl UnaryOperator for MemoryAccounting {
         let reservation = MemoryConsumer::new("held rows").register(context.memory_pool());
         let batch_rows = context.session_config().batch_size();
         let input = self.input.execute(partition, context)?;
-        let (input_use, seen) = (self.input_use.clone(), Seen::default());
+        let (input_use, seen) = (self.input_use.clone(), PassedRows::default());
         Ok(Box::pin(AccountedRows { input, input_use, seen, reservation, batch_rows }))
     }
 
@@ -72,7 +72,7 @@ impl UnaryOperator for MemoryAccounting {
 struct AccountedRows {
     input: SendableRecordBatchStream,
     input_use: InputUse,
-    seen: Seen,
+    seen: PassedRows,
     reservation: MemoryReservation,
     batch_rows: usize,
 }

@@ -56,7 +56,7 @@ enum Times {
 
 /// The rows that have passed so far.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct PassedRows {
     rows: u64,
     /// Bytes of the longest row, for each of the repeated values.
     longest: Vec<u64>,
@@ -99,7 +99,7 @@ impl InputUse {
     pub(super) fn check(
         &self,
         batch: &RecordBatch,
-        seen: &mut Seen,
+        seen: &mut PassedRows,
         batch_rows: usize,
     ) -> Result<(), QueryError> {
         if seen.rows == 0 {

@@ -9,15 +9,15 @@ mod casts;
 mod compare;
 mod measures;
 mod sets;
-mod settle;
 mod statement;
 mod text;
+mod typed_arrays;
 
 pub(crate) use compare::{compares_with_array, function};
 pub(crate) use sets::{CONTAINS, OVERLAPS};
-pub(crate) use settle::{implied_parameter_types, settle};
 pub(crate) use statement::name_comparisons;
 pub(crate) use text::read;
+pub(crate) use typed_arrays::{implied_parameter_types, settle};
 
 /// Functions that replace DataFusion's.
 pub(crate) fn functions() -> Vec<std::sync::Arc<datafusion::logical_expr::ScalarUDF>> {

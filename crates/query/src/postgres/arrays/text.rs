@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::common::{Result, ScalarValue};
 
-use super::super::truth::truth;
+use super::super::boolean_text::truth;
 use crate::QueryError;
 use crate::semantics::text;
 

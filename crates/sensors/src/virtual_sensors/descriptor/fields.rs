@@ -5,8 +5,8 @@ use crate::virtual_sensors::limits::FIELDS_MAX;
 
 use super::data_type::DataType;
 use super::form::Field;
+use super::located::Located;
 use super::node::{Form, Node};
-use super::said::Said;
 
 /// The fields of the output structure of an element. TOML has them as `[[….field]]`, too.
 pub(super) fn structure(node: &Node) -> Result<Vec<Field>, Fault> {
@@ -46,7 +46,7 @@ fn field(node: &Node) -> Result<Field, Fault> {
     Ok(Field { name, data_type, unit, description })
 }
 
-fn bad_type(said: &Said<&str>) -> Fault {
+fn bad_type(said: &Located<&str>) -> Fault {
     let place = said.place;
     if said.value.trim().eq_ignore_ascii_case("time") {
         let reason = "the type time does not exist in GSN's output either; use bigint with milliseconds";

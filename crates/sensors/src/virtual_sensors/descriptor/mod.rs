@@ -6,19 +6,19 @@
 mod data_type;
 mod fields;
 mod form;
+mod located;
 pub(crate) mod node;
 mod pairs;
 pub(crate) mod read;
-mod said;
 mod sources;
 mod toml;
 pub(crate) mod xml;
 
 pub use data_type::DataType;
 pub use form::{Address, Descriptor, Field, Pair, Processing, Source, Storage, Stream};
-pub use said::Said;
+pub use located::Located;
 
-use super::fault::{Fault, Place};
+use super::fault::{Fault, TextPosition};
 use super::limits::DESCRIPTOR_BYTES_MAX;
 
 impl Descriptor {
@@ -56,5 +56,5 @@ pub(crate) fn check_size(text: &str) -> Result<(), Fault> {
     }
     let reason =
         format!("the file has {} bytes; at most {DESCRIPTOR_BYTES_MAX} (DESCRIPTOR_BYTES_MAX)", text.len());
-    Err(Fault::limit(Place::START, reason))
+    Err(Fault::limit(TextPosition::START, reason))
 }

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use crate::virtual_sensors::fault::{Fault, Place};
+use crate::virtual_sensors::fault::{Fault, TextPosition};
 use crate::virtual_sensors::limits::{DESCRIPTOR_NODES_MAX, NAME_BYTES_MAX};
 
-use super::said::Said;
+use super::located::Located;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -18,7 +18,7 @@ pub(crate) enum Form {
 pub(crate) struct Value {
     pub(crate) name: String,
     pub(crate) text: String,
-    pub(crate) place: Place,
+    pub(crate) place: TextPosition,
     used: Cell<bool>,
 }
 
@@ -27,18 +27,18 @@ pub(crate) struct Value {
 pub(crate) struct Node {
     pub(crate) form: Form,
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) place: TextPosition,
     pub(crate) values: Vec<Value>,
     pub(crate) children: Vec<Node>,
     /// The text of an element, as it stands.
     pub(crate) text: String,
     /// Where the text begins.
-    pub(crate) text_place: Place,
+    pub(crate) text_place: TextPosition,
     used: Cell<bool>,
 }
 
 impl Node {
-    pub(crate) fn new(form: Form, name: impl Into<String>, place: Place) -> Self {
+    pub(crate) fn new(form: Form, name: impl Into<String>, place: TextPosition) -> Self {
         Self {
             form,
             name: name.into(),
@@ -51,25 +51,25 @@ impl Node {
         }
     }
 
-    pub(crate) fn push_value(&mut self, name: impl Into<String>, text: String, place: Place) {
+    pub(crate) fn push_value(&mut self, name: impl Into<String>, text: String, place: TextPosition) {
         self.values.push(Value { name: name.into(), text, place, used: Cell::new(false) });
     }
 
     /// A value that XML gives as an attribute.
-    pub(crate) fn attribute(&self, name: &str) -> Option<Said<&str>> {
+    pub(crate) fn attribute(&self, name: &str) -> Option<Located<&str>> {
         let value = self.values.iter().find(|value| value.name == name)?;
         value.used.set(true);
-        Some(Said::new(value.text.as_str(), value.place))
+        Some(Located::new(value.text.as_str(), value.place))
     }
 
     /// A value that XML gives as an element with text.
-    pub(crate) fn word(&self, name: &'static str) -> Result<Option<Said<&str>>, Fault> {
+    pub(crate) fn word(&self, name: &'static str) -> Result<Option<Located<&str>>, Fault> {
         if self.form == Form::Toml {
             return Ok(self.attribute(name));
         }
         let Some(child) = self.child(name)? else { return Ok(None) };
         child.finish()?;
-        Ok(Some(Said::new(child.text.as_str(), child.text_place)))
+        Ok(Some(Located::new(child.text.as_str(), child.text_place)))
     }
 
     /// The only child of a name.
@@ -118,7 +118,7 @@ impl Node {
     }
 
     /// A name: in lower case, without blanks, neither empty nor long.
-    pub(crate) fn name(&self, said: Option<Said<&str>>, what: &str) -> Result<Said<String>, Fault> {
+    pub(crate) fn name(&self, said: Option<Located<&str>>, what: &str) -> Result<Located<String>, Fault> {
         let said = said.ok_or_else(|| self.missing(what))?;
         let name: String =
             said.value.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
@@ -134,11 +134,11 @@ impl Node {
                 format!("{what} {name:?} has {bad:?}, which no name may have"),
             ));
         }
-        Ok(Said::new(name, said.place))
+        Ok(Located::new(name, said.place))
     }
 }
 
-pub(crate) fn too_many_nodes(place: Place) -> Fault {
+pub(crate) fn too_many_nodes(place: TextPosition) -> Fault {
     let reason = format!(
         "the file has more than {DESCRIPTOR_NODES_MAX} elements and attributes (DESCRIPTOR_NODES_MAX)"
     );
@@ -146,9 +146,9 @@ pub(crate) fn too_many_nodes(place: Place) -> Fault {
 }
 
 /// A whole number.
-pub(crate) fn integer(said: Said<&str>, what: &str, least: i64, most: i64) -> Result<Said<i64>, Fault> {
+pub(crate) fn integer(said: Located<&str>, what: &str, least: i64, most: i64) -> Result<Located<i64>, Fault> {
     match said.value.trim().parse::<i64>() {
-        Ok(number) if (least..=most).contains(&number) => Ok(Said::new(number, said.place)),
+        Ok(number) if (least..=most).contains(&number) => Ok(Located::new(number, said.place)),
         _ => {
             let reason = format!("{what} is {:?}; it is a whole number from {least} to {most}", said.value);
             Err(Fault::invalid(said.place, reason))
@@ -157,12 +157,12 @@ pub(crate) fn integer(said: Said<&str>, what: &str, least: i64, most: i64) -> Re
 }
 
 /// `true` or `false`, in any case.
-pub(crate) fn flag(said: Said<&str>, what: &str) -> Result<Said<bool>, Fault> {
+pub(crate) fn flag(said: Located<&str>, what: &str) -> Result<Located<bool>, Fault> {
     let text = said.value.trim();
     if text.eq_ignore_ascii_case("true") {
-        Ok(Said::new(true, said.place))
+        Ok(Located::new(true, said.place))
     } else if text.eq_ignore_ascii_case("false") {
-        Ok(Said::new(false, said.place))
+        Ok(Located::new(false, said.place))
     } else {
         Err(Fault::invalid(said.place, format!("{what} is {text:?}; it is true or false")))
     }

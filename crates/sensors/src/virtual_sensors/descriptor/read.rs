@@ -4,8 +4,8 @@ use crate::virtual_sensors::fault::Fault;
 use crate::virtual_sensors::limits::DATABASE_CONNECTIONS_MAX;
 
 use super::form::{Descriptor, Processing, Storage};
+use super::located::Located;
 use super::node::{Node, flag, integer};
-use super::said::Said;
 use super::{fields, pairs, sources};
 
 /// The class of a sensor that names none.
@@ -18,9 +18,9 @@ pub(super) fn descriptor(node: &Node) -> Result<Descriptor, Fault> {
         (flag_of("protected")?, flag_of("publish-to-microsoft-research-sensor-map")?);
     let priority = node.attribute("priority").map(|said| integer(said, "priority", 0, 100)).transpose()?;
     let zone = node.attribute("time-zone");
-    let time_zone = zone.map(|said| Said::new(said.value.trim().to_owned(), said.place));
+    let time_zone = zone.map(|said| Located::new(said.value.trim().to_owned(), said.place));
     let lateness = node.attribute("lateness").filter(|said| !said.value.trim().is_empty());
-    let lateness = lateness.map(|said| Said::new(said.value.trim().to_owned(), said.place));
+    let lateness = lateness.map(|said| Located::new(said.value.trim().to_owned(), said.place));
     let description = node.word("description")?.map_or("", |said| said.value.trim()).to_owned();
     let pool_size = match node.child("life-cycle")? {
         Some(child) => {
@@ -60,7 +60,7 @@ pub(super) fn descriptor(node: &Node) -> Result<Descriptor, Fault> {
 pub(crate) fn storage(node: &Node) -> Result<Storage, Fault> {
     let text = |name: &str| {
         let said = node.attribute(name)?;
-        Some(Said::new(said.value.trim().to_owned(), said.place)).filter(|said| !said.value.is_empty())
+        Some(Located::new(said.value.trim().to_owned(), said.place)).filter(|said| !said.value.is_empty())
     };
     let connections = |name: &'static str| {
         let said = node.attribute(name);
@@ -69,14 +69,14 @@ pub(crate) fn storage(node: &Node) -> Result<Storage, Fault> {
     // The last one is of a version before 1.1.
     let unused = ["identifier", "permanent-storage"];
     let unused =
-        unused.into_iter().filter_map(|name| Some(Said::new(name, node.attribute(name)?.place))).collect();
+        unused.into_iter().filter_map(|name| Some(Located::new(name, node.attribute(name)?.place))).collect();
     let storage = Storage {
         history_size: text("history-size"),
         driver: text("driver"),
         url: text("url"),
         user: text("user"),
         // Blanks may belong to it.
-        password: node.attribute("password").map(|said| Said::new(said.value.to_owned(), said.place)),
+        password: node.attribute("password").map(|said| Located::new(said.value.to_owned(), said.place)),
         connections_max: connections("max-db-connections")?,
         sliding_connections_max: connections("max-sliding-db-connections")?,
         unused,
@@ -87,8 +87,8 @@ pub(crate) fn storage(node: &Node) -> Result<Storage, Fault> {
 
 fn processing(node: &Node) -> Result<Processing, Fault> {
     let class_name = match node.word("class-name")?.filter(|said| !said.value.trim().is_empty()) {
-        Some(said) => Said::new(said.value.trim().to_owned(), said.place),
-        None => Said::new(DEFAULT_CLASS.to_owned(), node.place),
+        Some(said) => Located::new(said.value.trim().to_owned(), said.place),
+        None => Located::new(DEFAULT_CLASS.to_owned(), node.place),
     };
     let unique = node.word("unique-timestamps")?.map(|said| flag(said, "unique-timestamps")).transpose()?;
     let params = match node.child("init-params")? {
@@ -106,7 +106,7 @@ fn processing(node: &Node) -> Result<Processing, Fault> {
     let web_input = node.child("web-input")?.map(web_input).transpose()?.unwrap_or_default();
     let structure = node.child("output-structure")?.ok_or_else(|| node.missing("output-structure"))?;
     let field = structure.attribute("partition-field");
-    let partition_field = field.map(|said| Said::new(said.value.trim().to_lowercase(), said.place));
+    let partition_field = field.map(|said| Located::new(said.value.trim().to_lowercase(), said.place));
     let output = fields::structure(structure)?;
     if output.is_empty() {
         return Err(structure.missing("field"));
@@ -125,7 +125,7 @@ fn processing(node: &Node) -> Result<Processing, Fault> {
 }
 
 /// The commands; their fields are read so that a fault in them is found, and not kept, because no command can be given here.
-fn web_input(node: &Node) -> Result<Vec<Said<String>>, Fault> {
+fn web_input(node: &Node) -> Result<Vec<Located<String>>, Fault> {
     node.attribute("password");
     let mut commands = Vec::new();
     for command in node.children("command") {

@@ -6,8 +6,8 @@ use crate::virtual_sensors::limits::{
 };
 
 use super::form::{Address, Source, Stream};
+use super::located::Located;
 use super::node::{Form, Node, integer};
-use super::said::Said;
 use super::{fields, pairs};
 
 /// The query of a source that gives none.
@@ -69,7 +69,7 @@ fn stream(node: &Node) -> Result<Stream, Fault> {
 
 fn source(node: &Node) -> Result<Source, Fault> {
     let alias = node.name(node.attribute("alias"), "alias of a source")?;
-    let text = |name| node.attribute(name).map(|said| Said::new(said.value.to_owned(), said.place));
+    let text = |name| node.attribute(name).map(|said| Located::new(said.value.to_owned(), said.place));
     let (storage_size, slide, sampling_rate) = (text("storage-size"), text("slide"), text("sampling-rate"));
     // GSN 1.1 writes "disconnect", GSN 2.0 reads "disconnected".
     let names = ["disconnect-buffer-size", "disconnected-buffer-size"];
@@ -87,7 +87,7 @@ fn source(node: &Node) -> Result<Source, Fault> {
     if addresses.is_empty() {
         return Err(node.missing("address"));
     }
-    let query = query(node)?.unwrap_or_else(|| Said::new(DEFAULT_QUERY.to_owned(), node.place));
+    let query = query(node)?.unwrap_or_else(|| Located::new(DEFAULT_QUERY.to_owned(), node.place));
     node.finish()?;
     let disconnect_buffer_size = buffer;
     Ok(Source { alias, storage_size, slide, sampling_rate, disconnect_buffer_size, addresses, query })
@@ -96,7 +96,7 @@ fn source(node: &Node) -> Result<Source, Fault> {
 fn address(node: &Node) -> Result<Address, Fault> {
     let wrapper = node.name(node.attribute("wrapper"), "wrapper")?;
     let key = node.attribute("partial-order-key");
-    let partial_order_key = key.map(|said| Said::new(said.value.to_owned(), said.place));
+    let partial_order_key = key.map(|said| Located::new(said.value.to_owned(), said.place));
     let output = match node.child("output-structure")? {
         Some(structure) => fields::structure(structure)?,
         None => Vec::new(),
@@ -113,7 +113,7 @@ fn address(node: &Node) -> Result<Address, Fault> {
 }
 
 /// The text of a query, with the place of its first character. An empty one counts as absent.
-fn query(node: &Node) -> Result<Option<Said<String>>, Fault> {
+fn query(node: &Node) -> Result<Option<Located<String>>, Fault> {
     let Some(said) = node.word("query")? else { return Ok(None) };
     if said.value.len() > SQL_BYTES_MAX {
         let reason =
@@ -123,5 +123,5 @@ fn query(node: &Node) -> Result<Option<Said<String>>, Fault> {
     let blank = said.value.len() - said.value.trim_start().len();
     let place = said.value[..blank].chars().fold(said.place, |place, c| place.after(c));
     let text = said.value.trim();
-    Ok((!text.is_empty()).then(|| Said::new(text.to_owned(), place)))
+    Ok((!text.is_empty()).then(|| Located::new(text.to_owned(), place)))
 }

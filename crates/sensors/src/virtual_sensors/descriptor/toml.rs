@@ -3,30 +3,36 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::virtual_sensors::fault::{Fault, Place, Places};
+use crate::virtual_sensors::fault::{Fault, LineStarts, TextPosition};
 use crate::virtual_sensors::limits::{DESCRIPTOR_DEPTH_MAX, DESCRIPTOR_NODES_MAX};
 
 use super::node::{Form, Node, too_many_nodes};
 
 /// Reads a document, whose root gets a name.
 pub(crate) fn parse(text: &str, root: &str) -> Result<Node, Fault> {
-    let places = Places::new(text);
+    let places = LineStarts::new(text);
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         Fault::syntax(places.of(at), format!("this is not TOML: {}", error.message()))
     })?;
     let mut reader = Reader { text, places, count: 0 };
-    reader.table(root, Place::START, table.get_ref(), 0)
+    reader.table(root, TextPosition::START, table.get_ref(), 0)
 }
 
 struct Reader<'a> {
     text: &'a str,
-    places: Places<'a>,
+    places: LineStarts<'a>,
     count: usize,
 }
 
 impl Reader<'_> {
-    fn table(&mut self, name: &str, place: Place, table: &DeTable<'_>, depth: usize) -> Result<Node, Fault> {
+    fn table(
+        &mut self,
+        name: &str,
+        place: TextPosition,
+        table: &DeTable<'_>,
+        depth: usize,
+    ) -> Result<Node, Fault> {
         if depth > DESCRIPTOR_DEPTH_MAX {
             let reason = format!(
                 "tables are more than {DESCRIPTOR_DEPTH_MAX} deep in each other (DESCRIPTOR_DEPTH_MAX)"
@@ -82,14 +88,14 @@ impl Reader<'_> {
     }
 
     /// Where the text of a string begins: after its quotes, and after the line break that TOML removes.
-    fn text_place(&self, value: &Spanned<DeValue<'_>>, place: Place) -> Place {
+    fn text_place(&self, value: &Spanned<DeValue<'_>>, place: TextPosition) -> TextPosition {
         let raw = &self.text[value.span()];
         let quotes = if raw.starts_with("\"\"\"") || raw.starts_with("'''") { 3 } else { 1 };
         match raw.get(quotes..) {
             Some(rest) if quotes == 3 && (rest.starts_with('\n') || rest.starts_with("\r\n")) => {
-                Place { line: place.line + 1, column: 1 }
+                TextPosition { line: place.line + 1, column: 1 }
             }
-            _ => Place { column: place.column + quotes as u32, ..place },
+            _ => TextPosition { column: place.column + quotes as u32, ..place },
         }
     }
 }

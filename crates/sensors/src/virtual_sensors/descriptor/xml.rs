@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use roxmltree::{Document, Error, ParsingOptions};
 
-use crate::virtual_sensors::fault::{Fault, Place, Places};
+use crate::virtual_sensors::fault::{Fault, LineStarts, TextPosition};
 use crate::virtual_sensors::limits::{DESCRIPTOR_DEPTH_MAX, DESCRIPTOR_NODES_MAX};
 
 use super::node::{Form, Node, too_many_nodes};
@@ -17,7 +17,7 @@ pub(crate) fn parse(text: &str, root: &str) -> Result<Node, Fault> {
         ..ParsingOptions::default()
     };
     let document = Document::parse_with_options(text, options).map_err(|error| syntax(text, &error))?;
-    let places = Places::new(text);
+    let places = LineStarts::new(text);
     let found = document.root_element();
     if found.tag_name().name() != root {
         let reason = format!("the root element is <{}>; <{root}> is expected", found.tag_name().name());
@@ -28,12 +28,12 @@ pub(crate) fn parse(text: &str, root: &str) -> Result<Node, Fault> {
 
 fn syntax(text: &str, error: &Error) -> Fault {
     let at = error.pos();
-    let place = Place { line: at.row.max(1), column: at.col.max(1) };
+    let place = TextPosition { line: at.row.max(1), column: at.col.max(1) };
     match error {
         Error::DtdDetected => {
             let at = text.find("<!DOCTYPE").unwrap_or_default();
             let reason = "a document type (<!DOCTYPE>) is not read, so it can define no entities; remove it";
-            Fault::unsupported(Places::new(text).of(at), reason)
+            Fault::unsupported(LineStarts::new(text).of(at), reason)
         }
         Error::NodesLimitReached => too_many_nodes(place),
         error => {
@@ -47,7 +47,7 @@ fn syntax(text: &str, error: &Error) -> Fault {
 
 struct Reader<'a> {
     text: &'a str,
-    places: Places<'a>,
+    places: LineStarts<'a>,
     count: usize,
 }
 
@@ -87,7 +87,7 @@ impl Reader<'_> {
         Ok(node)
     }
 
-    fn text_place(&self, range: Range<usize>) -> Place {
+    fn text_place(&self, range: Range<usize>) -> TextPosition {
         let cdata = "<![CDATA[";
         let skipped = if self.text[range.clone()].starts_with(cdata) { cdata.len() } else { 0 };
         self.places.of(range.start + skipped)

@@ -6,7 +6,7 @@ mod columns;
 mod explain;
 mod exports;
 mod form;
-mod notes;
+mod ignored_parts;
 mod output;
 mod params;
 mod secret;
@@ -51,7 +51,7 @@ impl Plan {
     ) -> Result<Self, Faults> {
         let with_table = classes::with_table(descriptor);
         let descriptor = with_table.as_ref().unwrap_or(descriptor);
-        let mut findings = Findings::new(notes::of(descriptor));
+        let mut findings = Findings::new(ignored_parts::of(descriptor));
         let class = classes::class(descriptor, &mut findings.notes);
         let (class, export) = findings.keep(class).unzip();
         let export = export.flatten();
@@ -65,7 +65,8 @@ impl Plan {
         let mut streams = Vec::new();
         for stream in &descriptor.streams {
             let (names, plan) = sources::stream(stream, descriptor, fields, &mut findings);
-            given.extend(names.map(|names| output::Given { stream: stream.name.value.clone(), names }));
+            given
+                .extend(names.map(|names| output::StreamFields { stream: stream.name.value.clone(), names }));
             streams.extend(plan);
         }
         // Without the fields of all streams nobody knows which ones are missing.

@@ -5,13 +5,18 @@ use crate::virtual_sensors::descriptor::{DataType, Descriptor};
 use crate::virtual_sensors::fault::{Fault, Findings, Note};
 
 /// The fields that a stream gives.
-pub(super) struct Given {
+pub(super) struct StreamFields {
     pub(super) stream: String,
     pub(super) names: Vec<String>,
 }
 
 /// Each field of the output has to come from a stream, or from the class.
-pub(super) fn check(descriptor: &Descriptor, class: &Class, streams: &[Given], findings: &mut Findings) {
+pub(super) fn check(
+    descriptor: &Descriptor,
+    class: &Class,
+    streams: &[StreamFields],
+    findings: &mut Findings,
+) {
     if streams.is_empty() {
         let text = "the sensor has no stream, so it gives no rows".to_owned();
         findings.notes.push(Note { place: descriptor.name.place, text });
@@ -65,7 +70,12 @@ fn check_fields(descriptor: &Descriptor, class: &Class, given: &[&str], findings
 }
 
 /// The stream that a chart names has to be there.
-fn check_stream(plan: &ChartPlan, descriptor: &Descriptor, streams: &[Given], findings: &mut Findings) {
+fn check_stream(
+    plan: &ChartPlan,
+    descriptor: &Descriptor,
+    streams: &[StreamFields],
+    findings: &mut Findings,
+) {
     let Some(name) = &plan.input_stream else { return };
     if streams.iter().any(|stream| stream.stream == *name) {
         return;
@@ -78,7 +88,7 @@ fn check_stream(plan: &ChartPlan, descriptor: &Descriptor, streams: &[Given], fi
     findings.keep::<()>(Err(Fault::invalid(place, reason)));
 }
 
-fn note_left_out(descriptor: &Descriptor, class: &Class, streams: &[Given], findings: &mut Findings) {
+fn note_left_out(descriptor: &Descriptor, class: &Class, streams: &[StreamFields], findings: &mut Findings) {
     if !matches!(class, Class::Bridge { .. } | Class::Scheduled { .. } | Class::Clocked { .. }) {
         return;
     }

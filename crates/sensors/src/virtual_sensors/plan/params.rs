@@ -1,6 +1,6 @@
 //! The parameters of a class.
 
-use crate::virtual_sensors::descriptor::{Pair, Said};
+use crate::virtual_sensors::descriptor::{Located, Pair};
 use crate::virtual_sensors::fault::{Fault, Note};
 
 /// The longest time between turns of a clock, in milliseconds, as GSN's.
@@ -10,7 +10,7 @@ pub(super) const RATE_MAX: i64 = i32::MAX as i64;
 pub(super) struct Params<'a> {
     pub(super) params: &'a [Pair],
     pub(super) class: &'a str,
-    pub(super) place: &'a Said<String>,
+    pub(super) place: &'a Located<String>,
     pub(super) asked: Vec<&'static str>,
 }
 

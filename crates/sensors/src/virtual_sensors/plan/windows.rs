@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::virtual_sensors::descriptor::{Said, Source};
+use crate::virtual_sensors::descriptor::{Located, Source};
 use crate::virtual_sensors::fault::{Fault, Note};
 use crate::virtual_sensors::limits::{HISTORY_ROWS_MAX, WINDOW_ELEMENTS_MAX, WINDOW_MILLIS_MAX};
 
@@ -71,7 +71,7 @@ impl fmt::Display for Millis {
 
 /// The window of a source.
 pub(super) fn window(source: &Source, notes: &mut Vec<Note>) -> Result<Window, Fault> {
-    let present = |said: &&Said<String>| !said.value.trim().is_empty();
+    let present = |said: &&Located<String>| !said.value.trim().is_empty();
     let size = match source.storage_size.as_ref().filter(present) {
         Some(said) => extent(said, "storage-size")?,
         None => {
@@ -99,7 +99,7 @@ pub(super) fn window(source: &Source, notes: &mut Vec<Note>) -> Result<Window, F
 }
 
 /// `history-size`: a count of rows, or a time, which has no limit.
-pub(super) fn history(said: &Said<String>) -> Result<Extent, Fault> {
+pub(super) fn history(said: &Located<String>) -> Result<Extent, Fault> {
     match parse(&said.value).ok_or_else(|| bad(said, "history-size"))? {
         (count, None) => match usize::try_from(count) {
             Ok(count) if count <= HISTORY_ROWS_MAX => Ok(Extent::Count(count)),
@@ -117,7 +117,7 @@ pub(super) fn history(said: &Said<String>) -> Result<Extent, Fault> {
 }
 
 /// `lateness`: a time.
-pub(super) fn lateness(said: &Said<String>) -> Result<i64, Fault> {
+pub(super) fn lateness(said: &Located<String>) -> Result<i64, Fault> {
     let Some((count, Some(unit))) = parse(&said.value) else {
         let reason = format!("lateness is {:?}; it is a time with its unit (30s, 10m, 2h)", said.value);
         return Err(Fault::invalid(said.place, reason));
@@ -132,7 +132,7 @@ pub(super) fn lateness(said: &Said<String>) -> Result<i64, Fault> {
     }
 }
 
-fn extent(said: &Said<String>, what: &str) -> Result<Extent, Fault> {
+fn extent(said: &Located<String>, what: &str) -> Result<Extent, Fault> {
     let over = |reason| Err(Fault::limit(said.place, reason));
     match parse(&said.value).ok_or_else(|| bad(said, what))? {
         (count, None) => match usize::try_from(count) {
@@ -165,7 +165,7 @@ fn parse(text: &str) -> Option<(i64, Option<i64>)> {
     Some((digits.parse().ok().filter(|count| *count >= 0)?, unit))
 }
 
-fn bad(said: &Said<String>, what: &str) -> Fault {
+fn bad(said: &Located<String>, what: &str) -> Fault {
     let reason = format!(
         "{what} is {:?}; it is a count of elements (10) or a time with its unit (30s, 10m, 2h)",
         said.value

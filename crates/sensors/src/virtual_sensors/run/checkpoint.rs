@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::plan::Plan;
 use super::super::script::StatePoint;
 use super::super::sql::Datum;
-use super::named::Named;
+use super::named_row::NamedRow;
 
 /// What a sensor remembers beside the elements of its windows. As JSON it is what the server stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Checkpoint {
 
 /// Which elements a window needs to be as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum NeededElements {
     /// The newest ones, up to this number.
     Newest(usize),
     /// Those from a time on, in milliseconds since 1970.
@@ -110,14 +110,14 @@ impl Checkpoint {
 }
 
 impl NamedPoint {
-    pub(super) fn of(named: &Named) -> Self {
+    pub(super) fn of(named: &NamedRow) -> Self {
         let fields = named.fields.iter().map(|(name, datum)| (name.clone(), DatumPoint::of(datum)));
         Self { timed: named.timed, fields: fields.collect() }
     }
 
-    pub(super) fn named(&self) -> Named {
+    pub(super) fn named(&self) -> NamedRow {
         let fields = self.fields.iter().map(|(name, datum)| (name.clone(), datum.datum()));
-        Named { timed: self.timed, fields: fields.collect() }
+        NamedRow { timed: self.timed, fields: fields.collect() }
     }
 }
 

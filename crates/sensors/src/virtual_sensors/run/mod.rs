@@ -3,14 +3,14 @@
 mod checkpoint;
 mod class;
 mod counters;
-mod named;
+mod named_row;
 mod output;
 mod reorder;
 mod resume;
 mod stream;
 mod window;
 
-pub use checkpoint::{Checkpoint, Reach};
+pub use checkpoint::{Checkpoint, NeededElements};
 pub use class::Chart;
 pub use counters::Counters;
 pub use output::OutputRow;
@@ -18,9 +18,9 @@ pub use output::OutputRow;
 use std::sync::Arc;
 
 use class::State;
-use named::Named;
+use named_row::NamedRow;
 use output::Output;
-use reorder::{Fate, Reorder};
+use reorder::{Placement, Reorder};
 use stream::Stream;
 
 use super::limits::{TICKS_PER_CALL_MAX, TIMED_MAX};
@@ -37,7 +37,7 @@ pub struct Sensor {
     streams: Vec<Stream>,
     class: State,
     /// Rows of the class on their way to the output.
-    given: Vec<Named>,
+    given: Vec<NamedRow>,
     output: Output,
     reorder: Option<Reorder>,
     counters: Counters,
@@ -86,9 +86,9 @@ impl Sensor {
             return;
         };
         match reorder.add(timed, id, row) {
-            Fate::Waits => {}
-            Fate::IsLate => self.counters.late += 1,
-            Fate::PushesOut => self.counters.released_early += 1,
+            Placement::Waits => {}
+            Placement::IsLate => self.counters.late += 1,
+            Placement::PushesOut => self.counters.released_early += 1,
         }
         while let Some((timed, id, row)) = self.reorder.as_mut().and_then(Reorder::next) {
             self.arrive(id, timed, &row, timed, out);
@@ -231,7 +231,7 @@ impl Sensor {
     fn class_row(&mut self, stream: usize, row: &Row, now: i64, out: &mut Vec<OutputRow>) {
         let stream = &self.plan.streams[stream];
         let columns = &stream.query.output;
-        let mut named = Named { timed: now, fields: Vec::with_capacity(columns.len()) };
+        let mut named = NamedRow { timed: now, fields: Vec::with_capacity(columns.len()) };
         for (column, datum) in columns.iter().zip(row.iter()) {
             if column.name != "timed" {
                 named.fields.push((column.name.clone(), datum.clone()));

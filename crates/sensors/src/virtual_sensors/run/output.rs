@@ -7,7 +7,7 @@ use super::super::plan::Plan;
 use super::super::sql::Datum;
 use super::super::sql::expr::cast;
 use super::counters::Counters;
-use super::named::Named;
+use super::named_row::NamedRow;
 use crate::virtual_sensors::limits::UNIQUE_TIMES_MAX;
 
 /// A row of the output.
@@ -48,7 +48,7 @@ impl Output {
     pub(super) fn row(
         &mut self,
         plan: &Plan,
-        row: &Named,
+        row: &NamedRow,
         now: i64,
         counters: &mut Counters,
     ) -> Result<Option<OutputRow>, String> {

@@ -20,7 +20,7 @@ pub(super) struct Reorder {
 
 /// What happens with an element.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Placement {
     Waits,
     IsLate,
     /// It waits, and an earlier one goes on before its time.
@@ -42,9 +42,9 @@ impl Reorder {
         self.passed = self.passed.max(time);
     }
 
-    pub(super) fn add(&mut self, timed: i64, source: SourceId, row: Row) -> Fate {
+    pub(super) fn add(&mut self, timed: i64, source: SourceId, row: Row) -> Placement {
         if timed < self.passed {
-            return Fate::IsLate;
+            return Placement::IsLate;
         }
         self.passed = self.passed.max(timed.saturating_sub(self.lateness));
         self.number += 1;
@@ -55,10 +55,10 @@ impl Reorder {
             let early = *first > self.passed;
             self.passed = self.passed.max(*first);
             if early {
-                return Fate::PushesOut;
+                return Placement::PushesOut;
             }
         }
-        Fate::Waits
+        Placement::Waits
     }
 
     /// The next element that waits no longer.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::plan::{Plan, SourceId};
 use super::super::sql::Datum;
-use super::checkpoint::{Checkpoint, Reach};
+use super::checkpoint::{Checkpoint, NeededElements};
 use super::{Sensor, TIMED_MAX};
 
 impl Sensor {
@@ -47,7 +47,7 @@ impl Sensor {
     }
 
     /// Which elements [`fill`](Self::fill) has to give to a source.
-    pub fn reach(&self, id: SourceId) -> Reach {
+    pub fn reach(&self, id: SourceId) -> NeededElements {
         self.streams[id.stream].reach(id.source, self.is_restored)
     }
 

@@ -4,7 +4,7 @@ use super::super::plan::{SourcePlan, StreamPlan};
 use super::super::sql::datum::Row;
 use super::super::sql::grouping::GroupBy;
 use super::super::sql::query::Query;
-use super::checkpoint::{Reach, StreamPoint};
+use super::checkpoint::{NeededElements, StreamPoint};
 use super::counters::Counters;
 use super::window::Window;
 
@@ -71,7 +71,7 @@ impl Stream {
     }
 
     /// Which elements the window of a source needs to be as it was.
-    pub(super) fn reach(&self, source: usize, is_restored: bool) -> Reach {
+    pub(super) fn reach(&self, source: usize, is_restored: bool) -> NeededElements {
         self.windows[source].1.reach(is_restored)
     }
 

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 
 use rhai::{AST, Dynamic, EvalAltResult, ParseError, ParseErrorType, Position, Scope};
 
-use super::descriptor::Said;
-use super::fault::{Fault, Place};
+use super::descriptor::Located;
+use super::fault::{Fault, TextPosition};
 use super::limits::{
     SCRIPT_BYTES_MAX, SCRIPT_OPERATIONS_MAX, SCRIPT_TEXT_BYTES_MAX, SCRIPT_VARIABLES_MAX, TIMED_MAX,
 };
@@ -31,7 +31,7 @@ pub(super) const STATE: &str = "state";
 #[derive(Clone)]
 pub(crate) struct Script {
     text: String,
-    place: Place,
+    place: TextPosition,
     ast: AST,
 }
 
@@ -64,7 +64,7 @@ impl Script {
     ///
     /// # Errors
     /// Names the place in the file and what is expected there.
-    pub(super) fn compile(said: &Said<String>) -> Result<Self, Fault> {
+    pub(super) fn compile(said: &Located<String>) -> Result<Self, Fault> {
         let (text, place) = (said.value.clone(), said.place);
         if text.len() > SCRIPT_BYTES_MAX {
             let reason =
@@ -209,7 +209,7 @@ impl Script {
     }
 }
 
-fn not_rhai(text: &str, place: Place, error: &ParseError) -> Fault {
+fn not_rhai(text: &str, place: TextPosition, error: &ParseError) -> Fault {
     let position = error.position();
     let line = position.line().and_then(|line| text.lines().nth(line.saturating_sub(1))).unwrap_or_default();
     let fault = error.0.to_string();
@@ -227,13 +227,13 @@ fn innermost(error: EvalAltResult) -> EvalAltResult {
 }
 
 /// A place in a script as a place in the file.
-fn shift(base: Place, position: Position) -> Place {
+fn shift(base: TextPosition, position: Position) -> TextPosition {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let column = number(position.position().unwrap_or(1)).max(1);
     match position.line() {
         None => base,
-        Some(1) => Place { line: base.line, column: base.column.saturating_add(column - 1) },
-        Some(line) => Place { line: base.line.saturating_add(number(line).saturating_sub(1)), column },
+        Some(1) => TextPosition { line: base.line, column: base.column.saturating_add(column - 1) },
+        Some(line) => TextPosition { line: base.line.saturating_add(number(line).saturating_sub(1)), column },
     }
 }
 

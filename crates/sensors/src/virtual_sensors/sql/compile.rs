@@ -11,7 +11,7 @@ use super::expr::Expr;
 use super::grouping::{Aggregate, GroupBy};
 use super::query::{OrderKey, Output, Query};
 use super::statement::{Statement, lower};
-use crate::virtual_sensors::fault::{Fault, Place};
+use crate::virtual_sensors::fault::{Fault, TextPosition};
 
 /// A table that a statement can name, with its columns.
 pub(crate) struct Table<'a> {
@@ -310,7 +310,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    pub(super) fn place(&self, span: sqlparser::tokenizer::Span) -> Place {
+    pub(super) fn place(&self, span: sqlparser::tokenizer::Span) -> TextPosition {
         self.statement.place(span)
     }
 

@@ -7,14 +7,14 @@ use sqlparser::dialect::AnsiDialect;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 
 use super::statement::Statement;
-use crate::virtual_sensors::descriptor::Said;
+use crate::virtual_sensors::descriptor::Located;
 use crate::virtual_sensors::fault::Fault;
 
 /// Checks that a text is one `SELECT` that writes nothing and locks nothing.
 ///
 /// # Errors
 /// The text is not SQL, it is several statements, it writes or locks rows, or it has a comment or a backslash.
-pub(crate) fn check_reads(said: &Said<String>) -> Result<(), Fault> {
+pub(crate) fn check_reads(said: &Located<String>) -> Result<(), Fault> {
     if said.value.contains('\\') {
         let reason =
             "the query has a backslash, which ends a text in some databases and not in others; leave it out";
@@ -73,10 +73,10 @@ impl Visitor for Reads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::virtual_sensors::fault::Place;
+    use crate::virtual_sensors::fault::TextPosition;
 
     fn checked(text: &str) -> Result<(), String> {
-        let said = Said { value: text.to_owned(), place: Place::START };
+        let said = Located { value: text.to_owned(), place: TextPosition::START };
         check_reads(&said).map_err(|fault| fault.to_string())
     }
 

@@ -11,8 +11,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, Tokenizer, TokenizerError};
 
-use crate::virtual_sensors::descriptor::Said;
-use crate::virtual_sensors::fault::{Fault, Place};
+use crate::virtual_sensors::descriptor::Located;
+use crate::virtual_sensors::fault::{Fault, TextPosition};
 use crate::virtual_sensors::limits::{SQL_NESTING_MAX, SQL_OPERATORS_MAX, SQL_TOKENS_MAX};
 
 /// A statement that has been parsed.
@@ -20,7 +20,7 @@ use crate::virtual_sensors::limits::{SQL_NESTING_MAX, SQL_OPERATORS_MAX, SQL_TOK
 pub(crate) struct Statement {
     pub(super) query: AstQuery,
     /// Where its text begins.
-    place: Place,
+    place: TextPosition,
 }
 
 /// Columns that a statement names, and of which tables it takes all.
@@ -36,7 +36,7 @@ pub(crate) struct Demand {
 
 impl Statement {
     /// Parses the text of a query.
-    pub(crate) fn parse(said: &Said<String>) -> Result<Self, Fault> {
+    pub(crate) fn parse(said: &Located<String>) -> Result<Self, Fault> {
         let dialect = GenericDialect {};
         let tokens = Tokenizer::new(&dialect, &said.value).tokenize_with_location();
         let tokens = tokens.map_err(|error| tokenizer_fault(said.place, &error))?;
@@ -64,7 +64,7 @@ impl Statement {
     }
 
     /// The place of a piece of the statement.
-    pub(super) fn place(&self, span: Span) -> Place {
+    pub(super) fn place(&self, span: Span) -> TextPosition {
         shift(self.place, span)
     }
 
@@ -130,20 +130,20 @@ fn alias(table: &TableFactor) -> Option<(String, String)> {
 
 /// A place in a statement as a place in the file. The text of a statement is in the file as it is, but for references such as
 /// `&lt;`, which make later columns of their line smaller here than there.
-fn shift(base: Place, span: Span) -> Place {
+fn shift(base: TextPosition, span: Span) -> TextPosition {
     match (span.start.line as u32, span.start.column as u32) {
         (0, _) => base,
-        (1, column) => Place { line: base.line, column: base.column + column.saturating_sub(1) },
-        (line, column) => Place { line: base.line + line - 1, column },
+        (1, column) => TextPosition { line: base.line, column: base.column + column.saturating_sub(1) },
+        (line, column) => TextPosition { line: base.line + line - 1, column },
     }
 }
 
-fn writes(place: Place, text: &str) -> Fault {
+fn writes(place: TextPosition, text: &str) -> Fault {
     let word = text.split_whitespace().next().unwrap_or_default().to_owned();
     Fault::invalid(place, format!("{word} does not read; the query of a sensor is a SELECT"))
 }
 
-fn check_size<'a>(place: Place, tokens: impl Iterator<Item = &'a Token>) -> Result<(), Fault> {
+fn check_size<'a>(place: TextPosition, tokens: impl Iterator<Item = &'a Token>) -> Result<(), Fault> {
     let (mut count, mut operators) = (0, 0);
     for token in tokens.filter(|token| !matches!(token, Token::Whitespace(_))) {
         count += 1;
@@ -166,12 +166,12 @@ fn check_size<'a>(place: Place, tokens: impl Iterator<Item = &'a Token>) -> Resu
     Ok(())
 }
 
-fn tokenizer_fault(base: Place, error: &TokenizerError) -> Fault {
+fn tokenizer_fault(base: TextPosition, error: &TokenizerError) -> Fault {
     let span = Span::new(error.location, error.location);
     Fault::syntax(shift(base, span), format!("this is not SQL: {}", error.message))
 }
 
-fn parser_fault(base: Place, error: &ParserError) -> Fault {
+fn parser_fault(base: TextPosition, error: &ParserError) -> Fault {
     let text = match error {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
         ParserError::RecursionLimitExceeded => {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Checkpoint, Reach};
+use super::super::{Checkpoint, NeededElements};
 use super::*;
 
 type Element = (i64, i64);
@@ -51,11 +51,11 @@ fn in_two(xml: &str, lateness: Option<i64>, elements: &[Element], at: usize) -> 
     out
 }
 
-fn reached(done: &[Element], reach: Reach) -> Vec<Element> {
+fn reached(done: &[Element], reach: NeededElements) -> Vec<Element> {
     match reach {
-        Reach::Newest(count) => done[done.len().saturating_sub(count)..].to_vec(),
-        Reach::Since(time) => done.iter().filter(|(timed, _)| *timed >= time).copied().collect(),
-        Reach::LastMillis(_) => panic!("a checkpoint says since when"),
+        NeededElements::Newest(count) => done[done.len().saturating_sub(count)..].to_vec(),
+        NeededElements::Since(time) => done.iter().filter(|(timed, _)| *timed >= time).copied().collect(),
+        NeededElements::LastMillis(_) => panic!("a checkpoint says since when"),
     }
 }
 
@@ -224,10 +224,10 @@ fn a_sensor_without_a_checkpoint_begins_with_full_windows() {
     };
     let rows =
         |rows: &[(i64, &str)]| rows.iter().map(|(timed, n)| (*timed, (*n).to_owned())).collect::<Vec<_>>();
-    assert_eq!(begin("storage-size='3'").0, Reach::Newest(3));
+    assert_eq!(begin("storage-size='3'").0, NeededElements::Newest(3));
     assert_eq!(begin("storage-size='5'").1, rows(&[(4_000, "4"), (5_000, "5"), (8_000, "5")]));
     assert_eq!(begin("storage-size='5' slide='2'").1, rows(&[(5_000, "5")]));
-    assert_eq!(begin("storage-size='10s'").0, Reach::LastMillis(10_000));
+    assert_eq!(begin("storage-size='10s'").0, NeededElements::LastMillis(10_000));
     assert_eq!(begin("storage-size='2s' slide='4s'").1, rows(&[(7_000, "1")]));
 }
 
@@ -239,7 +239,7 @@ fn a_checkpoint_of_another_plan_is_not_used() {
     let counter = counter.replace("name='x'", "name='counter'");
     let point = Sensor::new(Arc::new(plan(&counter)), None).checkpoint();
     let resumed = Sensor::resume(Arc::new(plan(&xml("storage-size='5s'"))), None, Some(&point));
-    assert_eq!(resumed.reach(FIRST), Reach::LastMillis(5_000));
+    assert_eq!(resumed.reach(FIRST), NeededElements::LastMillis(5_000));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 mod add;
 mod list;
 mod manage;
+mod offline;
 mod open;
 mod registrar;
 mod running;
-mod stopped;
 
 use clap::Subcommand;
 

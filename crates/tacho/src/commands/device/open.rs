@@ -1,8 +1,8 @@
 //! Opens the registrar of a data directory or of the server that has it.
 
+use super::offline::OfflineDevices;
 use super::registrar::Registrar;
 use super::running::Running;
-use super::stopped::Stopped;
 use crate::client::ServerArgs;
 use crate::config::Config;
 use crate::data_directory::{Access, registry_access};
@@ -22,7 +22,7 @@ pub(super) fn open_registrar(
         }
         Access::Directory(locked) => {
             let tenant = tenant.of(&locked.registry)?;
-            Box::new(Stopped::new(locked, tenant))
+            Box::new(OfflineDevices::new(locked, tenant))
         }
     })
 }

@@ -92,7 +92,7 @@ fn files(args: &RunArgs, descriptor: &Descriptor) -> anyhow::Result<BTreeMap<Sou
     for word in &args.csv {
         let named = word.split_once('=').map(|(name, path)| (name.to_lowercase(), path));
         let fits = |(_, stream, alias): &&(SourceId, &str, &_)| -> bool {
-            let alias: &sensors::virtual_sensors::descriptor::Said<String> = alias;
+            let alias: &sensors::virtual_sensors::descriptor::Located<String> = alias;
             named
                 .as_ref()
                 .is_none_or(|(name, _)| *name == alias.value || *name == format!("{stream}.{}", alias.value))
@@ -122,11 +122,11 @@ struct Lines {
     is_text: Vec<bool>,
     timed: usize,
     /// Where the descriptor says the alias of the source.
-    alias_place: sensors::virtual_sensors::Place,
+    alias_place: sensors::virtual_sensors::TextPosition,
 }
 
 impl Lines {
-    fn open(path: &Path, alias_place: sensors::virtual_sensors::Place) -> anyhow::Result<Self> {
+    fn open(path: &Path, alias_place: sensors::virtual_sensors::TextPosition) -> anyhow::Result<Self> {
         let context = || format!("cannot read {}", path.display());
         let mut reader = csv::ReaderBuilder::new().from_path(path).with_context(context)?;
         let header = reader.headers().with_context(context)?;

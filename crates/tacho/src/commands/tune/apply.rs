@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use tune::change::{self, Carried, ParameterChange, UndoFile};
 
-use super::looked::{COULD_NOT, Looked};
+use super::inspected_target::{COULD_NOT, InspectedTarget};
 use crate::output::say;
 
 /// The name that stands for all findings.
@@ -49,7 +49,7 @@ impl ApplyArgs {
 }
 
 /// Makes the changes.
-pub(super) fn apply(args: &ApplyArgs, looked: &mut Looked) -> anyhow::Result<ExitCode> {
+pub(super) fn apply(args: &ApplyArgs, looked: &mut InspectedTarget) -> anyhow::Result<ExitCode> {
     let changes = planned(args, looked)?;
     if changes.is_empty() {
         say("no change")?;
@@ -70,7 +70,7 @@ pub(super) fn apply(args: &ApplyArgs, looked: &mut Looked) -> anyhow::Result<Exi
 }
 
 /// Restores what an undo file holds.
-pub(super) fn undo(args: &ApplyArgs, path: &Path, looked: &mut Looked) -> anyhow::Result<ExitCode> {
+pub(super) fn undo(args: &ApplyArgs, path: &Path, looked: &mut InspectedTarget) -> anyhow::Result<ExitCode> {
     let file = UndoFile::read(path)?;
     file.check(looked.probe.identity())?;
     if file.target != looked.shown_target {
@@ -88,7 +88,7 @@ pub(super) fn undo(args: &ApplyArgs, path: &Path, looked: &mut Looked) -> anyhow
     Ok(code(&carried))
 }
 
-fn planned(args: &ApplyArgs, looked: &Looked) -> anyhow::Result<Vec<ParameterChange>> {
+fn planned(args: &ApplyArgs, looked: &InspectedTarget) -> anyhow::Result<Vec<ParameterChange>> {
     let advice = tune::advise(looked.product, &looked.observation);
     if args.apply != [ALL] {
         ensure!(!args.apply.iter().any(|rule| rule == ALL), "--apply takes either rules or `all`");

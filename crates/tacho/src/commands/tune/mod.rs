@@ -2,7 +2,7 @@
 //! rules and the probes.
 
 mod apply;
-mod looked;
+mod inspected_target;
 mod prove;
 
 mod chain;
@@ -20,7 +20,7 @@ use tune::{Product, Report, Target, advise, probe};
 
 use crate::output::{fail, say};
 use apply::ApplyArgs;
-use looked::{COULD_NOT, Looked};
+use inspected_target::{COULD_NOT, InspectedTarget};
 use prove::ProveArgs;
 
 /// Looks at a machine or a server and says which settings to change and why; makes a change, undoes it, or measures it
@@ -128,14 +128,14 @@ fn act(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     if !args.change.apply.is_empty() {
         return apply::apply(&args.change, &mut looked);
     }
-    let Looked { shown_target, probe, product, observation, .. } = &looked;
+    let InspectedTarget { shown_target, probe, product, observation, .. } = &looked;
     let advice = advise(product, observation);
     let report = Report::new(shown_target, &probe.identity().title, observation, advice);
     say(if args.json { report.json() } else { report.text() })?;
     Ok(if report.advice.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn look(args: &TuneArgs) -> anyhow::Result<Looked> {
+fn look(args: &TuneArgs) -> anyhow::Result<InspectedTarget> {
     let text = args.target.as_deref().expect("BUG: clap requires a target without a subcommand");
     let target: Target = text.parse()?;
     let context = probe::Context {
@@ -148,7 +148,7 @@ fn look(args: &TuneArgs) -> anyhow::Result<Looked> {
         probe::observe(probe.as_mut(), args.window.map(Duration::from_secs), &mut |time| sleep(time))?;
     let id = probe.identity().product;
     let product = Product::named(id).with_context(|| format!("BUG: there are no rules for {id}"))?;
-    Ok(Looked {
+    Ok(InspectedTarget {
         target,
         written_target: text.to_owned(),
         shown_target: without_password(text),

@@ -9,7 +9,7 @@ use clap::Args;
 use tune::prove::{self, Commands, Order};
 use tune::{Target, advise};
 
-use super::looked::{COULD_NOT, Looked};
+use super::inspected_target::{COULD_NOT, InspectedTarget};
 use crate::load_context::context;
 
 // No documentation of the type: clap would give it as that of the command.
@@ -65,9 +65,11 @@ pub(super) fn run(
     args: &ProveArgs,
     rule: &str,
     value: Option<&str>,
-    looked: Looked,
+    looked: InspectedTarget,
 ) -> anyhow::Result<ExitCode> {
-    let Looked { target, shown_target, written_target, product, observation, context: probe, .. } = looked;
+    let InspectedTarget {
+        target, shown_target, written_target, product, observation, context: probe, ..
+    } = looked;
     let rule = tune::change::rule_for(product, &observation, rule)?;
     let advice = advise(product, &observation);
     let commands = Commands {

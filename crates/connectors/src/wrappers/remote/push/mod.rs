@@ -6,29 +6,29 @@
 //! 2. An element that comes again replaces itself, or is left out.
 //! 3. The registration is repeated. Another server that has forgotten it begins again where this server is.
 
+mod duplicates;
 mod element;
-mod received;
 
 use hub::clock::system_now;
 use model::Timestamp;
 use tokio::time::{MissedTickBehavior, interval};
 use virtual_sensors::{PushedElement, Remote};
 
-use self::received::Received;
+use self::duplicates::NewestElements;
 use super::multidata::basic;
 use crate::limits::{HTTP_ELEMENT_BYTES_MAX, PUSH_RENEW_INTERVAL};
 use crate::time::iso;
 use crate::wrappers::failure::Failure;
 use crate::wrappers::http::{Client, Request};
-use crate::wrappers::sink::Sink;
+use crate::wrappers::sink::ElementSink;
 
 /// Registers, and takes elements until the other server does not answer.
-pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut Sink) -> Result<(), Failure> {
+pub(super) async fn read(remote: &Remote, contact: &str, sink: &mut ElementSink) -> Result<(), Failure> {
     let client = Client::new(remote.cafile.as_deref(), HTTP_ELEMENT_BYTES_MAX).await?;
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     // All elements of the newest stored millisecond come again.
     let after_ms = sink.newest_time().await?.map_or(start_ms, |newest| newest.millis().saturating_sub(1));
-    let mut received = Received::after(after_ms);
+    let mut received = NewestElements::after(after_ms);
     let pushes = sink.sensors().receive_pushes(sink.caller());
     let mut pushes = pushes.map_err(|error| Failure::while_("cannot take pushes", error))?;
     let mut turns = interval(PUSH_RENEW_INTERVAL);
@@ -63,7 +63,11 @@ async fn finished<F: Future + Unpin>(under_way: &mut Option<F>) -> F::Output {
 }
 
 /// Stores an element, and then says that it is taken.
-async fn take(pushed: PushedElement, received: &mut Received, sink: &mut Sink) -> Result<(), Failure> {
+async fn take(
+    pushed: PushedElement,
+    received: &mut NewestElements,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
     let text = pushed.data.as_str();
     if let Err(reason) = add(text, received, sink) {
         sink.refuse(&format!("a pushed element: {reason}"), text.as_bytes());
@@ -73,7 +77,7 @@ async fn take(pushed: PushedElement, received: &mut Received, sink: &mut Sink) -
     Ok(())
 }
 
-fn add(text: &str, received: &mut Received, sink: &mut Sink) -> Result<(), String> {
+fn add(text: &str, received: &mut NewestElements, sink: &mut ElementSink) -> Result<(), String> {
     let Some(element) = element::read(text)? else { return Ok(()) };
     let limits = sink.hub().limits();
     let is_plausible = |ts| limits.plausible(system_now()).contains(ts);

@@ -25,7 +25,7 @@ use super::super::limits::{PUSH_RETRY_PAUSE, PUSH_RETRY_PAUSE_MAX, PUSH_RETRY_TI
 use super::super::live_rows::Login;
 use super::super::refusal::Refusal;
 use super::super::request_context::RequestContext;
-use super::following::Following;
+use super::row_pages::RowPages;
 use super::start_of;
 use super::text::structure;
 use crate::acceptor::Stop;
@@ -86,7 +86,7 @@ async fn register(
     };
     let contact = ContactPoint::parse(login.params.text("local-contact-point").ok_or_else(missing)?)?;
     contact.address(peer, &state.options.gsn_push_targets).await.map_err(Refusal::argument)?;
-    let following = Following::open(Arc::clone(&state), query, after, login).await?;
+    let following = RowPages::open(Arc::clone(&state), query, after, login).await?;
     let Some(subscription) = pushes.register(&id, &contact, peer)? else {
         return Ok(answer(String::new()));
     };
@@ -112,7 +112,7 @@ fn notification_id(text: Option<&str>) -> Result<String, Refusal> {
 /// Sends all elements, until the client or the server ends it.
 async fn run(
     state: Arc<HttpState>,
-    mut following: Following,
+    mut following: RowPages,
     mut delivery: Delivery,
     subscription: Subscription,
 ) {
@@ -126,7 +126,7 @@ async fn run(
 }
 
 /// Sends elements. Returns the reason of the end.
-async fn send_all(state: &HttpState, following: &mut Following, delivery: &mut Delivery) -> String {
+async fn send_all(state: &HttpState, following: &mut RowPages, delivery: &mut Delivery) -> String {
     loop {
         let page = match following.page().await {
             Ok(page) => page,

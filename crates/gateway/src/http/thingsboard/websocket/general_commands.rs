@@ -36,7 +36,7 @@ pub(crate) struct General {
 /// The commands by ThingsBoard's names (`WsCmdType`).
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
-enum Named {
+enum NamedCommand {
     Timeseries(SubscribeCommand),
     TimeseriesHistory(HistoryCommand),
     Attributes(AttributeCommand),
@@ -87,20 +87,20 @@ fn command(json: JsonValue) -> Command {
         return Command::Wrong { id, answer, error };
     }
     match serde_json::from_value(json) {
-        Ok(Named::Timeseries(command)) => Command::of_subscription(command),
-        Ok(Named::TimeseriesHistory(command)) => Command::History(command),
-        Ok(Named::Attributes(command)) => Command::of_attributes(command),
-        Ok(Named::EntityData(command)) => Command::EntityData(command),
-        Ok(Named::EntityCount(command)) => Command::EntityCount(command),
-        Ok(Named::AlarmData(command)) => Command::Alarms(Box::new((*command).into())),
-        Ok(Named::AlarmCount(command)) => Command::Alarms(Box::new((*command).into())),
-        Ok(Named::AlarmStatus(command)) => Command::Alarms(Box::new(command.into())),
+        Ok(NamedCommand::Timeseries(command)) => Command::of_subscription(command),
+        Ok(NamedCommand::TimeseriesHistory(command)) => Command::History(command),
+        Ok(NamedCommand::Attributes(command)) => Command::of_attributes(command),
+        Ok(NamedCommand::EntityData(command)) => Command::EntityData(command),
+        Ok(NamedCommand::EntityCount(command)) => Command::EntityCount(command),
+        Ok(NamedCommand::AlarmData(command)) => Command::Alarms(Box::new((*command).into())),
+        Ok(NamedCommand::AlarmCount(command)) => Command::Alarms(Box::new((*command).into())),
+        Ok(NamedCommand::AlarmStatus(command)) => Command::Alarms(Box::new(command.into())),
         Ok(
-            Named::EntityDataUnsubscribe(CommandId { cmd_id })
-            | Named::EntityCountUnsubscribe(CommandId { cmd_id })
-            | Named::AlarmDataUnsubscribe(CommandId { cmd_id })
-            | Named::AlarmCountUnsubscribe(CommandId { cmd_id })
-            | Named::AlarmStatusUnsubscribe(CommandId { cmd_id }),
+            NamedCommand::EntityDataUnsubscribe(CommandId { cmd_id })
+            | NamedCommand::EntityCountUnsubscribe(CommandId { cmd_id })
+            | NamedCommand::AlarmDataUnsubscribe(CommandId { cmd_id })
+            | NamedCommand::AlarmCountUnsubscribe(CommandId { cmd_id })
+            | NamedCommand::AlarmStatusUnsubscribe(CommandId { cmd_id }),
         ) => Command::EndQuery(cmd_id),
         Err(error) => {
             let error = ApiError::bad_request(format!("the command {name:?} does not fit: {error}"));

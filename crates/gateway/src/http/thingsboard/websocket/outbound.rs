@@ -12,7 +12,7 @@ use crate::http::limits::{SOCKET_CLOSE_TIMEOUT, SOCKET_SEND_TIMEOUT};
 
 /// The client is gone or takes no more output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub(crate) struct Disconnected;
 
 /// Sends to the client. It queues nothing beyond one message that the library buffers: the session itself waits for the
 /// client.
@@ -27,20 +27,20 @@ impl Outbound {
     }
 
     /// Sends a text message. It may stay in the buffer until [`flush`](Self::flush).
-    pub(crate) async fn send(&mut self, text: String) -> Result<(), Gone> {
+    pub(crate) async fn send(&mut self, text: String) -> Result<(), Disconnected> {
         in_time(self.sink.feed(Message::Text(text.into()))).await
     }
 
     /// Sends a binary message in the same way.
-    pub(crate) async fn send_bytes(&mut self, bytes: Vec<u8>) -> Result<(), Gone> {
+    pub(crate) async fn send_bytes(&mut self, bytes: Vec<u8>) -> Result<(), Disconnected> {
         in_time(self.sink.feed(Message::Binary(bytes.into()))).await
     }
 
-    pub(crate) async fn ping(&mut self) -> Result<(), Gone> {
+    pub(crate) async fn ping(&mut self) -> Result<(), Disconnected> {
         in_time(self.sink.send(Message::Ping(Default::default()))).await
     }
 
-    pub(crate) async fn flush(&mut self) -> Result<(), Gone> {
+    pub(crate) async fn flush(&mut self) -> Result<(), Disconnected> {
         in_time(self.sink.flush()).await
     }
 
@@ -56,9 +56,9 @@ impl Outbound {
     }
 }
 
-async fn in_time<E>(sending: impl Future<Output = Result<(), E>>) -> Result<(), Gone> {
+async fn in_time<E>(sending: impl Future<Output = Result<(), E>>) -> Result<(), Disconnected> {
     match timeout(SOCKET_SEND_TIMEOUT, sending).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(Gone),
+        Ok(Err(_)) | Err(_) => Err(Disconnected),
     }
 }

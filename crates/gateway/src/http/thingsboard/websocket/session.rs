@@ -19,7 +19,7 @@ use super::close_reason::CloseReason;
 use super::commands::{Command, HistoryCommand, SubscribeCommand, WatchCommand};
 use super::inbound::{Activity, Inbound};
 use super::interface::Interface;
-use super::outbound::{Gone, Outbound};
+use super::outbound::{Disconnected, Outbound};
 use super::pending_read::{PendingRead, ReadFrom};
 use super::queries::Queries;
 use super::query_update::query_error_message;
@@ -46,7 +46,7 @@ const READS_PER_JOB: usize = 256;
 /// The end of a session.
 pub(super) enum End {
     /// The client is gone.
-    Gone,
+    Disconnected,
     /// The server closes the socket.
     Close(CloseReason),
 }
@@ -57,9 +57,9 @@ impl From<OverBudget> for End {
     }
 }
 
-impl From<Gone> for End {
-    fn from(Gone: Gone) -> Self {
-        Self::Gone
+impl From<Disconnected> for End {
+    fn from(Disconnected: Disconnected) -> Self {
+        Self::Disconnected
     }
 }
 
@@ -165,7 +165,7 @@ impl<'a> SocketSession<'a> {
         };
         match first.await {
             Ok(()) => self.run(messages, out).await,
-            Err(End::Gone) => None,
+            Err(End::Disconnected) => None,
             Err(End::Close(reason)) => Some(reason),
         }
     }
@@ -194,7 +194,7 @@ impl<'a> SocketSession<'a> {
             };
             match done {
                 Ok(()) => {}
-                Err(End::Gone) => return None,
+                Err(End::Disconnected) => return None,
                 Err(End::Close(reason)) => return Some(reason),
             }
         }
@@ -225,7 +225,7 @@ impl<'a> SocketSession<'a> {
             self.check_registry(out).await?;
         }
         match event {
-            Event::Inbound(None) => return Err(End::Gone),
+            Event::Inbound(None) => return Err(End::Disconnected),
             Event::Inbound(Some(Inbound::Text(text))) => match self.interface.parse(&text) {
                 Ok(commands) => self.work(commands, out).await?,
                 Err(error) => {
@@ -576,6 +576,6 @@ async fn next_bind(changes: &mut watch::Receiver<u64>, last: Instant) {
 }
 
 /// Sends a subscription its values, or an error.
-async fn send(out: &mut Outbound, id: i64, message: Result<String, ApiError>) -> Result<(), Gone> {
+async fn send(out: &mut Outbound, id: i64, message: Result<String, ApiError>) -> Result<(), Disconnected> {
     out.send(message.unwrap_or_else(|error| error_message(id, &error))).await
 }

@@ -1,7 +1,7 @@
 //! `ClockedBridge` reads the table that its parameter names: the output of another sensor.
 
 use super::short_name;
-use crate::virtual_sensors::descriptor::{Address, Descriptor, Pair, Said, Source, Stream};
+use crate::virtual_sensors::descriptor::{Address, Descriptor, Located, Pair, Source, Stream};
 
 /// A descriptor of `ClockedBridge` with a stream over the table of `table_name`; `None` if no stream has to be added.
 pub(in crate::virtual_sensors::plan) fn with_table(descriptor: &Descriptor) -> Option<Descriptor> {
@@ -25,8 +25,8 @@ fn reads(address: &Address, table: &str) -> bool {
     address.wrapper.value == "local" && address.predicates.iter().any(is_name)
 }
 
-fn stream(table: &Said<String>) -> Stream {
-    let said = |text: &str| Said::new(text.to_owned(), table.place);
+fn stream(table: &Located<String>) -> Stream {
+    let said = |text: &str| Located::new(text.to_owned(), table.place);
     let name = Pair { key: said("name"), value: table.clone() };
     let address = Address {
         wrapper: said("local"),

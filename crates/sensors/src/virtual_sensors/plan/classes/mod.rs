@@ -3,8 +3,8 @@
 mod chart;
 mod clocked;
 mod data_clean;
-mod replaced;
 mod scriptlet;
+mod unsupported;
 
 pub use chart::ChartPlan;
 pub use data_clean::{DataCleanPlan, Model};
@@ -16,7 +16,7 @@ use chrono::DateTime;
 
 use super::exports::{self, Export};
 use super::params::{Params, RATE_MAX};
-use crate::virtual_sensors::descriptor::{Descriptor, Pair, Said};
+use crate::virtual_sensors::descriptor::{Descriptor, Located, Pair};
 use crate::virtual_sensors::fault::{Fault, Note};
 use crate::virtual_sensors::limits::WINDOW_ELEMENTS_MAX;
 
@@ -94,14 +94,14 @@ pub(super) fn class(
         "GPSNMEA" => Class::Nmea,
         "Scriptlet" | "ScriptletProcessor" => Class::Scriptlet(scriptlet::plan(&mut params)?),
         "Chart" => Class::Chart(chart::plan(&mut params, notes)?),
-        name => return Err(replaced::refuse(said, name)),
+        name => return Err(unsupported::refuse(said, name)),
     };
     params.finish()?;
     Ok((class, export))
 }
 
 /// The name without GSN's package and the ending that all its classes have.
-fn short_name(said: &Said<String>) -> Result<&str, Fault> {
+fn short_name(said: &Located<String>) -> Result<&str, Fault> {
     let name = said.value.as_str();
     let packages = [
         "ch.epfl.gsn.vsensor.",

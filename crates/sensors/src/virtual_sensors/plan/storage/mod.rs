@@ -6,7 +6,7 @@ use std::fmt;
 
 pub use jdbc::{DatabaseAddress, DatabaseKind, JdbcUrl, check_driver};
 
-use crate::virtual_sensors::descriptor::{Said, Storage};
+use crate::virtual_sensors::descriptor::{Located, Storage};
 use crate::virtual_sensors::fault::{Fault, Note};
 
 /// Connections to a database that all sensors with the same options share, as in GSN's build.xml.
@@ -63,7 +63,8 @@ pub(crate) fn place(storage: &Storage, notes: &mut Vec<Note>) -> Result<Option<S
         notes.push(Note { place: url.place, text: text.into() });
         return Ok(Some(StoragePlace::Own));
     };
-    let text = |said: &Option<Said<String>>| said.as_ref().map(|said| said.value.clone()).unwrap_or_default();
+    let text =
+        |said: &Option<Located<String>>| said.as_ref().map(|said| said.value.clone()).unwrap_or_default();
     let connections = storage.connections_max.as_ref().and_then(|said| usize::try_from(said.value).ok());
     Ok(Some(StoragePlace::Database(DatabaseOptions {
         address,
@@ -75,8 +76,8 @@ pub(crate) fn place(storage: &Storage, notes: &mut Vec<Note>) -> Result<Option<S
 
 /// The server of a URL, which its driver has to fit; `None` for a database inside of Java.
 pub(super) fn server(
-    url: &Said<String>,
-    driver: Option<&Said<String>>,
+    url: &Located<String>,
+    driver: Option<&Located<String>>,
     notes: &mut Vec<Note>,
 ) -> Result<Option<DatabaseAddress>, Fault> {
     let parsed = JdbcUrl::parse(&url.value).map_err(|reason| Fault::unsupported(url.place, reason))?;

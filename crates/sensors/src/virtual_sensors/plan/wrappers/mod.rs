@@ -6,10 +6,10 @@ mod fields;
 mod form;
 mod jdbc;
 mod predicates;
-mod refused;
 mod remote;
 mod time_pattern;
 mod time_zone;
+mod unsupported;
 
 pub use csv_file::{CsvColumn, CsvFile, CsvFormat};
 pub use external::{External, MqttTopic};
@@ -61,7 +61,7 @@ fn wrapper(address: &Address, notes: &mut Vec<Note>) -> Result<Wrapper, Fault> {
         }
         name => match external::parse(name, &mut predicates, notes)? {
             Some(external) => Wrapper::External(external),
-            None => return Err(refused::refuse(&address.wrapper, name)),
+            None => return Err(unsupported::refuse(&address.wrapper, name)),
         },
     };
     predicates.finish()?;

@@ -1,7 +1,7 @@
 //! The predicates of an address, each of which its wrapper has to take.
 
 use crate::virtual_sensors::descriptor::{Address, Pair};
-use crate::virtual_sensors::fault::{Fault, Note, Place};
+use crate::virtual_sensors::fault::{Fault, Note, TextPosition};
 use crate::virtual_sensors::plan::secret::shown_url;
 
 /// The predicates of an address. [`finish`](Self::finish) refuses those that nobody took.
@@ -16,7 +16,7 @@ impl<'a> Predicates<'a> {
     }
 
     /// Where the address names its wrapper.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> TextPosition {
         self.address.wrapper.place
     }
 

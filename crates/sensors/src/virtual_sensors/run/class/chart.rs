@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use chrono::DateTime;
 use plotters::prelude::*;
 
-use super::super::named::Named;
+use super::super::named_row::NamedRow;
 use crate::virtual_sensors::descriptor::DataType;
 use crate::virtual_sensors::limits::CHART_LINES_MAX;
 use crate::virtual_sensors::plan::{ChartPlan, Plan};
@@ -15,7 +15,7 @@ use crate::virtual_sensors::sql::datum::Number;
 #[derive(Debug)]
 pub(in crate::virtual_sensors::run) struct Points {
     plan: ChartPlan,
-    rows: VecDeque<Named>,
+    rows: VecDeque<NamedRow>,
     /// Whether the output has a field that is not the chart.
     gives_rows: bool,
 }
@@ -35,11 +35,11 @@ impl Points {
         Self { plan: chart, rows: VecDeque::new(), gives_rows }
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Named> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &NamedRow> {
         self.rows.iter()
     }
 
-    pub(super) fn add(&mut self, row: Named) {
+    pub(super) fn add(&mut self, row: NamedRow) {
         if self.rows.len() == self.plan.history_size {
             self.rows.pop_front();
         }
@@ -47,7 +47,7 @@ impl Points {
     }
 
     /// A row comes. It is the output, too, if the output has its fields.
-    pub(super) fn row(&mut self, stream: &str, row: Named) -> Option<Named> {
+    pub(super) fn row(&mut self, stream: &str, row: NamedRow) -> Option<NamedRow> {
         if self.plan.input_stream.as_ref().is_some_and(|wanted| wanted != stream) {
             return None;
         }

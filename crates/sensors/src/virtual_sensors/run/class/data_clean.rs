@@ -1,8 +1,8 @@
 //! The class DataClean: a model is fitted to a full window, and values far from it are marked.
 
 use super::super::checkpoint::ClassPoint;
-use super::super::named::Named;
-use super::fit::fit;
+use super::super::named_row::NamedRow;
+use super::model_fit::fit;
 use crate::virtual_sensors::plan::DataCleanPlan;
 use crate::virtual_sensors::sql::Datum;
 
@@ -29,7 +29,7 @@ impl DataClean {
         self.values.extend(known.map(|(timed, bits)| (*timed, f64::from_bits(*bits))));
     }
 
-    pub(super) fn row(&mut self, row: &Named, given: &mut Vec<Named>) -> Result<(), String> {
+    pub(super) fn row(&mut self, row: &NamedRow, given: &mut Vec<NamedRow>) -> Result<(), String> {
         self.values.push((row.timed, row.first_number()?));
         if self.values.len() < self.plan.window_size {
             return Ok(());
@@ -42,7 +42,7 @@ impl DataClean {
         Ok(())
     }
 
-    fn cleaned(&self, timed: i64, value: f64, processed: f64) -> Result<Named, String> {
+    fn cleaned(&self, timed: i64, value: f64, processed: f64) -> Result<NamedRow, String> {
         let distance = processed - value;
         let is_dirty = distance.abs() > self.plan.error_bound;
         let fields = vec![
@@ -53,6 +53,6 @@ impl DataClean {
             // GSN's models of these kinds say nothing about their quality.
             ("quality".into(), Datum::Float(0.0)),
         ];
-        Ok(Named { timed, fields })
+        Ok(NamedRow { timed, fields })
     }
 }

@@ -3,7 +3,7 @@
 mod chart;
 mod clock;
 mod data_clean;
-mod fit;
+mod model_fit;
 mod moving_average;
 mod nmea;
 mod pause;
@@ -17,7 +17,7 @@ use super::super::plan::{Class, Plan};
 use super::super::sql::Datum;
 use super::checkpoint::{ClassPoint, NamedPoint};
 use super::counters::Counters;
-use super::named::Named;
+use super::named_row::NamedRow;
 use crate::virtual_sensors::limits::CLOCKED_ROWS_MAX;
 use clock::Clock;
 use data_clean::DataClean;
@@ -28,8 +28,8 @@ use scriptlet::Scriptlet;
 #[derive(Debug)]
 pub(super) enum State {
     Bridge { allow_nulls: bool },
-    Scheduled { clock: Clock, newest: Option<Named> },
-    Clocked { clock: Clock, rows: VecDeque<Named> },
+    Scheduled { clock: Clock, newest: Option<NamedRow> },
+    Clocked { clock: Clock, rows: VecDeque<NamedRow> },
     Counter { count: i64 },
     MovingAverage(MovingAverage),
     DataClean(DataClean),
@@ -110,10 +110,10 @@ impl State {
     pub(super) fn row(
         &mut self,
         stream: &str,
-        row: Named,
+        row: NamedRow,
         now: i64,
         counters: &mut Counters,
-        given: &mut Vec<Named>,
+        given: &mut Vec<NamedRow>,
     ) -> Result<(), String> {
         match self {
             Self::Bridge { allow_nulls: false } if row.fields.iter().any(|(_, datum)| datum.is_null()) => {
@@ -135,7 +135,7 @@ impl State {
             Self::Counter { count } => {
                 *count += 1;
                 let fields = vec![("counter".into(), Datum::Int(*count))];
-                given.push(Named { timed: now, fields });
+                given.push(NamedRow { timed: now, fields });
             }
             Self::MovingAverage(average) => given.extend(average.row(&row)?),
             Self::DataClean(clean) => clean.row(&row, given)?,
@@ -156,11 +156,11 @@ impl State {
     }
 
     /// The clock of the class makes a turn.
-    pub(super) fn turn(&mut self, counters: &mut Counters, given: &mut Vec<Named>) -> Result<(), String> {
+    pub(super) fn turn(&mut self, counters: &mut Counters, given: &mut Vec<NamedRow>) -> Result<(), String> {
         match self {
             Self::Scheduled { clock, newest } => {
                 if let (Some(at), Some(newest)) = (clock.turn(), newest) {
-                    given.push(Named { timed: at, fields: newest.fields.clone() });
+                    given.push(NamedRow { timed: at, fields: newest.fields.clone() });
                 }
             }
             Self::Clocked { clock, rows } => {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::named::Named;
+use super::super::named_row::NamedRow;
 use crate::virtual_sensors::sql::Datum;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl MovingAverage {
         self.values.extend(bits.iter().take(self.size).map(|bits| f64::from_bits(*bits)));
     }
 
-    pub(super) fn row(&mut self, row: &Named) -> Result<Option<Named>, String> {
+    pub(super) fn row(&mut self, row: &NamedRow) -> Result<Option<NamedRow>, String> {
         let value = row.first_number()?;
         let full = self.values.len() == self.size;
         let mean = self.values.iter().sum::<f64>() / self.size as f64;
@@ -42,6 +42,6 @@ impl MovingAverage {
             ("raw_value".into(), Datum::Float(value)),
             ("acceptable".into(), Datum::Int(i64::from(acceptable))),
         ];
-        Ok(Some(Named { timed: row.timed, fields }))
+        Ok(Some(NamedRow { timed: row.timed, fields }))
     }
 }

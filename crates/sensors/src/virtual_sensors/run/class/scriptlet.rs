@@ -2,7 +2,7 @@
 
 use super::super::checkpoint::ClassPoint;
 use super::super::counters::Counters;
-use super::super::named::Named;
+use super::super::named_row::NamedRow;
 use super::clock::Clock;
 use super::pause::Pause;
 use crate::virtual_sensors::plan::{Plan, ScriptletPlan};
@@ -52,10 +52,10 @@ impl Scriptlet {
     /// A row of a stream comes. The script gives a row, unless its value is `false`.
     pub(super) fn row(
         &mut self,
-        row: &Named,
+        row: &NamedRow,
         now: i64,
         counters: &mut Counters,
-    ) -> Result<Option<Named>, String> {
+    ) -> Result<Option<NamedRow>, String> {
         if let Some(clock) = &mut self.clock {
             clock.begin(now);
         }
@@ -66,7 +66,7 @@ impl Scriptlet {
     }
 
     /// The clock makes a turn. The script of the clock gives a row only if its value is `true`.
-    pub(super) fn turn(&mut self, counters: &mut Counters) -> Result<Option<Named>, String> {
+    pub(super) fn turn(&mut self, counters: &mut Counters) -> Result<Option<NamedRow>, String> {
         let at = self.clock.as_mut().and_then(Clock::turn);
         let (Some(at), Some((_, script))) = (at, self.scripts.periodic.clone()) else { return Ok(None) };
         let outcome = self.run(&script, at, &[], counters)?;
@@ -110,6 +110,6 @@ impl Scriptlet {
     }
 }
 
-fn named(outcome: Outcome) -> Named {
-    Named { timed: outcome.timed, fields: outcome.fields }
+fn named(outcome: Outcome) -> NamedRow {
+    NamedRow { timed: outcome.timed, fields: outcome.fields }
 }

@@ -3,7 +3,7 @@
 use super::super::super::plan::{Extent, Slide, SourcePlan};
 use super::super::super::sql::datum::Row;
 use super::super::super::sql::grouping::GroupBy;
-use super::super::checkpoint::{Reach, WindowPoint};
+use super::super::checkpoint::{NeededElements, WindowPoint};
 use super::Window;
 use crate::virtual_sensors::limits::{WINDOW_BYTES_MAX, WINDOW_ELEMENTS_MAX};
 
@@ -29,15 +29,15 @@ impl Window {
     }
 
     /// Which elements the window needs to be as it was; without a checkpoint those that it may hold.
-    pub(in crate::virtual_sensors::run) fn reach(&self, is_restored: bool) -> Reach {
+    pub(in crate::virtual_sensors::run) fn reach(&self, is_restored: bool) -> NeededElements {
         match self.kind.size {
-            _ if self.is_always_empty() => Reach::Newest(0),
-            Extent::Count(size) => Reach::Newest(size.saturating_add(self.since_slide)),
-            Extent::Millis(size) if !is_restored => Reach::LastMillis(size),
-            Extent::Millis(_) if self.newest == i64::MIN => Reach::Newest(0),
+            _ if self.is_always_empty() => NeededElements::Newest(0),
+            Extent::Count(size) => NeededElements::Newest(size.saturating_add(self.since_slide)),
+            Extent::Millis(size) if !is_restored => NeededElements::LastMillis(size),
+            Extent::Millis(_) if self.newest == i64::MIN => NeededElements::Newest(0),
             Extent::Millis(size) => {
                 let at = self.slid_at.map_or(self.newest, |at| at.min(self.newest));
-                Reach::Since(at.saturating_sub(size))
+                NeededElements::Since(at.saturating_sub(size))
             }
         }
     }

@@ -5,7 +5,7 @@
 mod sentence;
 
 use super::super::counters::Counters;
-use super::super::named::Named;
+use super::super::named_row::NamedRow;
 use crate::virtual_sensors::plan::NMEA_FIELDS;
 use crate::virtual_sensors::sql::Datum;
 use sentence::Fix;
@@ -14,7 +14,7 @@ use sentence::Fix;
 const RAW_PACKET: &str = "raw_packet";
 
 /// The position that the text of a row says; `None` if it says none. Sentences that cannot be read are counted.
-pub(super) fn row(row: &Named, counters: &mut Counters) -> Result<Option<Named>, String> {
+pub(super) fn row(row: &NamedRow, counters: &mut Counters) -> Result<Option<NamedRow>, String> {
     let raw = row.fields.iter().find(|(name, _)| name == RAW_PACKET).or_else(|| row.fields.first());
     let text = match raw {
         Some((_, Datum::Text(text))) => text,
@@ -32,7 +32,7 @@ pub(super) fn row(row: &Named, counters: &mut Counters) -> Result<Option<Named>,
         counters.rows_without_position += 1;
         return Ok(None);
     }
-    Ok(Some(Named { timed: row.timed, fields: fields(&fix) }))
+    Ok(Some(NamedRow { timed: row.timed, fields: fields(&fix) }))
 }
 
 /// What the sentences of a text say together, and how many cannot be read.

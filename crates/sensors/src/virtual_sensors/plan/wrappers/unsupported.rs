@@ -1,6 +1,6 @@
 //! Wrappers of GSN that are not here, and what to use instead of them.
 
-use crate::virtual_sensors::descriptor::Said;
+use crate::virtual_sensors::descriptor::Located;
 use crate::virtual_sensors::fault::Fault;
 
 /// The wrappers that read something, for a wrong name.
@@ -43,7 +43,7 @@ const GONE: &[&str] = &[
 ];
 
 /// Why a wrapper is refused.
-pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {
+pub(super) fn refuse(said: &Located<String>, name: &str) -> Fault {
     if let Some((_, instead)) = REPLACED.iter().find(|(known, _)| *known == name) {
         return Fault::unsupported(said.place, format!("wrapper {name} is not here; {instead}"));
     }

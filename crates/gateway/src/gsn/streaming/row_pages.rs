@@ -23,7 +23,7 @@ use crate::acceptor::Stop;
 use crate::http::tools::state::HttpState;
 
 /// A client that follows a sensor.
-pub(super) struct Following {
+pub(super) struct RowPages {
     state: Arc<HttpState>,
     login: Login,
     caller: Caller,
@@ -59,7 +59,7 @@ impl Page {
     }
 }
 
-impl Following {
+impl RowPages {
     /// Begins with the rows later than a time.
     pub(super) async fn open(
         state: Arc<HttpState>,

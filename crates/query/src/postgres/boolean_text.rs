@@ -13,13 +13,13 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// Converts text constants beside a truth value to truth values.
 #[derive(Debug)]
-struct Truth;
+struct BooleanText;
 
 pub(crate) fn planner() -> Arc<dyn ExprPlanner> {
-    Arc::new(Truth)
+    Arc::new(BooleanText)
 }
 
-impl ExprPlanner for Truth {
+impl ExprPlanner for BooleanText {
     fn plan_binary_op(
         &self,
         mut expr: RawBinaryExpr,

@@ -2,14 +2,14 @@
 
 /// Why a thread that evaluates rows has stopped.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum ThreadEnd {
     /// The hub closes.
     Asked,
     /// A store failed.
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Stopped {
+impl ThreadEnd {
     /// The end because of an error of a store.
     pub fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Failed(Box::new(error))

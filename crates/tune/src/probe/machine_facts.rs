@@ -19,7 +19,7 @@ const SINCE_BOOT: &str =
 
 /// A probe of a server, with what its machine knows.
 #[derive(Debug)]
-pub(super) struct Located<P, F> {
+pub(super) struct WithMachineFacts<P, F> {
     server: P,
     /// `None` if the server is on another machine.
     host: Option<HostProbe<F>>,
@@ -27,7 +27,7 @@ pub(super) struct Located<P, F> {
     has_window: bool,
 }
 
-impl<P: Probe, F: HostFiles> Located<P, F> {
+impl<P: Probe, F: HostFiles> WithMachineFacts<P, F> {
     /// A server on the machine of `host`, or on another one.
     pub(super) fn new(server: P, host: Option<HostProbe<F>>, has_window: bool) -> Self {
         let id = server.identity().product;
@@ -47,7 +47,7 @@ impl<P: Probe, F: HostFiles> Located<P, F> {
     }
 }
 
-impl<P: Probe, F: HostFiles> Probe for Located<P, F> {
+impl<P: Probe, F: HostFiles> Probe for WithMachineFacts<P, F> {
     fn identity(&self) -> &Identity {
         self.server.identity()
     }

@@ -6,13 +6,13 @@ use crate::metrics::Door;
 
 /// The refused items of one request: the first ones, and the number of the others.
 #[derive(Debug)]
-pub(crate) struct Letters {
+pub(crate) struct DeadLetters {
     door: Door,
     kept: Vec<(String, Vec<u8>)>,
     more: usize,
 }
 
-impl Letters {
+impl DeadLetters {
     pub(crate) fn new(door: Door) -> Self {
         Self { door, kept: Vec::new(), more: 0 }
     }

@@ -20,15 +20,15 @@ pub struct Commands {
 
 /// How the change is made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Way {
-    pub(super) makes: Makes,
+pub struct ChangeMethod {
+    pub(super) makes: ChangeSteps,
     /// Starts the target again, before each run.
     pub(super) restart: Option<String>,
 }
 
 /// What makes the change and its undo.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Makes {
+pub(super) enum ChangeSteps {
     /// Statements of the rule.
     Statements(Vec<ParameterChange>),
     /// Commands of the user, and the values that the target then shows, as far as they are known.
@@ -43,7 +43,7 @@ pub fn way(
     rule: &Rule,
     value: Option<&str>,
     commands: &Commands,
-) -> Result<Way, ProveError> {
+) -> Result<ChangeMethod, ProveError> {
     let needs_restart = rule.restart == Restart::Restart;
     let makes = match rule.change.manual() {
         None => {
@@ -55,7 +55,7 @@ pub fn way(
                 return Err(PlanError::Manual { rule: rule.id.clone(), reason: Manual::Data, change }.into());
             }
             let rules = [rule.id.clone()];
-            Makes::Statements(plan_rules(product, observation, advice, &rules, value)?)
+            ChangeSteps::Statements(plan_rules(product, observation, advice, &rules, value)?)
         }
         Some(reason) => by_commands(product, observation, advice, rule, value, commands, reason)?,
     };
@@ -67,7 +67,7 @@ pub fn way(
             let why = "its change takes effect without a restart";
             Err(ProveError::Option { option: "--restart-command", rule: rule.id.clone(), why })
         }
-        (_, restart) => Ok(Way { makes, restart: restart.clone() }),
+        (_, restart) => Ok(ChangeMethod { makes, restart: restart.clone() }),
     }
 }
 
@@ -90,7 +90,7 @@ fn by_commands(
     value: Option<&str>,
     commands: &Commands,
     reason: Manual,
-) -> Result<Makes, ProveError> {
+) -> Result<ChangeSteps, ProveError> {
     let (Some(change), Some(undo)) = (&commands.change, &commands.undo) else {
         let options = [
             ("--change-command", commands.change.is_none()),
@@ -108,7 +108,7 @@ fn by_commands(
         Err(error) => return Err(error.into()),
     };
     let parameter = rule.parameter.clone();
-    Ok(Makes::Commands { change: change.clone(), undo: undo.clone(), parameter, wanted })
+    Ok(ChangeSteps::Commands { change: change.clone(), undo: undo.clone(), parameter, wanted })
 }
 
 fn missing(rule: &Rule, options: &[&str], why: &str) -> ProveError {
@@ -121,13 +121,13 @@ pub(super) fn shows(is_changed: bool, old: Option<&Value>, found: Option<&Value>
     Some(is_old != is_changed)
 }
 
-impl Way {
+impl ChangeMethod {
     /// A and B in words.
     pub(super) fn labels(&self) -> [String; 2] {
         let unknown = || "as it is".to_owned();
         let joined = |texts: Vec<String>| texts.join(", ");
         match &self.makes {
-            Makes::Statements(changes) => {
+            ChangeSteps::Statements(changes) => {
                 let label = |value: fn(&ParameterChange) -> &Value| {
                     let each =
                         changes.iter().map(|it| format!("{} = {}", it.name(), it.unit.format(value(it))));
@@ -135,7 +135,7 @@ impl Way {
                 };
                 [label(|change| &change.old), label(|change| &change.new)]
             }
-            Makes::Commands { change, parameter, wanted, .. } => {
+            ChangeSteps::Commands { change, parameter, wanted, .. } => {
                 let label = |value: fn(&Wanted) -> Option<&Value>| {
                     wanted.first().and_then(value).map(|value| format!("{parameter} = {value}"))
                 };
@@ -168,7 +168,7 @@ mod tests {
         rule: &str,
         value: Option<&str>,
         commands: &Commands,
-    ) -> Result<Way, ProveError> {
+    ) -> Result<ChangeMethod, ProveError> {
         let product = Product::named(id).unwrap();
         let advice = advise(product, observation);
         way(product, observation, &advice, product.rule(rule).unwrap(), value, commands)
@@ -187,7 +187,9 @@ mod tests {
         assert!(error.contains("--change-command and --undo-command and --restart-command"), "{error}");
         assert!(error.contains("from its file"), "{error}");
         assert!(way(commands(true, true, false)).unwrap_err().to_string().contains("--restart-command"));
-        let Makes::Commands { wanted, .. } = way(commands(true, true, true)).unwrap().makes else { panic!() };
+        let ChangeSteps::Commands { wanted, .. } = way(commands(true, true, true)).unwrap().makes else {
+            panic!()
+        };
         assert_eq!((wanted[0].old.clone(), wanted[0].new.clone()), (Some(1.0.into()), Some(2.0.into())));
     }
 
@@ -221,7 +223,7 @@ mod tests {
             way_of(("postgresql", &observation), "postgresql-shared-buffers", Some("256MB"), &commands)
         };
         assert!(way(commands(false, false, false)).unwrap_err().to_string().contains("--restart-command"));
-        assert!(matches!(way(commands(false, false, true)).unwrap().makes, Makes::Statements(_)));
+        assert!(matches!(way(commands(false, false, true)).unwrap().makes, ChangeSteps::Statements(_)));
     }
 
     #[test]

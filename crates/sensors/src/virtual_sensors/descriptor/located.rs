@@ -1,17 +1,17 @@
 //! Values with their places.
 
-use crate::virtual_sensors::fault::Place;
+use crate::virtual_sensors::fault::TextPosition;
 
 /// A value and where it is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said<T> {
+pub struct Located<T> {
     pub value: T,
     /// Where its text begins.
-    pub place: Place,
+    pub place: TextPosition,
 }
 
-impl<T> Said<T> {
-    pub(crate) fn new(value: T, place: Place) -> Self {
+impl<T> Located<T> {
+    pub(crate) fn new(value: T, place: TextPosition) -> Self {
         Self { value, place }
     }
 }

@@ -13,10 +13,10 @@ use load::statistics::paired::Verdict;
 
 use super::command;
 use super::error::ProveError;
+use super::method::{ChangeMethod, ChangeSteps, shows};
 use super::order::Order;
 use super::report::Memory;
-use super::state::{End, Place, Step, after, before, last};
-use super::way::{Makes, Way, shows};
+use super::state::{ChangeState, End, Step, after, before, last};
 use crate::change::{ParameterChange, UndoFile, carry_out, found_in, undo};
 use crate::limits::{RESTART_PAUSE, RESTART_TIME_MAX};
 use crate::probe::{self, Probe, Start};
@@ -33,11 +33,11 @@ pub(super) struct Prover<'a> {
     shown_target: &'a str,
     context: &'a probe::Context,
     product: &'static Product,
-    way: &'a Way,
+    way: &'a ChangeMethod,
     /// The undo of the statements.
     undo_file: Option<UndoFile>,
     directory: PathBuf,
-    place: Place,
+    place: ChangeState,
     /// The start of the process that the last step has left.
     start: Option<Start>,
     has_restarted: bool,
@@ -51,10 +51,10 @@ impl<'a> Prover<'a> {
         let mut probe = probe::connect(order.target, order.probe)?;
         let start = probe.start()?;
         let undo_file = match &order.way.makes {
-            Makes::Statements(changes) => {
+            ChangeSteps::Statements(changes) => {
                 Some(UndoFile::new(order.shown_target, probe.identity(), unkept(changes)))
             }
-            Makes::Commands { .. } => None,
+            ChangeSteps::Commands { .. } => None,
         };
         Ok(Self {
             target: order.target,
@@ -64,7 +64,7 @@ impl<'a> Prover<'a> {
             way: &order.way,
             undo_file,
             directory: PathBuf::new(),
-            place: Place::Out,
+            place: ChangeState::Out,
             start,
             has_restarted: false,
             memory: [Vec::new(), Vec::new()],
@@ -103,10 +103,10 @@ impl<'a> Prover<'a> {
 
     /// Makes a change that stays. It comes into the file of the server too, where the server can do that.
     fn keep(&mut self, step: Step) -> Result<(), String> {
-        if let Makes::Statements(changes) = &self.way.makes {
+        if let ChangeSteps::Statements(changes) = &self.way.makes {
             let carried = carry_out(self.connected()?.as_mut(), changes, &mut |time| sleep(time));
             carried.failure.map_or(Ok(()), |error| Err(error.to_string()))?;
-            self.place = Place::In;
+            self.place = ChangeState::In;
             self.undo_kept(changes)?;
         } else {
             self.make(step)?;
@@ -131,9 +131,9 @@ impl<'a> Prover<'a> {
         if step == Step::Stay {
             return Ok(());
         }
-        let place = std::mem::replace(&mut self.place, Place::Unsure);
+        let place = std::mem::replace(&mut self.place, ChangeState::Unsure);
         match &self.way.makes {
-            Makes::Statements(changes) => {
+            ChangeSteps::Statements(changes) => {
                 let changes = unkept(changes);
                 let mut probe = self.connected()?;
                 let wait = &mut |time| sleep(time);
@@ -143,7 +143,7 @@ impl<'a> Prover<'a> {
                 };
                 carried.failure.map_or(Ok(()), |error| Err(error.to_string()))?;
             }
-            Makes::Commands { change, undo, .. } => {
+            ChangeSteps::Commands { change, undo, .. } => {
                 command::run(if step == Step::Undo { undo } else { change })?;
             }
         }
@@ -171,11 +171,11 @@ impl<'a> Prover<'a> {
     /// Compares what the target shows with the arm.
     fn check(&self, is_changed: bool) -> Result<(), String> {
         let values: Vec<(&str, Option<&str>, Option<&Value>)> = match &self.way.makes {
-            Makes::Statements(changes) => changes
+            ChangeSteps::Statements(changes) => changes
                 .iter()
                 .map(|it| (it.parameter.as_str(), it.subject.as_deref(), Some(&it.old)))
                 .collect(),
-            Makes::Commands { parameter, wanted, .. } => {
+            ChangeSteps::Commands { parameter, wanted, .. } => {
                 wanted.iter().map(|it| (parameter.as_str(), it.subject.as_deref(), it.old.as_ref())).collect()
             }
         };
@@ -224,7 +224,7 @@ impl<'a> Prover<'a> {
     /// What a person has to do if the target could not be restored.
     fn by_hand(&self) -> String {
         match &self.way.makes {
-            Makes::Statements(_) => {
+            ChangeSteps::Statements(_) => {
                 let file = self.directory.join(UNDO_FILE);
                 format!(
                     "When the target answers again: tacho tune {} --undo {}",
@@ -232,7 +232,7 @@ impl<'a> Prover<'a> {
                     file.display()
                 )
             }
-            Makes::Commands { undo, .. } => match &self.way.restart {
+            ChangeSteps::Commands { undo, .. } => match &self.way.restart {
                 Some(restart) => format!("By hand: {undo}; {restart}"),
                 None => format!("By hand: {undo}"),
             },
@@ -245,7 +245,7 @@ impl<'a> Prover<'a> {
         let start = match connected {
             Ok(start) => start,
             Err(error) => {
-                self.place = Place::Unsure;
+                self.place = ChangeState::Unsure;
                 return Some(format!("after the run the target does not answer: {error}"));
             }
         };
@@ -258,7 +258,7 @@ impl<'a> Prover<'a> {
         }
         self.has_restarted = true;
         // The new process has what its file says.
-        self.place = Place::Unsure;
+        self.place = ChangeState::Unsure;
         self.start = start;
         Some("the target has started again by itself during the run".to_owned())
     }

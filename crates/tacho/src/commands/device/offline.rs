@@ -13,12 +13,12 @@ use crate::data_directory::LockedRegistry;
 use model::calendar::seconds_of_millis;
 
 /// The devices of a tenant in a locked registry.
-pub(super) struct Stopped {
+pub(super) struct OfflineDevices {
     locked: LockedRegistry,
     tenant: Uuid,
 }
 
-impl Stopped {
+impl OfflineDevices {
     pub(super) fn new(locked: LockedRegistry, tenant: Uuid) -> Self {
         Self { locked, tenant }
     }
@@ -29,7 +29,7 @@ impl Stopped {
     }
 }
 
-impl Registrar for Stopped {
+impl Registrar for OfflineDevices {
     fn add(&mut self, new: &NewDevice<'_>) -> anyhow::Result<Added> {
         let NewDevice { name, profile, token, gateway } = *new;
         let new = hub::registry::NewDevice { name, profile, token, gateway, ..Default::default() };

@@ -4,7 +4,7 @@ use super::{Line, QueryError, Values};
 
 /// The points of a line that are shown: those whose values satisfy the condition, without the first ones, and not more than a number.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Cut {
+pub struct PointLimits {
     condition: Option<Condition>,
     offset: usize,
     limit: Option<usize>,
@@ -27,7 +27,7 @@ enum Comparison {
     Greater,
 }
 
-impl Cut {
+impl PointLimits {
     /// A cut by a condition such as `>=5`, with the points that it leaves out at the start and the number of those it shows; 0 is any
     /// number.
     ///
@@ -121,7 +121,7 @@ mod tests {
 
     fn cut(condition: Option<&str>, offset: usize, limit: usize) -> Vec<i64> {
         let mut line = Line { times: vec![1, 2, 3, 4], values: Values::Integers(vec![10, 20, 30, 40]) };
-        Cut::new(condition, Some(offset), Some(limit)).unwrap().apply(&mut line);
+        PointLimits::new(condition, Some(offset), Some(limit)).unwrap().apply(&mut line);
         assert_eq!(line.times.len(), line.len());
         let Values::Integers(values) = line.values else { panic!("the values stay integers") };
         values
@@ -140,15 +140,15 @@ mod tests {
 
     #[test]
     fn a_missing_value_satisfies_no_condition_and_a_wrong_condition_is_refused() {
-        assert!(!Cut::new(Some("!=5"), None, None).unwrap().shows(f64::NAN));
+        assert!(!PointLimits::new(Some("!=5"), None, None).unwrap().shows(f64::NAN));
         for wrong in ["", "5", "=>5", "> x", "<"] {
-            assert!(Cut::new(Some(wrong), None, None).is_err(), "{wrong}");
+            assert!(PointLimits::new(Some(wrong), None, None).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_page_lies_within_the_rows() {
-        let page = |offset, limit| Cut::new(None, Some(offset), Some(limit)).unwrap().page(10);
+        let page = |offset, limit| PointLimits::new(None, Some(offset), Some(limit)).unwrap().page(10);
         assert_eq!(page(0, 0), 0..10);
         assert_eq!(page(3, 4), 3..7);
         assert_eq!(page(8, usize::MAX), 8..10);

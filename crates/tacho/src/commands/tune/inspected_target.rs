@@ -7,7 +7,7 @@ use tune::{Observation, Product, Target, probe};
 pub(super) const COULD_NOT: u8 = 2;
 
 /// A target that was looked at.
-pub(super) struct Looked {
+pub(super) struct InspectedTarget {
     pub(super) target: Target,
     /// The target as the user has written it.
     pub(super) written_target: String,

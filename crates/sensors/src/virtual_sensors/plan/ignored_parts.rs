@@ -1,6 +1,6 @@
 //! What a descriptor says without effect.
 
-use crate::virtual_sensors::descriptor::{Descriptor, Said};
+use crate::virtual_sensors::descriptor::{Descriptor, Located};
 use crate::virtual_sensors::fault::Note;
 
 /// The notes that need nothing but the descriptor.
@@ -25,7 +25,7 @@ pub(super) fn of(descriptor: &Descriptor) -> Vec<Note> {
     if let Some(said) = &descriptor.processing.partition_field {
         note(said.place, "partition-field has no effect: the store divides by time");
     }
-    for Said { value, place } in &descriptor.processing.web_input {
+    for Located { value, place } in &descriptor.processing.web_input {
         note(*place, &format!("the command {value:?} of web-input cannot be given here"));
     }
     for source in descriptor.streams.iter().flat_map(|stream| &stream.sources) {

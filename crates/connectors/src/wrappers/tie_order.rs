@@ -7,11 +7,11 @@ use crate::limits::ELEMENTS_OF_ONE_TIME_MAX;
 /// Gives elements of one millisecond times that are a microsecond apart, so that each is a row. An element that is read again has the
 /// time that it had, if reading begins before the first element of its millisecond or goes on after the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Places {
+pub(super) struct ElementTimes {
     last: Option<(i64, i64)>,
 }
 
-impl Places {
+impl ElementTimes {
     /// Goes on after an element.
     pub(super) fn after(ms: i64, place: i64) -> Self {
         Self { last: Some((ms, place)) }
@@ -48,10 +48,10 @@ mod tests {
 
     #[test]
     fn elements_of_one_time_are_a_microsecond_apart() {
-        let mut places = Places::default();
+        let mut places = ElementTimes::default();
         let times: Vec<_> = [7, 7, 8, 7].map(|ms| places.next(ms).map(Timestamp::micros)).into();
         assert_eq!(times, [Ok(7_000), Ok(7_001), Ok(8_000), Ok(7_000)]);
-        let mut places = Places::after(9, ELEMENTS_OF_ONE_TIME_MAX - 2);
+        let mut places = ElementTimes::after(9, ELEMENTS_OF_ONE_TIME_MAX - 2);
         assert!(places.next(9).is_ok());
         assert!(places.next(9).unwrap_err().contains("ELEMENTS_OF_ONE_TIME_MAX"));
         assert_eq!(places.last(), Some((9, ELEMENTS_OF_ONE_TIME_MAX - 1)));

@@ -29,7 +29,7 @@ impl Range {
 /// The narrowest layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Narrowest {
+pub enum Bottleneck {
     /// The range of this layer is below the ranges of all others.
     Certain {
         /// The index of the layer.
@@ -43,15 +43,15 @@ pub enum Narrowest {
 }
 
 /// Names the narrowest layer. `None` stands for a layer whose capacity is unknown: any rate.
-pub fn narrowest(ranges: &[Option<Range>]) -> Narrowest {
+pub fn narrowest(ranges: &[Option<Range>]) -> Bottleneck {
     let upper_bounds = ranges.iter().flatten().filter_map(|range| range.high);
     let lowest = upper_bounds.fold(f64::INFINITY, f64::min);
     // A layer whose lower bound is above the upper bound of another one is not the narrowest.
     let is_candidate = |range: &Option<Range>| range.is_none_or(|range| range.low <= lowest);
     let layers: Vec<usize> = (0..ranges.len()).filter(|index| is_candidate(&ranges[*index])).collect();
     match layers.as_slice() {
-        [layer] => Narrowest::Certain { layer: *layer },
-        _ => Narrowest::OneOf { layers },
+        [layer] => Bottleneck::Certain { layer: *layer },
+        _ => Bottleneck::OneOf { layers },
     }
 }
 
@@ -79,15 +79,15 @@ mod tests {
         }
     }
 
-    fn one_of(layers: &[usize]) -> Narrowest {
-        Narrowest::OneOf { layers: layers.to_vec() }
+    fn one_of(layers: &[usize]) -> Bottleneck {
+        Bottleneck::OneOf { layers: layers.to_vec() }
     }
 
     #[test]
     fn the_layer_whose_interval_is_below_all_others_is_named() {
         let layers = [range(40_000.0, 50_000.0), range(12_300.0, 13_100.0), range(13_200.0, 20_000.0)];
-        assert_eq!(narrowest(&layers), Narrowest::Certain { layer: 1 });
-        assert_eq!(narrowest(&[at_least(900.0), range(100.0, 200.0)]), Narrowest::Certain { layer: 1 });
+        assert_eq!(narrowest(&layers), Bottleneck::Certain { layer: 1 });
+        assert_eq!(narrowest(&[at_least(900.0), range(100.0, 200.0)]), Bottleneck::Certain { layer: 1 });
     }
 
     #[test]
@@ -120,6 +120,6 @@ mod tests {
         assert_eq!(Some(Range::of(&below, 5.0)), range(0.0, 100.0));
         // 200 batches a second are wider than 10,000 single operations.
         let layers = [Some(batches), Some(Range::of(&found(9_000.0, 10_000.0), 1.0))];
-        assert_eq!(narrowest(&layers), Narrowest::Certain { layer: 1 });
+        assert_eq!(narrowest(&layers), Bottleneck::Certain { layer: 1 });
     }
 }

@@ -9,15 +9,15 @@ use model::{SeriesId, Timestamp};
 use sensors::alarm_rules::{Event, EventKind, KeySet};
 use uuid::Uuid;
 
-use super::act::Act;
 use super::device::{ChangedAttributes, DeviceState};
 use super::inbox::Notices;
 use super::limits::{CHECKPOINT_INTERVAL, ROWS_PER_COMMIT_MAX, TRANSITIONS_PER_COMMIT_MAX};
+use super::rule_action::RuleAction;
 use super::rule_book::ProfileRules;
 use super::shared::Shared;
 use crate::registry::{Device, EntityId, EntityKind};
-use crate::stopped::Stopped;
-use crate::taps::{Taken, TapRow};
+use crate::taps::{TakenRows, TapRow};
+use crate::thread_end::ThreadEnd;
 
 /// How long the engine sleeps while changes of attributes wait for the disk.
 const ATTRIBUTES_PAUSE: Duration = Duration::from_millis(5);
@@ -35,7 +35,7 @@ pub(super) struct Engine {
     timers: BinaryHeap<Reverse<(Timestamp, usize)>>,
     /// Places of devices whose stored state is older than the present one. A place may be there twice, or without a device.
     pub(super) dirty: Vec<usize>,
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<RuleAction>,
     /// The generation of the registry that the devices were compared with.
     pub(super) generation: u64,
     pub(super) checkpointed: Instant,
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// Evaluates until the tap is stopped.
-    pub(super) fn run(&mut self) -> Result<(), Stopped> {
+    pub(super) fn run(&mut self) -> Result<(), ThreadEnd> {
         self.load()?;
         while self.shared.tap.wait(self.pause()) {
             self.turn()?;
@@ -77,7 +77,7 @@ impl Engine {
         self.checkpoint((self.shared.now)())
     }
 
-    fn turn(&mut self) -> Result<(), Stopped> {
+    fn turn(&mut self) -> Result<(), ThreadEnd> {
         let now = (self.shared.now)();
         let mut is_due = self.checkpointed.elapsed() >= CHECKPOINT_INTERVAL;
         // First the notices: rows that came after new rules have the keys of these rules.
@@ -112,7 +112,7 @@ impl Engine {
         left.min(Duration::from_micros(u64::try_from(left_us).unwrap_or(0)))
     }
 
-    fn take_rows(&mut self, taken: &Taken, now: Timestamp) -> Result<(), Stopped> {
+    fn take_rows(&mut self, taken: &TakenRows, now: Timestamp) -> Result<(), ThreadEnd> {
         for (count, row) in taken.rows().enumerate() {
             self.take_row(row, now)?;
             let is_full = self.acts.len() >= TRANSITIONS_PER_COMMIT_MAX;
@@ -123,7 +123,7 @@ impl Engine {
         Ok(())
     }
 
-    fn take_row(&mut self, row: TapRow<'_>, now: Timestamp) -> Result<(), Stopped> {
+    fn take_row(&mut self, row: TapRow<'_>, now: Timestamp) -> Result<(), ThreadEnd> {
         let Some(at) = self.place_of(row.series(), row.ts())? else { return Ok(()) };
         let Some(at) = self.with_generation(at, row)? else { return self.reread_series(row.series()) };
         let mut keys = KeySet::EMPTY;
@@ -141,7 +141,7 @@ impl Engine {
 
     /// The place of the device of a row, with the rules that the numbers of the row's keys belong to. `None` if these are not the
     /// present rules.
-    fn with_generation(&mut self, at: usize, row: TapRow<'_>) -> Result<Option<usize>, Stopped> {
+    fn with_generation(&mut self, at: usize, row: TapRow<'_>) -> Result<Option<usize>, ThreadEnd> {
         let Some(state) = &self.devices[at] else { return Ok(None) };
         if state.profile.wanted.generation() == row.generation() {
             return Ok(Some(at));
@@ -177,7 +177,7 @@ impl Engine {
         let Self { devices, acts, mismatches, .. } = self;
         let Some(device) = &mut devices[at] else { return };
         device.on_event(event, mismatches, |device, alarm, transition| {
-            acts.push(Act::of((at, device), alarm, transition, event.ts, event.now));
+            acts.push(RuleAction::of((at, device), alarm, transition, event.ts, event.now));
         });
         self.events += 1;
         self.changed(at);
@@ -210,13 +210,13 @@ impl Engine {
             device.armed = None;
             device.on_timer(now, |device, alarm, transition| {
                 let ts = Timestamp::from_micros(device.row_us.max(0));
-                acts.push(Act::of((at, device), alarm, transition, ts, now));
+                acts.push(RuleAction::of((at, device), alarm, transition, ts, now));
             });
             self.changed(at);
         }
     }
 
-    fn take_notices(&mut self, notices: Notices, now: Timestamp) -> Result<(), Stopped> {
+    fn take_notices(&mut self, notices: Notices, now: Timestamp) -> Result<(), ThreadEnd> {
         if !notices.profiles.is_empty() {
             self.commit()?;
             for profile in &notices.profiles {
@@ -246,7 +246,7 @@ impl Engine {
     }
 
     /// Reads the attributes of the devices whose rules read those of one of the owners.
-    fn take_owner_attributes(&mut self, owners: Vec<EntityId>, now: Timestamp) -> Result<(), Stopped> {
+    fn take_owner_attributes(&mut self, owners: Vec<EntityId>, now: Timestamp) -> Result<(), ThreadEnd> {
         if owners.is_empty() {
             return Ok(());
         }
@@ -267,7 +267,7 @@ impl Engine {
         at: usize,
         device: &Device,
         now: Timestamp,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ThreadEnd> {
         let Some(state) = &mut self.devices[at] else { return Ok(()) };
         let attributes = self.shared.attributes(device, &state.profile)?;
         let ChangedAttributes { keys, ts, any } = state.set_attributes(attributes);
@@ -283,7 +283,7 @@ impl Engine {
 
     /// The place of the device of a series. A new one has the values from before `ts`. `None` if nothing is wanted of the series any
     /// more.
-    fn place_of(&mut self, series: SeriesId, ts: Timestamp) -> Result<Option<usize>, Stopped> {
+    fn place_of(&mut self, series: SeriesId, ts: Timestamp) -> Result<Option<usize>, ThreadEnd> {
         if let Some(at) = self.by_series.get(&series) {
             return Ok(Some(*at));
         }
@@ -304,7 +304,7 @@ impl Engine {
     }
 
     /// The place of a device whose attributes have changed. `None` if its profile has no rules.
-    fn place_of_attributes(&mut self, device: &Device) -> Result<Option<usize>, Stopped> {
+    fn place_of_attributes(&mut self, device: &Device) -> Result<Option<usize>, ThreadEnd> {
         if let Some(at) = self.by_device.get(&device.id) {
             return Ok(Some(*at));
         }
@@ -321,7 +321,7 @@ impl Engine {
     }
 
     /// Adds a device with its attributes, which are not an event.
-    pub(super) fn add(&mut self, mut state: DeviceState, device: &Device) -> Result<usize, Stopped> {
+    pub(super) fn add(&mut self, mut state: DeviceState, device: &Device) -> Result<usize, ThreadEnd> {
         state.set_fields(device);
         let attributes = self.shared.attributes(device, &state.profile)?;
         state.set_attributes(attributes);

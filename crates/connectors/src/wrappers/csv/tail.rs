@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
-use super::place::{Head, Place};
+use super::file_position::{FilePosition, Head};
 use crate::limits::{CSV_CHUNK_BYTES, CSV_HEAD_BYTES_MAX, CSV_LINE_BYTES_MAX};
 use crate::wrappers::failure::Failure;
 
@@ -31,7 +31,7 @@ pub(super) struct Chunk {
 
 impl Follower {
     /// Opens a file at a place; at its beginning if it is another file than that of the place.
-    pub(super) fn open(path: &str, place: &Place) -> Result<Self, Failure> {
+    pub(super) fn open(path: &str, place: &FilePosition) -> Result<Self, Failure> {
         let fail = |error| Failure::while_(format_args!("cannot read {path}"), error);
         let file = open_file(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn complete_lines_are_read_as_they_come() {
         let place = file("1\n2\n3");
-        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
         assert_eq!(next(&mut follower), ("1\n2\n".into(), false));
         assert_eq!(next(&mut follower), (String::new(), false), "the line may go on");
         append(&place.path, "4\n5");
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn another_file_of_the_name_is_read_after_the_rest_of_the_first() {
         let place = file("1\n");
-        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
         next(&mut follower);
         append(&place.path, "2\n");
         fs::rename(&place.path, format!("{}.1", place.path)).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_last_line_without_an_end_is_read_before_the_file_that_replaced_it() {
         let place = file("1\n");
-        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
         next(&mut follower);
         append(&place.path, "2");
         let old = format!("{}.1", place.path);
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_file_that_was_cut_off_and_is_longer_again_is_read_from_its_beginning() {
         let place = file("1\n2\n");
-        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
         next(&mut follower);
         fs::write(&place.path, "3\n4\n5\n").unwrap();
         assert_eq!(next(&mut follower), ("3\n4\n5\n".into(), true));
@@ -271,11 +271,11 @@ mod tests {
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for path in [folder.path(), pipe.as_path()] {
             let path = path.to_str().unwrap();
-            let failed = Follower::open(path, &Place::beginning(path)).err().unwrap();
+            let failed = Follower::open(path, &FilePosition::beginning(path)).err().unwrap();
             assert_eq!(failed.to_string(), format!("cannot read {path}: it is not a file"));
         }
         let place = file("1\n");
-        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
         next(&mut follower);
         fs::remove_file(&place.path).unwrap();
         mknodat(CWD, place.path.as_str(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn a_file_is_known_again_by_its_beginning() {
         let place = file("1\n2\n3\n");
-        let mut follower = Follower::open(&place.path, &Place::beginning(&place.path)).unwrap();
+        let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
         next(&mut follower);
-        let mut read = Place::beginning(&place.path);
+        let mut read = FilePosition::beginning(&place.path);
         (read.offset, read.head) = (4, follower.head_until(4));
         let mut again = Follower::open(&place.path, &read).unwrap();
         assert_eq!(next(&mut again), ("3\n".into(), false));

@@ -10,7 +10,7 @@ use hub::bulk::Columns;
 use crate::limits::IMPORT_SEEN_MAX;
 
 /// Remembers rows by a 64-bit hash. With eight million rows, a collision happens in one of half a million files.
-pub(super) struct Repeated {
+pub(super) struct DuplicateRows {
     seen: HashSet<u64>,
     hasher: RandomState,
     /// Compares fields instead of rows: lines of one time usually have different fields.
@@ -21,7 +21,7 @@ pub(super) struct Repeated {
     pub(super) is_least: bool,
 }
 
-impl Repeated {
+impl DuplicateRows {
     /// Starts without rows.
     pub(crate) fn new(by_field: bool) -> Self {
         let (seen, hasher) = (HashSet::new(), RandomState::new());
@@ -87,7 +87,7 @@ mod tests {
         ];
         let rows = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         let columns = Columns::of(rows.schema_ref(), &["site".to_owned()], None).unwrap();
-        let mut repeated = Repeated::new(by_field);
+        let mut repeated = DuplicateRows::new(by_field);
         repeated.batch("t", &columns, &rows);
         repeated.rows
     }

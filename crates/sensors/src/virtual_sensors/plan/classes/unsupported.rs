@@ -1,6 +1,6 @@
 //! Classes that are not here, and what replaces them.
 
-use crate::virtual_sensors::descriptor::Said;
+use crate::virtual_sensors::descriptor::Located;
 use crate::virtual_sensors::fault::Fault;
 
 const REPLACED: &[(&str, &str)] = &[
@@ -24,7 +24,7 @@ const PRESENT: &str = "Bridge, StatsBridge, ScheduledBridge, ClockedBridge, Coun
                        ScriptletProcessor, Chart, MQTTExporter, Webhook, Email, StreamExporter and ScheduledStreamExporter";
 
 /// The fault of a class that is not here.
-pub(super) fn refuse(said: &Said<String>, name: &str) -> Fault {
+pub(super) fn refuse(said: &Located<String>, name: &str) -> Fault {
     let reason = match REPLACED.iter().find(|(known, _)| *known == name) {
         Some((_, instead)) => format!("class {name} is not here; {instead}"),
         None => format!("{:?} is not a class that is here; classes are {PRESENT}", said.value),

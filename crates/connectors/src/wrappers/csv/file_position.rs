@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How far a file was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Place {
+pub(super) struct FilePosition {
     /// The file, as the descriptor names it.
     pub(super) file: String,
     /// Bytes that were read.
@@ -29,7 +29,7 @@ pub(super) struct Head {
     pub(super) hash: u64,
 }
 
-impl Place {
+impl FilePosition {
     /// The beginning of a file.
     pub(super) fn beginning(file: &str) -> Self {
         Self { file: file.to_owned(), offset: 0, line: 0, head: Head::default(), last: None, since_us: 0 }
@@ -69,9 +69,9 @@ mod tests {
         let page = include_str!("../../../../../docs/format/virtual-sensors.md");
         let start = page.find("{\"file\"").expect("an example");
         let example = page[start..].lines().next().unwrap();
-        let place = Place::decode(example.as_bytes()).unwrap();
+        let place = FilePosition::decode(example.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(place.encode()).unwrap(), example);
         assert_eq!((place.line, place.last), (2, Some((1_764_272_400_000, 0))));
-        assert_eq!(Place::decode(b"{}"), None);
+        assert_eq!(FilePosition::decode(b"{}"), None);
     }
 }

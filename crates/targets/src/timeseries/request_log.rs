@@ -35,7 +35,7 @@ impl Order {
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum RequestOutcome {
     /// It was not sent.
     NotSent,
     /// The server has acknowledged it.
@@ -71,20 +71,20 @@ impl PhaseRequests {
         self.clients.iter().enumerate().filter_map(last).max().map_or(self.order.first, |last| last + 1)
     }
 
-    fn fate(&self, request: u64) -> Option<Fate> {
+    fn fate(&self, request: u64) -> Option<RequestOutcome> {
         let (client, index) = self.order.place(request)?;
         let client = self.clients.get(client as usize)?;
         Some(match index < client.sent {
-            false => Fate::NotSent,
-            true if client.unknown.contains(&index) => Fate::Unknown,
-            true => Fate::Stored,
+            false => RequestOutcome::NotSent,
+            true if client.unknown.contains(&index) => RequestOutcome::Unknown,
+            true => RequestOutcome::Stored,
         })
     }
 }
 
 /// All that was written into a cell.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Written {
+pub(crate) struct RequestLog {
     /// By first request.
     phases: BTreeMap<u64, PhaseRequests>,
     pub(crate) points_per_request: u64,
@@ -114,16 +114,16 @@ impl Expected {
     }
 
     /// Adds what became of some points.
-    pub(crate) fn add(&mut self, fate: Fate, points: u64) {
+    pub(crate) fn add(&mut self, fate: RequestOutcome, points: u64) {
         match fate {
-            Fate::Stored => self.stored += points,
-            Fate::Unknown => self.unknown += points,
-            Fate::NotSent => {}
+            RequestOutcome::Stored => self.stored += points,
+            RequestOutcome::Unknown => self.unknown += points,
+            RequestOutcome::NotSent => {}
         }
     }
 }
 
-impl Written {
+impl RequestLog {
     /// Nothing yet.
     pub(crate) fn new(points_per_request: u64) -> Self {
         Self { phases: BTreeMap::new(), points_per_request }
@@ -144,10 +144,10 @@ impl Written {
     }
 
     /// What became of the request of a point.
-    pub(crate) fn fate(&self, point: u64) -> Fate {
+    pub(crate) fn fate(&self, point: u64) -> RequestOutcome {
         let request = point / self.points_per_request;
         let phase = self.phases.range(..=request).next_back();
-        phase.and_then(|(_, phase)| phase.fate(request)).unwrap_or(Fate::NotSent)
+        phase.and_then(|(_, phase)| phase.fate(request)).unwrap_or(RequestOutcome::NotSent)
     }
 
     /// The points of all requests.
@@ -155,8 +155,8 @@ impl Written {
         let mut total = Expected::default();
         for client in self.phases.values().flat_map(|phase| &phase.clients) {
             let unknown = client.unknown.len() as u64;
-            total.add(Fate::Unknown, unknown * self.points_per_request);
-            total.add(Fate::Stored, (client.sent - unknown) * self.points_per_request);
+            total.add(RequestOutcome::Unknown, unknown * self.points_per_request);
+            total.add(RequestOutcome::Stored, (client.sent - unknown) * self.points_per_request);
         }
         total
     }
@@ -171,13 +171,13 @@ impl Written {
     }
 
     /// The best fate of the points of a timeline.
-    fn best(&self, timeline: u64, count: u64) -> Fate {
-        let mut best = Fate::NotSent;
+    fn best(&self, timeline: u64, count: u64) -> RequestOutcome {
+        let mut best = RequestOutcome::NotSent;
         for point in (timeline..self.points_end()).step_by(count as usize) {
             match self.fate(point) {
-                Fate::Stored => return Fate::Stored,
-                Fate::Unknown => best = Fate::Unknown,
-                Fate::NotSent => {}
+                RequestOutcome::Stored => return RequestOutcome::Stored,
+                RequestOutcome::Unknown => best = RequestOutcome::Unknown,
+                RequestOutcome::NotSent => {}
             }
         }
         best
@@ -203,8 +203,8 @@ mod tests {
         ClientRequests { sent, unknown: BTreeSet::from_iter(unknown.iter().copied()) }
     }
 
-    fn written() -> Written {
-        let mut written = Written::new(4);
+    fn written() -> RequestLog {
+        let mut written = RequestLog::new(4);
         let order = Order { first: 0, clients: 2, requests: Some(3) };
         written.add(PhaseRequests { order, clients: vec![client(2, &[]), client(1, &[0])] });
         let order = Order { first: 3, clients: 2, requests: None };
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn every_point_has_the_fate_of_its_request() {
         let written = written();
-        let fates: Vec<Fate> = (0..8).map(|request| written.fate(request * 4)).collect();
-        use Fate::{NotSent, Stored, Unknown};
+        let fates: Vec<RequestOutcome> = (0..8).map(|request| written.fate(request * 4)).collect();
+        use RequestOutcome::{NotSent, Stored, Unknown};
         assert_eq!(fates, [Stored, Unknown, Stored, Stored, NotSent, Stored, NotSent, NotSent]);
         assert_eq!(written.total(), Expected { stored: 16, unknown: 4 });
         assert_eq!((written.next_request(), written.points_end()), (6, 24));
@@ -236,9 +236,9 @@ mod tests {
             let mut by_timeline: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
             for point in 0..written.points_end() {
                 let fate = match written.fate(point) {
-                    Fate::Stored => 2,
-                    Fate::Unknown => 1,
-                    Fate::NotSent => 0,
+                    RequestOutcome::Stored => 2,
+                    RequestOutcome::Unknown => 1,
+                    RequestOutcome::NotSent => 0,
                 };
                 by_timeline.entry(point % count).or_default().insert(fate);
             }

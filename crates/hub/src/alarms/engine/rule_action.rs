@@ -7,23 +7,23 @@ use super::device::DeviceState;
 
 /// What happens to an alarm of a device.
 #[derive(Debug)]
-pub(super) struct Act {
+pub(super) struct RuleAction {
     /// The place of the device.
     pub(super) at: usize,
     /// The number of the alarm among those of the profile.
     pub(super) alarm: usize,
-    pub(super) what: What,
+    pub(super) what: AlarmAction,
     pub(super) now: Timestamp,
 }
 
 /// An act.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum AlarmAction {
     Raise { severity: Severity, started_at: Timestamp, ended_at: Timestamp, details: Option<Box<str>> },
     Clear { details: Option<Box<str>> },
 }
 
-impl Act {
+impl RuleAction {
     /// The act of a transition. `ts` is the time of the values that made it.
     pub(super) fn of(
         (at, device): (usize, &DeviceState),
@@ -35,12 +35,12 @@ impl Act {
         let started_at = whole_millis(ts.min(now));
         let raise = |severity, ended_at| {
             let details = details(device, alarm, Some(severity));
-            What::Raise { severity, started_at, ended_at, details }
+            AlarmAction::Raise { severity, started_at, ended_at, details }
         };
         let what = match transition {
             Transition::Create { severity } => raise(severity, started_at),
             Transition::Update { severity, .. } => raise(severity, whole_millis(now)),
-            Transition::Clear => What::Clear { details: details(device, alarm, None) },
+            Transition::Clear => AlarmAction::Clear { details: details(device, alarm, None) },
         };
         Self { at, alarm, what, now: whole_millis(now) }
     }

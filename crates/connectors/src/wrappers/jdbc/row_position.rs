@@ -7,7 +7,7 @@ use crate::databases::{Position, TimeUnit};
 /// How far rows were read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Place {
+pub(super) struct RowPosition {
     /// The database with the table or the query, and the columns of the order.
     rows: String,
     /// What the numbers of times mean.
@@ -18,7 +18,7 @@ pub(super) struct Place {
     pub(super) last: Option<(i64, i64)>,
 }
 
-impl Place {
+impl RowPosition {
     /// Before the first row.
     pub(super) fn beginning(rows: String, unit: TimeUnit) -> Self {
         Self { rows, unit, after: None, last: None }
@@ -61,15 +61,15 @@ mod tests {
         let page = include_str!("../../../../../docs/format/virtual-sensors.md");
         let start = page.find("{\"rows\":").expect("an example");
         let example = page[start..].lines().next().unwrap();
-        let place = Place::decode(example.as_bytes()).unwrap();
+        let place = RowPosition::decode(example.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(place.encode()).unwrap(), example);
         assert_eq!(place.after(), Some(Position { time: 1_764_272_400_000, key: 2 }));
-        assert_eq!(Place::decode(b"{}"), None);
+        assert_eq!(RowPosition::decode(b"{}"), None);
     }
 
     #[test]
     fn a_place_in_other_rows_is_not_used() {
-        let place = |rows: &str, unit| Place::beginning(rows.to_owned(), unit);
+        let place = |rows: &str, unit| RowPosition::beginning(rows.to_owned(), unit);
         let mut moved = place("road", TimeUnit::Millis);
         moved.advance(Position { time: 7, key: 1 }, Some((7, 0)));
         assert!(moved.is_of_same_rows(&place("road", TimeUnit::Millis)));

@@ -7,7 +7,7 @@ use wire::mqtt::ReasonCode;
 use super::super::acks::Refusal;
 
 /// A message that cannot be taken as what its topic promises, or a part of one.
-pub(super) struct Unfit {
+pub(super) struct RefusedMessage {
     pub(super) refusal: Refusal,
     /// For metrics.
     pub(super) label: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct Unfit {
     pub(super) payload: Option<Vec<u8>>,
 }
 
-impl Unfit {
+impl RefusedMessage {
     /// All of a message.
     pub(super) fn new(reason: ReasonCode, label: &'static str, why: &dyn Display) -> Self {
         Self { refusal: Refusal { reason, text: why.to_string() }, label, payload: None }

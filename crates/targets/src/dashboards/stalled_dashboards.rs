@@ -8,8 +8,8 @@ use load::limits::{HANDSHAKE_TIMEOUT_S, READ_BYTES};
 use load::{Error, Result};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::followed::Followed;
 use super::live::{Live, LiveConfig};
+use super::newest_messages::NewestMessages;
 use crate::limits::{SOCKET_UNREAD_DRAINED_BYTES, SOCKET_UNREAD_RECEIVE_BYTES};
 
 /// The sockets of a phase.
@@ -24,7 +24,7 @@ impl UnreadSockets {
         (first, count): (u32, u32),
         server: SocketAddr,
         config: &LiveConfig,
-        followed: &Followed,
+        followed: &NewestMessages,
     ) -> Result<Self> {
         let streams = (first..first + count).map(|number| {
             subscribe(number, server, config, followed).map_err(|what| {
@@ -44,7 +44,7 @@ fn subscribe(
     number: u32,
     server: SocketAddr,
     config: &LiveConfig,
-    followed: &Followed,
+    followed: &NewestMessages,
 ) -> std::result::Result<TcpStream, String> {
     let mut stream = connect(server).map_err(|error| error.to_string())?;
     let mut live = Live::new(number, config, followed);

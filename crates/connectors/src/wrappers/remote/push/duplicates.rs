@@ -5,22 +5,22 @@ use std::collections::HashSet;
 use model::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::wrappers::places::Places;
+use crate::wrappers::tie_order::ElementTimes;
 
 /// The newest elements. The other server pushes an element again if it does not get the answer, and all elements of a millisecond again
 /// when this server registers anew. So elements of one millisecond are told apart by their texts.
 #[derive(Debug)]
-pub(super) struct Received {
+pub(super) struct NewestElements {
     newest_ms: i64,
     /// XXH3 (64 bits) of the elements with this time.
     texts: HashSet<u64>,
-    places: Places,
+    places: ElementTimes,
 }
 
-impl Received {
+impl NewestElements {
     /// Elements later than a time are new.
     pub(super) fn after(ms: i64) -> Self {
-        Self { newest_ms: ms.saturating_add(1), texts: HashSet::new(), places: Places::default() }
+        Self { newest_ms: ms.saturating_add(1), texts: HashSet::new(), places: ElementTimes::default() }
     }
 
     /// The time after which elements have to be pushed.
@@ -34,7 +34,7 @@ impl Received {
             return None;
         }
         if ms > self.newest_ms {
-            (self.newest_ms, self.places) = (ms, Places::default());
+            (self.newest_ms, self.places) = (ms, ElementTimes::default());
             self.texts.clear();
         }
         let hash = xxh3_64(text.as_bytes());
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn an_element_that_comes_again_is_not_new() {
-        let mut received = Received::after(4);
+        let mut received = NewestElements::after(4);
         assert_eq!(received.after_ms(), 4);
         let mut time = |ms, text| received.time(ms, text).map(|time| time.unwrap().micros());
         assert_eq!(time(4, "old"), None);
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!((time(7, "a"), time(5, "b"), time(7, "c")), (Some(7_000), None, Some(7_001)));
         assert_eq!(received.after_ms(), 6);
         // After a restart the elements of the newest millisecond come again, and have the times that they had.
-        let mut again = Received::after(6);
+        let mut again = NewestElements::after(6);
         assert_eq!(again.time(7, "a").unwrap().unwrap().micros(), 7_000);
         assert_eq!(again.time(7, "c").unwrap().unwrap().micros(), 7_001);
     }

@@ -9,9 +9,9 @@ use super::super::limits::{HELD_PAUSE, HELD_PAUSE_PER_CONNECTION};
 
 /// The held connections by the time at which they are tried again. Those that were closed meanwhile are among them.
 #[derive(Debug, Default)]
-pub(super) struct Held(BinaryHeap<Reverse<(Instant, u32, u32)>>);
+pub(super) struct PausedConnections(BinaryHeap<Reverse<(Instant, u32, u32)>>);
 
-impl Held {
+impl PausedConnections {
     /// Adds a connection that may go on after `wait`. The more are held, the later each is tried again: trying costs time.
     pub(super) fn push(&mut self, key: ConnectionKey, wait: Duration, now: Instant) {
         let count = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn connections_come_back_when_their_time_has_come() {
-        let (mut held, now) = (Held::default(), Instant::now());
+        let (mut held, now) = (PausedConnections::default(), Instant::now());
         let key = |slot| ConnectionKey { slot, generation: 1 };
         held.push(key(1), Duration::from_secs(3), now);
         held.push(key(2), Duration::ZERO, now);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Socket s follows the devices from s times `each` on, modulo their number: every device has as many followers as any other, up to
 /// one.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct NewestMessages {
     each: u32,
     /// For each device the number after that of its newest acknowledged message; 0 without any.
     acknowledged: Vec<AtomicU64>,
@@ -38,7 +38,7 @@ pub(super) struct Difference {
     pub(super) acknowledged: u64,
 }
 
-impl Followed {
+impl NewestMessages {
     /// `devices` has for each the number after its newest acknowledged message, and the number of its next one.
     pub(super) fn new(devices: &[(u64, u64)], sockets: u32, each: u32) -> Self {
         let atomics = |of: fn(&(u64, u64)) -> u64| devices.iter().map(|it| AtomicU64::new(of(it))).collect();
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_device_has_its_followers_and_every_place_its_device() {
-        let followed = Followed::new(&[(0, 0); 7], 7, 3);
+        let followed = NewestMessages::new(&[(0, 0); 7], 7, 3);
         let mut followers = [0; 7];
         for socket in 0..7 {
             let devices: Vec<u32> = (0..3).map(|place| followed.device_at(socket, place)).collect();
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_at_one_socket_is_a_difference_there() {
-        let followed = Followed::new(&[(2, 2), (0, 0)], 2, 2);
+        let followed = NewestMessages::new(&[(2, 2), (0, 0)], 2, 2);
         assert_eq!(followed.differences().count(), 2, "nobody has the messages of before");
         assert!(followed.begin(0, 0, Some(1)) && followed.begin(1, 0, Some(1)) && followed.begin(0, 1, None));
         assert!(!followed.begin(1, 0, Some(0)), "an older one");

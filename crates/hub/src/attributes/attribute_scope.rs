@@ -17,12 +17,12 @@ const PREFIX_BYTES: usize = 16 + 16 + 1;
 
 /// The attributes of an entity in a scope.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct AttributeScope<'a> {
     pub(crate) owner: Owner<'a>,
     pub(crate) scope: Scope,
 }
 
-impl Place<'_> {
+impl AttributeScope<'_> {
     /// The beginning of the keys of all its attributes, and the key of its tally.
     pub(super) fn prefix(self) -> Vec<u8> {
         let mut prefix = of_entity(self.owner.tenant, self.owner.entity.id);
@@ -52,7 +52,7 @@ pub(crate) fn of_entity(tenant: Uuid, id: Uuid) -> Vec<u8> {
     prefix
 }
 
-/// The attribute's key in a key that [`Place::key_of`] made.
+/// The attribute's key in a key that [`AttributeScope::key_of`] made.
 pub(super) fn attribute_in(key: &[u8]) -> Option<&str> {
     std::str::from_utf8(key.get(PREFIX_BYTES..)?).ok()
 }
