@@ -1,4 +1,4 @@
-//! Payloads of Protobuf: a device profile says that its devices send them, and has their schemas, as in ThingsBoard
+//! Payloads of Protobuf: a device profile states that its devices send them, and has their schemas, as in ThingsBoard
 //! (`transportConfiguration` of `profileData`).
 
 mod calls;
