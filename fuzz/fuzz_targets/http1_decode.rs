@@ -1,6 +1,6 @@
 //! HTTP/1: what a server says is refused or understood, and it means the same however it is cut into pieces on its way.
 //!
-//! The first byte of the input says whether the requests were HEAD (odd), the rest is what comes on the connection.
+//! The first byte of the input states whether the requests were HEAD (odd), the rest is what comes on the connection.
 
 #![no_main]
 

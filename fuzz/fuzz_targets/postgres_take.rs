@@ -1,6 +1,6 @@
 //! Messages of PostgreSQL's clients: refused, or the same messages however the bytes are cut into pieces.
 //!
-//! The first byte of the input is the length of a piece; its highest bit says that the connection is before its login.
+//! The first byte of the input is the length of a piece; its highest bit states that the connection is before its login.
 
 #![no_main]
 

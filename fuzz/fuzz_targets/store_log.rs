@@ -1,7 +1,7 @@
-//! The log: whatever a segment holds, the store opens, serves nothing that was not written, says what is missing, and
-//! goes on.
+//! The log: whatever a segment holds, the store opens, serves nothing that was not written, states what is missing, and
+//! continues.
 //!
-//! First byte: bit 0, whether the store was closed; bit 1, which of its two segments; bit 2, whether it goes on after
+//! First byte: bit 0, whether the store was closed; bit 1, which of its two segments; bit 2, whether it continues after
 //! the recovery; bit 3, whether the rest of the input is the segment or a script of edits to it.
 
 #![no_main]

@@ -1,6 +1,6 @@
 //! Manifest and series file: a damaged one is refused by name, or it does no harm, or what is missing is reported.
 //!
-//! First byte: bit 0, which file; bit 1, whether the store was closed; bit 2, whether it goes on after the recovery;
+//! First byte: bit 0, which file; bit 1, whether the store was closed; bit 2, whether it continues after the recovery;
 //! bit 3, whether the rest of the input is the file or a script of edits to it.
 
 #![no_main]

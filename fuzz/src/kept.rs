@@ -149,7 +149,7 @@ impl Rows {
     }
 }
 
-/// Goes on after a recovery: one more row, an orderly end, and a second recovery that has nothing to complain about.
+/// Continues after a recovery: one more row, an orderly end, and a second recovery that has nothing to complain about.
 pub fn goes_on(disk: &FaultyDisk, store: LocalStore, found: &Rows) {
     let series = store.series(&key_of(NEW_ROW)).expect("an open store takes a series");
     keep(&store, series, NEW_ROW);

@@ -1,4 +1,4 @@
-//! What several targets share.
+//! The common part of several targets.
 
 pub mod edits;
 pub mod kept;

@@ -356,7 +356,7 @@ def test_a_log_whose_end_was_cut_is_damage(own_server, tmp_path, ended, how):
     server = own_server()
     server.command("device", "add", "truck", "--token", "secret")
     sent = 0
-    # The server goes on to a second segment soon after its start.
+    # The server continues to a second segment soon after its start.
     while sent < 20 or len(log_of(server)[1]) < 10:
         server.api.send("secret", {"ts": 1_714_550_400_000 + sent, "values": {"n": sent}})
         sent += 1

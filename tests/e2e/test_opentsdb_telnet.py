@@ -110,7 +110,7 @@ def test_the_same_port_speaks_http(opened, lines):
         assert requests.get(url + "/api/version", timeout=60).json()["version"].startswith("2.")
     assert lines().ask(f"put tel_http {T0} 2 door=line\n") == []
     assert rows(opened, "SELECT door, value FROM tel_http ORDER BY door") == [["hitsdb", 1], ["line", 2], ["opentsdb", 1]]
-    # An unknown command in capital letters is a request of HTTP, as in OpenTSDB.
+    # An unknown command in capital letters is an HTTP request, as in OpenTSDB.
     connection = lines()
     connection.send("PUT tel_http 1 2 a=b\n\n")
     assert connection.line().startswith("HTTP/1.1 400")

@@ -160,7 +160,7 @@ def test_each_row_is_in_the_database_once_through_outages_and_a_kill(own_server,
     state = follower(server)
     assert state["connected"] and state["rowsBehind"] == 0, state
     assert 'tacho_virtual_sensor_follower_connected{sensor="street",follower="storage"} 1' in server.api.metrics()
-    # The database goes away. The sensor goes on.
+    # The database goes away. The sensor continues.
     database.stop()
     publish(publisher, range(ROWS, 2 * ROWS))
     wait.until(lambda: rows_here(server) == 2 * ROWS, "the output")

@@ -144,7 +144,7 @@ def test_a_setting_of_a_file_needs_the_commands_of_the_user(redis):
 def test_a_setting_of_a_file_is_proved_with_the_commands_of_the_user(redis, tmp_path):
     configuration, pid = redis.directory / "redis.conf", redis.directory / "pid"
     redis.end()
-    # The data of the load has to survive the restarts.
+    # The data of the load must survive the restarts.
     start = f"redis-server {configuration}"
     configuration.write_text(f"port {redis.port}\nbind 127.0.0.1\ndir {redis.directory}\nsave ''\nappendonly yes\ndaemonize yes\npidfile {pid}\nio-threads 1\n")
     subprocess.run(start.split(), check=True)

@@ -1,4 +1,4 @@
-//! Refuses circles: files of one crate that import each other. To understand one of them, a reader has to read them all.
+//! Refuses circles: files of one crate that import each other. To understand one of them, a reader must read them all.
 //! The imports of a crate are read once, so this file also asks `folders.rs` and `siblings.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};

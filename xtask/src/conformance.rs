@@ -1,4 +1,4 @@
-//! The table of conformance of a protocol: each clause names the tests that hold it, or says why it has none.
+//! The table of conformance of a protocol: each clause names the tests that hold it, or states why it has none.
 //!
 //! The check reads texts only: a test that was renamed or deleted, a clause that appears twice and one without an answer are findings.
 //! It does not know whether a test holds its clause.

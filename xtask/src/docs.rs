@@ -13,7 +13,7 @@ pub(crate) fn is_checked(file: &str) -> bool {
         || (file.starts_with("docs/") && file.ends_with(".md"))
 }
 
-/// Checks one page. `top_level` are the first components of the repository's paths; `missing` says whether a path of the
+/// Checks one page. `top_level` are the first components of the repository's paths; `missing` indicates whether a path of the
 /// repository does not exist.
 pub(crate) fn check(
     file: &str,

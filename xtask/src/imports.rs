@@ -260,7 +260,7 @@ impl Finder<'_> {
         self.find(&at, rest, is_local || at != from, hops)
     }
 
-    /// The definition of the first name of `path` in a module. `is_certain` says that the module must have the name.
+    /// The definition of the first name of `path` in a module. `is_certain` states that the module must have the name.
     fn find(&self, at: &[String], path: &[String], is_certain: bool, hops: usize) -> Option<Definition> {
         let (module, name) = (self.modules.get(at)?, path.first()?);
         if module.defined.contains(name) {

@@ -48,7 +48,7 @@ pub struct CompareArgs {
     json: bool,
 }
 
-/// What to show
+/// The data to show
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -67,7 +67,7 @@ pub struct ReportArgs {
     json: bool,
 }
 
-/// What to read
+/// The data to read
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -52,7 +52,7 @@ pub struct Broker {
     pub(super) next_session: AtomicU64,
     pub(super) next_connection: AtomicU64,
     pub(super) shared: SharedContents,
-    /// Sessions whose records the engine still has to delete.
+    /// Sessions whose records the engine still must delete.
     pub(super) garbage: Mutex<Vec<u64>>,
     /// See invariant 3. It holds the sizes of the retained messages, which change under the same lock.
     pub(super) order: Mutex<RetainedSizes>,

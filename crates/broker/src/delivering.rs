@@ -32,8 +32,8 @@ impl Acknowledged {
 /// Why the connection gets no further packet now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
-    /// Nothing waits, or the client has to acknowledge or read first. The session wakes the connection for new messages; after
-    /// an ack, and when the output has room, the connection has to ask again.
+    /// Nothing waits, or the client must acknowledge or read first. The session wakes the connection for new messages; after
+    /// an ack, and when the output has room, the connection must ask again.
     All,
     /// The next message is not durable yet. Ask again when the engine has made progress.
     Undurable,

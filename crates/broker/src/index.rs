@@ -106,7 +106,7 @@ impl SubscriptionIndex {
 pub(super) struct Match {
     pub(super) session: Arc<Session>,
     pub(super) options: SubscriptionOptions,
-    /// Subscription identifiers beside the one of `options`.
+    /// Subscription identifiers besides the one of `options`.
     pub(super) more_identifiers: Vec<u32>,
 }
 

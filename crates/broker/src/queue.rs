@@ -176,7 +176,7 @@ impl Queue {
         self.next_number -= 1;
     }
 
-    /// Adds a message under the number that it has reserved. `keep` says whether memory may hold it; if not, the engine has it.
+    /// Adds a message under the number that it has reserved. `keep` indicates whether memory may hold it; if not, the engine has it.
     pub(super) fn push(&mut self, waiting: Waiting, keep: bool) {
         if waiting.number < self.window_end {
             // It was loaded from the engine between the write and this call.

@@ -55,7 +55,7 @@ pub(super) struct State {
 
 /// The connection of a session.
 pub(super) struct Connection {
-    /// Tells the connection from earlier ones.
+    /// Distinguishes the connection from earlier ones.
     pub(super) number: u64,
     pub(super) wake: Arc<dyn Wake>,
     /// The Receive Maximum of the client.

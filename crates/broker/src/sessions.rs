@@ -33,13 +33,13 @@ pub struct Attach<'a> {
 #[derive(Debug, Clone)]
 pub struct Attached {
     pub session: Arc<Session>,
-    /// Tells the connection from earlier ones of the session.
+    /// Distinguishes the connection from earlier ones of the session.
     pub connection: u64,
 }
 
 impl Broker {
     /// Continues or begins the session of a client that outlives its connection. Returns `None` for a client without such a
-    /// session; [`begin`](Self::begin) makes one when the client subscribes. The flag tells whether the session is an earlier one.
+    /// session; [`begin`](Self::begin) makes one when the client subscribes. The flag indicates whether the session is an earlier one.
     ///
     /// # Errors
     /// [`BrokerError::Limit`] if there are too many sessions.

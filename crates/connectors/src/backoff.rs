@@ -17,7 +17,7 @@ impl Backoff {
         Self { next: RETRY_PAUSE_MIN, longest }
     }
 
-    /// The pause after a failure. `worked` says whether an attempt succeeded since the last failure.
+    /// The pause after a failure. `worked` indicates whether an attempt succeeded since the last failure.
     pub(crate) fn pause(&mut self, worked: bool) -> Duration {
         if worked {
             self.next = RETRY_PAUSE_MIN;

@@ -1,4 +1,4 @@
-//! Connections to brokers of MQTT, encrypted or not.
+//! Connections to MQTT brokers, encrypted or not.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Threads of all connectors that do not wait for files or answers.
 pub const WORKERS: usize = 2;
-/// Threads that wait for files and answers of HTTP, for all connectors together.
+/// Threads that wait for files and HTTP answers, for all connectors together.
 pub const BLOCKING_THREADS_MAX: usize = 64;
 /// How long the end of the server waits for these threads.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -43,12 +43,12 @@ pub const ELEMENTS_OF_ONE_TIME_MAX: i64 = 1_000;
 /// Time between two stored places of a file or a table that is read without a pause.
 pub const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time from the connection to the end of an answer of HTTP.
+/// Time from the connection to the end of an HTTP answer.
 pub const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of an answer that is one element.
 pub const HTTP_ELEMENT_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes of text that the elements of one payload repeat. Each element has the text of the payload and its topic, if the queries read
-/// them beside other fields.
+/// them besides other fields.
 pub const RAW_COPIES_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of an answer with rows of another server. A request has no last time, so a first answer that is larger never succeeds: then a
 /// later `starting_time` or `start-time` helps.

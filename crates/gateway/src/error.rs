@@ -22,7 +22,7 @@ use crate::budget::OverBudget;
 
 /// `Retry-After` in seconds when the store or a queue is busy.
 pub(crate) const RETRY_BUSY_S: u32 = 1;
-/// `Retry-After` in seconds when an operator has to act first.
+/// `Retry-After` in seconds when an operator must act first.
 const RETRY_OPERATOR_S: u32 = 30;
 
 /// ThingsBoard's error numbers (`ThingsboardErrorCode`).
@@ -102,7 +102,7 @@ impl ApiError {
         error
     }
 
-    /// 503: the operator has to act.
+    /// 503: the operator must act.
     pub(crate) fn unavailable(label: &'static str, message: impl Into<String>) -> Self {
         let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::General, label, message);
         error.retry_after_s = Some(RETRY_OPERATOR_S);

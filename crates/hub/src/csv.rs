@@ -1,4 +1,4 @@
-//! Writes lines of CSV (RFC 4180), for answers of queries and for exports.
+//! Writes CSV lines (RFC 4180), for answers of queries and for exports.
 
 /// A dialect of CSV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -40,7 +40,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Who has to act.
+    /// Who must act.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Forbidden(_) => Blame::Caller,

@@ -27,7 +27,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 pub struct Logins {
     hasher: RandomState,
     state: Arc<Mutex<State>>,
-    /// Failures of all logins of an address before it has to wait.
+    /// Failures of all logins of an address before it must wait.
     free_per_address: u32,
 }
 

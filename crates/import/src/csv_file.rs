@@ -14,7 +14,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 use super::cell::DecimalMark;
 use crate::limits::{CSV_HEAD_BYTES, CSV_ROW_BYTES_MAX};
 
-/// The options for the form of CSV files.
+/// The options for the CSV form files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Dialect {
     /// The character between cells; `None` looks for it in the first line.

@@ -79,7 +79,7 @@ impl FileOutcome {
         self.counts.rounded + self.seen.rounded
     }
 
-    /// The lines of a report. `stored` says whether the rows were imported or only examined.
+    /// The lines of a report. `stored` indicates whether the rows were imported or only examined.
     pub fn text(&self, rules: &ImportRules, stored: bool) -> String {
         let counts = &self.counts;
         let mut lines = vec![format!(

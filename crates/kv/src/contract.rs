@@ -21,7 +21,7 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// A scan holds old versions of values on disk and in memory, so it should not be kept for long.
     ///
     /// # Errors
-    /// Those of [`get`](Self::get), also from the scan.
+    /// The errors of [`get`](Self::get), also from the scan.
     fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Scan, KvError> {
         self.snapshot()?.scan(space, range, direction)
     }
@@ -35,7 +35,7 @@ pub trait KeyValueStore: Send + Sync + 'static {
     /// store takes the same batch later, and calls the watchers when it has room.
     ///
     /// # Errors
-    /// Those of [`WriteBatch::check`], [`KvError::OverLimit`] beyond [`crate::limits::RANGE_KEYS_MAX`] and [`crate::limits::SPACES_MAX`],
+    /// The errors of [`WriteBatch::check`], [`KvError::OverLimit`] beyond [`crate::limits::RANGE_KEYS_MAX`] and [`crate::limits::SPACES_MAX`],
     /// [`KvError::Busy`], [`KvError::Sealed`], and those of [`get`](Self::get).
     fn commit(&self, batch: &WriteBatch) -> Result<Sequence, KvError>;
 

@@ -1,4 +1,4 @@
-//! The errors of a key-value store, and who has to act on each.
+//! The errors of a key-value store, and who must act on each.
 
 use std::io;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ pub enum KvError {
     /// An import into a store that has keys.
     #[error("the key-value store is not empty")]
     NotEmpty,
-    /// An earlier write failed, so the store writes nothing more. Reads go on.
+    /// An earlier write failed, so the store writes nothing more. Reads continue.
     #[error("read-only since an earlier write failed ({cause}); repair the cause and restart to recover")]
     Sealed {
         /// The first failure.
@@ -101,7 +101,7 @@ impl KvError {
         }
     }
 
-    /// Who has to act. The match has no wildcard arm, so that a new variant has to decide.
+    /// Who must act. The match has no wildcard arm, so that a new variant must decide.
     pub fn blame(&self) -> Blame {
         match self {
             Self::SpaceName(_)

@@ -67,7 +67,7 @@ impl MemoryStore {
         self.notify_watchers();
     }
 
-    /// Behaves as after a failed write: the store refuses batches, delayed ones never become durable, reads go on.
+    /// Behaves as after a failed write: the store refuses batches, delayed ones never become durable, reads continue.
     pub fn seal(&self, cause: &str) {
         let mut state = self.state.lock();
         state.sealed = Some(cause.to_owned());

@@ -13,6 +13,6 @@ pub trait Snapshot: Send {
     /// The keys of a range with their values. The scan may outlive the snapshot.
     ///
     /// # Errors
-    /// Those of [`crate::KeyValueStore::get`].
+    /// The errors of [`crate::KeyValueStore::get`].
     fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Scan, KvError>;
 }

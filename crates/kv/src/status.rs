@@ -3,9 +3,9 @@
 /// The answer of [`KeyValueStore::status`](crate::KeyValueStore::status).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KvStatus {
-    /// Why the store refuses writes; `None` when it takes them. Reads go on.
+    /// Why the store refuses writes; `None` when it takes them. Reads continue.
     pub sealed: Option<String>,
-    /// Why writes have to wait at present; `None` when they do not.
+    /// Why writes must wait at present; `None` when they do not.
     pub busy: Option<String>,
     /// Bytes of the store on disk.
     pub disk_bytes: u64,

@@ -70,7 +70,7 @@ pub enum Error {
         /// Status and body, or the transport's cause.
         what: String,
     },
-    /// The options of TLS cannot be used.
+    /// The TLS options cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A request to a REST interface failed.

@@ -1,6 +1,6 @@
 //! Every limit of the load engine, with the reason for its value.
 
-/// The bytes read from one connection per readiness event. 64 acknowledgements of MQTT 3.1.1 are 256 bytes, so one read
+/// The bytes read from one connection per readiness event. 64 MQTT acknowledgements 3.1.1 are 256 bytes, so one read
 /// empties a socket in every workload. The poller reports a longer backlog again.
 pub const READ_BYTES: usize = 32 * 1024;
 /// The largest number of unacknowledged messages of one connection; packet identifiers end at 65,535. Further messages

@@ -1,6 +1,6 @@
-//! Who has to act on an error.
+//! Who must act on an error.
 
-/// Who has to act.
+/// Who must act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The caller: the request is wrong, and will fail again.

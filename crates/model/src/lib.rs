@@ -1,4 +1,4 @@
-//! The data types of Tachograph: values, timestamps, series, rows, batches and limits; who has to act on an
+//! The data types of Tachograph: values, timestamps, series, rows, batches and limits; who must act on an
 //! error, and the policy of panics.
 //!
 //! The types are plain values with invariants. The crate has no I/O, no clock and no async runtime; a caller passes the present

@@ -213,9 +213,9 @@ pub const LOGIN_BYTES_MAX: usize = 255;
 pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Longest password in bytes.
 pub const PASSWORD_BYTES_MAX: usize = 1024;
-/// Wrong passwords that one address may send for one login before it has to wait.
+/// Wrong passwords that one address may send for one login before it must wait.
 pub const LOGIN_FAILURES_FREE: u32 = 5;
-/// Wrong passwords that one address may send for all logins before it has to wait. Users behind one address share this number.
+/// Wrong passwords that one address may send for all logins before it must wait. Users behind one address share this number.
 pub const LOGIN_FAILURES_FREE_PER_ADDRESS: u32 = 20;
 /// The same for devices and their requests for credentials. It is larger because many devices share an address.
 pub const DEVICE_LOGIN_FAILURES_FREE_PER_ADDRESS: u32 = 1_000;

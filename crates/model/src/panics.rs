@@ -19,7 +19,7 @@ thread_local! {
 pub enum Ends {
     /// The panic ends the process: the thread has a [`PanicEndsProcess`].
     Process,
-    /// The panic ends the work of a [`contain_panic`], whose caller goes on.
+    /// The panic ends the work of a [`contain_panic`], whose caller continues.
     Work,
     /// The panic ends the thread or the task.
     Thread,

@@ -96,7 +96,7 @@ pub enum QueryError {
     /// The client has left, or already knows how the query ended.
     #[error("the query was ended because nobody waits for it")]
     Cancelled,
-    /// Other queries have to end first. The same query will succeed later.
+    /// Other queries must end first. The same query will succeed later.
     #[error("busy: {reason}")]
     Busy {
         /// The limit that was met, with its numbers.

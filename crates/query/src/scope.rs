@@ -208,7 +208,7 @@ impl Drop for Working {
     }
 }
 
-/// Checks that the statement of this thread may go on and may allocate `more` bytes.
+/// Checks that the statement of this thread may continue and may allocate `more` bytes.
 ///
 /// # Errors
 /// When it may not. If the client has left, no one sees the error.
@@ -224,7 +224,7 @@ pub(crate) fn check(more: usize) -> Result<(), QueryError> {
 /// Like [`check`], for work that runs for long without a return to the executor: it also reports what the statement holds.
 ///
 /// # Errors
-/// Those of [`check`].
+/// The errors of [`check`].
 pub(crate) fn checkpoint() -> Result<(), QueryError> {
     if let Some(scope) = current() {
         allocation::flush_small();

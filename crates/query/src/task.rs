@@ -1,7 +1,7 @@
 //! Work on the threads of the engine that is not SQL. It has the admission, the time limit and the bound on memory of a statement.
 //!
 //! A task runs on one thread and never yields, so nothing can end it from outside. It asks its [`TaskScope`] now and then whether it
-//! may go on. Its caller gets the error of an exceeded limit at once, whether the task has noticed or not.
+//! may continue. Its caller gets the error of an exceeded limit at once, whether the task has noticed or not.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -104,12 +104,12 @@ impl Engine {
     }
 }
 
-/// Tells a task whether it may go on. Only the thread of the task may use it.
+/// Tells a task whether it may continue. Only the thread of the task may use it.
 #[derive(Debug)]
 pub struct TaskScope(Arc<Scope>);
 
 impl TaskScope {
-    /// Returns whether the task may go on. A task asks it at least once in a hundred milliseconds, and before it has allocated many
+    /// Returns whether the task may continue. A task asks it at least once in a hundred milliseconds, and before it has allocated many
     /// megabytes more.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ impl Threads {
         }))
     }
 
-    /// Runs work that does not yield. It goes on after its query has ended, until it asks its scope.
+    /// Runs work that does not yield. It continues after its query has ended, until it asks its scope.
     pub(crate) async fn run_task(
         &self,
         scope: &Arc<Scope>,

@@ -191,7 +191,7 @@ async fn a_query_that_waits_too_long_is_refused() {
     assert!(error.to_string().contains("1 queries run and none has ended for 0.05 s"), "{error}");
 }
 
-/// A few bytes of SQL that would make gigabytes, or compute for hours, are refused with the name of the limit.
+/// A few SQL bytes that would make gigabytes, or compute for hours, are refused with the name of the limit.
 #[tokio::test]
 async fn large_results_of_short_statements_are_refused_before_they_are_computed() {
     let engine = limited(|_| {});

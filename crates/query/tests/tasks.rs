@@ -22,7 +22,7 @@ fn limited(change: impl FnOnce(&mut QueryLimits)) -> Engine {
     Engine::new(many(1, 1), limits).unwrap()
 }
 
-/// Works until it must end, and says when it has noticed.
+/// Works until it must end, and states when it has noticed.
 fn endless(noticed: &Arc<AtomicBool>) -> impl FnOnce(&Arc<TaskScope>) -> Result<(), &'static str> + use<> {
     let noticed = Arc::clone(noticed);
     move |scope| {

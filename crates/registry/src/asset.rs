@@ -16,7 +16,7 @@ pub struct AssetProfile {
     pub tenant: Uuid,
     /// Name, unique in the tenant.
     pub name: String,
-    /// What it is for.
+    /// Its kind for.
     pub description: Option<Box<str>>,
     /// Whether assets that are added without a profile get it. One profile of each tenant is it.
     pub is_default: bool,

@@ -173,7 +173,7 @@ impl Credentials {
         }
     }
 
-    /// The user name that a client has to send; with an access token it is the token. `None` if the client may send any.
+    /// The user name that a client must send; with an access token it is the token. `None` if the client may send any.
     pub fn user_name(&self) -> Option<&str> {
         match self {
             Self::AccessToken(token) => Some(token),

@@ -9,7 +9,7 @@ pub enum CredentialsKind {
     AccessToken,
     /// Client identifier, user name and password of MQTT.
     MqttBasic,
-    /// A client certificate of TLS.
+    /// A client TLS certificate.
     X509Certificate,
 }
 

@@ -69,7 +69,7 @@ pub struct Profile {
     pub table: TableName,
     /// Durability that an ack to its devices promises.
     pub durability: Durability,
-    /// What it is for.
+    /// Its kind for.
     pub description: Option<Box<str>>,
     /// ThingsBoard's `profileData`, as the client sent it: JSON text. [`provision`](Self::provision) has what it says of that.
     pub data: Option<Box<str>>,
@@ -112,7 +112,7 @@ impl Listed for Profile {
 pub struct ProfileFields<'a> {
     /// Name, unique in the tenant.
     pub name: &'a str,
-    /// What it is for.
+    /// Its kind for.
     pub description: Option<&'a str>,
     /// ThingsBoard's `profileData`: JSON text.
     pub data: Option<&'a str>,

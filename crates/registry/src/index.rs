@@ -152,7 +152,7 @@ impl Index {
 
     /// Adds a profile, or replaces the one with the same id together with all devices that have it.
     pub(super) fn put_profile(&mut self, profile: Arc<Profile>) {
-        // No device has a new profile; then nobody has to look at all devices.
+        // No device has a new profile; then nobody needs to look at all devices.
         let is_known = self.profiles.get(profile.id).is_some();
         let devices = is_known.then(|| self.devices.of(profile.tenant)).into_iter().flatten();
         let affected: Vec<_> = devices.filter(|device| device.profile.id == profile.id).cloned().collect();

@@ -21,7 +21,7 @@ pub(super) struct Request<'a> {
     pub(super) kind: Kind,
 }
 
-/// What the new devices of a request have in common besides their profile.
+/// The common parts of the new devices of a request besides their profile.
 #[derive(Debug, Default)]
 pub(super) struct Kind {
     pub(super) gateway: bool,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The role of a caller within a tenant. [`permits`] says what each may do.
+/// The role of a caller within a tenant. [`permits`] states what each may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Role {
     /// A caller without a login, if the operator allows public reading.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::entity_id::{EntityId, EntityKind};
 
-/// What identifies a relation.
+/// The identity of a relation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelationKey {
     /// Where it begins.
@@ -25,7 +25,7 @@ pub struct RelationKey {
 pub struct Relation {
     /// Tenant of both entities.
     pub tenant: Uuid,
-    /// What identifies it.
+    /// The identity of it.
     pub key: RelationKey,
     /// What clients keep with it: JSON text.
     pub additional_info: Option<Box<str>>,

@@ -137,7 +137,7 @@ impl Core {
         self.manifest.lock().rewrite_if_large(self.disk.as_ref(), &self.layout, bytes_max)
     }
 
-    /// Removes the files of the dropped parts that no reader uses any more. The other files have to wait.
+    /// Removes the files of the dropped parts that no reader uses any more. The other files must wait.
     pub(crate) fn remove_dropped(&self) -> Result<(), StoreError> {
         let unused = {
             if self.dropped_parts.lock().is_empty() {

@@ -316,7 +316,7 @@ impl MemoryReplay<'_> {
         Ok(())
     }
 
-    /// Whether the manifest says that the series of a row in the log was dropped.
+    /// Whether the manifest states that the series of a row in the log was dropped.
     fn is_dropped(&self, series: u32) -> bool {
         self.state.series.get(series as usize).is_some_and(|series| series.table == NO_TABLE)
     }

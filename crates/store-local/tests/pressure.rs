@@ -1,5 +1,5 @@
 //! Tests of overlap pressure: when merges do not keep up with writes, the number of overlapping parts stays bounded, and
-//! writers have to wait. Work continues as soon as merges do.
+//! writers must wait. Work continues as soon as merges do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -250,7 +250,7 @@ fn a_store_whose_flush_waits_closes_and_opens_again() {
     let (disk, store, rows) = full();
     store.close().unwrap();
     drop(store);
-    // The disk is as full as before: the store serves the written rows, and further ones have to wait.
+    // The disk is as full as before: the store serves the written rows, and further ones must wait.
     let (store, report) = open(&disk, pressed()).unwrap();
     assert!(report.damages.is_empty(), "{report:?}");
     assert_eq!(texts(&store), expected_texts(rows));

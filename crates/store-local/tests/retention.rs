@@ -259,7 +259,7 @@ fn a_wall_clock_that_leaps_ahead_takes_nothing_with_it_not_even_over_a_restart()
     hours.0.fetch_add(1, Ordering::SeqCst);
     assert_eq!(drop_by(&store, 11), 1);
     assert_eq!(days(&store, "t"), [6, 7, 8, 9]);
-    // Behind: nothing is dropped, and nothing has to be caught up with afterwards.
+    // Behind: nothing is dropped, and nothing needs to be caught up with afterwards.
     assert_eq!((drop_by(&store, -5_000), drop_by(&store, 11)), (0, 0));
     hours.0.fetch_add(1, Ordering::SeqCst);
     assert_eq!(drop_by(&store, 12), 1);

@@ -1,4 +1,4 @@
-//! Tests of a slow disk: acks wait for it, memory stays within its limits, reads go on, and no row is lost. The tests release
+//! Tests of a slow disk: acks wait for it, memory stays within its limits, reads continue, and no row is lost. The tests release
 //! operation by operation; they do not depend on a clock.
 
 use std::path::Path;
@@ -71,7 +71,7 @@ fn acks_wait_for(slow: impl Fn(&Operation<'_>) -> bool + Send + 'static) {
         held.let_pass(1);
         put(&store, device(&store), rows, rows, Durability::Fsync).ok()
     });
-    // A close that has to wait is still an orderly one.
+    // A close that must wait is still an orderly one.
     std::thread::scope(|scope| {
         let held = held;
         let close = scope.spawn(|| store.close());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing. Nothing is lost, and nobody has to act.
+    /// Worth knowing. Nothing is lost, and nobody needs to act.
     Note,
     /// The disk does not have the content that the store promised to keep.
     Damage,
@@ -39,7 +39,7 @@ impl Finding {
         Self::new(Severity::Damage, path.into(), offset, what.into())
     }
 
-    /// A fact on which nobody has to act.
+    /// A fact on which nobody needs to act.
     pub fn note(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self::new(Severity::Note, path.into(), None, what.into())
     }

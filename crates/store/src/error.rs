@@ -1,4 +1,4 @@
-//! The errors of a store, and who has to act on each.
+//! The errors of a store, and who must act on each.
 
 use std::io;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ pub enum StoreError {
         /// The process that uses it, such as "process 4711".
         holder: String,
     },
-    /// An earlier write failed, so the store writes nothing more. Reads go on.
+    /// An earlier write failed, so the store writes nothing more. Reads continue.
     #[error("read-only since an earlier write failed ({cause}); repair the cause and restart to recover")]
     Sealed {
         /// The first failure.
@@ -125,7 +125,7 @@ impl StoreError {
         }
     }
 
-    /// Who has to act. The match has no wildcard arm, so that a new variant has to decide.
+    /// Who must act. The match has no wildcard arm, so that a new variant must decide.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Name(_)

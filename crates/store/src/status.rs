@@ -3,11 +3,11 @@
 /// The answer of [`Maintenance::status`](crate::Maintenance::status).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Why the store refuses writes; `None` when it takes them. Reads go on.
+    /// Why the store refuses writes; `None` when it takes them. Reads continue.
     pub sealed: Option<String>,
-    /// Why writes have to wait at present (a full disk, merges that have fallen behind); `None` when they do not.
+    /// Why writes must wait at present (a full disk, merges that have fallen behind); `None` when they do not.
     pub busy: Option<String>,
-    /// Why flushes wait: merges have fallen behind. Writes go on until memory is full. `None` when flushes do not wait.
+    /// Why flushes wait: merges have fallen behind. Writes continue until memory is full. `None` when flushes do not wait.
     pub flush_held: Option<String>,
     /// Number of tables.
     pub tables: u64,

@@ -238,7 +238,7 @@ pub trait TableSnapshot: Send + Sync + fmt::Debug {
     /// at the same series as [`each_series`](Self::each_series), and reads no rows either.
     ///
     /// # Errors
-    /// Those of [`each_series`](Self::each_series).
+    /// The errors of [`each_series`](Self::each_series).
     fn tag_values(
         &self,
         tag: &str,
@@ -290,7 +290,7 @@ pub struct TableRead {
     pub range: TimeRange,
     /// The order in which each reader gives its rows.
     pub order: ReadOrder,
-    /// A reader that has given this many rows may end. It may also go on, but must do no needless work.
+    /// A reader that has given this many rows may end. It may also continue, but must do no needless work.
     pub limit: Option<usize>,
     /// The largest number of rows of one batch, at least 1.
     pub batch_rows: usize,

@@ -1,4 +1,4 @@
-//! Tickets of writes, and what becomes of a write after the store has taken it.
+//! Tickets of writes, and the outcome of a write after the store has taken it.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Ticket {
     }
 }
 
-/// What has become of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// The store has not reached the durability yet.

@@ -1,11 +1,11 @@
-//! What the load generator has to know about this program.
+//! What the load generator must know about this program.
 
 use anyhow::Context as _;
 use bench::Context;
 
 use crate::program;
 
-/// What a run has to know about this program, which it starts as the server under test and as a load worker.
+/// What a run must know about this program, which it starts as the server under test and as a load worker.
 pub(crate) fn context() -> anyhow::Result<Context> {
     let server_binary = std::env::current_exe().context("cannot find the program to start as the server")?;
     let worker_arguments = ["bench", "worker"].map(str::to_owned).into();

@@ -40,7 +40,7 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]], right: std::ops::Ran
 pub(crate) enum Audience {
     /// People: lines as things happen.
     People,
-    /// Programs: one line of JSON when the server is ready; the lines for people go to standard error.
+    /// Programs: one JSON line when the server is ready; the lines for people go to standard error.
     Programs,
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use model::PanicEndsProcess;
 use model::panics::{Ends, panic_ends};
 
-/// Installs a hook that logs each panic, and that aborts the process if the panic has to end it. Call it after logging has
+/// Installs a hook that logs each panic, and that aborts the process if the panic must end it. Call it after logging has
 /// started.
 pub(crate) fn log_panics() {
     let default = std::panic::take_hook();

@@ -34,7 +34,7 @@ pub type Counts = BTreeMap<String, u64>;
 pub struct TargetKind {
     /// `driver` in `[scenario]`.
     pub name: &'static str,
-    /// Creates the driver of a scenario, without access to files or the network. The error says which part of the
+    /// Creates the driver of a scenario, without access to files or the network. The error states which part of the
     /// scenario it does not understand.
     pub new: fn(&Scenario) -> std::result::Result<Box<dyn Driver>, String>,
     /// Whether `[target]` may have keys besides those of the runner.
@@ -169,7 +169,7 @@ pub trait Driver {
         Vec::new()
     }
 
-    /// Prepares a phase. With several processes, only the first calls it. The error says what is missing and which
+    /// Prepares a phase. With several processes, only the first calls it. The error states what is missing and which
     /// command creates it.
     fn prepare(&mut self, _phase: &Phase) -> Result<()> {
         Ok(())
@@ -198,7 +198,7 @@ pub trait Driver {
         Vec::new()
     }
 
-    /// Ends the use of the server. The runner calls it once. The error says how a server that the run started failed to
+    /// Ends the use of the server. The runner calls it once. The error states how a server that the run started failed to
     /// end.
     fn close(&mut self) -> Result<()> {
         Ok(())

@@ -30,7 +30,7 @@ const KINDS: [TargetKind; 18] = [
     reads::KIND,
 ];
 
-/// Creates the driver of a scenario. The error says which part of the scenario it does not understand.
+/// Creates the driver of a scenario. The error states which part of the scenario it does not understand.
 pub fn driver_of(scenario: &Scenario) -> Result<Box<dyn Driver>, String> {
     let name = scenario.head.driver.as_str();
     let kind = KINDS.iter().find(|kind| kind.name == name);

@@ -1,4 +1,4 @@
-//! What a query reads: tables, their series and their rows.
+//! The data that a query reads: tables, their series and their rows.
 
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ pub trait Source {
     /// The store does not answer.
     fn open(&self, table: &str) -> Result<Option<Box<dyn Table + '_>>, SourceError>;
 
-    /// Returns whether the query may go on. The methods of [`Table`] ask it between batches and now and then between series. A query
+    /// Returns whether the query may continue. The methods of [`Table`] ask it between batches and now and then between series. A query
     /// that computes for long without reading asks it too, about once in a thousand steps.
     ///
     /// # Errors

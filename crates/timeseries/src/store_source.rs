@@ -27,7 +27,7 @@ pub type AccessRule = dyn Fn(&str) -> Access + Send + Sync;
 
 /// The caller's side of a query that runs.
 pub trait Supervisor: Send + Sync {
-    /// Returns whether the query may go on.
+    /// Returns whether the query may continue.
     ///
     /// # Errors
     /// The reason why it must end.
@@ -68,12 +68,12 @@ impl fmt::Debug for StoreSource {
 }
 
 impl StoreSource {
-    /// The tables of a namespace, as far as `access` allows. A query of them never has to end.
+    /// The tables of a namespace, as far as `access` allows. A query of them never needs to end.
     pub fn new(store: Arc<dyn Store>, namespace: Namespace, access: Arc<AccessRule>) -> Self {
         Self { store, namespace, access, supervisor: Arc::new(Unlimited) }
     }
 
-    /// Asks a supervisor between batches, and now and then between series, whether the query may go on.
+    /// Asks a supervisor between batches, and now and then between series, whether the query may continue.
     #[must_use]
     pub fn supervised_by(self, supervisor: Arc<dyn Supervisor>) -> Self {
         Self { supervisor, ..self }
@@ -126,7 +126,7 @@ impl StoreTable<'_> {
     }
 }
 
-/// Counts the visits of a listing, and asks now and then whether the query may go on.
+/// Counts the visits of a listing, and asks now and then whether the query may continue.
 struct Visits<'a> {
     source: &'a StoreSource,
     count: usize,

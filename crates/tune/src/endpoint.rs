@@ -12,7 +12,7 @@ pub struct Endpoint {
     /// A name or an address; IPv6 without brackets.
     pub host: String,
     pub port: u16,
-    /// What follows the address, without the `/`: the name of an index.
+    /// The part after the address, without the `/`: the name of an index.
     pub path: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub enum EndpointError {
     /// A port that is not a number from 1 to 65535.
     #[error("the port is not a number from 1 to 65535: write [USER:PASSWORD@]HOST[:PORT]")]
     Port,
-    /// A user without a password, or a character that has to be encoded.
+    /// A user without a password, or a character that must be encoded.
     #[error(
         "write USER:PASSWORD@HOST, and a `/`, `?`, `#`, `:` or `@` of a user or password as %2F, %3F, %23, %3A, %40"
     )]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statement {
-    /// A statement of SQL.
+    /// An SQL statement.
     Sql(String),
     /// The words of a command of Redis.
     Command(Vec<String>),

@@ -1,4 +1,4 @@
-//! What the engine and the operations work with: the hub, the stores below it, and what the thread shares with callers.
+//! The state that the engine and the operations work with: the hub, the stores below it, and what the thread shares with callers.
 
 use std::sync::Arc;
 

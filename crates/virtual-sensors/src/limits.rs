@@ -49,5 +49,5 @@ pub(super) const FOLLOWER_COUNT_MAX: usize = 1_000_000;
 pub(super) const ROWS_PER_APPEND_MAX: usize = 10_000;
 /// Elements that another server has pushed to a source and that wait to be stored. Each has at most the bytes of a form.
 pub const PUSHED_WAITING_MAX: usize = 16;
-/// How long a pushed element waits until it is durable. Then the other server has to push it again.
+/// How long a pushed element waits until it is durable. Then the other server must push it again.
 pub const PUSH_TAKE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Valid answers of HTTP/1.1, split anywhere, and invalid ones.
+//! Valid HTTP/1.1 answers, split anywhere, and invalid ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

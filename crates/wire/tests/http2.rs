@@ -1,4 +1,4 @@
-//! Valid frames of HTTP/2, split anywhere, and invalid ones.
+//! Valid HTTP/2 frames, split anywhere, and invalid ones.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The client of MQTT: conversations in `testdata/mqtt/client.txt`, and arbitrary ones with a server that loses connections.
+//! The MQTT client: conversations in `testdata/mqtt/client.txt`, and arbitrary ones with a server that loses connections.
 
 use std::collections::VecDeque;
 

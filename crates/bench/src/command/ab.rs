@@ -172,7 +172,7 @@ pub fn compare_change(
     leftovers.iter().try_for_each(|sentence| write_line(out, sentence))?;
     let mut runs = Vec::new();
     let plan = Wanted { sets: [&[], &[]], primary: options.primary, blocks_max: options.blocks_max };
-    // From here on an error is a part of the result, because the caller has to undo what `arms` has done.
+    // From here on an error is a part of the result, because the caller must undo what `arms` has done.
     let mut compare = || {
         arms.begin(&series.directory, series.stop())?;
         let answer = whole_runs(&plan, &series, arms, &mut runs, out)?;

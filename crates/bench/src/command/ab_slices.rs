@@ -28,7 +28,7 @@ pub(super) struct SlicedComparison<'a> {
     pub(super) is_open: bool,
 }
 
-/// How both sides are sliced; `None` for whole runs. The error says why the requested slices are impossible.
+/// How both sides are sliced; `None` for whole runs. The error states why the requested slices are impossible.
 pub(super) fn sliced<'a>(
     sides: [&'a Scenario; 2],
     series: &'a RunSeries<'_>,

@@ -58,7 +58,7 @@ pub(super) struct Options {
     /// Metrics; timeline i belongs to metric i % METRICS [default: 100]
     #[arg(long)]
     metrics: Option<u64>,
-    /// Tags of each timeline; the first tells them apart [default: 1]
+    /// Tags of each timeline; the first distinguishes them [default: 1]
     #[arg(long)]
     tags_per_series: Option<u32>,
     /// How long clients write on when all timelines are known
@@ -80,7 +80,7 @@ pub(super) struct Options {
     /// Address to read back from, if it is not that of the target
     #[arg(long, value_name = "URL", requires = "target")]
     http: Option<String>,
-    /// Shell command that starts the server of --target on the empty directory {data}; it is started anew for each pair
+    /// Shell command that starts the server of --target on the empty directory {data}; it is started again for each pair
     #[arg(long, value_name = "COMMAND", requires = "target")]
     server_command: Option<String>,
     /// Directory of a running server on this machine, whose size is measured

@@ -30,7 +30,7 @@ const FILE: &str = "64m";
 pub(crate) const NOTE: &str =
     "--quick: little data and short phases, for a first look; these figures are not to be quoted or compared";
 
-/// The settings that reduce a scenario, to be applied before those of the user. The error says why there are none.
+/// The settings that reduce a scenario, to be applied before those of the user. The error states why there are none.
 pub(crate) fn sets(scenario: &Scenario) -> Result<Vec<String>, String> {
     let driver = scenario.head.driver.as_str();
     match driver {

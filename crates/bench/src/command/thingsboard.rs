@@ -108,7 +108,7 @@ fn written_duration(text: &str) -> std::result::Result<String, String> {
     parse_duration(text).map(|_| text.to_owned())
 }
 
-/// Checks a version of MQTT and returns it unchanged.
+/// Checks an MQTT version and returns it unchanged.
 pub(super) fn written_version(text: &str) -> std::result::Result<String, String> {
     text.parse::<Version>().map(|_| text.to_owned())
 }

@@ -13,7 +13,7 @@ const META_REGION: &[u8] = b"hbase:meta,,1";
 /// What the server does instead of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
-    /// It answers the call with an exception of this class. The flag says that the client must not retry.
+    /// It answers the call with an exception of this class. The flag states that the client must not retry.
     Call(&'static str, bool),
     /// It answers the first action of a call with an exception.
     Action(&'static str),

@@ -1,4 +1,4 @@
-//! Programs that the tests need and cargo does not build. A test without its peer fails and says what to install,
+//! Programs that the tests need and cargo does not build. A test without its peer fails and states what to install,
 //! because a test that returns early looks like one that passed.
 
 use std::path::{Path, PathBuf};

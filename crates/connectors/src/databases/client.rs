@@ -200,7 +200,7 @@ impl Database {
     }
 }
 
-/// What a client says about a failure.
+/// The statement of a client about a failure.
 pub(super) trait Cause {
     fn cause(&self) -> String;
     fn is_of_data(&self) -> bool;

@@ -19,7 +19,7 @@ impl Pools {
     /// The client of a database. Callers with the same options get the same one.
     ///
     /// # Errors
-    /// Those of [`Database::open`].
+    /// The errors of [`Database::open`].
     pub(crate) fn get(&self, options: &DatabaseOptions) -> Result<Arc<Database>, DatabaseError> {
         let mut open = self.open.lock();
         if let Some(database) = open.get(options).and_then(Weak::upgrade) {

@@ -80,7 +80,7 @@ pub(super) fn insert(kind: DatabaseKind, table: &Table, rows: usize) -> String {
         .map(|name| quoted(kind, name))
         .collect();
     let list = names.join(", ");
-    // The key replaces itself: without fields a statement has to set something.
+    // The key replaces itself: without fields a statement must set something.
     let set = |set: &dyn Fn(&String) -> String| names.iter().map(set).collect::<Vec<_>>().join(", ");
     match kind {
         DatabaseKind::MySql => {

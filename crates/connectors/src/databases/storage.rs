@@ -1,6 +1,6 @@
 //! Storages: the output of a sensor is copied to a table of its database.
 //!
-//! The store of this server has the rows first. So a database that is away loses none: the writer goes on where it was.
+//! The store of this server has the rows first. So a database that is away loses none: the writer continues where it was.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -104,7 +104,7 @@ impl Writer {
     }
 }
 
-/// Writes rows, and says how many of them the database refuses for their values. These stay in the store of this server only.
+/// Writes rows, and states how many of them the database refuses for their values. These stay in the store of this server only.
 async fn write_rows(database: &Database, table: &Table, rows: &[OutputRow]) -> Result<u64, DatabaseError> {
     match database.write_rows(table, rows).await {
         Err(error) if error.is_of_data => {}

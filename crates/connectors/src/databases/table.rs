@@ -8,13 +8,13 @@ use super::limits::NAME_BYTES_MAX;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) name: String,
-    /// What identifies a row.
+    /// The identity of a row.
     pub(crate) key: RowKey,
     /// The columns of the fields.
     pub(crate) columns: Vec<Column>,
 }
 
-/// What identifies a row of a table.
+/// The identity of a row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowKey {
     /// The time in milliseconds, in `timed`. The database counts `pk`.

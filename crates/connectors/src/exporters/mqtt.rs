@@ -40,7 +40,7 @@ impl MqttSink {
 }
 
 impl Exporter for MqttSink {
-    /// Connects anew: what an earlier connection still held is sent again.
+    /// Connects again: what an earlier connection still held is sent again.
     async fn prepare(&mut self) -> Result<(), String> {
         self.connection = None;
         self.connection = Some(in_time(Connection::open(&self.export)).await?);
@@ -99,7 +99,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes what waits, and reads what comes. Says how many messages were acknowledged.
+    /// Writes what waits, and reads what comes. Returns how many messages were acknowledged.
     async fn exchange(&mut self) -> Result<usize, String> {
         let lost = |error: std::io::Error| format!("the connection to the broker: {error}");
         self.stream.write_all(&self.output).await.map_err(lost)?;

@@ -1,4 +1,4 @@
-//! A row as JSON, for brokers and addresses of HTTP, and its values as text.
+//! A row as JSON, for brokers and HTTP addresses, and its values as text.
 
 use model::Value;
 use serde_json::{Map, Value as Json, json};

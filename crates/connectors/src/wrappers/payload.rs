@@ -7,7 +7,7 @@ use wire::telemetry::{Receipt, decode};
 use super::sink::ElementSink;
 use crate::limits::RAW_COPIES_BYTES_MAX;
 
-/// The fields that the server itself gives beside those of a payload.
+/// The fields that the server itself gives besides those of a payload.
 const GIVEN: [&str; 2] = ["device", "topic"];
 
 /// Adds the elements of a payload, all or none.

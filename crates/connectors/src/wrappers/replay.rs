@@ -1,6 +1,6 @@
 //! The wrapper `replay`: the rows of a device or a sensor of this server, again and as fast as they came, or faster.
 //!
-//! A row is stored with the time that it had, so after a restart the replay goes on after the newest one.
+//! A row is stored with the time that it had, so after a restart the replay continues after the newest one.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

@@ -129,7 +129,7 @@ impl ElementSink {
         .await
     }
 
-    /// Stores the place up to which the source was read. The rows up to there have to be durable.
+    /// Stores the place up to which the source was read. The rows up to there must be durable.
     pub(crate) async fn keep_place(&self, place: Vec<u8>) -> Result<(), Failure> {
         let (sensors, caller) = (Arc::clone(&self.sensors), self.caller.clone());
         let device = Arc::clone(&self.source.device);
@@ -241,7 +241,7 @@ impl ElementSink {
         Ok(())
     }
 
-    /// Appends when the server takes the rows. A refusal says why, and whether all of them are refused.
+    /// Appends when the server takes the rows. A refusal states why, and whether all of them are refused.
     async fn append(&mut self, batch: &Batch, payload: &[u8]) -> Result<Option<(String, bool)>, Failure> {
         let hub = Arc::clone(&self.hub);
         let source = Arc::clone(&self.source);

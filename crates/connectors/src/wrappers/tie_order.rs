@@ -5,14 +5,14 @@ use model::Timestamp;
 use crate::limits::ELEMENTS_OF_ONE_TIME_MAX;
 
 /// Gives elements of one millisecond times that are a microsecond apart, so that each is a row. An element that is read again has the
-/// time that it had, if reading begins before the first element of its millisecond or goes on after the last one.
+/// time that it had, if reading begins before the first element of its millisecond or continues after the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ElementTimes {
     last: Option<(i64, i64)>,
 }
 
 impl ElementTimes {
-    /// Goes on after an element.
+    /// Continues after an element.
     pub(super) fn after(ms: i64, place: i64) -> Self {
         Self { last: Some((ms, place)) }
     }

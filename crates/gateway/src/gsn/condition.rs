@@ -6,7 +6,7 @@ use super::limits::CONDITIONS_MAX;
 use super::refusal::Refusal;
 use super::value::Value;
 
-/// What a condition compares.
+/// The data that a condition compares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Operand {
     /// The time of the row, in milliseconds.

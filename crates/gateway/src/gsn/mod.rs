@@ -1,7 +1,7 @@
 //! The interfaces of GSN (Global Sensor Networks) 1.1 and 2.0 over the virtual sensors of this server: `/gsn`, `/multidata`, `/rest`,
 //! and REST v3 under `/api/sensors`.
 //!
-//! `docs/protocol/gsn.md` says what is supported and what differs.
+//! `docs/protocol/gsn.md` describes what is supported and what differs.
 
 mod aggregate;
 mod answer_text;

@@ -9,7 +9,7 @@
 //! - `shapes`: forms of ThingsBoard's JSON that these share.
 //! - `tools`: what all interfaces over HTTP use, also those of other products beside this folder.
 //!
-//! `docs/protocol/thingsboard-rest.md` says which of ThingsBoard's requests are there.
+//! `docs/protocol/thingsboard-rest.md` lists the supported requests of ThingsBoard.
 
 mod device;
 pub mod limits;

@@ -1,6 +1,6 @@
 //! InfluxDB's interface: `/write` and `/query` of version 1, `/api/v2/write` of version 2, `/ping` and `/health`.
 //!
-//! `docs/protocol/influx.md` says what is supported and what differs.
+//! `docs/protocol/influx.md` describes what is supported and what differs.
 
 mod answers;
 pub(crate) mod limits;

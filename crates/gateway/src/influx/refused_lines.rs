@@ -32,7 +32,7 @@ impl RefusedLines {
         self.count == 0
     }
 
-    /// The error text; `stored` says whether other lines are stored.
+    /// The error text; `stored` indicates whether other lines are stored.
     pub(super) fn message(&self, stored: bool) -> String {
         let mut text = self.named.join("\n");
         if self.count > self.named.len() {

@@ -11,7 +11,7 @@ use hub::{ByClass, Durability, KvProgress, Progress, Ticket};
 
 use super::qos2::SharedQos2;
 
-/// Identifies a connection of a worker. `generation` tells a reused slot from its former connection.
+/// Identifies a connection of a worker. `generation` distinguishes a reused slot from its former connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionKey {
     pub(crate) slot: u32,
@@ -86,7 +86,7 @@ pub(crate) struct Refusal {
 pub(crate) struct AckGroup {
     /// The rows of all messages of the group.
     pub(crate) ticket: Ticket,
-    /// What the key-value engine has to make durable too; 0 for nothing.
+    /// What the key-value engine must make durable too; 0 for nothing.
     pub(crate) kv_sequence: u64,
     pub(crate) received: Instant,
     pub(crate) acks: Vec<PendingAck>,

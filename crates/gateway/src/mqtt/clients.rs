@@ -36,7 +36,7 @@ pub(crate) struct ConnectionRef {
 
 #[derive(Debug)]
 enum Client {
-    /// `outlives` says whether the session outlives its connection.
+    /// `outlives` indicates whether the session outlives its connection.
     Present {
         connection: ConnectionRef,
         qos2: SharedQos2,
@@ -50,7 +50,7 @@ enum Client {
     },
 }
 
-/// What becomes of a will that waits for its delay.
+/// The outcome of a will that waits for its delay.
 #[derive(Debug, Default)]
 pub(crate) struct WillFate(AtomicU8);
 
@@ -78,7 +78,7 @@ impl WillFate {
 /// The result of a registration.
 #[derive(Debug)]
 pub(crate) struct Registered {
-    /// The connection that used this identifier until now and has to be closed [MQTT-3.1.4-3].
+    /// The connection that used this identifier until now and must be closed [MQTT-3.1.4-3].
     pub(crate) taken_over: Option<ConnectionRef>,
     /// Whether the client continues a former session.
     pub(crate) session_present: bool,
@@ -103,7 +103,7 @@ struct Registrations {
 }
 
 impl Clients {
-    /// Registers a connection. `clean_start` drops the former session of the client; `outlives` says whether its new one outlives
+    /// Registers a connection. `clean_start` drops the former session of the client; `outlives` indicates whether its new one outlives
     /// the connection.
     pub(crate) fn register(
         &self,
@@ -136,7 +136,7 @@ impl Clients {
         Registered { taken_over, session_present, qos2 }
     }
 
-    /// What becomes of the will of a connection that has ended, which waits for its delay. The next connection of the client decides.
+    /// The outcome of the will of a connection that has ended, which waits for its delay. The next connection of the client decides.
     pub(crate) fn await_will(&self, key: &ClientKey, ended: ConnectionRef) -> Arc<WillFate> {
         let fate = Arc::<WillFate>::default();
         let mut registrations = self.registrations.lock();

@@ -27,7 +27,7 @@ pub struct MqttOptions {
     pub keep_alive_max_s: u16,
     /// Seconds between two reports of the broker's counters under `$SYS`; 0 for none.
     pub sys_interval_s: u16,
-    /// Patterns of the topics that a device may publish to, beside those of the device API ([`hub::registry::fill`]). A device
+    /// Patterns of the topics that a device may publish to, besides those of the device API ([`hub::registry::fill`]). A device
     /// profile may have lists of its own.
     pub publish_topics: Vec<String>,
     /// Patterns of the topic filters that a device may subscribe to.

@@ -1,4 +1,4 @@
-//! What carries MQTT: a socket, or a WebSocket.
+//! The transport of MQTT: a socket, or a WebSocket.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection};
 use super::stream::{ReadOutcome, Sent, Stream};
 use super::websocket_stream::WebSocketStream;
 
-/// What carries MQTT.
+/// The transport of MQTT.
 #[derive(Debug)]
 pub(super) enum Transport {
     Socket(Stream),

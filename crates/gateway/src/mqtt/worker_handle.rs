@@ -72,7 +72,7 @@ pub(super) struct AcceptedSocket {
     pub(super) peer: SocketAddr,
     /// The peer is a load balancer, and the connection begins with a header of the PROXY protocol.
     pub(super) is_proxied: bool,
-    /// What follows that header.
+    /// The part after that header.
     pub(super) layers: Layers,
     pub(super) entry: Entry,
 }

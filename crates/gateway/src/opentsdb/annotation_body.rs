@@ -99,7 +99,7 @@ impl DeletionBody {
         }
     }
 
-    /// What to delete, and the time in milliseconds.
+    /// The data to delete, and the time in milliseconds.
     ///
     /// # Errors
     /// It names no start, no series, or a time that is none.

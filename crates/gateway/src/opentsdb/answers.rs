@@ -36,7 +36,7 @@ impl Refusal {
         ApiError::bad_request(message).into()
     }
 
-    /// Adds what explains the message or says what to do.
+    /// Adds what explains the message or states what to do.
     #[must_use]
     pub(super) fn with_details(self, details: impl Into<String>) -> Self {
         Self { details: Some(details.into()), ..self }

@@ -1,7 +1,7 @@
 //! The interface of OpenTSDB 2.4 and HiTSDB: points in, over HTTP and in lines; queries, lists of names and
 //! annotations out.
 //!
-//! `docs/protocol/opentsdb.md` says what is supported and what differs.
+//! `docs/protocol/opentsdb.md` describes what is supported and what differs.
 
 mod annotation;
 mod annotation_body;

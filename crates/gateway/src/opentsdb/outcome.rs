@@ -1,4 +1,4 @@
-//! What became of the points of a body, and the answer that says it.
+//! The outcome of the points of a body, and the answer that says it.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -139,7 +139,7 @@ fn series_of(
 ) -> Result<SeriesId, String> {
     let (metric, tags) = point.series_text();
     key.clear();
-    // The first byte tells these names apart from those of the other interfaces.
+    // The first byte distinguishes these names from those of the other interfaces.
     key.push(0);
     key.extend_from_slice(metric.as_bytes());
     key.extend_from_slice(tags.as_bytes());

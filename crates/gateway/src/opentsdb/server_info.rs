@@ -1,4 +1,4 @@
-//! What the server says about itself: `/api/aggregators`, `/api/config`, `/api/stats` and the like.
+//! The statement of the server about itself: `/api/aggregators`, `/api/config`, `/api/stats` and the like.
 
 use std::sync::Arc;
 

@@ -45,7 +45,7 @@ impl PgError {
         Self::new("26000", format!("prepared statement {name:?} does not exist"))
     }
 
-    /// A change that cannot run now. The connection goes on.
+    /// A change that cannot run now. The connection continues.
     pub(super) fn pool(error: PoolError) -> Self {
         Self::new("53300", error.to_string())
     }

@@ -1,5 +1,5 @@
 //! Settings of a session, which drivers set and show. Only `statement_timeout` has an effect. The door refuses values that would
-//! have to change answers, such as another time zone or encoding.
+//! must change answers, such as another time zone or encoding.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Prometheus remote write 1.0.
 //!
-//! Labels are tags, the label `__name__` is the table, and a sample is the field `value`. `docs/protocol/prometheus.md` says what
+//! Labels are tags, the label `__name__` is the table, and a sample is the field `value`. `docs/protocol/prometheus.md` describes what
 //! differs.
 
 mod rows;

@@ -266,7 +266,7 @@ async fn subscriptions_of_alarms_follow_their_changes_until_they_end() {
     seen.sort_by_key(|message| message["cmdId"].as_i64());
     assert_eq!(seen[0], count(0));
     assert_eq!(seen[1]["data"]["totalElements"], 0);
-    // The subscription that goes on is heard, those that have ended are not.
+    // The subscription that continues is heard, those that have ended are not.
     let ended = [("ALARM_DATA_UNSUBSCRIBE", 2)].map(|(kind, id)| json!({ "type": kind, "cmdId": id }));
     client.send(&json!({ "cmds": ended })).await;
     server.raise(&device, "MAJOR").await;

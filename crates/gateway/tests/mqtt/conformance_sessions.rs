@@ -38,7 +38,7 @@ const HOUR: Property<'static> = Property::FourBytes(PropertyId::SessionExpiryInt
 const OWN: &str = "devices/car/a";
 
 /// A CONNECT in a row of connections of one client: the version, whether it wants a new session, how long the session lives
-/// afterwards, and whether CONNACK has to say that there is an earlier one.
+/// afterwards, and whether CONNACK must say that there is an earlier one.
 type Visit = (ProtocolVersion, bool, u32, bool);
 
 #[test]

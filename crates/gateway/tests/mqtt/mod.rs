@@ -214,7 +214,7 @@ fn an_unfinished_qos_2_exchange_survives_a_reconnect() {
     client.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");
     client.next();
     drop(client);
-    // The server sees the close before or during the next CONNECT. The exchange goes on in both cases.
+    // The server sees the close before or during the next CONNECT. The exchange continues in both cases.
     let mut back = fixture.open(ProtocolVersion::V311);
     assert!(back.say_hello("c", "t-car", false).session_present);
     back.publish(QoS::ExactlyOnce, 9, b"{\"a\":1}");

@@ -54,9 +54,9 @@ pub struct Alarm {
 /// Whether an alarm is over and whether it was acknowledged, in ThingsBoard's words (`AlarmStatus`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AlarmStatus {
-    /// It goes on, and nobody has acknowledged it.
+    /// It continues, and nobody has acknowledged it.
     ActiveUnack,
-    /// It goes on.
+    /// It continues.
     ActiveAck,
     /// It is over, and nobody has acknowledged it.
     ClearedUnack,
@@ -69,7 +69,7 @@ pub enum AlarmStatus {
 pub enum SearchStatus {
     /// All alarms.
     Any,
-    /// Those that go on.
+    /// Those that continue.
     Active,
     /// Those that are over.
     Cleared,
@@ -79,7 +79,7 @@ pub enum SearchStatus {
     Unack,
 }
 
-/// What a caller says about an alarm.
+/// The statement of a caller about an alarm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewAlarm {
     /// An existing alarm to change; `None` for a new one.

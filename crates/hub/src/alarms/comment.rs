@@ -107,7 +107,7 @@ fn decode(key: &[u8], value: &[u8]) -> Result<AlarmComment, KvError> {
     })
 }
 
-/// What to list of the comments of an alarm.
+/// The data to list of the comments of an alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommentsRequest {
     /// Whether the oldest comes first.

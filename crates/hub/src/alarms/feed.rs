@@ -6,13 +6,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// Tells the subscribers of a tenant that its alarms have changed.
+/// Notifies the subscribers of a tenant that its alarms have changed.
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
     epochs: Mutex<HashMap<Uuid, watch::Sender<u64>>>,
 }
 
-/// A subscription to the changes of a tenant's alarms. It says that something has changed, and not what: a subscriber that was busy
+/// A subscription to the changes of a tenant's alarms. It states that something has changed, and not what: a subscriber that was busy
 /// gets one notice for all changes meanwhile, and asks again for what it shows.
 #[derive(Debug)]
 pub struct AlarmFeed {

@@ -1,7 +1,7 @@
 //! Alarms: records of conditions of entities that people must look at. The model is ThingsBoard's.
 //!
 //! An entity has at most one *active* alarm of a type. It ends when it is *cleared*; the next one of the type is a new record.
-//! Whether it is *acknowledged* says whether a person has seen it, and does not depend on whether it is cleared. Users create and
+//! Whether it is *acknowledged* states whether a person has seen it, and does not depend on whether it is cleared. Users create and
 //! change alarms, and alarm rules of device profiles do.
 //!
 //! All alarms are in memory and in the key-value store (`docs/format/alarms.md`). `docs/protocol/alarms.md` describes the interface.

@@ -111,7 +111,7 @@ impl AlarmStore {
         self.last.load(Ordering::Acquire)
     }
 
-    /// Tells the subscribers of tenants about changes, which are durable.
+    /// Notifies the subscribers of tenants about changes, which are durable.
     pub(crate) fn publish(&self, tenants: &HashSet<Uuid>) {
         tenants.iter().for_each(|tenant| self.feeds.changed(*tenant));
     }

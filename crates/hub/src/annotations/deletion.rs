@@ -1,4 +1,4 @@
-//! What to delete.
+//! The data to delete.
 
 /// Annotations to delete: those that begin in a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

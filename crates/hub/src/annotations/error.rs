@@ -20,9 +20,9 @@ pub enum AnnotationError {
     /// The request goes beyond a limit.
     #[error("{what}: {actual} is more than the limit of {limit}")]
     OverLimit {
-        /// What is limited.
+        /// The limited quantity.
         what: &'static str,
-        /// What the request has or needs.
+        /// The value that the request has or needs.
         actual: usize,
         limit: usize,
     },
@@ -37,7 +37,7 @@ impl AnnotationError {
         }
     }
 
-    /// Who has to act.
+    /// Who must act.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Forbidden(_) | Self::Invalid(_) | Self::OverLimit { .. } => Blame::Caller,

@@ -32,7 +32,7 @@ pub struct Annotation {
     pub custom: Option<BTreeMap<String, String>>,
 }
 
-/// What an author says about an annotation. A member that is `None` stays as it is.
+/// The statement of an author about an annotation. A member that is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnnotationChange {
     /// The series; empty for a note about all of them.

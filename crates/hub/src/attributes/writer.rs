@@ -28,7 +28,7 @@ impl Writer {
         Self { kv, locks: Locks::default(), pushes, feed }
     }
 
-    /// Commits a planned change, and announces it when it is durable. `exists` says whether the entity is there; a deletion of the
+    /// Commits a planned change, and announces it when it is durable. `exists` indicates whether the entity is there; a deletion of the
     /// entity holds the same lock.
     ///
     /// # Errors

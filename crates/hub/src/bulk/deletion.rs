@@ -22,7 +22,7 @@ use crate::table_scan::each_batch;
 /// How long a deletion waits for a busy store.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What to delete from a table.
+/// The data to delete from a table.
 #[derive(Debug, Clone)]
 pub struct DeleteRequest {
     /// Conditions on tags; the deletion concerns the series that satisfy all of them.

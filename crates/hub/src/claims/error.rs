@@ -43,9 +43,9 @@ pub enum ClaimError {
     /// The request goes beyond a limit.
     #[error("the {what} is {actual}, the limit is {limit} ({name})")]
     OverLimit {
-        /// What is limited.
+        /// The limited quantity.
         what: &'static str,
-        /// What the request has.
+        /// The value that the request has.
         actual: u64,
         limit: u64,
         /// Name of the limit.
@@ -60,7 +60,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Who has to act.
+    /// Who must act.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Forbidden(_)

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::clock::system_now;
 
-/// The system clock, which goes on from the latest time if the system clock is set back.
+/// The system clock, which continues from the latest time if the system clock is set back.
 #[derive(Debug)]
 pub(super) struct StateClock {
     began: Instant,

@@ -30,7 +30,7 @@ pub(super) struct DeviceFacts {
     pub(super) is_last: bool,
 }
 
-/// What changes.
+/// The changes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Decision {
     pub(super) active: bool,

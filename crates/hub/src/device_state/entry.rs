@@ -77,7 +77,7 @@ impl Entry {
         self.is_loaded.load(Ordering::SeqCst)
     }
 
-    /// The stored state has to be read again.
+    /// The stored state must be read again.
     pub(super) fn reload(&self) {
         self.is_loaded.store(false, Ordering::SeqCst);
     }

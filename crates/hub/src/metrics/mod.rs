@@ -93,7 +93,7 @@ pub struct DoorMetrics {
     pub connections: Gauge,
     /// Connections ever opened.
     pub connections_opened: Counter,
-    /// Requests: of HTTP, statements of PostgreSQL, messages of MQTT.
+    /// Requests: of HTTP, statements of PostgreSQL, MQTT messages.
     pub requests: Counter,
     /// Latency from the end of reading a message to writing its ack to the socket.
     pub ack_latency: LatencyHistogram,

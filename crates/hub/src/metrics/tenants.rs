@@ -20,7 +20,7 @@ pub(crate) struct TenantReport {
     pub(crate) limits: TenantLimits,
 }
 
-/// Metrics of tenants. They are made anew for each text, so tenants that are gone or renamed leave nothing.
+/// Metrics of tenants. They are made again for each text, so tenants that are gone or renamed leave nothing.
 #[derive(Debug, Default)]
 pub(super) struct TenantMetrics {
     connections: Family<TenantLabel, Gauge>,

@@ -25,9 +25,9 @@ pub enum OtaError {
     /// The request goes beyond a limit.
     #[error("the {what} is {actual}, the limit is {limit} ({name})")]
     OverLimit {
-        /// What is limited.
+        /// The limited quantity.
         what: &'static str,
-        /// What the request has or needs.
+        /// The value that the request has or needs.
         actual: u64,
         limit: u64,
         /// Name of the limit.
@@ -45,7 +45,7 @@ pub enum OtaError {
 }
 
 impl OtaError {
-    /// Who has to act.
+    /// Who must act.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Forbidden(_) | Self::Invalid(_) | Self::NotFound(_) | Self::OverLimit { .. } => {

@@ -2,7 +2,7 @@
 
 use crate::registry::PackageKind;
 
-/// What a device reads of its package.
+/// The data that a device reads of its package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackageRequest {
     /// The kind of the package.

@@ -23,7 +23,7 @@ pub struct RefusedItem {
 /// Why no row, or not every row, of a request is durable. The sender must send it again.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
-    /// A series of the request was deleted while the request was read. Collect the rows again: the series is created anew.
+    /// A series of the request was deleted while the request was read. Collect the rows again: the series is created again.
     #[error("a series of the request was deleted meanwhile")]
     SeriesGone,
     /// The store was busy when the request needed a new series, and has made it now. Collect the rows again.

@@ -48,7 +48,7 @@ pub enum RpcError {
     /// Too many calls are pending.
     #[error("{actual} {what}, the limit is {limit}; try again when some have ended")]
     Busy {
-        /// What is counted.
+        /// The counted quantity.
         what: &'static str,
         /// How many.
         actual: usize,

@@ -308,7 +308,7 @@ impl StoredCalls {
                 over.push((id, head.with(RpcStatus::Expired)));
             }
         }
-        // The next cleaning goes on.
+        // The next cleaning continues.
         old.truncate(RPC_CLEANED_MAX);
         over.truncate(RPC_CLEANED_MAX);
         let mut batch = WriteBatch::new();

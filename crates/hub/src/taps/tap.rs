@@ -106,7 +106,7 @@ impl Tap {
         self.take(store.progress(), &|ticket| store.late_failure(ticket).is_some())
     }
 
-    /// Takes what is durable. `is_lost` says whether the store lost a write.
+    /// Takes what is durable. `is_lost` indicates whether the store lost a write.
     fn take(&self, progress: Progress, is_lost: &dyn Fn(Ticket) -> bool) -> TakenRows {
         let mut pending = self.pending.lock();
         let taken = pending.take_ready(progress, is_lost);

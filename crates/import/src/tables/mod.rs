@@ -45,7 +45,7 @@ pub struct TableImport<'a> {
     pub ts_format: Option<&'a TimeFormat>,
     /// The zone of times without an offset.
     pub zone: Option<Zone>,
-    /// The form of CSV files.
+    /// The CSV form files.
     pub dialect: Dialect,
     pub files: &'a [PathBuf],
     /// The limits on rows.
@@ -172,7 +172,7 @@ impl TableImport<'_> {
         }
     }
 
-    /// The report as JSON. `stored` says whether the rows were imported or only examined.
+    /// The report as JSON. `stored` indicates whether the rows were imported or only examined.
     pub fn json(&self, outcomes: &[FileOutcome], stored: bool) -> Value {
         let [rows, values, skipped_rows, skipped_values] = totals(outcomes);
         let files: Vec<_> = outcomes.iter().map(FileOutcome::json).collect();

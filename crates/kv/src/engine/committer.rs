@@ -40,7 +40,7 @@ fn next(core: &Core) -> Option<(u64, usize)> {
 }
 
 fn sync(core: &Core, journal: &mut JournalFiles) -> Result<(), KvError> {
-    // Under the lock of the journal only a write to the system. The sync goes on without it, so commits do not wait for the disk.
+    // Under the lock of the journal only a write to the system. The sync continues without it, so commits do not wait for the disk.
     let persist = core.database.persist(fjall::PersistMode::Buffer);
     persist.map_err(|error| core.failure("write the journal of", error))?;
     // Nothing is lost while a new file cannot be opened: the batches wait, and the store is busy when there are too many.

@@ -18,7 +18,7 @@ pub(super) trait Waiting {
     /// Whether the store was told to close.
     fn is_closed(&self) -> bool;
 
-    /// Sets why the store waits; `None` when it goes on.
+    /// Sets why the store waits; `None` when it continues.
     fn set_lack(&self, reason: Option<String>);
 
     /// Pauses before the next attempt.

@@ -79,7 +79,7 @@ impl Load {
     }
 
     /// Whether the load reacts to an answer. Then the time of reading counts as the time of the answer: before it the
-    /// generator could not go on.
+    /// generator could not continue.
     pub(crate) fn waits_for_answers(&self) -> bool {
         match self {
             Self::Open { .. } | Self::Idle => false,

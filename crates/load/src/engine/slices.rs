@@ -1,4 +1,4 @@
-//! Runs in slices: two runs alternate on one machine, and a slice source says when each may go on.
+//! Runs in slices: two runs alternate on one machine, and a slice source states when each may continue.
 
 use std::time::Duration;
 

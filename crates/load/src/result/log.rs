@@ -158,7 +158,7 @@ impl Histograms {
         Ok(bytes)
     }
 
-    /// Parses the output of `to_log`. The error says what is wrong.
+    /// Parses the output of `to_log`. The error states what is wrong.
     pub(crate) fn from_log(bytes: &[u8]) -> Result<Self, String> {
         let mut histograms = Self::default();
         let mut deserializer = Deserializer::new();

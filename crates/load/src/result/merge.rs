@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Bundle, Gate, Operation, Phase, Rule, SecondLine};
 
 /// Merges the bundles of processes that ran the same scenario at the same time, as made by
-/// [`super::Builder::finish_part`]. It adds findings about all samples and keeps those of the parts. The error says how
+/// [`super::Builder::finish_part`]. It adds findings about all samples and keeps those of the parts. The error states how
 /// the parts differ.
 pub fn merge(parts: Vec<Bundle>) -> Result<Bundle, String> {
     let gates = merged_gates(&parts);

@@ -74,7 +74,7 @@ pub struct Tool {
 pub struct ScenarioAsRun {
     /// Name; two runs are compared only if it is equal.
     pub name: String,
-    /// One line that says what it does.
+    /// One line that states what it does.
     pub about: String,
     /// The driver: `mqtt`, `redis`, `sql` and so on.
     pub driver: String,

@@ -1,4 +1,4 @@
-//! The result as text for a terminal. The first line says whether it may be quoted.
+//! The result as text for a terminal. The first line states whether it may be quoted.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Samples target and machine once a second while the load runs, at the seconds of the latency series: processes of
 //! this machine from `/proc`, the machine itself, and the [`Source`]s of a driver, such as counters of its server.
 //!
-//! A source that cannot be read is reported once by name, and the run goes on, so that a reader of the result knows
+//! A source that cannot be read is reported once by name, and the run continues, so that a reader of the result knows
 //! which figures are absent and why. A separate thread reads the sources, so a slow server does not delay the load.
 
 mod host;
@@ -41,7 +41,7 @@ pub trait Source: Send {
     /// The prefix of its names, such as `target` or `mysql`.
     fn prefix(&self) -> &str;
 
-    /// Reads the current values. The error says what is missing and why.
+    /// Reads the current values. The error states what is missing and why.
     fn read(&mut self) -> Result<Readings, String>;
 }
 

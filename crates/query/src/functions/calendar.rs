@@ -94,7 +94,7 @@ pub(super) fn midnight(date: NaiveDate) -> Result<i64, QueryError> {
     days.checked_mul(DAY_US).ok_or_else(time_out_of_range)
 }
 
-/// Computes `extract(unit from time)`. `has_zone` says whether the type of the time has a zone.
+/// Computes `extract(unit from time)`. `has_zone` indicates whether the type of the time has a zone.
 pub(super) fn part_of_time(name: &str, micros: i64, has_zone: bool) -> Result<f64, QueryError> {
     let of = if has_zone { "timestamp with time zone" } else { "timestamp without time zone" };
     let unit = unit(name, of)?;

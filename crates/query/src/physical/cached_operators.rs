@@ -96,6 +96,6 @@ fn with_leaves(
     }
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     let operator = Arc::clone(operator).replace_children(children, options)?;
-    // Other operators begin with new metrics. Those of a sort would go on counting.
+    // Other operators begin with new metrics. Those of a sort would continue counting.
     Ok(Some(if operator.is::<SortExec>() { operator.reset_state()? } else { operator }))
 }

@@ -1,6 +1,6 @@
 //! Fails when DataFusion changes a property that our rules and operators rely on.
 //!
-//! `docs/query.md` says which operator relies on which property. If a test here fails after an update of DataFusion, read that
+//! `docs/query.md` states which operator relies on which property. If a test here fails after an update of DataFusion, read that
 //! section, decide whether the operator is still right, and write the new property down in both places.
 
 use std::sync::Arc;

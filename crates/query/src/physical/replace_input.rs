@@ -1,4 +1,4 @@
-//! Builds a plan anew over another input.
+//! Builds a plan again over another input.
 
 use std::sync::Arc;
 

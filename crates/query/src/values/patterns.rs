@@ -23,7 +23,7 @@ pub(crate) fn escape_of(text: &str) -> Result<Option<char>, QueryError> {
     }
 }
 
-/// Translates a pattern of SIMILAR TO, which has to match the whole text.
+/// Translates a pattern of SIMILAR TO, which must match the whole text.
 pub(crate) fn similar_to(pattern: &str, escape: Option<char>) -> Result<String, QueryError> {
     let mut regex = String::from("(?s)^(?:");
     let mut chars = pattern.chars();

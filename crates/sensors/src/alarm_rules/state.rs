@@ -49,7 +49,7 @@ impl AlarmState {
         self.rules.len() == alarm.create.len() + 1
     }
 
-    /// Someone has cleared or deleted the alarm: all conditions begin anew. Returns whether this changes the state.
+    /// Someone has cleared or deleted the alarm: all conditions begin again. Returns whether this changes the state.
     pub fn ended(&mut self) -> bool {
         let before = self.severity.take();
         let mut changed = before.is_some();

@@ -21,7 +21,7 @@ pub struct Container {
     pub port: u16,
     /// The port of HTTPS.
     pub ssl_port: Option<u16>,
-    /// Whether callers have to log in.
+    /// Whether callers must log in.
     pub access_control: bool,
     /// How times are shown, as a Java pattern.
     pub time_format: String,

@@ -24,7 +24,7 @@ impl TextPosition {
     }
 }
 
-/// Finds the places of bytes. It goes on from the last one, so that asking in order is one pass over the text.
+/// Finds the places of bytes. It continues from the last one, so that asking in order is one pass over the text.
 pub(crate) struct LineStarts<'a> {
     text: &'a str,
     last: Cell<(usize, TextPosition)>,
@@ -157,7 +157,7 @@ impl Findings {
         Self { notes, faults: Vec::new() }
     }
 
-    /// Keeps the fault, so that the check can go on without the value.
+    /// Keeps the fault, so that the check can continue without the value.
     pub(crate) fn keep<T>(&mut self, found: Result<T, Fault>) -> Option<T> {
         match found {
             Ok(value) => Some(value),

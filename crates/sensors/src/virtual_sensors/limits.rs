@@ -52,7 +52,7 @@ pub const UNIQUE_TIMES_MAX: usize = 65_536;
 pub const TICKS_PER_CALL_MAX: usize = 10_000;
 /// The latest time of an element, and its negative the earliest, in milliseconds: the year 275760, the last of JavaScript.
 pub const TIMED_MAX: i64 = 8_640_000_000_000_000;
-/// Rows that the class ClockedBridge holds until its next turn; then the oldest go on before it, and are counted.
+/// Rows that the class ClockedBridge holds until its next turn; then the oldest continue before it, and are counted.
 pub const CLOCKED_ROWS_MAX: usize = 1_000;
 /// Rows that a chart has.
 pub const CHART_POINTS_MAX: usize = 1_000;

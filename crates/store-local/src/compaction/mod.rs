@@ -1,6 +1,6 @@
 //! Decides which parts are merged next. The decision is a pure function of the version; compactor.rs executes it.
 //!
-//! Parts of one table whose partitions overlap form a *group*. The order of sequences within a group says which part is
+//! Parts of one table whose partitions overlap form a *group*. The order of sequences within a group states which part is
 //! newer. Flushes add small parts at the new end. Parts have size classes, each [`Limits::fan_in`] times larger than the
 //! class before, and a part counts as at least as large as all newer ones. When `fan_in` neighbours count for the same
 //! class, a merge makes one part of them. So the store rewrites a row about once per class, and a group that is merged

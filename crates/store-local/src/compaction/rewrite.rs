@@ -18,7 +18,7 @@ use crate::part::Part;
 use crate::tombstone::{Tombstone, Tombstones};
 use crate::version::Version;
 
-/// The parts to rewrite next, as merges of one input each; none when no part has to be rewritten now.
+/// The parts to rewrite next, as merges of one input each; none when no part needs to be rewritten now.
 pub(crate) fn choose_rewrites(
     version: &Version,
     tombstones: &Tombstones,

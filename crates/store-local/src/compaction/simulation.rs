@@ -110,7 +110,7 @@ impl World {
         true
     }
 
-    /// Merges until no flush has to wait. Returns whether one had to wait.
+    /// Merges until no flush needs to wait. Returns whether one had to wait.
     fn merge_until_no_pressure(&mut self) -> bool {
         let mut waited = false;
         while let Some(found) = overlap_pressure(&self.version, &self.limits) {
@@ -242,7 +242,7 @@ fn run(steps: &[Step], between: impl Fn(&mut World)) -> World {
     world
 }
 
-/// Flushes until a flush has to wait, and then as soon as it need not wait.
+/// Flushes until a flush must wait, and then as soon as it need not wait.
 fn fall_behind(world: &mut World) {
     for group in world.version.families().flat_map(groups) {
         let count =

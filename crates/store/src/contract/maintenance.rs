@@ -16,7 +16,7 @@ pub trait Maintenance: Send + Sync + 'static {
     /// call returns. The store creates the table if it is new.
     ///
     /// # Errors
-    /// Those of [`append`](crate::Writer::append).
+    /// The errors of [`append`](crate::Writer::append).
     fn set_ttl(&self, table: &TableName, ttl: Option<Duration>) -> Result<(), StoreError>;
 
     /// How long the store keeps the rows of a table: the last setting of [`set_ttl`](Self::set_ttl), otherwise the
@@ -30,7 +30,7 @@ pub trait Maintenance: Send + Sync + 'static {
     /// keys only stays a row. A later value under the same name starts a new column with this name and its own type.
     ///
     /// # Errors
-    /// Those of [`append`](crate::Writer::append), and [`StoreError::OverLimit`] beyond
+    /// The errors of [`append`](crate::Writer::append), and [`StoreError::OverLimit`] beyond
     /// [`DROPPED_KEYS_PER_TABLE_MAX`](model::limits::DROPPED_KEYS_PER_TABLE_MAX). After an error the key may be dropped or not.
     fn drop_key(&self, table: &TableName, key: &str) -> Result<bool, StoreError>;
 
@@ -40,7 +40,7 @@ pub trait Maintenance: Send + Sync + 'static {
     /// The series end as with [`delete_series`](crate::Writer::delete_series). The same name makes a new table, which inherits nothing.
     ///
     /// # Errors
-    /// Those of [`append`](crate::Writer::append), and [`StoreError::OverLimit`] beyond
+    /// The errors of [`append`](crate::Writer::append), and [`StoreError::OverLimit`] beyond
     /// [`DROPPED_TABLES_MAX`](model::limits::DROPPED_TABLES_MAX). After an error the table may be dropped or not.
     fn drop_table(&self, table: &TableName) -> Result<bool, StoreError>;
 
@@ -76,7 +76,7 @@ pub trait Maintenance: Send + Sync + 'static {
     /// files while the answer lives, so the caller should drop the answer as soon as it has read them.
     ///
     /// # Errors
-    /// Those of [`append`](crate::Writer::append), because the store first writes the rows in memory into files, and
+    /// The errors of [`append`](crate::Writer::append), because the store first writes the rows in memory into files, and
     /// [`StoreError::Unsupported`] when this kind of store has no files.
     fn files(&self) -> Result<Box<dyn StoreFiles>, StoreError> {
         Err(StoreError::Unsupported { what: "back up" })
@@ -94,7 +94,7 @@ pub trait Maintenance: Send + Sync + 'static {
     /// Merges files until there is nothing to merge, and waits until that is done. The store does this by itself.
     ///
     /// # Errors
-    /// Those of [`flush`](Self::flush).
+    /// The errors of [`flush`](Self::flush).
     fn compact(&self) -> Result<Rewritten, StoreError> {
         Err(StoreError::Unsupported { what: "compact" })
     }

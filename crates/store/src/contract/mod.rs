@@ -14,7 +14,7 @@ use crate::ticket::{Outcome, Ticket};
 
 /// A backend that keeps rows. All calls are safe from any thread.
 pub trait Store: Writer + Reader + Maintenance {
-    /// What has become of a write. An outcome other than [`Outcome::Pending`] is final.
+    /// The outcome of a write. An outcome other than [`Outcome::Pending`] is final.
     fn outcome(&self, ticket: Ticket, durability: Durability) -> Outcome {
         let progress = self.progress();
         if progress.reached(durability) >= ticket.last {

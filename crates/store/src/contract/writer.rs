@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::table::{MissingColumn, SeriesSet};
 use crate::ticket::Ticket;
 
-/// Takes rows and deletions, and says when they are durable.
+/// Takes rows and deletions, and states when they are durable.
 ///
 /// The identity of a row is (series, ts). A second write of a row updates it field by field: of two writes of one key
 /// the one with the later sequence wins, whatever the types of the two values, and the other keys stay. So a repeated
@@ -27,7 +27,7 @@ pub trait Writer: Send + Sync + 'static {
     /// the returned sequence, and [`late_failure`](Self::late_failure) has no error of them; the caller must not acknowledge them
     /// earlier. After an `Err` the store has taken no row of
     /// the batch. [`StoreError::Rows`] names every row that the store refuses for something in it, such as a series that it does not
-    /// know: without these rows, or the refused fields of them, it takes the batch. [`StoreError::OverLimit`] says that the
+    /// know: without these rows, or the refused fields of them, it takes the batch. [`StoreError::OverLimit`] states that the
     /// batch as a whole is too large: its sender divides it. [`StoreError::Busy`] is backpressure: the store takes the same batch later, and calls the watchers
     /// when it has room.
     fn append(&self, batch: &Batch, durability: Durability) -> Result<Sequence, StoreError>;
@@ -64,7 +64,7 @@ pub trait Writer: Send + Sync + 'static {
     fn watch(&self, watcher: Arc<dyn ProgressWatcher>);
 
     /// Deletes rows, or the values of some keys, that the store has now. Returns the sequence of the deletion: it is as
-    /// durable as `durability` says when [`Progress::reached`] for that class is at or past it. Never waits for a disk.
+    /// durable as `durability` states when [`Progress::reached`] for that class is at or past it. Never waits for a disk.
     ///
     /// Reads do not find the rows from now on; a snapshot that a reader holds keeps them. A row that is appended later stays,
     /// whatever its time. A row whose values were all deleted by keys stays a row without values, as after
@@ -86,6 +86,6 @@ pub trait Writer: Send + Sync + 'static {
     /// without series. A deletion that is not durable yet is lost as a whole or not at all.
     ///
     /// # Errors
-    /// Those of [`delete_rows`](Self::delete_rows).
+    /// The errors of [`delete_rows`](Self::delete_rows).
     fn delete_series(&self, series: &SeriesSet, durability: Durability) -> Result<Sequence, StoreError>;
 }

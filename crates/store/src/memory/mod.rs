@@ -92,7 +92,7 @@ impl MemoryStore {
         self.state.lock().tables_max = Some(tables);
     }
 
-    /// Behaves as after a failed write: the store refuses appends, delayed rows never become durable, reads go on.
+    /// Behaves as after a failed write: the store refuses appends, delayed rows never become durable, reads continue.
     pub fn seal(&self, cause: &str) {
         let mut state = self.state.lock();
         state.sealed = Some(cause.to_owned());

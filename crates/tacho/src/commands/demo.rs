@@ -22,7 +22,7 @@ use crate::server::{OpenFiles, Server};
 use crate::simulator::{Credentials, Plan, Simulator};
 use crate::{demo_sensors, fleet, logging, program};
 
-/// The usual ports of MQTT and HTTP with TLS.
+/// The usual MQTT ports and HTTP with TLS.
 const MQTTS_PORT: u16 = 8883;
 const HTTPS_PORT: u16 = 8443;
 /// The folder of the certificate, in the data directory.
@@ -58,7 +58,7 @@ pub(crate) struct DemoArgs {
     /// Seed of the simulation: the same number gives the same fleet
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Prints one line of JSON when the demo is ready, as `tacho serve --json` does, with the number of devices and reports
+    /// Prints one JSON line when the demo is ready, as `tacho serve --json` does, with the number of devices and reports
     /// per second
     #[arg(long)]
     json: bool,
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     ran.and(stopped)
 }
 
-/// Makes or finds the certificate, and opens the doors of TLS with it.
+/// Makes or finds the certificate, and opens the TLS doors with it.
 fn open_tls(config: &mut Config) -> anyhow::Result<SelfSigned> {
     ensure!(
         config.tls.is_none(),

@@ -165,7 +165,7 @@ fn stopped(
     Ok(rows)
 }
 
-/// Copies the answer of a server. Counts the rows of CSV; a Parquet file says its own number.
+/// Copies the answer of a server. Counts the CSV rows; a Parquet file says its own number.
 fn running(
     args: &ExportArgs,
     format: ExportFormat,
@@ -198,7 +198,7 @@ fn running(
     }
 }
 
-/// Counts the rows of CSV: line ends outside of quotes, without the header.
+/// Counts the CSV rows: line ends outside of quotes, without the header.
 #[derive(Debug, Default)]
 struct CsvRows {
     lines: u64,

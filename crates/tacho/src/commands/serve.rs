@@ -26,7 +26,7 @@ Examples:
   TACHO_LOG=debug tacho serve
   tacho serve --http 127.0.0.1:0 --mqtt 127.0.0.1:0 --json    for scripts: prints the ports in use")]
 pub(crate) struct ServeArgs {
-    /// Prints one line of JSON when the server is ready: addresses, data directory, login and the file with its password.
+    /// Prints one JSON line when the server is ready: addresses, data directory, login and the file with its password.
     /// All other lines go to standard error
     #[arg(long)]
     json: bool,

@@ -221,7 +221,7 @@ mod tests {
 
     /// The program with empty queues, one password check included.
     const IDLE_BYTES: u64 = 48 * MIB as u64;
-    /// The doors' bounds with one worker of MQTT: `limits.rs` of the doors, and `LIVE_BYTES_MAX`.
+    /// The doors' bounds with one MQTT worker: `limits.rs` of the doors, and `LIVE_BYTES_MAX`.
     const DOORS_BYTES: usize = (512 + 256 + 128 + 128 + 64 + 128 + 64 + 256) * MIB;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// An error of the configuration, which the operator has to correct. The exit code is 2.
+/// An error of the configuration, which the operator must correct. The exit code is 2.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// The file cannot be read.

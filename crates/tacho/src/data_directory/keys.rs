@@ -84,7 +84,7 @@ fn open_with(directory: &Path, options: &EngineOptions) -> anyhow::Result<Engine
         .with_context(|| format!("cannot open the key-value engine in {}", directory.display()))
 }
 
-/// Makes an engine from the dump of a backup, if there is one. A crash at any step leaves a state from which the next call goes on.
+/// Makes an engine from the dump of a backup, if there is one. A crash at any step leaves a state from which the next call continues.
 fn import_dump(data: &Path, directory: &Path) -> anyhow::Result<()> {
     let (path, unfinished, read) = (data.join(KEYS_DUMP), data.join(UNFINISHED), data.join(READ_DUMP));
     let failed = || format!("cannot make {} from {}", directory.display(), path.display());

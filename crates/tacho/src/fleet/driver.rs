@@ -40,7 +40,7 @@ enum LegEnd {
     Stop,
     /// A corner with its angle in degrees and the speed in m/s.
     Corner { degrees: f64, speed_mps: f64 },
-    /// The road goes on with another speed.
+    /// The road continues with another speed.
     GoOn,
 }
 

@@ -115,7 +115,7 @@ impl Model {
         rolling + 0.5 * AIR_KG_PER_M3 * self.drag_area_m2 * speed_mps * speed_mps
     }
 
-    /// Mass that acceleration has to move: turning wheels and shafts count too.
+    /// Mass that acceleration must move: turning wheels and shafts count too.
     pub(super) fn moved_mass_kg(&self) -> f64 {
         self.mass_kg * 1.05
     }

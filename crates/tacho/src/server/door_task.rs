@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::panics::Essential;
 
-/// The future that is ready when the door has to stop.
+/// The future that is ready when the door must stop.
 pub(super) type StopFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The schemes of a door's addresses, such as `http` and `https`.

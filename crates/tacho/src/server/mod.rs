@@ -174,7 +174,7 @@ impl Server {
     }
 }
 
-/// A directory of sensors that the configuration names has to exist: a misspelt one would look like one without sensors.
+/// A directory of sensors that the configuration names must exist: a misspelt one would look like one without sensors.
 fn check_sensors_directory(config: &Config) -> anyhow::Result<()> {
     let directory = &config.sensors;
     ensure!(

@@ -60,7 +60,7 @@ pub(super) struct BrokerDriver {
     /// TLS to a running broker; `None` without TLS.
     tls: Option<TlsClient>,
     platform: Option<Platform>,
-    /// Tells messages and client identifiers of this run from others.
+    /// Distinguishes messages and client identifiers of this run from others.
     run: u32,
     /// The number of the next message of each publisher.
     next: Vec<u64>,

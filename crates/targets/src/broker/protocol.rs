@@ -33,7 +33,7 @@ pub(super) struct Config {
     /// The beginning of client identifiers. It is the same in all phases, so that sessions continue.
     pub(super) client_prefix: String,
     pub(super) keep_alive_s: u16,
-    /// Tells messages of this run from others.
+    /// Distinguishes messages of this run from others.
     pub(super) run: u32,
     /// The number of the next message of each publisher.
     pub(super) next: Vec<u64>,

@@ -13,7 +13,7 @@ use crate::mqtt::{PacketIds, PublishTemplate, acknowledgement, subscribe};
 /// The quality of service of telemetry and of messages to the device.
 pub(super) const QOS: QoS = QoS::AtLeastOnce;
 
-/// What all devices have in common.
+/// The common parts of all devices.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceConfig {
     pub(super) command: Command,

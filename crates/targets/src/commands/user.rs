@@ -6,7 +6,7 @@ use super::command::{Command, Content};
 use crate::broker::Published;
 use crate::exchange::Exchange;
 
-/// What all users have in common.
+/// The common parts of all users.
 #[derive(Debug, Clone)]
 pub(super) struct UserConfig {
     pub(super) command: Command,

@@ -85,7 +85,7 @@ struct Series<'a> {
 }
 
 impl<'a> EntityMessage<'a> {
-    /// Reads a message. The error is the server's, or says that the message does not fit.
+    /// Reads a message. The error is the server's, or states that the message does not fit.
     pub(super) fn read(text: &'a [u8]) -> Result<Self, String> {
         let message: Self = serde_json::from_slice(text).map_err(|error| unfit(text, &error))?;
         refusal(message.error_code, message.error_msg.as_deref()).map_or(Ok(message), Err)

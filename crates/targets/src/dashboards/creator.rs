@@ -8,7 +8,7 @@ use crate::request::{Format, RequestHead};
 
 const PATH: &str = "/api/device";
 
-/// What all clients have in common.
+/// The common parts of all clients.
 #[derive(Debug, Clone)]
 pub(super) struct CreatorConfig {
     /// Host and login.
@@ -76,7 +76,7 @@ impl Creator {
     }
 }
 
-/// What is wrong with the device of an answer; `None` if it is the one that was asked for.
+/// The fault of the device of an answer; `None` if it is the one that was asked for.
 fn other_device(answered: &Answered<'_>, name: &str) -> Option<String> {
     let device: Value = serde_json::from_slice(answered.body).unwrap_or_default();
     let is_right = device["name"] == name && device["id"]["id"].is_string();

@@ -13,7 +13,7 @@ use super::watch::{Raised, Watch};
 use crate::limits::PACKET_BYTES_MAX;
 use crate::mqtt::{PacketIds, acknowledgement};
 
-/// What all devices have in common.
+/// The common parts of all devices.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceConfig {
     pub(super) run: u32,

@@ -62,7 +62,7 @@ pub(super) struct DashboardsDriver {
     target: TargetOptions,
     application: Application,
     opened: Option<OpenedServer>,
-    /// Tells messages and alarms of this run from others.
+    /// Distinguishes messages and alarms of this run from others.
     run: u32,
     /// The devices, by number, after the latest phase.
     devices: Vec<DeviceState>,

@@ -15,7 +15,7 @@ const SERIES_PATH: &str = "/api/ws/plugins/telemetry?token=";
 /// The id of the subscription to a page of entities.
 const COMMAND: i64 = 1;
 
-/// What all dashboards have in common.
+/// The common parts of all dashboards.
 #[derive(Debug, Clone)]
 pub(super) struct LiveConfig {
     pub(super) subscription: Subscription,

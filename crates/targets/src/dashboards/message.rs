@@ -1,4 +1,4 @@
-//! What a device sends: a text that says which message it is and when it was due, a speed, and a number of revolutions.
+//! The data that a device sends: a text that states which message it is and when it was due, a speed, and a number of revolutions.
 
 use load::payload::{Values, digits};
 use wire::mqtt::QoS;
@@ -14,7 +14,7 @@ pub(super) const SPEED_KEY: &str = "speed";
 pub(super) const RPM_KEY: &str = "rpm";
 /// A speed above this one raises an alarm, one below it clears it.
 pub(super) const SPEED_LIMIT: u64 = 1_000;
-/// The speed of the first message that raises an alarm; each further one has one more, so that an alarm says which message raised it.
+/// The speed of the first message that raises an alarm; each further one has one more, so that an alarm states which message raised it.
 const RAISING_SPEED: u64 = 1_000_000_000;
 
 /// The first character of a stamp, so that no server takes it for a number.
@@ -26,7 +26,7 @@ const STAMP_BYTES: usize = 1 + 8 + 6 + 8 + 10 + 10;
 const NORMAL: &str = r#"{"ts":0000000000000,"values":{"bench":"t000000000000000000000000000000000000000000","speed":000.0,"rpm":0000}}"#;
 const RAISING: &str = r#"{"ts":0000000000000,"values":{"bench":"t000000000000000000000000000000000000000000","speed":0000000000.0,"rpm":0000}}"#;
 
-/// What a message says about itself.
+/// The statement of a message about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     /// The run that sent it.

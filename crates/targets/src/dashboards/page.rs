@@ -11,7 +11,7 @@ use super::message::{RPM_KEY, SPEED_KEY, STAMP_KEY, Stamp};
 
 const PATH: &str = "/api/ws";
 
-/// What all dashboards have in common.
+/// The common parts of all dashboards.
 #[derive(Debug, Clone)]
 pub(super) struct PageConfig {
     pub(super) host: String,

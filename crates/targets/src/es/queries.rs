@@ -78,7 +78,7 @@ pub(super) struct QueryWriter<'a> {
 }
 
 impl QueryWriter<'_> {
-    /// The requests of an operation; `None` for bulk requests. The error says which query finds nothing.
+    /// The requests of an operation; `None` for bulk requests. The error states which query finds nothing.
     pub(super) fn search(&self, operation: OperationOptions) -> Result<Option<Search>, String> {
         let path = |question: &str| format!("/{}/_search{question}", self.index);
         let search = match operation {

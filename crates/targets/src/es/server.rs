@@ -16,7 +16,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Reads the answer to `GET /`. The error says that it is another server, or too old.
+    /// Reads the answer to `GET /`. The error states that it is another server, or too old.
     pub(super) fn read(answer: &Value) -> Result<Self, String> {
         let version = &answer["version"];
         let Some(number) = version["number"].as_str() else {

@@ -10,7 +10,7 @@ pub(super) struct Contents {
 
 /// Reads the answer for one sensor. `fields` are the names of its columns, the time first.
 ///
-/// The error says what is wrong: another sensor or other columns in the head, a row with too few values, a time before that of the row above.
+/// The error states what is wrong: another sensor or other columns in the head, a row with too few values, a time before that of the row above.
 pub(super) fn read(body: &[u8], sensor: &str, fields: &[String]) -> Result<Contents, String> {
     let mut contents = Contents::default();
     let mut columns: Option<usize> = None;

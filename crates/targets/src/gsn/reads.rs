@@ -67,7 +67,7 @@ impl<'a> Questions<'a> {
         Self { http, sensors, size, sizes, queries, class, seed, order, next, tally }
     }
 
-    /// What all clients have got.
+    /// The data that all clients have received.
     pub(super) fn into_tally(self) -> Tally {
         self.tally.into_inner()
     }

@@ -1,4 +1,4 @@
-//! What the clients of a phase have got.
+//! The data that the clients of a phase have received.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -12,7 +12,7 @@ pub(super) enum Action {
     /// Makes it if there is none.
     #[default]
     Create,
-    /// Drops it and makes it anew.
+    /// Drops it and makes it again.
     Recreate,
     /// Drops it. No operation runs.
     Drop,

@@ -67,7 +67,7 @@ impl Cluster {
         Arc::clone(regions.insert(moved))
     }
 
-    /// Forgets the regions, because the table is made anew.
+    /// Forgets the regions, because the table is made again.
     pub(super) fn forget(&self) {
         *self.regions.lock() = None;
     }

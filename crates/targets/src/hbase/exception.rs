@@ -2,7 +2,7 @@
 
 use super::messages::{ExceptionResponse, NameBytesPair};
 
-/// What a client does about an exception.
+/// The client's reaction to an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
     /// It finds the region again and repeats the call.
@@ -46,7 +46,7 @@ pub(super) struct Exception {
     pub(super) class: String,
     /// The first line of the text.
     pub(super) message: String,
-    /// What a client does about it.
+    /// The client's reaction to it.
     pub(super) remedy: Remedy,
     /// The server that the region has moved to, if the server says so.
     pub(super) moved_to: Option<(String, u16)>,
@@ -67,7 +67,7 @@ impl Exception {
         Self { message: first_line(&class, &text), class, remedy, moved_to }
     }
 
-    /// The exception of an action or of a region within a call of several actions. It has no flag that says whether the
+    /// The exception of an action or of a region within a call of several actions. It has no flag that states whether the
     /// client may retry, so classes that are not known here are final.
     pub(super) fn of_action(pair: &NameBytesPair) -> Self {
         let text = String::from_utf8_lossy(pair.value.as_deref().unwrap_or_default());

@@ -18,7 +18,7 @@ pub(super) struct PeClient {
 }
 
 impl PeClient {
-    /// Adds an operation of `rows` rows. `is_buffered` says that PerformanceEvaluation times each row.
+    /// Adds an operation of `rows` rows. `is_buffered` states that PerformanceEvaluation times each row.
     pub(super) fn add(&mut self, (began, ended): (Instant, Instant), rows: u64, is_buffered: bool) {
         let first = self.span.map_or(began, |(first, _)| first);
         self.span = Some((first, ended));

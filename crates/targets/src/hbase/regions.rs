@@ -26,7 +26,7 @@ pub(super) struct Region {
 pub(super) struct RegionMap(Vec<Region>);
 
 impl RegionMap {
-    /// Builds the map from the cells of the table's rows of `hbase:meta`. The error says which region is missing or has no
+    /// Builds the map from the cells of the table's rows of `hbase:meta`. The error states which region is missing or has no
     /// server; both happen while regions move and split.
     pub(super) fn of_meta<'a>(cells: impl Iterator<Item = Cell<'a>>) -> Result<Self, String> {
         let mut rows: BTreeMap<Vec<u8>, MetaRow> = BTreeMap::new();

@@ -4,7 +4,7 @@ use super::cell::put_cell;
 use super::connection::{CallError, Connection};
 use super::messages::{CellResult, ScanRequest, ScanResponse};
 
-/// How a scan goes on after an answer.
+/// How a scan continues after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScanStep {
     /// The region has more rows.

@@ -27,7 +27,7 @@ use crate::limits::HBASE_ATTEMPTS_MAX;
 const PAUSE: Duration = Duration::from_millis(100);
 const BACKOFF: [u32; 8] = [1, 2, 3, 5, 10, 20, 40, 100];
 
-/// What all sessions of a phase share.
+/// The common part of all sessions of a phase.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work<'a> {
     pub(super) cluster: &'a Cluster,

@@ -1,7 +1,7 @@
 //! The driver of the HiTSDB test.
 //!
 //! A cell is a number of timelines and of clients: a phase that writes new timelines, and phases that write on. Before each
-//! cell a server that the run has started is started anew on an empty directory. In a server that runs, the timelines of
+//! cell a server that the run has started is started again on an empty directory. In a server that runs, the timelines of
 //! each cell have names of their own.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -111,7 +111,7 @@ impl TimeseriesDriver {
         }
     }
 
-    /// Begins a cell: starts a server anew or names the timelines anew.
+    /// Begins a cell: starts a server again or names the timelines again.
     fn begin_cell(&mut self, count: u64) -> Result<()> {
         let keeps = self.options.accumulate;
         if self.cells > 0 && !keeps {

@@ -18,7 +18,7 @@ pub(crate) struct InfluxQl {
 }
 
 impl InfluxQl {
-    /// Makes the database, and with `anew` removes first what another run has left there.
+    /// Makes the database, and with `again` removes first what another run has left there.
     pub(crate) fn create(&self, anew: bool) -> Result<()> {
         let statements: &[&str] = if anew { &["DROP", "CREATE"] } else { &["CREATE"] };
         for statement in statements {

@@ -213,7 +213,7 @@ impl MqttDriver {
     /// The address of the broker for other processes.
     fn broker_url(&self, address: SocketAddr) -> String {
         match self.tls {
-            // The name and the files of TLS are parts of it.
+            // The name and the TLS files are parts of it.
             Some(_) => self.scenario.target.url.clone(),
             None => format!("mqtt://{address}"),
         }

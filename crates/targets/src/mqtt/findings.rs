@@ -1,4 +1,4 @@
-//! What a result says about stored messages, and about the points of gateways.
+//! The statement of a result about stored messages, and about the points of gateways.
 
 use load::result::{Check, Phase};
 
@@ -14,7 +14,7 @@ pub(super) fn checks(place: &str, what: &str, verified: &Verification) -> Vec<Ch
     ]
 }
 
-/// The finding beside the checks.
+/// The finding besides the checks.
 pub(super) fn sentence(place: &str, what: &str, verified: &Verification) -> String {
     let Verification { devices, acked, sent, stored, sampled_devices, sampled_rows, took_s, .. } = verified;
     let first = verified.first_difference.as_deref().map(|what| format!(" First difference: {what}."));

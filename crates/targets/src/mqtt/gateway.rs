@@ -18,11 +18,11 @@ pub struct Gateway {
     pub devices_per_message: u32,
     /// Device n is called `<device_prefix>n`.
     pub device_prefix: String,
-    /// What the gateway sends.
+    /// The data that the gateway sends.
     pub sends: GatewaySends,
 }
 
-/// What a gateway sends.
+/// The data that a gateway sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GatewaySends {

@@ -3,7 +3,7 @@
 //! `driver.rs` runs the scenarios, `devices.rs` has their keys and `gateway_options.rs` those of gateways. `protocol.rs` is the client, `behind.rs` its part
 //! that is a gateway, `tally.rs` its counts, `acks.rs` knows which acks end a message, `subscription.rs` subscribes, and `template.rs` has the messages.
 //! `platform.rs` creates the devices over the HTTP interface of the server, `rest_platform.rs` is a server whose REST interface is part of the load,
-//! `verify.rs` reads the stored points back, and `findings.rs` says what the result is.
+//! `verify.rs` reads the stored points back, and `findings.rs` states what the result is.
 
 mod acks;
 pub(crate) mod defaults;

@@ -159,7 +159,7 @@ pub(crate) struct Platform {
     ids: Option<Vec<String>>,
     /// The first timestamp that no earlier run can have used, milliseconds.
     pub(super) floor_ts_ms: u64,
-    /// The address of the HTTP interface, with the parameters of TLS.
+    /// The address of the HTTP interface, with the TLS parameters.
     pub(crate) http: String,
     /// The base of its URLs.
     base: String,

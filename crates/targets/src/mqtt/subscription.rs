@@ -5,7 +5,7 @@ use wire::mqtt::{Filter, Packet, PropertiesBuilder, ProtocolVersion, QoS, Subscr
 /// The packet identifier of the only SUBSCRIBE of a connection.
 const SUBSCRIBE_ID: u16 = 1;
 
-/// Appends a SUBSCRIBE for these filters. The error says which of them MQTT does not allow.
+/// Appends a SUBSCRIBE for these filters. The error states which of them MQTT does not allow.
 pub(crate) fn subscribe(
     filters: &[impl AsRef<str>],
     qos: QoS,

@@ -1,4 +1,4 @@
-//! What a device sent.
+//! The sent messages of a device.
 
 /// The counts of a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ const SAMPLE_ONE_IN: usize = 100;
 /// Half of the last digit of the payload: the server may parse and print JSON numbers.
 const EPSILON: f64 = 0.001;
 
-/// What to read back.
+/// The data to read back.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     pub(super) client: &'a Client,

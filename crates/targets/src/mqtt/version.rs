@@ -1,4 +1,4 @@
-//! The versions of MQTT that a device can speak.
+//! The MQTT versions that a device can speak.
 
 use std::str::FromStr;
 

@@ -125,7 +125,7 @@ impl Sql {
         fill::clean_up(&self.address, tables).map_err(|error| self.failed("dropping the tables of", &error))
     }
 
-    /// Checks that the tables exist. The error says what is missing, and that `load_command` loads it.
+    /// Checks that the tables exist. The error states what is missing, and that `load_command` loads it.
     pub fn check_dataset(&self, load_command: &str) -> Result<()> {
         let only_inserts =
             self.transactions.iter().all(|t| matches!(t.kind, Kind::Insert | Kind::BulkInsert));

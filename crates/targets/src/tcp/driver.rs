@@ -2,7 +2,7 @@
 //!
 //! A phase has a `test`: `maxconn` (opens connections at `rate`, holds them for `hold`, then sends a request on one of
 //! each `sample`), `cps` (opens connections at `rate` and closes them as `close` says) or `qps` (requests at `rate` on
-//! open connections). With `arrival = "closed"` the last two go on as soon as a connection is closed or answered.
+//! open connections). With `arrival = "closed"` the last two continue as soon as a connection is closed or answered.
 //! `[dataset]` and phases: `application` (`http`, `echo`, `none`), `path`, `sources`, `connect_timeout`, `close`
 //! (`fin`, `rst`, `after-request`), `hold`, `keep_alive` (`tcp`, `application`, `none`), `keep_alive_every`, `sample`,
 //! `give_up_last`, `give_up_failures`. `--scale` scales connections and rates.

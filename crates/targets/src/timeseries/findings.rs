@@ -29,7 +29,7 @@ impl DiskUse {
     }
 }
 
-/// What was written.
+/// The written data.
 pub(crate) fn written(phase: &str, written: &RequestLog, timelines: u64) -> String {
     let Expected { stored, unknown } = written.total();
     let without = match unknown {

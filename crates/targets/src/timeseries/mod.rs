@@ -1,7 +1,7 @@
 //! The HiTSDB test: clients write points of many timelines, a fixed number in a request. What the drivers `opentsdb`,
 //! `influx` and `prometheus` have in common; each of those writes its protocol. `hitsdb/` runs them.
 //!
-//! `timelines.rs` computes the data, `written.rs` keeps what became of each request, `protocol.rs` is the load,
+//! `timelines.rs` computes the data, `written.rs` keeps the outcome of each request, `protocol.rs` is the load,
 //! `server.rs` starts and wipes servers, `reader.rs` and the files of products read back, `verify.rs` compares.
 
 pub(crate) mod findings;

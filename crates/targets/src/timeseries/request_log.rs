@@ -1,4 +1,4 @@
-//! What the clients of a cell have written: which requests each has sent, and what became of them.
+//! What the clients of a cell have written: which requests each has sent, and the outcome of them.
 //!
 //! Request `r` of a cell has the points `r * points_per_request` and following. Client `c` of `n` sends the requests
 //! `first + c`, `first + c + n` and so on of a phase.
@@ -33,7 +33,7 @@ impl Order {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
     /// It was not sent.
@@ -113,7 +113,7 @@ impl Expected {
         }
     }
 
-    /// Adds what became of some points.
+    /// Adds the outcome of some points.
     pub(crate) fn add(&mut self, fate: RequestOutcome, points: u64) {
         match fate {
             RequestOutcome::Stored => self.stored += points,
@@ -143,7 +143,7 @@ impl RequestLog {
         self.next_request() * self.points_per_request
     }
 
-    /// What became of the request of a point.
+    /// The outcome of the request of a point.
     pub(crate) fn fate(&self, point: u64) -> RequestOutcome {
         let request = point / self.points_per_request;
         let phase = self.phases.range(..=request).next_back();

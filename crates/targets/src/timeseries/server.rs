@@ -1,5 +1,5 @@
 //! The server under test: one that runs, one of ours, or one that a command starts. The last two are started on an empty
-//! directory, and started anew for each cell.
+//! directory, and started again for each cell.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ impl Server {
         Ok(Some(basic(ADMIN, &instance.admin_password()?)))
     }
 
-    /// Starts it anew on an empty directory, if the run has started it. Returns whether it has.
+    /// Starts it again on an empty directory, if the run has started it. Returns whether it has.
     pub(crate) fn wipe(&mut self) -> Result<bool> {
         let Kind::Started(started) = &mut self.kind else { return Ok(false) };
         started.stop()?;

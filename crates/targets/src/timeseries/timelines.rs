@@ -23,7 +23,7 @@ pub(crate) struct Timelines {
     pub(crate) count: u64,
     /// The number of metrics. Timeline i belongs to metric `i % metrics`.
     pub(crate) metrics: u64,
-    /// The number of tags of each timeline. The first tag tells the timelines apart.
+    /// The number of tags of each timeline. The first tag distinguishes the timelines.
     pub(crate) tags: u32,
     /// The text before the number of a tag's value. With another text, all timelines are new to the server.
     pub(crate) tag_value: String,
@@ -90,7 +90,7 @@ impl Timelines {
         format!("{METRIC}{metric}")
     }
 
-    /// The key and the value of the tag that tells the timelines apart.
+    /// The key and the value of the tag that distinguishes the timelines.
     pub(crate) fn first_tag(&self, timeline: u64) -> (String, String) {
         (format!("{TAG_KEY}0"), format!("{}{timeline}", self.tag_value))
     }

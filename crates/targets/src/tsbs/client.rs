@@ -23,7 +23,7 @@ pub(super) struct Clients<'a> {
     pub(super) seed: u64,
 }
 
-/// What clients do.
+/// The operation of the clients.
 pub(super) enum Work<'a> {
     /// They write all data.
     Load(&'a Mutex<Feed>),

@@ -70,7 +70,7 @@ impl Mean {
     }
 }
 
-/// What must be stored.
+/// The rows that must be stored.
 #[derive(Debug, Default)]
 pub(super) struct Expected {
     /// Values by measurement and field.

@@ -1,4 +1,4 @@
-//! The thirteen queries, in InfluxQL. Fleets, trucks and windows of time are drawn anew for each.
+//! The thirteen queries, in InfluxQL. Fleets, trucks and windows of time are drawn again for each.
 
 use load::dataset::Random;
 

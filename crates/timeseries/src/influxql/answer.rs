@@ -16,7 +16,7 @@ pub enum Error {
     Source(#[from] SourceError),
 }
 
-/// What a statement may cost.
+/// The cost limits of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Most points that a statement holds in memory, or gives without a function.
@@ -27,12 +27,12 @@ pub struct Limits {
     pub series: usize,
 }
 
-/// What a statement depends on beside the tables.
+/// What a statement depends on besides the tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Context {
     /// The time of the query, in nanoseconds since the epoch.
     pub now: i64,
-    /// What the statement may cost.
+    /// The cost limits of the statement.
     pub limits: Limits,
 }
 

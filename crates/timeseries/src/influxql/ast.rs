@@ -1,4 +1,4 @@
-//! What a query says.
+//! The syntax tree of a query.
 
 use std::fmt;
 
@@ -279,7 +279,7 @@ impl fmt::Display for Expr {
     }
 }
 
-/// A name as a query has to write it: in quotes where it is not a plain word.
+/// A name as a query must write it: in quotes where it is not a plain word.
 pub fn quoted_ident(name: &str) -> String {
     let plain = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(|next| next.is_ascii_alphanumeric() || next == '_')
@@ -302,7 +302,7 @@ pub struct Measurement {
     pub pattern: Option<Pattern>,
 }
 
-/// What a SELECT statement reads.
+/// The input of a SELECT statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum From {
     Measurement(Measurement),
@@ -330,13 +330,13 @@ pub enum Fill {
 /// A column of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// What it computes.
+    /// The computation.
     pub expr: Expr,
     /// Empty: none.
     pub alias: String,
 }
 
-/// What follows INTO.
+/// The part after INTO.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Target {
     /// Empty: the database of the request.
@@ -375,7 +375,7 @@ pub struct Select {
     pub zone: Option<chrono_tz::Tz>,
 }
 
-/// What a SHOW statement lists.
+/// The kind of list of a SHOW statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
     Databases,
@@ -430,7 +430,7 @@ pub enum Keys {
 /// A SHOW statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Show {
-    /// What it lists.
+    /// The listed kind.
     pub listing: Listing,
     /// Empty: the database of the request.
     pub database: String,

@@ -39,7 +39,7 @@ pub(super) type GroupState = Vec<BTreeMap<i64, State>>;
 pub(super) struct Builder<'a> {
     pub frame: &'a Frame,
     pub wanted: &'a mut Vec<Wanted>,
-    /// The columns beside the calls, as indices into `wanted`.
+    /// The columns besides the calls, as indices into `wanted`.
     pub others: &'a [usize],
     pub leaves: Vec<Leaf>,
 }

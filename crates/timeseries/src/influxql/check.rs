@@ -175,7 +175,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Checks an expression of the SELECT clause. `wildcard` says whether a wildcard may be there.
+    /// Checks an expression of the SELECT clause. `wildcard` indicates whether a wildcard may be there.
     fn expr(&mut self, expr: &Expr, wildcard: &mut bool) -> Result<(), String> {
         match expr {
             Expr::Ref(..) => self.has_fields = true,

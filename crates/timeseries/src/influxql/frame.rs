@@ -1,9 +1,9 @@
-//! What the calls of a statement have in common.
+//! The common parts of the calls of a statement.
 
 use super::ast::Fill;
 use super::window::Buckets;
 
-/// What all calls of a statement share.
+/// The common part of all calls of a statement.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     /// First and last time, in nanoseconds.
@@ -18,6 +18,6 @@ pub(super) struct Frame {
     pub buckets_max: u64,
     /// Number of points of a group that OFFSET and LIMIT reach.
     pub reached: usize,
-    /// The number of columns beside the calls.
+    /// The number of columns besides the calls.
     pub others: usize,
 }

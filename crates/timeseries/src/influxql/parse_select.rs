@@ -25,7 +25,7 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    /// What follows INTO: a measurement, or `:MEASUREMENT` in place of its name.
+    /// The part after INTO: a measurement, or `:MEASUREMENT` in place of its name.
     fn target(&mut self) -> Result<Target, String> {
         let mut names = self.segments()?;
         let name = match self.peek_char() {
@@ -130,7 +130,7 @@ impl Parser<'_> {
         if self.take("WHERE") { self.expr().map(Some) } else { Ok(None) }
     }
 
-    /// What follows GROUP BY.
+    /// The part after GROUP BY.
     pub(super) fn dimensions(&mut self) -> Result<Vec<Expr>, String> {
         let mut dimensions = Vec::new();
         if !self.take("GROUP") {

@@ -21,11 +21,11 @@ pub(super) struct Plan<'a> {
     /// The tags of GROUP BY, sorted.
     pub tags: Vec<String>,
     pub inputs: Vec<Input<'a>>,
-    /// Returns whether the statement may go on.
+    /// Returns whether the statement may continue.
     pub source: &'a dyn Source,
 }
 
-/// What a statement reads.
+/// The data that a statement reads.
 pub(super) enum Input<'a> {
     Table { name: String, table: Rc<dyn Table + 'a> },
     Query(Box<Plan<'a>>),

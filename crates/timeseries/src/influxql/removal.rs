@@ -1,4 +1,4 @@
-//! What DELETE and DROP SERIES remove.
+//! The removals of DELETE and DROP SERIES.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use super::reduce::{Constants, TIME_MAX, TIME_MIN, Times, split_condition};
 use super::scan::{Filter, matchers, time_range};
 use super::show::check_condition;
 
-/// What a statement removes: rows in a time range, or whole series.
+/// The data that a statement removes: rows in a time range, or whole series.
 #[derive(Debug, Clone)]
 pub struct Removal {
     from: Vec<Measurement>,
@@ -22,7 +22,7 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// What DELETE removes. `now` is in nanoseconds since the epoch.
+    /// The removals of DELETE. `now` is in nanoseconds since the epoch.
     ///
     /// # Errors
     /// The condition is wrong, in the words of InfluxDB.
@@ -32,7 +32,7 @@ impl Removal {
         Ok(Self { from, condition, range: Some(range) })
     }
 
-    /// What DROP SERIES removes.
+    /// The removals of DROP SERIES.
     ///
     /// # Errors
     /// As [`of_rows`](Self::of_rows); or the condition has a time.

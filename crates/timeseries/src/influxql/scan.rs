@@ -15,7 +15,7 @@ use crate::{SeriesRead, Source, SourceError, Table, each_series};
 /// A field or a tag to read, with the type that its values are to have.
 pub(super) type Wanted = (String, DataType);
 
-/// What to read of an input.
+/// The data to read of an input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scan<'a> {
     pub wanted: &'a [Wanted],
@@ -167,7 +167,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The parts of a condition that all have to hold.
+/// The parts of a condition that all must hold.
 fn conjuncts<'a>(condition: &'a Expr, out: &mut Vec<&'a Expr>) {
     match condition {
         Expr::Binary(Op::And, left, right) => {
@@ -179,7 +179,7 @@ fn conjuncts<'a>(condition: &'a Expr, out: &mut Vec<&'a Expr>) {
     }
 }
 
-/// What a condition says about tags, as far as the index of the store can answer it. A tag that a series does not have is an empty
+/// The statement of a condition about tags, as far as the index of the store can answer it. A tag that a series does not have is an empty
 /// text in InfluxQL, and no text in the store, so only conditions that exclude the empty text pass.
 pub(super) fn matchers(condition: Option<&Expr>, is_field: &dyn Fn(&str) -> bool) -> Vec<TagMatcher> {
     let mut parts = Vec::new();
@@ -314,7 +314,7 @@ fn column<'a>(
     }
 }
 
-/// Rows of a subquery between two questions whether the statement may go on.
+/// Rows of a subquery between two questions whether the statement may continue.
 const ROWS_PER_CHECK: usize = 8 * 1024;
 
 /// Reads the rows of a subquery, which are in their final order.

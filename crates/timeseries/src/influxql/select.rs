@@ -35,7 +35,7 @@ pub(super) struct Row<'a> {
 /// Takes the rows of an answer, group by group.
 pub(super) type Rows<'v> = dyn FnMut(Row<'_>) -> ControlFlow<()> + 'v;
 
-/// What a statement reads and how it groups, while it runs.
+/// The data that a statement reads and how it groups, while it runs.
 struct Execution<'p, 'a> {
     plan: &'p Plan<'a>,
     limits: &'p Limits,
@@ -46,7 +46,7 @@ struct Execution<'p, 'a> {
     points: u64,
 }
 
-/// Rows of an answer between two questions whether the statement may go on.
+/// Rows of an answer between two questions whether the statement may continue.
 const ROWS_PER_CHECK: usize = 1024;
 
 /// Runs a statement.

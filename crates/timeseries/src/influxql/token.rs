@@ -9,7 +9,7 @@ pub(super) struct TextPosition {
     pub column: usize,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Illegal,

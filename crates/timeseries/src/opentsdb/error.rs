@@ -14,7 +14,7 @@ pub enum QueryError {
     /// The query costs more than it may.
     #[error("The query has more than {limit} {what}. Ask for less time, fewer series or longer intervals")]
     OverLimit {
-        /// What is counted.
+        /// The counted quantity.
         what: &'static str,
         /// How many of it a query may have.
         limit: u64,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::Source;
 
-/// What a query computes from the fields of one table.
+/// The data that a query computes from the fields of one table.
 #[derive(Debug, Clone)]
 pub struct FieldsSub {
     pub table: String,
@@ -29,14 +29,14 @@ pub struct FieldsSub {
     pub rows: PointLimits,
 }
 
-/// What a query computes from one field.
+/// The data that a query computes from one field.
 #[derive(Debug, Clone)]
 pub struct FieldSub {
     /// The field, or `*`.
     pub field: String,
     /// The name of the column, if it is not that of the field.
     pub alias: Option<String>,
-    /// What is computed; it selects the field of the table. All fields of a table have the same filters.
+    /// The computation; it selects the field of the table. All fields of a table have the same filters.
     pub sub: SubQuery,
     /// The values that are shown.
     pub values: PointLimits,
@@ -283,7 +283,7 @@ fn combined(
     Ok(ControlFlow::Continue(()))
 }
 
-/// What the answers for the fields of one group have in common.
+/// The common parts of the answers for the fields of one group.
 #[derive(Default)]
 struct Group {
     series: BTreeSet<Tags>,

@@ -11,7 +11,7 @@ pub struct Filter {
     pub tag: String,
     /// The type of the condition.
     pub kind: FilterType,
-    /// What the type says about the value.
+    /// The statement of the type about the value.
     pub text: String,
     /// Whether each value of the tag is a group of its own.
     pub group_by: bool,
@@ -22,7 +22,7 @@ pub struct Filter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterType {
     pub name: &'static str,
-    /// What it does.
+    /// Its operation.
     pub description: &'static str,
     /// An example of its text.
     pub example: &'static str,

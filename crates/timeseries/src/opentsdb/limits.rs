@@ -1,4 +1,4 @@
-//! What one query may cost.
+//! The cost limits of one query.
 
 /// The number of series that a query may read.
 pub const SERIES_MAX: usize = 1_000_000;

@@ -5,14 +5,14 @@ use super::window::Window;
 use super::{Line, QueryError, Values, limits};
 use crate::Source;
 
-/// The number of values after which a query asks whether it may go on.
+/// The number of values after which a query asks whether it may continue.
 const VALUES_PER_CHECK: usize = 100_000;
 
 /// Work that a query may still do.
 pub(super) struct Budget<'a> {
     combined: u64,
     source: &'a dyn Source,
-    /// The values combined since the source said that the query may go on.
+    /// The values combined since the source said that the query may continue.
     unchecked: usize,
 }
 

@@ -21,7 +21,7 @@ pub struct Query {
 pub struct SubQuery {
     /// The name of the aggregator over series.
     pub aggregator: String,
-    /// What it reads.
+    /// The data that it reads.
     pub selection: Selection,
     /// The downsampling, as a text.
     pub downsample: Option<String>,

@@ -40,13 +40,13 @@ pub fn run(
     Ok(())
 }
 
-/// What the sub queries compute.
+/// The computations of the sub queries.
 pub(super) fn plans(query: &Query) -> Result<Vec<Plan>, QueryError> {
     query.check()?;
     query.queries.iter().map(|sub| Plan::of(query, sub)).collect()
 }
 
-/// What a sub query computes.
+/// The computation of a sub query.
 pub(super) struct Plan {
     pub(super) aggregator: Aggregator,
     downsample: Option<Downsample>,

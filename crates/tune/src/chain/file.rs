@@ -38,7 +38,7 @@ pub enum ChainError {
     #[error("{}: {what}", .path.display())]
     Content {
         path: PathBuf,
-        /// What is wrong, and in which layer.
+        /// The fault, and in which layer.
         what: String,
     },
     /// The load generator could not begin.

@@ -10,7 +10,7 @@ use crate::rules::Product;
 use crate::statement::Statement;
 use crate::value::Value;
 
-/// What was carried out.
+/// The result of an application.
 #[derive(Debug, Default)]
 pub struct Carried {
     /// The changes that the target has taken, and what it has made of them.

@@ -26,7 +26,7 @@ pub enum PlanError {
         /// Variant, version and role of the target.
         target: String,
     },
-    /// A person has to make the change.
+    /// A person must make the change.
     #[error("{rule} cannot be applied by this command. {} By hand: {change}", .reason.sentence())]
     Manual {
         rule: String,

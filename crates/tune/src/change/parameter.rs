@@ -32,7 +32,7 @@ pub struct ParameterChange {
     pub undo: Vec<Statement>,
     /// The grant that a user needs, as a sentence.
     pub grant: Option<String>,
-    /// What else a person has to know or to do.
+    /// Further notes for the person.
     pub also: Option<String>,
 }
 

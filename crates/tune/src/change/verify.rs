@@ -1,4 +1,4 @@
-//! What a target has made of a change: pure functions.
+//! The effect of a change on a target: pure functions.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::value::Value;
 /// The difference of two numbers that counts as none: the servers print some with six digits.
 const SAME_NUMBER: f64 = 1e-6;
 
-/// What a target has made of a change.
+/// The effect of a change on a target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The parameter has the value.

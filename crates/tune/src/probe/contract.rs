@@ -34,7 +34,7 @@ pub trait Probe {
 /// The start of a process. Two starts that differ mean that it has started again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Start {
-    /// A text that each start makes anew.
+    /// A text that each start makes again.
     Id(String),
     /// The moment, in seconds since 1970. It comes from an uptime in whole seconds.
     AtS(f64),

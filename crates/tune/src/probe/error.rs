@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::statement::Statement;
 
-/// A target cannot be looked at. The message says whose fault it is and what to do.
+/// A target cannot be looked at. The message states whose fault it is and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// Nobody answers at the address.

@@ -13,7 +13,7 @@ use crate::limits::HTTP_BODY_BYTES_MAX;
 pub(super) const LIMITS: HttpLimits =
     HttpLimits { timeout: Duration::from_secs(30), body_bytes_max: HTTP_BODY_BYTES_MAX };
 
-/// What a request reads, for the errors of the probe.
+/// The data that a request reads, for the errors of the probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     /// The values.

@@ -11,7 +11,7 @@ use crate::value::Value;
 /// The facts of a sample.
 pub(super) const FACTS: [&str; 3] = ["big_keys", "hash_fields_p99", "hash_value_bytes_p99"];
 
-/// What a sample has found.
+/// The findings of a sample.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SampledKeys {
     big_keys: u32,

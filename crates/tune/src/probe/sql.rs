@@ -43,7 +43,7 @@ impl Database {
         })
     }
 
-    /// Carries out a statement of SQL.
+    /// Carries out an SQL statement.
     pub(super) fn carry_out(&mut self, statement: &Statement) -> Result<(), StatementError> {
         let Statement::Sql(sql) = statement else { return Err(StatementError::Other(statement.clone())) };
         match self.client.rows(sql) {

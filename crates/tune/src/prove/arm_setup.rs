@@ -221,7 +221,7 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// What a person has to do if the target could not be restored.
+    /// The work of a person if the target could not be restored.
     fn by_hand(&self) -> String {
         match &self.way.makes {
             ChangeSteps::Statements(_) => {
@@ -283,7 +283,7 @@ impl Arms for Prover<'_> {
             load::Error::Verdict(format!("the change could not be {what}: {error}"))
         };
         self.make(step).map_err(failed)?;
-        // Both arms start anew before each run, so that neither has the warmer memory.
+        // Both arms start again before each run, so that neither has the warmer memory.
         self.restart_if_needed().map_err(failed)?;
         self.check(arm == Arm::B).map_err(load::Error::Verdict)
     }

@@ -1,11 +1,11 @@
-//! What a proof needs.
+//! The data that a proof needs.
 
 use super::method::ChangeMethod;
 use crate::probe;
 use crate::rules::{Product, Rule};
 use crate::target::Target;
 
-/// What a proof needs.
+/// The data that a proof needs.
 #[derive(Debug)]
 pub struct Order<'a> {
     pub target: &'a Target,

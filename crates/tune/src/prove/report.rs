@@ -81,7 +81,7 @@ pub struct Proof {
     pub stopped: Option<String>,
     /// Whether the target has started again by itself.
     pub target_restarted: bool,
-    /// What has become of the change.
+    /// The outcome of the change.
     pub end: End,
     runs: Vec<Run>,
     #[serde(skip)]

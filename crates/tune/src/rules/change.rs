@@ -97,7 +97,7 @@ impl Change {
         }
     }
 
-    /// The statements, or the reason why a person has to make the change. Both values must be known.
+    /// The statements, or the reason why a person must make the change. Both values must be known.
     pub(crate) fn statements(
         &self,
         setting: Setting<'_>,
@@ -141,7 +141,7 @@ impl Change {
         }
     }
 
-    /// What else a person has to know or to do.
+    /// Further notes for the person.
     pub(crate) fn also(&self) -> Option<&str> {
         match self {
             Self::Set(set) => set.also.as_deref(),
@@ -192,7 +192,7 @@ impl Set {
         self.completed(text, self.undo_also.as_ref())
     }
 
-    /// Adds the restart and what else a person has to know.
+    /// Adds the restart and what else a person must know.
     fn completed(&self, mut text: String, also: Option<&String>) -> String {
         if let Some(restarted) = &self.restarted {
             text.push_str(", then restart the ");

@@ -43,7 +43,7 @@ fn server() -> String {
     "server".to_owned()
 }
 
-/// How parameters are set. One of the first six is there; it says who carries the statements out.
+/// How parameters are set. One of the first six is there; it states who carries the statements out.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSetter {

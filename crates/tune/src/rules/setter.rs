@@ -13,7 +13,7 @@ pub(crate) struct Setter {
     pub(super) form: Form,
     /// Commands that keep the value over a restart, in the same form.
     pub(super) keep: Vec<String>,
-    /// The place where a person has to write the value so that a restart keeps it.
+    /// The place where a person must write the value so that a restart keeps it.
     pub(super) by_hand: Option<String>,
     /// Statements that remove a value, for the undo of a parameter that was not set before.
     pub(super) reset: Vec<String>,
@@ -50,7 +50,7 @@ pub enum Manual {
     Console,
     /// The program of the client has the setting.
     Client,
-    /// Data has to be written again, or a new installation is needed.
+    /// Data must be written again, or a new installation is needed.
     Data,
     /// Another program makes the change.
     Tool,

@@ -10,7 +10,7 @@ use crate::followers::{Begin, Cursor, FOLLOWERS, SensorOutput, key};
 use crate::host::Host;
 
 /// Begins the followers of a sensor that have not begun, and forgets those that it does not have any more. The engine calls it before
-/// it appends rows, so each late row finds the cursors that have to remember it.
+/// it appends rows, so each late row finds the cursors that must remember it.
 pub(super) fn begin_followers(host: &Host, output: &SensorOutput, series: SeriesId) -> Result<(), ThreadEnd> {
     let followers = &host.sensors.followers;
     let requests: Vec<_> =

@@ -16,7 +16,7 @@ pub(super) struct Cursor {
     pub(super) table: Arc<str>,
     /// The sources that read it.
     pub(super) sources: Vec<SourceId>,
-    /// Rows up to this time were done before the sensor began or went on.
+    /// Rows up to this time were done before the sensor began or continued.
     begun_us: i64,
     /// The time of the newest element in microseconds.
     newest_us: i64,

@@ -154,7 +154,7 @@ impl Engine {
         self.files.iter().filter_map(to_load).collect()
     }
 
-    /// Lets loaded sensors run. A crash before the first checkpoint must not make a sensor begin anew, so all are stored first, in few
+    /// Lets loaded sensors run. A crash before the first checkpoint must not make a sensor begin again, so all are stored first, in few
     /// commits.
     fn run_loaded(&mut self, host: &Host, mut loaded: Vec<Running>) -> Result<(), ThreadEnd> {
         checkpoint(host, &mut loaded)?;
@@ -171,7 +171,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Loads a file. The sensor that ran from it goes on until then. The new one does not run yet.
+    /// Loads a file. The sensor that ran from it continues until then. The new one does not run yet.
     fn load(
         &mut self,
         host: &Host,
@@ -195,7 +195,7 @@ impl Engine {
         };
         let old = replaces.then(|| self.running.iter().position(|running| running.file == file)).flatten();
         if let Some(at) = old {
-            // The new one goes on from where the old one is.
+            // The new one continues from where the old one is.
             let mut old = [self.running.remove(at)];
             checkpoint(host, &mut old)?;
             match old[0].name() == candidate.plan.name {

@@ -1,4 +1,4 @@
-//! A sensor takes rows, and its clock goes on without them.
+//! A sensor takes rows, and its clock continues without them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -75,7 +75,7 @@ impl Running {
         self.sensor.fill(source.id, row.ts.millis(), &mut field);
     }
 
-    /// Makes the slides in time that are due although no element has come. The clock goes on from the newest element as fast as that of
+    /// Makes the slides in time that are due although no element has come. The clock continues from the newest element as fast as that of
     /// the machine.
     pub(super) fn tick(&mut self, host: &Host, now: Instant) -> Result<(), ThreadEnd> {
         let Some((newest, came)) = self.newest else { return Ok(()) };
@@ -84,7 +84,7 @@ impl Running {
         let until = newest.saturating_add(passed_ms).saturating_sub(delay);
         let mut out = Vec::new();
         if self.waits() {
-            // Elements go on that waited for late ones; a late one must be very late to be left out.
+            // Elements continue that waited for late ones; a late one must be very late to be left out.
             self.sensor.advance(until.min(newest), &mut out);
             self.is_changed = true;
             self.is_unseen = true;

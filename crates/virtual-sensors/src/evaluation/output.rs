@@ -34,7 +34,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Goes on after a row.
+    /// Continues after a row.
     pub(super) fn after(last: Option<LastRow>) -> Self {
         Self { last, ..Self::default() }
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. A record is written after the rows of the output that were made of what it says are durable.
-//! 2. A sensor that goes on from its record evaluates the rows after [`InputPoint::us`] again, and only those. Rows of the output that
+//! 2. A sensor that continues from its record evaluates the rows after [`InputPoint::us`] again, and only those. Rows of the output that
 //!    it makes again have the times that they had, so they replace themselves.
 
 use kv::{KeyValueStore, KvError, Space};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Records by the names of the sensors.
 pub(super) const SENSORS: Space = Space::new("virtual_sensors");
 
-/// What a sensor goes on from.
+/// What a sensor continues from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SensorRecord {
@@ -22,7 +22,7 @@ pub(super) struct SensorRecord {
     pub(super) inputs: Vec<InputPoint>,
     /// The last row of the output.
     pub(super) last_row: Option<LastRow>,
-    /// What it remembers beside the elements of its windows.
+    /// What it remembers besides the elements of its windows.
     pub(super) checkpoint: Checkpoint,
 }
 

@@ -78,7 +78,7 @@ impl Running {
         reading.map(|source| source.id).collect()
     }
 
-    /// What it goes on from.
+    /// What it continues from.
     pub(super) fn record(&self) -> SensorRecord {
         let passed = self.passed();
         let mut inputs: Vec<InputPoint> = self
@@ -99,7 +99,7 @@ impl Running {
         }
     }
 
-    /// What callers see of it. `problem` says why the file, as it is now, is not used.
+    /// Its description for callers. `problem` states why the file, as it is now, is not used.
     pub(super) fn info(&self, problem: Option<&str>) -> SensorInfo {
         let mut info = SensorInfo {
             table: self.destination.device.profile.table.name().to_owned(),

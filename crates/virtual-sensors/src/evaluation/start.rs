@@ -1,4 +1,4 @@
-//! A sensor begins, or goes on from its record: its windows are filled from the store, and what it has not evaluated is evaluated.
+//! A sensor begins, or continues from its record: its windows are filled from the store, and what it has not evaluated is evaluated.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::metrics::SensorCounts;
 use crate::shared::{Outputs, SourceSelector};
 
 impl Running {
-    /// Starts a sensor. It gets the rows that are in the store now; the tap has to want those that come later.
+    /// Starts a sensor. It gets the rows that are in the store now; the tap must want those that come later.
     pub(super) fn start(
         host: &Host,
         fields: &FieldsRead,
@@ -65,7 +65,7 @@ impl Running {
         }
         running.fill_windows(host, fields)?;
         if same.is_some() {
-            // Its slides in time go on also if no device reports.
+            // Its slides in time continue also if no device reports.
             let evaluated =
                 running.cursors.values().map(|cursor| cursor.evaluated_us(running.passed())).max();
             let evaluated = evaluated.filter(|us| *us > i64::MIN);
@@ -79,7 +79,7 @@ impl Running {
     pub(super) fn devices(&self, host: &Host) -> Vec<Arc<Device>> {
         let tenant = host.registry().default_tenant();
         let named = self.sources.iter().map(|source| source.selector.is_of_one());
-        // Without a pattern nobody has to look at all devices.
+        // Without a pattern nobody needs to look at all devices.
         match named.collect::<Option<Vec<&str>>>() {
             Some(names) => {
                 let mut devices: Vec<_> = names

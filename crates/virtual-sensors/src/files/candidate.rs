@@ -45,7 +45,7 @@ impl Candidate {
         read().map_err(|faults| faults.to_string())
     }
 
-    /// What the file says without effect.
+    /// The parts of the file without effect.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         self.plan.notes.iter().map(|note| format!("{}: {}", note.place, note.text))
     }

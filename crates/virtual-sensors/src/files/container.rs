@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sensors::virtual_sensors::Container;
 use sensors::virtual_sensors::plan::{DatabaseOptions, StoragePlace};
 
-/// What callers see of the file of the container.
+/// The description of the file of the container for callers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContainerInfo {
     /// The name of the file in the directory.
@@ -19,7 +19,7 @@ pub struct ContainerInfo {
     pub description: Option<String>,
     /// The database of sensors without a storage of their own, in words.
     pub storage: Option<String>,
-    /// What the file says without effect, with places.
+    /// The parts of the file without effect, with places.
     pub notes: Vec<String>,
     /// Why the file, as it is now, is not used.
     pub problem: Option<String>,
@@ -86,7 +86,7 @@ impl ContainerFiles {
         }
     }
 
-    /// What callers see of it.
+    /// Its description for callers.
     pub(crate) fn info(&self) -> Option<ContainerInfo> {
         let (file, read) = self.first()?;
         let problem = read.fault.clone().or_else(|| self.surplus());

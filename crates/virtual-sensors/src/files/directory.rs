@@ -112,7 +112,7 @@ impl Directory {
     }
 }
 
-/// Editors keep other files beside those that they write.
+/// Editors keep other files besides those that they write.
 fn is_descriptor(name: &str) -> bool {
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
     !name.starts_with('.') && ending.is_some_and(|ending| matches!(ending, "xml" | "toml"))

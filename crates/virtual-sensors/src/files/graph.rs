@@ -38,7 +38,7 @@ fn refuse_shared_names(nodes: &[Node<'_>], refused: &mut BTreeMap<String, String
     for (name, same) in by_name.into_iter().filter(|(_, same)| same.len() > 1) {
         let files = same.iter().map(|node| node.file).collect::<Vec<_>>().join(" and ");
         let reason = format!("{files} have the same sensor {name:?}; give each its own name");
-        // One that runs goes on.
+        // One that runs continues.
         let runs = same.iter().find(|node| node.runs).map(|node| node.file);
         for node in same.iter().filter(|node| Some(node.file) != runs) {
             refused.insert(node.file.to_owned(), reason.clone());

@@ -1,4 +1,4 @@
-//! Up to which row a follower has delivered, and what it has to read again.
+//! Up to which row a follower has delivered, and what it must read again.
 
 use kv::Space;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! A follower reads the rows of the table of the output after its cursor, in batches, and moves the cursor when the target has taken a
 //! batch. A row whose time is not after the cursor is remembered as a time range to read again. So a row reaches the target at least
-//! once, whatever crashes; the target has to recognise a row that comes again by its time.
+//! once, whatever crashes; the target must recognise a row that comes again by its time.
 //!
 //! Invariants:
 //! 1. A follower gives a row only after it is durable.

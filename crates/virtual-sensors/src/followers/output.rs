@@ -51,14 +51,14 @@ impl SensorOutput {
     }
 }
 
-/// What a follower follows.
+/// The data that a follower follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowRequest {
     /// The name of the sensor.
     pub sensor: String,
     /// The name of the follower, unique for the sensor, such as `storage`.
     pub follower: String,
-    /// Where the rows go, in words without secrets. A follower with another target begins anew.
+    /// Where the rows go, in words without secrets. A follower with another target begins again.
     pub target: String,
     /// Where a follower begins that has no cursor.
     pub begin: Begin,
@@ -82,7 +82,7 @@ pub struct OutputRow {
     pub values: Vec<Option<Value>>,
 }
 
-/// Rows that a follower has to deliver, oldest first.
+/// Rows that a follower must deliver, oldest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputRows {
     pub rows: Vec<OutputRow>,

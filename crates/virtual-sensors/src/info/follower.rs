@@ -1,6 +1,6 @@
 //! What followers report, and what callers see of them.
 
-/// What a follower reports.
+/// The data that a follower reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FollowerReport {
     /// Whether the target takes rows.
@@ -13,7 +13,7 @@ pub struct FollowerReport {
     pub last_error: Option<String>,
 }
 
-/// What callers see of a follower.
+/// The description of a follower for callers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FollowerInfo {
     pub name: String,

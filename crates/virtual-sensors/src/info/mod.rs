@@ -1,4 +1,4 @@
-//! What callers and connectors see of sensors, their sources and their followers.
+//! The descriptions of sensors, their sources and their followers for callers and connectors.
 
 mod follower;
 mod sensor;

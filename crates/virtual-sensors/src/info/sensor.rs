@@ -1,4 +1,4 @@
-//! What callers see of a virtual sensor.
+//! The description of a virtual sensor for callers.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct SensorInfo {
     pub problem: Option<String>,
     /// The name of the file in the directory.
     pub file: String,
-    /// What the file says without effect, with places.
+    /// The parts of the file without effect, with places.
     pub notes: Vec<String>,
     /// Sources that no device feeds yet.
     pub waits_for: Vec<String>,
@@ -37,7 +37,7 @@ pub struct SensorInfo {
     pub sources: Vec<SourceInfo>,
     /// How the sensor is computed, in lines for people.
     pub explanation: String,
-    /// What it has done since it was loaded.
+    /// Its work since it was loaded.
     pub counters: Counters,
     /// Rows of devices that were left out because they were not newer than the newest one of their device.
     pub rows_out_of_order: u64,

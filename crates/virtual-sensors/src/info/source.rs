@@ -46,7 +46,7 @@ pub struct SourceState {
     pub last_error: Option<String>,
 }
 
-/// What callers see of a source whose elements come from outside.
+/// The description of a source whose elements come from outside for callers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceInfo {
     /// The stream and the alias, such as `input/road`.

@@ -60,7 +60,7 @@ impl VirtualSensors {
         Ok(self.host.kv.get(PLACES, device.name.as_bytes())?.map(|bytes| bytes.to_vec()))
     }
 
-    /// Stores the place up to which a source was read, and waits for the disk. The rows up to there have to be durable.
+    /// Stores the place up to which a source was read, and waits for the disk. The rows up to there must be durable.
     ///
     /// # Errors
     /// The caller may not write values of the default tenant, which has all sensors, or the key-value store is busy or fails.

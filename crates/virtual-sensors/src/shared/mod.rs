@@ -1,4 +1,4 @@
-//! What the thread of the sensors shares with doors and connectors.
+//! The state that the thread of the sensors shares with doors and connectors.
 
 mod connectors;
 mod pushes;

@@ -36,12 +36,12 @@ pub struct PushedElement {
     stored: oneshot::Sender<()>,
 }
 
-/// What becomes of an element that another server pushes.
+/// The outcome of an element that another server pushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushAnswer {
     /// Its rows are durable, or it cannot be read and is kept as a dead letter.
     Taken,
-    /// It is not stored. The other server has to push it again.
+    /// It is not stored. The other server must push it again.
     Busy,
     /// No source has this number. The other server must not push to it any more.
     Unknown,
@@ -78,7 +78,7 @@ impl Pushes {
 }
 
 impl PushReceiver {
-    /// The number that the other server has to give with each element.
+    /// The number that the other server must give with each element.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -96,7 +96,7 @@ impl Drop for PushReceiver {
 }
 
 impl PushedElement {
-    /// Says that the element is durable.
+    /// Reports that the element is durable.
     pub fn taken(self) {
         // The other server may have gone; then it pushes the element again.
         let _ = self.stored.send(());

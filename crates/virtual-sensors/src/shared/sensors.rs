@@ -1,4 +1,4 @@
-//! What the thread of the sensors shares with callers, and with the doors by way of the hub.
+//! The state that the thread of the sensors shares with callers, and with the doors by way of the hub.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::followers::Followers;
 use crate::info::SensorInfo;
 use crate::metrics::VirtualSensorMetrics;
 
-/// What the thread of the sensors shares with callers.
+/// The state that the thread of the sensors shares with callers.
 #[derive(Debug)]
 pub(crate) struct Sensors {
     pub(crate) tap: Arc<Tap>,

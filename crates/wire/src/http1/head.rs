@@ -32,7 +32,7 @@ pub struct Head {
     pub bytes: usize,
 }
 
-/// Bytes that are not an answer of HTTP/1.x.
+/// Bytes that are not an HTTP answer/1.x.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The status line or a header is malformed.

@@ -1,4 +1,4 @@
-//! Writes requests of HTTP/1.1. The functions do not check their arguments; [`is_token`], [`is_target`] and [`is_value`] check
+//! Writes HTTP/1.1 requests. The functions do not check their arguments; [`is_token`], [`is_target`] and [`is_value`] check
 //! whether a text is allowed.
 
 /// Appends the request line.

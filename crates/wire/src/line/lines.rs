@@ -9,7 +9,7 @@ use super::parse::parse;
 use super::series::Series;
 use super::value::Field;
 
-/// The lines of a body, without comments and empty lines. After a bad line it goes on with the next one.
+/// The lines of a body, without comments and empty lines. After a bad line it continues with the next one.
 ///
 /// A line with a text that is not closed ends at its first line break, and so does one in which a text is followed by neither a
 /// comma nor a blank: its closing quote is probably the opening quote of a later line.

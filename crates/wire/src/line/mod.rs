@@ -7,7 +7,7 @@
 //! the escapes `\"` and `\\` and may contain line breaks. The time counts since 1970 in a unit that is not part of the line
 //! ([`Precision`]). Lines that begin with `#` are comments. A line ends at `\n` or `\r\n`.
 //!
-//! [`Lines`] walks through the body of a request: it allocates nothing per line unless a name or a text has escapes, and goes on
+//! [`Lines`] walks through the body of a request: it allocates nothing per line unless a name or a text has escapes, and continues
 //! after a bad line. The reasons of [`LineError`] are the words of InfluxDB where it refuses the same.
 
 mod delimiters;

@@ -2,7 +2,7 @@
 
 use super::reason::ReasonCode;
 
-/// The peer broke the protocol. The receiver has to close the connection.
+/// The peer broke the protocol. The receiver must close the connection.
 ///
 /// [`DecodeError::reason_code`] gives the kind, such as `PACKET_TOO_LARGE` or `UNSUPPORTED_PROTOCOL_VERSION`. A server may
 /// send this code in CONNACK before the first CONNECT, and in DISCONNECT afterwards.

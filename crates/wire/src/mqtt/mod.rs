@@ -1,7 +1,7 @@
 //! MQTT 3.1.1 and MQTT 5.0: bytes to packets and back, for servers and clients.
 //!
-//! Sources: OASIS "MQTT Version 3.1.1 Plus Errata 01" and "MQTT Version 5.0". Clause tags stand beside the lines that obey
-//! them: `[MQTT-3.3.1-4]` is a numbered clause of MQTT 5 unless "of 3.1.1" follows, `[MQTT5 2.1]` and `[MQTT311 2.1]` are
+//! Sources: OASIS "MQTT Version 3.1.1 Plus Errata 01" and "MQTT Version 5.0". Clause tags are next to the lines that obey
+//! them: `[MQTT-3.3.1-4]` is a numbered MQTT clause 5 unless "of 3.1.1" follows, `[MQTT5 2.1]` and `[MQTT311 2.1]` are
 //! sections.
 //!
 //! The codec does no I/O, keeps no state and does not allocate while it decodes: strings, payloads and properties borrow

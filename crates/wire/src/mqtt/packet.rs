@@ -47,7 +47,7 @@ pub struct Decoded<'a> {
 /// `Some`, a CONNECT is the forbidden second one. `packet_bytes_max` bounds a whole packet; the decoder refuses a larger
 /// one as soon as it knows the length.
 ///
-/// The caller checks directions: a server has to refuse CONNACK and the like, and content that a client may not send (a
+/// The caller checks directions: a server must refuse CONNACK and the like, and content that a client may not send (a
 /// Subscription Identifier in PUBLISH [MQTT-3.3.4-6]).
 pub fn decode(
     input: &[u8],

@@ -1,4 +1,4 @@
-//! Reason codes of MQTT 5 and return codes of MQTT 3.1.1.
+//! Reason MQTT codes 5 and return MQTT codes 3.1.1.
 
 use std::fmt;
 
@@ -103,7 +103,7 @@ impl fmt::Display for ReasonCode {
     }
 }
 
-/// CONNACK return codes of MQTT 3.1.1 [MQTT-3.2.2-4].
+/// CONNACK return MQTT codes 3.1.1 [MQTT-3.2.2-4].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectReturnCode;
 

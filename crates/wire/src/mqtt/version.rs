@@ -1,4 +1,4 @@
-//! The versions of MQTT.
+//! The MQTT versions.
 
 /// A version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::error::PrometheusError;
 use super::proto::{Fields, Value};
 
-/// The bits of the value by which Prometheus says that a series has ended: a NaN that no computation makes.
+/// The bits of the value by which Prometheus states that a series has ended: a NaN that no computation makes.
 const STALE_MARKER: u64 = 0x7ff0_0000_0000_0002;
 
 /// Whether the value is Prometheus's mark for the end of a series.

@@ -8,7 +8,7 @@
 //! - A row without `ts` gets its own time of receipt. `ts` is in milliseconds, as a number or a string with a number. Fractions
 //!   are kept down to a microsecond (`time`).
 //! - Text that is not JSON may be relaxed JSON (`relaxed`). A byte order mark is skipped.
-//! - Keys beside `ts` and `values` belong to the same row; nothing is discarded.
+//! - Keys besides `ts` and `values` belong to the same row; nothing is discarded.
 //! - `null` means no value: the key is left out.
 //! - An integer outside of `i64` and a number beyond `f64` keep their digits as a JSON value: nothing is rounded.
 //! - Objects and arrays are JSON values and keep their text.

@@ -6,7 +6,7 @@ use model::ValueRef;
 
 use super::error::{PayloadError, over};
 
-/// Calls `take` with the value of JSON text; not for `null`, which means no value. `raw` must be JSON.
+/// Calls `take` with the JSON value text; not for `null`, which means no value. `raw` must be JSON.
 pub(crate) fn read_value<T>(
     raw: &str,
     json_depth_max: usize,

@@ -11,7 +11,7 @@ use super::provision::without_texts;
 /// The topic of a device.
 pub const TOPIC: &str = "v1/devices/me/claim";
 
-/// What a device sends to be claimed, or a user to claim it.
+/// The data that a device sends to be claimed, or a user to claim it.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimRequest {

@@ -1,6 +1,6 @@
-//! Topics and payloads of gateways, beside attributes and calls (ThingsBoard, `MqttTopics`, `AbstractGatewaySessionHandler`).
+//! Topics and payloads of gateways, besides attributes and calls (ThingsBoard, `MqttTopics`, `AbstractGatewaySessionHandler`).
 //!
-//! A gateway speaks for the devices behind it. It says which devices it has connected, and sends telemetry and attributes of
+//! A gateway speaks for the devices behind it. It states which devices it has connected, and sends telemetry and attributes of
 //! several devices in one object, whose members have the names of the devices. Payloads may be relaxed JSON, as telemetry may.
 
 use super::object::{Member, find, read_object, text};

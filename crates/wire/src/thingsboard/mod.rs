@@ -1,4 +1,4 @@
-//! Topics and payloads of ThingsBoard's device API, beside telemetry of a single device.
+//! Topics and payloads of ThingsBoard's device API, besides telemetry of a single device.
 
 pub mod attributes;
 pub mod claim;

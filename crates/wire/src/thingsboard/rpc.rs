@@ -1,4 +1,4 @@
-//! RPC: topics of MQTT, and payloads of MQTT and HTTP (ThingsBoard, `MqttTopics`, `JsonConverter`).
+//! RPC: MQTT topics, and MQTT payloads and HTTP (ThingsBoard, `MqttTopics`, `JsonConverter`).
 //!
 //! Both sides call each other with the same names. On `.../rpc/request/<id>` the caller sends `{"method":"m","params":...}`, and on
 //! `.../rpc/response/<id>` the other side answers with any payload. A gateway has one topic for the calls of its devices

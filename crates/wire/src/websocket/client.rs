@@ -14,7 +14,7 @@ const RESERVED: u8 = 0x70;
 const OPCODE: u8 = 0x0F;
 const MASKED: u8 = 0x80;
 
-/// What a frame is (section 5.2).
+/// The kind of a frame (section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The next part of a message.
@@ -63,7 +63,7 @@ impl Kind {
 /// A frame of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Whether it is the last one of its message.
     pub is_final: bool,

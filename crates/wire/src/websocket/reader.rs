@@ -20,7 +20,7 @@ pub struct FrameReader {
     is_closed: bool,
 }
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadBytes {
     /// Bytes of the stream, at the beginning of the buffer.
@@ -58,7 +58,7 @@ impl FrameReader {
     /// Replaces the frames in `buffer` by the bytes that they carry. Appends pongs and the answer to a close frame to `answers`.
     ///
     /// # Errors
-    /// The client broke the protocol. The connection has to be closed after the answers.
+    /// The client broke the protocol. The connection must be closed after the answers.
     pub fn read(&mut self, buffer: &mut [u8], answers: &mut Vec<u8>) -> Result<ReadBytes, Fault> {
         let (mut read, mut taken) = (0, 0);
         while read < buffer.len() && !self.is_closed {

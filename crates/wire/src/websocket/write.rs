@@ -21,7 +21,7 @@ pub(super) fn write_frame(first: u8, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// Appends the head of a frame: its first byte, and the length of its payload beside the bit that says whether it is masked.
+/// Appends the head of a frame: its first byte, and the length of its payload beside the bit that states whether it is masked.
 pub(super) fn write_head(first: u8, masked: u8, length: usize, out: &mut Vec<u8>) {
     out.push(first);
     // The length takes 7, 16 or 64 bits (section 5.2).

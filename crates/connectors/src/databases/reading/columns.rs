@@ -21,7 +21,7 @@ pub(super) struct FoundColumn {
     pub(super) bytes_max: Option<u64>,
 }
 
-/// What the values of a column are.
+/// The type of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellKind {
     /// Whole numbers.
@@ -44,7 +44,7 @@ pub(super) enum CellKind {
     Bytes,
 }
 
-/// What the numbers of times mean.
+/// The meaning of the numbers of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TimeUnit {
     /// Milliseconds since 1970.
@@ -86,7 +86,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Chooses the columns that a source names. The error says which of them is absent or has another type.
+    /// Chooses the columns that a source names. The error states which of them is absent or has another type.
     pub(super) fn choose(found: Vec<FoundColumn>, source: &JdbcSource) -> Result<Self, String> {
         if found.len() > READ_COLUMNS_MAX {
             return Err(format!(

@@ -49,7 +49,7 @@ impl RowReader {
         Ok(Self { database, relation, columns, text_bytes_max, rows_at_once })
     }
 
-    /// What the numbers of times mean.
+    /// The meaning of the numbers of times.
     pub(crate) fn unit(&self) -> TimeUnit {
         self.columns.unit
     }
@@ -66,7 +66,7 @@ impl RowReader {
     pub(crate) async fn page(&self, after: Option<Position>, until: i64) -> Result<Page, DatabaseError> {
         let kind = self.database.address().kind;
         let has_key = self.columns.has_key();
-        // With a key one row more tells rows of the same time and key apart at the end of a page.
+        // With a key one row more distinguishes rows of the same time and key at the end of a page.
         let cut = (self.text_bytes_max, self.rows_at_once + usize::from(has_key));
         let statement = sql::page(kind, &self.relation, &self.columns, cut, (after, until));
         let rows = self.database.read_rows(&statement, &self.columns).await?;

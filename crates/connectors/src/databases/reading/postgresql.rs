@@ -9,7 +9,7 @@ use super::columns::{CHARACTER_BYTES_MAX, CellKind, Columns, FoundColumn};
 use super::rows::{Position, ReadRow};
 use crate::databases::value::{decimal, finite};
 
-/// What the type modifier of a text has beside its length.
+/// What the type modifier of a text has besides its length.
 const MODIFIER_HEAD: i32 = 4;
 
 /// The columns of a statement, which is not executed.
@@ -33,7 +33,7 @@ fn found(column: &Column) -> FoundColumn {
     FoundColumn { name: column.name().to_owned(), kind, bytes_max }
 }
 
-/// What the values of a type are, and the bytes of their longest text if the type says so.
+/// The type of the values of a type, and the bytes of their longest text if the type says so.
 fn kind_of(column: &Type, modifier: i32) -> (CellKind, Option<u64>) {
     match *column {
         Type::INT2 | Type::INT4 | Type::INT8 => (CellKind::Integer, None),

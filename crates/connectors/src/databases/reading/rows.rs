@@ -15,7 +15,7 @@ pub(crate) struct ReadRow {
 pub(crate) struct Position {
     /// The time, in the unit of its column.
     pub(crate) time: i64,
-    /// The key, which tells rows of one time apart.
+    /// The key, which distinguishes rows of one time.
     pub(crate) key: i64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page of an answer that has at most `limit` rows, with a key one more, which belongs to the next page. The error says which rows
+    /// The page of an answer that has at most `limit` rows, with a key one more, which belongs to the next page. The error states which rows
     /// cannot be told apart.
     pub(super) fn new(mut rows: Vec<ReadRow>, limit: usize, has_key: bool) -> Result<Self, String> {
         if has_key {
@@ -47,7 +47,7 @@ impl Page {
         }
         let is_last = rows.len() < limit;
         if !is_last && let Some(last) = rows.last().map(|row| row.position.time) {
-            // The rows of the last time may go on behind the page.
+            // The rows of the last time may continue behind the page.
             let complete = rows.partition_point(|row| row.position.time < last);
             if complete == 0 {
                 return Err(format!(

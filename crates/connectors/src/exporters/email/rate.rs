@@ -14,7 +14,7 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// How long the next mail has to wait.
+    /// How long the next mail must wait.
     pub(super) fn pause(&mut self, now: Instant) -> Duration {
         while self.sent.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
             self.sent.pop_front();

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. The stored place moves only after the rows of the lines before it are durable.
-//! 2. A line that is read again gives the row that it gave before: it has the same time, or its number says that it is stored already.
+//! 2. A line that is read again gives the row that it gave before: it has the same time, or its number states that it is stored already.
 //! 3. A line that cannot be read changes nothing about the lines after it.
 
 mod file_position;

@@ -10,7 +10,7 @@ use crate::databases::{Position, TimeUnit};
 pub(super) struct RowPosition {
     /// The database with the table or the query, and the columns of the order.
     rows: String,
-    /// What the numbers of times mean.
+    /// The meaning of the numbers of times.
     unit: TimeUnit,
     /// The time and the key of the last row.
     after: Option<(i64, i64)>,

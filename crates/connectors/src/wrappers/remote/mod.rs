@@ -27,7 +27,7 @@ pub(super) async fn read(remote: &Remote, sink: &mut ElementSink) -> Result<(), 
     let client = Client::new(remote.cafile.as_deref(), HTTP_ROWS_BYTES_MAX).await?;
     let start_ms = remote.start_ms.unwrap_or_else(|| sink.begun().millis());
     let mut new = match sink.newest_time().await? {
-        // The microsecond says how many rows of the millisecond are stored.
+        // The microsecond states how many rows of the millisecond are stored.
         Some(ts) => New::after(ts.millis(), ts.micros().rem_euclid(1_000)),
         None => New::from(start_ms),
     };

@@ -1,4 +1,4 @@
-//! What all answers of `/gsn` have in common.
+//! The common parts of all answers of `/gsn`.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};

@@ -1,4 +1,4 @@
-//! What the forms of an answer have in common.
+//! The common parts of the forms of an answer.
 
 use super::super::java_number::write_integer;
 use super::super::read::{Row, Selection};

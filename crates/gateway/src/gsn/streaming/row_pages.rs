@@ -98,7 +98,7 @@ impl RowPages {
         self.read().await.map_err(|refusal| refusal.0.message)
     }
 
-    /// Goes on behind a row.
+    /// Continues behind a row.
     pub(super) fn taken(&mut self, micros: i64) {
         self.selection.after = Some(Timestamp::from_micros(micros));
     }

@@ -45,7 +45,7 @@ fn type_number(type_name: &str) -> u8 {
 /// What ends a stream.
 pub(super) const END: &str = "</object-stream>\n";
 
-/// The element that says that a stream without rows lives. Its time is the earliest of Java.
+/// The element that states that a stream without rows lives. Its time is the earliest of Java.
 pub(super) const KEEP_ALIVE: &str = "  <stream-element timestamp=\"292269055-12-02 16:47:04.192 UTC\">\n    \
      <field name=\"keepalive\" type=\"string\">keep-alive message</field>\n  </stream-element>\n";
 

@@ -139,7 +139,7 @@ pub(super) fn fields(sensor: &Sensor, columns: &[Column]) -> Vec<FieldAbout> {
     found.map(|field| (field.name.clone(), field.unit.clone(), field.type_name.clone())).collect()
 }
 
-/// What an answer says about a sensor.
+/// The statement of an answer about a sensor.
 fn about(sensor: &Sensor) -> Vec<(String, String)> {
     let own = [("vs_name", sensor.name()), ("is_public", "true")];
     let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));

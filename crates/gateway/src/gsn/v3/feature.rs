@@ -77,7 +77,7 @@ impl FeatureText {
     }
 }
 
-/// What an answer says about a field.
+/// The statement of an answer about a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldAbout<'a> {
     pub(super) name: &'a str,
@@ -90,7 +90,7 @@ pub(super) struct FieldAbout<'a> {
 pub(super) const TIME: FieldAbout<'static> =
     FieldAbout { name: "timestamp", type_name: "time", unit: Some("ms") };
 
-/// What an answer says about the columns of a sensor.
+/// The statement of an answer about the columns of a sensor.
 pub(super) fn about<'a>(
     sensor: &'a Sensor,
     columns: impl Iterator<Item = &'a Column>,

@@ -29,7 +29,7 @@ pub(crate) fn device_of(
     Ok(device)
 }
 
-/// The device of a request with a body, if its tenant may send another message. It discards the body of a request that it refuses, so that the connection can go on.
+/// The device of a request with a body, if its tenant may send another message. It discards the body of a request that it refuses, so that the connection can continue.
 pub(crate) async fn sender_of(
     state: &HttpState,
     token: &str,

@@ -18,7 +18,7 @@ use crate::http::tools::state::HttpState;
 use crate::provisioning;
 
 /// `POST /api/v1/provision`: gives a device its credentials. As in ThingsBoard the status is 200 for each answer, and `status` of
-/// the answer says whether there are credentials.
+/// the answer states whether there are credentials.
 pub(crate) async fn provision(
     State(state): State<Arc<HttpState>>,
     Peer(peer): Peer,

@@ -185,7 +185,7 @@ impl Probes {
 }
 
 /// Answers one request of a probe for the server's health, and any other request with the exceeded limit. All of it, with the
-/// handshake of TLS, has [`PROBE_TIMEOUT`].
+/// TLS handshake, has [`PROBE_TIMEOUT`].
 async fn serve_probe(
     accepted: Accepted,
     state: Arc<HttpState>,

@@ -1,4 +1,4 @@
-//! What all kinds of entities share over REST: ids, pages, addresses and `additionalInfo` in ThingsBoard's shapes.
+//! The common part of all kinds of entities over REST: ids, pages, addresses and `additionalInfo` in ThingsBoard's shapes.
 
 use axum::response::{IntoResponse, Response};
 use hub::caller::Caller;

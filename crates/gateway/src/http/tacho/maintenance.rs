@@ -27,7 +27,7 @@ const BYTES_HEADER: &str = "x-tacho-bytes";
 /// Pause between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// `POST /api/tacho/check`: lines of JSON: `{"done":..,"total":..}` in bytes, and finally `{"report":..}`.
+/// `POST /api/tacho/check`: JSON lines: `{"done":..,"total":..}` in bytes, and finally `{"report":..}`.
 pub(crate) async fn check(
     State(state): State<Arc<HttpState>>,
     session: Session,

@@ -1,6 +1,6 @@
 //! ThingsBoard's interfaces for applications: REST and WebSocket.
 //!
-//! `docs/protocol/thingsboard-rest.md` says which of ThingsBoard's requests are there. A new endpoint goes into the file of its
+//! `docs/protocol/thingsboard-rest.md` lists the supported requests of ThingsBoard. A new endpoint goes into the file of its
 //! subject, whose `routes` lists it.
 
 mod accounts;

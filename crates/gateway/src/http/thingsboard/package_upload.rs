@@ -47,7 +47,7 @@ pub(crate) async fn upload(
     }
 }
 
-/// What the request says beside its form, and the reader of the form.
+/// What the request says besides its form, and the reader of the form.
 fn begin(
     state: &HttpState,
     session: &Session,
@@ -64,7 +64,7 @@ fn begin(
     Ok((UploadParams { package, checksum, algorithm }, Multipart::new(boundary)))
 }
 
-/// What a request says beside its file.
+/// What a request says besides its file.
 struct UploadParams {
     package: Uuid,
     checksum: Option<String>,
@@ -130,7 +130,7 @@ struct Form {
 }
 
 impl Form {
-    /// What comes next, if it comes in time.
+    /// The next item, if it comes in time.
     async fn next(&mut self) -> Result<Event, ApiError> {
         loop {
             let event = self.reader.next_event().map_err(|wrong| ApiError::bad_request(wrong.to_string()))?;

@@ -19,7 +19,7 @@ pub(crate) struct Target {
 
 /// Collects the rows of a body, appends them, and waits until they are on the disk. Returns what `collect` says about the others. A
 /// body of `bytes` above a bound is read on a blocking thread. If a series was deleted meanwhile, or the store was too busy to make
-/// one, the body is read anew.
+/// one, the body is read again.
 ///
 /// # Errors
 /// `collect` refuses the body as a whole, the caller may not write, or the store does not take the rows.

@@ -280,7 +280,7 @@ impl Query {
     }
 }
 
-/// What the statement that begins now may cost.
+/// The cost limits of the statement that begins now.
 fn context() -> Context {
     let limits = Limits { points: QUERY_POINTS_MAX, buckets: QUERY_BUCKETS_MAX, series: QUERY_SERIES_MAX };
     Context { now: system_now().micros().saturating_mul(1_000), limits }

@@ -18,7 +18,7 @@ pub(super) fn open(hub: &Hub, caller: &Caller, name: &str) -> Result<OpenDatabas
     })
 }
 
-/// What a request says about databases.
+/// The statement of a request about databases.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// Empty: the request names no database.

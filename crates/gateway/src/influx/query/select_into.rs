@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::http::tools::series_rows::{Target, store_rows};
 use crate::http::tools::state::HttpState;
 
-/// Tells the names of these series apart from those of the other interfaces.
+/// Distinguishes the names of these series from those of the other interfaces.
 const ROWS_OF_ANSWERS: u8 = 2;
 
 /// Rows of an answer with their heads.

@@ -22,7 +22,7 @@ pub(super) struct ResultText {
 }
 
 impl ResultText {
-    /// The result of the statement with a number. `begun` says whether an earlier one has given text.
+    /// The result of the statement with a number. `begun` indicates whether an earlier one has given text.
     pub(super) fn new(form: Form, number: usize, begun: bool) -> Self {
         Self { form, number, begun, out: Vec::new(), head: None, chunk_rows: 0, chunk_begin: 0 }
     }
@@ -99,7 +99,7 @@ impl ResultText {
         self.form.chunk.is_some_and(|rows| self.chunk_rows >= rows || is_long)
     }
 
-    /// Ends the series that is being written, and begins one. `same` says that the rows of that series go on.
+    /// Ends the series that is being written, and begins one. `same` states that the rows of that series continue.
     fn json_head(&mut self, head: &Head, same: bool) {
         match (&self.head, self.form.chunk) {
             (None, _) => self.json_begin(),
@@ -209,7 +209,7 @@ fn with_members(form: Form, number: usize, members: &str) -> Vec<u8> {
     }
 }
 
-/// The end of a result that has an error. `rows` says whether rows of the statement were sent before; `begun`, whether the answer
+/// The end of a result that has an error. `rows` indicates whether rows of the statement were sent before; `begun`, whether the answer
 /// has any text.
 pub(super) fn failed(form: Form, number: usize, error: &str, rows: bool, begun: bool) -> Vec<u8> {
     let text = serde_json::Value::from(error);

@@ -1,4 +1,4 @@
-//! Values as texts of JSON and CSV, with the digits that InfluxDB gives them.
+//! Values as JSON texts and CSV, with the digits that InfluxDB gives them.
 
 use std::io::Write as _;
 
@@ -50,7 +50,7 @@ pub(super) fn json_time(out: &mut Vec<u8>, form: Form, head: &Head, nanos: i64) 
     }
 }
 
-/// Appends a field of a record of CSV, in quotes where it needs them.
+/// Appends a field of a CSV record, in quotes where it needs them.
 pub(super) fn csv_text(out: &mut Vec<u8>, text: &str) {
     let special = |byte: u8| matches!(byte, b',' | b'"' | b'\r' | b'\n');
     let quoted = text == "\\." || text.starts_with(char::is_whitespace) || text.bytes().any(special);
@@ -60,7 +60,7 @@ pub(super) fn csv_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends a value as a field of CSV.
+/// Appends a value as a CSV field.
 pub(super) fn csv_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => {}
@@ -71,7 +71,7 @@ pub(super) fn csv_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Appends the time of a row as a field of CSV.
+/// Appends the time of a row as a CSV field.
 pub(super) fn csv_time(out: &mut Vec<u8>, form: Form, nanos: i64) {
     show(out, nanos / form.epoch.unwrap_or(1));
 }

@@ -25,7 +25,7 @@ use super::topic_access::TopicAccess;
 pub(crate) struct Connected {
     pub(crate) peer: Peer,
     pub(crate) device: Arc<Device>,
-    /// Says that the device is connected and heard; `None` after the end of the connection.
+    /// Reports that the device is connected and heard; `None` after the end of the connection.
     pub(super) presence: Option<DevicePresence>,
     /// What the tenant of the device does, and its limits.
     pub(super) load: Arc<TenantLoad>,

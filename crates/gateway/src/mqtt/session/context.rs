@@ -52,7 +52,7 @@ pub(crate) struct Context<'a> {
     pub(crate) publications: &'a mut Vec<Publication>,
     /// Deletions of acknowledged messages.
     pub(crate) acknowledged: &'a mut Acknowledged,
-    /// What the key-value engine has to make durable before the acks of this pass leave.
+    /// What the key-value engine must make durable before the acks of this pass leave.
     pub(crate) kv_sequence: &'a mut u64,
     /// Answers that wait for the key-value engine.
     pub(crate) deferred: &'a mut DeferredQueue,

@@ -31,7 +31,7 @@ pub(super) struct GatewayDevices {
 #[derive(Debug)]
 pub(super) struct GatewayDevice {
     pub(super) device: Arc<Device>,
-    /// Says that the device is connected and heard.
+    /// Reports that the device is connected and heard.
     pub(super) presence: DevicePresence,
     /// The series of the device; known after the first telemetry.
     pub(super) series: Option<SeriesId>,
@@ -106,7 +106,7 @@ impl GatewayDevices {
         })
     }
 
-    /// Speaks for a device of the gateway from now on. If another connection of a gateway does, that one goes on, unless
+    /// Speaks for a device of the gateway from now on. If another connection of a gateway does, that one continues, unless
     /// `takes_over` is set.
     pub(super) fn attach(&mut self, gateway: &Device, device: Arc<Device>, takes_over: bool, hub: &Hub) {
         let slot = match self.by_name.get(device.name.as_str()) {

@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// Appends the first form that is not too large for the peer. If all are too large, the session sends nothing and goes on
+    /// Appends the first form that is not too large for the peer. If all are too large, the session sends nothing and continues
     /// as if it had [MQTT-3.1.2-25].
     pub(crate) fn write(&self, forms: &[Packet<'_>], out: &mut Vec<u8>) {
         let start = out.len();

@@ -26,7 +26,7 @@ pub(super) fn lists(access: &str) -> String {
 pub(crate) struct TopicAccess {
     /// Filled in when it is first needed, and again after a change of the registry.
     pub(super) filters: OnceCell<Filters>,
-    /// The subscriptions of the session have to be compared with the filters.
+    /// The subscriptions of the session must be compared with the filters.
     pub(super) is_unchecked: bool,
 }
 

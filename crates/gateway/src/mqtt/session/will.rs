@@ -51,7 +51,7 @@ impl Connected {
         self.will.as_ref().map_or(0, |will| will.delay_s.min(self.expiry_s))
     }
 
-    /// What becomes of the will, which waits for its delay.
+    /// The outcome of the will, which waits for its delay.
     pub(crate) fn await_will(&self, clients: &Clients) -> Arc<WillFate> {
         clients.await_will(&self.client, self.connection)
     }

@@ -187,7 +187,7 @@ impl Worker {
             true => Duration::from_millis(limits::STALLED_RETRY_MS),
             false => Duration::from_secs(1),
         };
-        // The worker goes on at the first of these times.
+        // The worker continues at the first of these times.
         let times = [self.throttled_until, self.held.next()];
         let now = Instant::now();
         times
@@ -196,12 +196,12 @@ impl Worker {
             .fold(timeout, |timeout, at| timeout.min(at.saturating_duration_since(now)))
     }
 
-    /// Whether messages have to wait, for the store or for the limit of messages in a second.
+    /// Whether messages must wait, for the store or for the limit of messages in a second.
     pub(super) fn is_blocked(&self) -> bool {
         self.throttled_until.is_some() || self.waits_for_store()
     }
 
-    /// Whether messages have to wait for the store.
+    /// Whether messages must wait for the store.
     pub(super) fn waits_for_store(&self) -> bool {
         self.stalled || self.store_busy || self.queues.groups() >= limits::GROUPS_IN_FLIGHT_MAX
     }

@@ -1,6 +1,6 @@
 //! A worker: one event loop that turns received packets into batches, and durability into acks.
 //!
-//! While the store has no room (it is busy, or too many batches wait for their sync) the worker goes on reading from
+//! While the store has no room (it is busy, or too many batches wait for their sync) the worker continues reading from
 //! connections, a little at a time, so it can answer pings and see disconnects. It pauses each connection at its first
 //! message. That message stays in the connection until the store has room.
 

@@ -12,7 +12,7 @@ use super::super::limits::{HELD_PAUSE, HELD_PAUSE_PER_CONNECTION};
 pub(super) struct PausedConnections(BinaryHeap<Reverse<(Instant, u32, u32)>>);
 
 impl PausedConnections {
-    /// Adds a connection that may go on after `wait`. The more are held, the later each is tried again: trying costs time.
+    /// Adds a connection that may continue after `wait`. The more are held, the later each is tried again: trying costs time.
     pub(super) fn push(&mut self, key: ConnectionKey, wait: Duration, now: Instant) {
         let count = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         let least = HELD_PAUSE.saturating_add(HELD_PAUSE_PER_CONNECTION.saturating_mul(count));

@@ -197,7 +197,7 @@ impl Worker {
         }
     }
 
-    /// Lets connections go on that were held for a limit of their tenant.
+    /// Lets connections continue that were held for a limit of their tenant.
     pub(super) fn release_held(&mut self) {
         let now = Instant::now();
         while let Some(key) = self.held.pop_due(now) {

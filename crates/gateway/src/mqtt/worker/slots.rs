@@ -1,4 +1,4 @@
-//! Connections of a worker by key. The generation tells a reused slot from its former connection.
+//! Connections of a worker by key. The generation distinguishes a reused slot from its former connection.
 
 use std::collections::VecDeque;
 

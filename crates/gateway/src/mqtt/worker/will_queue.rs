@@ -20,7 +20,7 @@ pub(super) struct WillQueue {
     bytes: usize,
 }
 
-/// The second at which a will is due, and what becomes of it before.
+/// The second at which a will is due, and the outcome of it before.
 type Due = (u32, Arc<WillFate>);
 
 /// A will that waits.

@@ -1,6 +1,6 @@
 //! The line protocol on the ports of OpenTSDB and HiTSDB, which OpenTSDB's clients call telnet.
 //!
-//! The first byte of a connection decides, as in OpenTSDB: methods of HTTP begin with a capital letter, commands do not. The lines
+//! The first byte of a connection decides, as in OpenTSDB: HTTP methods begin with a capital letter, commands do not. The lines
 //! that are read together become one batch, and the next ones are read when it is on the disk. The answer to any other command than
 //! `put` comes when the lines before it are stored.
 
@@ -53,7 +53,7 @@ fn serve_lines(
 
 /// What a new connection speaks; `None` if it ends before its first byte. The byte stays in the socket.
 async fn detect(stream: &TcpStream, state: &HttpState, stop: &mut StopSignal) -> Option<Speaks> {
-    // Collectors open a connection long before their first point. Who has to log in does so at once.
+    // Collectors open a connection long before their first point. Who must log in does so at once.
     let limit = if state.options.open { TELNET_IDLE_TIMEOUT } else { HEAD_TIMEOUT };
     let mut first = [0];
     let peeked = tokio::select! {

@@ -1,4 +1,4 @@
-//! What waits to be sent to a client.
+//! The data that waits to be sent to a client.
 
 use std::io;
 

@@ -58,7 +58,7 @@ pub(super) struct Session {
 /// The failure of a message.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
-    /// The session sends the error and goes on.
+    /// The session sends the error and continues.
     #[error("{}", .0.message)]
     Refused(PgError),
     #[error(transparent)]
@@ -172,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Refuses to go on when the user was deleted, or has a new password or role.
+    /// Refuses to continue when the user was deleted, or has a new password or role.
     fn check_login(&self) -> Result<(), Ended> {
         let checked = self.hub.registry().check_caller(self.reader.caller());
         checked.map_err(|_| Ended::Refused(no_login()))

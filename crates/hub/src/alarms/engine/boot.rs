@@ -55,7 +55,7 @@ impl Engine {
         Ok(records)
     }
 
-    /// Goes on with a device after a start.
+    /// Continues with a device after a start.
     fn resume(
         &mut self,
         device: &Device,
@@ -89,7 +89,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a stored state. Attributes that have changed since are an event, and alarms that were cleared since begin anew.
+    /// Takes a stored state. Attributes that have changed since are an event, and alarms that were cleared since begin again.
     fn resume_state(&mut self, mut state: DeviceState, device: &Device) -> Result<usize, ThreadEnd> {
         state.set_fields(device);
         let at = self.put(state);

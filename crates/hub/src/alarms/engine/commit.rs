@@ -19,7 +19,7 @@ use crate::registry::EntityId;
 use crate::thread_end::ThreadEnd;
 
 impl Engine {
-    /// Commits the acts with the states of their devices, and tells the subscribers when they are durable.
+    /// Commits the acts with the states of their devices, and notifies the subscribers when they are durable.
     pub(super) fn commit(&mut self) -> Result<(), ThreadEnd> {
         if self.acts.is_empty() {
             return Ok(());

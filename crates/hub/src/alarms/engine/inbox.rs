@@ -1,4 +1,4 @@
-//! What the engine learns besides rows.
+//! The events of the engine besides rows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::registry::EntityId;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox(Mutex<Notices>);
 
-/// What has happened.
+/// An event.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     /// Devices, customers and tenants whose attributes have changed, with the sequence that makes the change durable.

@@ -1,7 +1,7 @@
 //! The evaluation of alarm rules, on a thread of its own.
 //!
 //! The thread takes durable rows from its tap, and evaluates them in the order in which they were appended. It commits what happens
-//! to alarms together with the states of their devices, so that a crash loses both or neither, and tells the subscribers when
+//! to alarms together with the states of their devices, so that a crash loses both or neither, and notifies the subscribers when
 //! that is durable. Every few seconds it stores the other states that have changed, and then the time up to which it has evaluated
 //! everything.
 //!

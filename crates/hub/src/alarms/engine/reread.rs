@@ -46,7 +46,7 @@ impl Engine {
                         keys.add(number);
                     }
                 }
-                // The row came about when it says: durations go on from there.
+                // The row came about when it says: durations continue from there.
                 self.row_changed(at, keys, ts, ts.min(now));
             }
             self.commit()?;

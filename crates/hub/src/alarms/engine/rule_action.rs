@@ -1,4 +1,4 @@
-//! What the rules do to alarms.
+//! The actions of the rules on alarms.
 
 use model::Timestamp;
 use sensors::alarm_rules::{Severity, Transition};

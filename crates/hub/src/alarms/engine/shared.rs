@@ -1,4 +1,4 @@
-//! What the engine shares with the hub.
+//! The state that the engine shares with the hub.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::registry::{Device, EntityId, Registry};
 use crate::taps::Tap;
 use crate::thread_end::ThreadEnd;
 
-/// What the engine shares with the hub.
+/// The state that the engine shares with the hub.
 pub(crate) struct Shared {
     pub(crate) kv: Arc<dyn KeyValueStore>,
     pub(crate) store: Arc<dyn Store>,

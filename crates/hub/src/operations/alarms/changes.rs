@@ -197,7 +197,7 @@ impl Hub {
         Ok(alarm)
     }
 
-    /// Makes changes, waits until they are durable, and tells the subscribers.
+    /// Makes changes, waits until they are durable, and notifies the subscribers.
     pub(super) async fn change_alarms<T>(
         &self,
         change: impl Fn(&mut Changes<'_>) -> Result<T, AlarmError>,

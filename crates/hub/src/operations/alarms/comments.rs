@@ -43,7 +43,7 @@ impl Hub {
         .await
     }
 
-    /// Replaces a comment of a user. It says that it was edited. It may read the disk.
+    /// Replaces a comment of a user. It states that it was edited. It may read the disk.
     ///
     /// # Errors
     /// See [`AlarmError`].

@@ -73,7 +73,7 @@ impl Hub {
     /// Like [`answer_call`](Self::answer_call), and waits until the answer to a stored call is durable.
     ///
     /// # Errors
-    /// Those of [`answer_call`](Self::answer_call), and the store failed before the answer was durable.
+    /// The errors of [`answer_call`](Self::answer_call), and the store failed before the answer was durable.
     pub async fn answer_call_and_wait(&self, device: &Device, id: i32, answer: Bytes) -> Result<bool, Error> {
         let waited = self.answer_call(device, id, answer)?;
         self.kv_commit_and_wait(&WriteBatch::new(), RPC_BUSY_TIMEOUT).await?;

@@ -25,7 +25,7 @@ const ALLOWED: &str = "claimingAllowed";
 /// The server attribute with an offer that a user has made for the device.
 const DATA: &str = "claimingData";
 
-/// The offer of a device, and what has to be deleted with it.
+/// The offer of a device, and what must be deleted with it.
 struct FoundOffer {
     offer: Option<Offer>,
     /// The offer is a record of its own.

@@ -16,7 +16,7 @@ use crate::registry::{
     Credentials, Device, NewDevice, Profile, ProvisionStrategy, RegistryError, is_equal_secret, random_name,
 };
 
-/// The server attribute that says whether a device has asked for its credentials.
+/// The server attribute that states whether a device has asked for its credentials.
 const STATE: &str = "provisionState";
 /// Its value for a device that may ask, or has asked.
 const PROVISIONED: &str = "provisioned";
@@ -83,7 +83,7 @@ impl Hub {
         self.provisioned(&caller, device)
     }
 
-    /// The device that a certificate of an authority names, with the credentials that it has from now on. The profile says whether a
+    /// The device that a certificate of an authority names, with the credentials that it has from now on. The profile indicates whether a
     /// device that is not there is added, with the certificate. A device with an earlier certificate gets this one. Waits for the disk.
     ///
     /// The door has checked that the client owns the certificate and that the authority of the profile has signed it.

@@ -11,7 +11,7 @@ use crate::registry::Page;
 use crate::rpc::limits::{RPC_BUSY_TIMEOUT, RPC_INFO_BYTES_MAX, RPC_KEPT};
 use crate::rpc::{RpcCall, RpcError, RpcStatus, StoredCall, StoredCalls, Storing};
 
-/// What to list of the stored calls of a device.
+/// The data to list of the stored calls of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredCallsRequest {
     /// Only calls with this status.

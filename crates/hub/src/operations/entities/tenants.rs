@@ -119,7 +119,7 @@ impl Hub {
     /// the registry may be one of an older backup.
     ///
     /// # Errors
-    /// Those of [`store::Maintenance::drop_table`] and [`kv::KeyValueStore::commit`].
+    /// The errors of [`store::Maintenance::drop_table`] and [`kv::KeyValueStore::commit`].
     pub fn drop_deleted_tables(&self) -> Result<usize, Error> {
         let deleted = self.registry.deleted_tenants();
         for tenant in &deleted {

@@ -39,7 +39,7 @@ impl Hub {
     /// The page of [`find_entities`](Self::find_entities) without values.
     ///
     /// # Errors
-    /// Those of [`find_entities`](Self::find_entities).
+    /// The errors of [`find_entities`](Self::find_entities).
     pub fn find_entity_page(
         &self,
         caller: &Caller,
@@ -104,7 +104,7 @@ impl Hub {
     /// The number of the entities of a query.
     ///
     /// # Errors
-    /// Those of [`find_entities`](Self::find_entities).
+    /// The errors of [`find_entities`](Self::find_entities).
     pub fn count_entities(
         &self,
         caller: &Caller,
@@ -119,7 +119,7 @@ impl Hub {
     /// scopes.
     ///
     /// # Errors
-    /// Those of [`find_entities`](Self::find_entities).
+    /// The errors of [`find_entities`](Self::find_entities).
     pub fn keys_of_entities(
         &self,
         caller: &Caller,

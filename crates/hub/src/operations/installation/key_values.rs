@@ -11,7 +11,7 @@ impl Hub {
     /// Commits a batch to the key-value store and waits until it is durable. Waits for a busy store for at most `busy_timeout`.
     ///
     /// # Errors
-    /// Those of [`kv::KeyValueStore::commit`], and [`KvError::Sealed`] when the batch can never become durable.
+    /// The errors of [`kv::KeyValueStore::commit`], and [`KvError::Sealed`] when the batch can never become durable.
     pub async fn kv_commit_and_wait(
         &self,
         batch: &WriteBatch,

@@ -135,7 +135,7 @@ impl Hub {
     /// Merges parts until there is nothing to merge. Blocks until that is done, which may take as long as rewriting all parts.
     ///
     /// # Errors
-    /// Those of [`flush`](Self::flush).
+    /// The errors of [`flush`](Self::flush).
     pub fn compact(&self, caller: &Caller) -> Result<Rewritten, Error> {
         self.check_installation(caller, Action::Maintain)?;
         self.audit(caller, "compact", "");

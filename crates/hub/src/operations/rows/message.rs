@@ -170,7 +170,7 @@ impl Hub {
     /// deleted meanwhile.
     ///
     /// # Errors
-    /// Those of [`ingest`](Self::ingest).
+    /// The errors of [`ingest`](Self::ingest).
     pub fn ingest_letters<'a>(
         &self,
         owner: impl Into<SeriesOwner<'a>>,

@@ -19,7 +19,7 @@ const SEND_BYTES: usize = 64 * 1024;
 pub(super) enum Phase {
     /// A TCP connect is in progress. With `waits`, a handshake of the protocol follows it.
     Connecting { waits: bool },
-    /// The handshake of TLS is in progress. With `waits`, one of the protocol follows it.
+    /// The TLS handshake is in progress. With `waits`, one of the protocol follows it.
     TlsHandshake { waits: bool },
     /// The first bytes are sent, and the server has not answered yet.
     Handshake,

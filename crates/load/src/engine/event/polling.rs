@@ -1,6 +1,6 @@
 //! Busy polling. A sleeping thread is late by its wake-up: the timer, the kernel's scheduler, and a processor that has
 //! halted. A thread that polls looks at its sockets again and again instead of sleeping before the next send. It
-//! occupies a processor, so a scenario has to ask for it (`busy_poll_us`), and the result reports the polling time
+//! occupies a processor, so a scenario must ask for it (`busy_poll_us`), and the result reports the polling time
 //! apart from the time spent on the load.
 
 use std::time::Duration;

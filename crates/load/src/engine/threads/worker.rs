@@ -37,7 +37,7 @@ pub(super) struct Worker<'a, B: Blocking> {
     pub(super) to_main: mpsc::Sender<WorkerMessage>,
 }
 
-/// How the thread goes on after an operation.
+/// How the thread continues after an operation.
 enum NextStep {
     /// With the next operation.
     Next,

@@ -1,6 +1,6 @@
 //! Bounds functions whose result or work can be far larger than their arguments.
 //!
-//! `repeat('x', 1000000000)` is a few bytes of SQL and makes a gigabyte for each row, which no operator accounts for. `levenshtein`
+//! `repeat('x', 1000000000)` is a few SQL bytes and makes a gigabyte for each row, which no operator accounts for. `levenshtein`
 //! of two long texts takes hours and cannot be ended. So every function has a [`class`], which gives the size that its result and its
 //! work can be for arguments of these sizes. A call is refused before it runs if one row exceeds a limit. It is computed in pieces
 //! of the batch if the whole batch is large: the statement can end between two pieces.

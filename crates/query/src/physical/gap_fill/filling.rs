@@ -58,7 +58,7 @@ impl Filling {
         if decides_nothing { Ok(()) } else { self.open() }
     }
 
-    /// Says that no more rows come.
+    /// Reports that no more rows come.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.is_finished = true;
         self.open()
@@ -85,7 +85,7 @@ impl Filling {
         Ok(batch)
     }
 
-    /// Whether the waiting rows go on waiting after this batch: all of it belongs to the same group, and in a column that lines fill
+    /// Whether the waiting rows continue waiting after this batch: all of it belongs to the same group, and in a column that lines fill
     /// it has no value.
     fn decides_nothing(&self, batch: &RecordBatch) -> Result<bool> {
         let Some(last) = self.held.back() else { return Ok(false) };

@@ -22,7 +22,7 @@ use super::first_last::FirstLast;
 use super::run_states::RunStates;
 use crate::functions::sum::SUM_OF_BIGINT;
 
-/// Returns the states for an aggregate over rows of a schema, and whether its arguments have to be computed.
+/// Returns the states for an aggregate over rows of a schema, and whether its arguments must be computed.
 pub(super) fn states_of(
     aggregate: &AggregateFunctionExpr,
     filtered: bool,

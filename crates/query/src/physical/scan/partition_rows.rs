@@ -62,7 +62,7 @@ impl PartitionRows {
         Ok(Next::End)
     }
 
-    /// Says that the operator above has taken all rows of this slice.
+    /// Reports that the operator above has taken all rows of this slice.
     pub(super) fn end_slice(&mut self) {
         self.readers.release(&mut self.is_busy);
     }

@@ -130,7 +130,7 @@ impl SharedReaders {
         }
     }
 
-    /// Says that the operator above has taken all rows that a partition read of this slice.
+    /// Reports that the operator above has taken all rows that a partition read of this slice.
     pub(super) fn release(&self, is_busy: &mut bool) {
         if std::mem::take(is_busy) {
             let mut readers = self.readers.lock();

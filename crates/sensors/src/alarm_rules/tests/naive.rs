@@ -46,7 +46,7 @@ impl NaiveRule {
     }
 }
 
-/// The transitions of a history. A rule counts the events since it was last made to begin anew: a rule that creates since the
+/// The transitions of a history. A rule counts the events since it was last made to begin again: a rule that creates since the
 /// alarm was cleared, the one that clears since a rule that creates was true. An event that another rule decided before it is not
 /// asked of a rule.
 fn naive(rules: [NaiveRule; 3], history: &[(i64, i64)]) -> Vec<Option<Transition>> {

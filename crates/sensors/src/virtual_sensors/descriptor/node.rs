@@ -1,4 +1,4 @@
-//! The tree that XML and TOML have in common. It keeps the form, because XML says whether a word is an attribute or an element.
+//! The tree that XML and TOML have in common. It keeps the form, because XML states whether a word is an attribute or an element.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What a descriptor says without effect.
+//! The parts of a descriptor without effect.
 
 use crate::virtual_sensors::descriptor::{Descriptor, Located};
 use crate::virtual_sensors::fault::Note;

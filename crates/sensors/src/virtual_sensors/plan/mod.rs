@@ -41,7 +41,7 @@ impl Plan {
         Self::with_fields(descriptor, &|_| None)
     }
 
-    /// As [`Self::new`]; the caller says which fields a source has, if it knows.
+    /// As [`Self::new`]; the caller states which fields a source has, if it knows.
     ///
     /// # Errors
     /// Names each place, the fault and what is expected.

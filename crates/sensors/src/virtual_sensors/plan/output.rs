@@ -10,7 +10,7 @@ pub(super) struct StreamFields {
     pub(super) names: Vec<String>,
 }
 
-/// Each field of the output has to come from a stream, or from the class.
+/// Each field of the output must come from a stream, or from the class.
 pub(super) fn check(
     descriptor: &Descriptor,
     class: &Class,
@@ -69,7 +69,7 @@ fn check_fields(descriptor: &Descriptor, class: &Class, given: &[&str], findings
     }
 }
 
-/// The stream that a chart names has to be there.
+/// The stream that a chart names must be there.
 fn check_stream(
     plan: &ChartPlan,
     descriptor: &Descriptor,

@@ -6,7 +6,7 @@ use crate::virtual_sensors::fault::{Fault, Note};
 /// The longest time between turns of a clock, in milliseconds, as GSN's.
 pub(super) const RATE_MAX: i64 = i32::MAX as i64;
 
-/// The parameters of a class, each of which somebody has to ask for.
+/// The parameters of a class, each of which somebody must ask for.
 pub(super) struct Params<'a> {
     pub(super) params: &'a [Pair],
     pub(super) class: &'a str,

@@ -1,4 +1,4 @@
-//! What a sensor remembers beside the elements of its windows, so that it goes on after a start as if it had not ended.
+//! What a sensor remembers besides the elements of its windows, so that it continues after a start as if it had not ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::super::script::StatePoint;
 use super::super::sql::Datum;
 use super::named_row::NamedRow;
 
-/// What a sensor remembers beside the elements of its windows. As JSON it is what the server stores.
+/// What a sensor remembers besides the elements of its windows. As JSON it is what the server stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {

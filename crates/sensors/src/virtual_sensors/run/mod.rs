@@ -29,7 +29,7 @@ use super::sql::{Datum, Row};
 
 /// A virtual sensor that runs.
 ///
-/// Without a lateness the clock is the caller's: each call says what time it is. With one the clock is the time of the elements:
+/// Without a lateness the clock is the caller's: each call states what time it is. With one the clock is the time of the elements:
 /// they wait in the order of their times until one comes that is later by the lateness, and then the clock is at their own.
 #[derive(Debug)]
 pub struct Sensor {
@@ -41,7 +41,7 @@ pub struct Sensor {
     output: Output,
     reorder: Option<Reorder>,
     counters: Counters,
-    /// Whether it goes on from a checkpoint.
+    /// Whether it continues from a checkpoint.
     is_restored: bool,
 }
 
@@ -95,7 +95,7 @@ impl Sensor {
         }
     }
 
-    /// No element of an earlier time than `until` is expected: what waits for late ones goes on, and slides in time before `until` are
+    /// No element of an earlier time than `until` is expected: what waits for late ones continues, and slides in time before `until` are
     /// made.
     pub fn advance(&mut self, until: i64, out: &mut Vec<OutputRow>) {
         let until = until.clamp(-TIMED_MAX, TIMED_MAX);
@@ -108,14 +108,14 @@ impl Sensor {
         self.turn_until(until, out);
     }
 
-    /// The clock of the caller goes on without an element. In event time this has no effect.
+    /// The clock of the caller continues without an element. In event time this has no effect.
     pub fn tick(&mut self, now: i64, out: &mut Vec<OutputRow>) {
         if self.reorder.is_none() {
             self.turn_until(now.clamp(-TIMED_MAX, TIMED_MAX) + 1, out);
         }
     }
 
-    /// Nothing more comes: what waits for late elements goes on.
+    /// Nothing more comes: what waits for late elements continues.
     pub fn finish(&mut self, out: &mut Vec<OutputRow>) {
         while let Some((timed, id, row)) = self.reorder.as_mut().and_then(Reorder::take_first) {
             self.arrive(id, timed, &row, timed, out);

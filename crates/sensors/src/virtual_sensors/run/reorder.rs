@@ -23,7 +23,7 @@ pub(super) struct Reorder {
 pub(super) enum Placement {
     Waits,
     IsLate,
-    /// It waits, and an earlier one goes on before its time.
+    /// It waits, and an earlier one continues before its time.
     PushesOut,
 }
 

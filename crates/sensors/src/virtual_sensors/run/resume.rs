@@ -1,4 +1,4 @@
-//! A sensor goes on after a start.
+//! A sensor continues after a start.
 //!
 //! [`Sensor::resume`] takes what it remembered, [`Sensor::fill`] gives it the elements back that its windows need, and
 //! [`Sensor::settle`] ends the filling. Nothing of that gives rows.
@@ -11,7 +11,7 @@ use super::checkpoint::{Checkpoint, NeededElements};
 use super::{Sensor, TIMED_MAX};
 
 impl Sensor {
-    /// A sensor that goes on from a checkpoint. One that is not a checkpoint of this plan is not used, and neither is none.
+    /// A sensor that continues from a checkpoint. One that is not a checkpoint of this plan is not used, and neither is none.
     pub fn resume(plan: Arc<Plan>, lateness: Option<i64>, checkpoint: Option<&Checkpoint>) -> Self {
         let mut sensor = Self::new(plan, lateness);
         let Some(point) = checkpoint.filter(|point| point.has_windows_of(&sensor.plan)) else {
@@ -31,7 +31,7 @@ impl Sensor {
         sensor
     }
 
-    /// What the sensor remembers beside the elements of its windows.
+    /// What the sensor remembers besides the elements of its windows.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             passed: self.passed(),
@@ -46,7 +46,7 @@ impl Sensor {
         self.reorder.as_ref().and_then(super::reorder::Reorder::passed)
     }
 
-    /// Which elements [`fill`](Self::fill) has to give to a source.
+    /// Which elements [`fill`](Self::fill) must give to a source.
     pub fn reach(&self, id: SourceId) -> NeededElements {
         self.streams[id.stream].reach(id.source, self.is_restored)
     }

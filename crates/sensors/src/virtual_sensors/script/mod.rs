@@ -127,7 +127,7 @@ impl Script {
     /// Runs the script. `fields` are variables with their values, `outputs` the fields that it gives.
     ///
     /// # Errors
-    /// Says why there is no outcome. The state is then as before.
+    /// Returns why there is no outcome. The state is then as before.
     pub(super) fn run<'a>(
         &self,
         timed: i64,

@@ -7,7 +7,7 @@ use super::values;
 use crate::virtual_sensors::limits::{SCRIPT_STATE_BYTES_MAX, SCRIPT_STATE_DEPTH_MAX};
 use crate::virtual_sensors::sql::Datum;
 
-/// What an item of the state takes beside its text, in bytes.
+/// What an item of the state takes besides its text, in bytes.
 const ITEM_BYTES: usize = 16;
 
 /// The map that the script finds in the variable `state`.

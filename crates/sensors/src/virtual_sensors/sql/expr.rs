@@ -104,7 +104,7 @@ impl Expr {
     /// The value for a row.
     ///
     /// # Errors
-    /// Says what cannot be computed.
+    /// Returns what cannot be computed.
     pub(crate) fn value(&self, scope: Scope<'_>) -> Result<Datum, String> {
         match self {
             Self::Literal(datum) => Ok(datum.clone()),

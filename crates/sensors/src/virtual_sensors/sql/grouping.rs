@@ -63,7 +63,7 @@ pub(crate) struct Grouping {
     /// Rows that cannot be computed. While one is there, the query has no result, as it has none in a database.
     faulty: usize,
     fault: String,
-    /// Whether there were too many groups, so that they have to be made anew.
+    /// Whether there were too many groups, so that they must be made again.
     overflowed: bool,
 }
 
@@ -78,7 +78,7 @@ impl Grouping {
         Self { groups: BTreeMap::new(), faulty: 0, fault: String::new(), overflowed: false }
     }
 
-    /// Whether the caller has to clear the groups and add all rows again before it asks for a result.
+    /// Whether the caller must clear the groups and add all rows again before it asks for a result.
     pub(crate) fn needs_rows(&self) -> bool {
         self.overflowed
     }

@@ -7,7 +7,7 @@ pub(super) fn is_like(text: &str, pattern: &str, any_case: bool) -> bool {
     };
     let (text, pattern) = (fold(text), pieces(&fold(pattern)));
     let (mut at, mut piece) = (0, 0);
-    // Where to go on if the text does not fit: the last `%`, which then takes one character more.
+    // Where to continue if the text does not fit: the last `%`, which then takes one character more.
     let mut back: Option<(usize, usize)> = None;
     loop {
         match pattern.get(piece) {

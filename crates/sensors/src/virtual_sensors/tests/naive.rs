@@ -138,7 +138,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     (extent(), slide).prop_map(|(size, slide)| Kind { size, slide })
 }
 
-/// Elements whose clock goes on, and whose times are up to three seconds behind it.
+/// Elements whose clock continues, and whose times are up to three seconds behind it.
 fn history() -> impl Strategy<Value = Vec<Element>> {
     let element = (
         0_i64..2500,

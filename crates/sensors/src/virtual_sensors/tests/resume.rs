@@ -1,4 +1,4 @@
-//! A sensor that ends and goes on gives what one gives that does not end.
+//! A sensor that ends and continues gives what one gives that does not end.
 
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn whole(xml: &str, lateness: Option<i64>, elements: &[Element]) -> Vec<OutputRo
     out
 }
 
-/// Ends after some elements, and goes on from what was stored and from the elements.
+/// Ends after some elements, and continues from what was stored and from the elements.
 fn in_two(xml: &str, lateness: Option<i64>, elements: &[Element], at: usize) -> Vec<OutputRow> {
     let plan = Arc::new(plan(xml));
     let (mut first, mut out) = (Sensor::new(Arc::clone(&plan), lateness), Vec::new());

@@ -96,7 +96,7 @@ pub(crate) struct ImportArgs {
     /// Time between two rows, such as 1s or 100ms [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = import::parse_interval)]
     pub(super) interval: Option<Duration>,
-    /// Character between the cells of CSV files, or tab [default: found in the first line]
+    /// Character between the CSV cells files, or tab [default: found in the first line]
     #[arg(long, value_name = "CHARACTER", value_parser = import::parse_delimiter)]
     pub(super) delimiter: Option<u8>,
     /// Decimal mark in CSV files [default: . but a cell with a decimal comma is an error]
@@ -150,7 +150,7 @@ impl ImportArgs {
         }
     }
 
-    /// The form of CSV files.
+    /// The CSV form files.
     pub(super) fn dialect(&self) -> Dialect {
         Dialect { delimiter: self.delimiter, decimal: self.decimal }
     }

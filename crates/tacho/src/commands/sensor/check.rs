@@ -24,7 +24,7 @@ pub(crate) struct CheckArgs {
     /// XML of GSN, or TOML
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Prints one line of JSON for each file
+    /// Prints one JSON line for each file
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +57,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     }
 }
 
-/// The notes of a file. The root element tells a server's configuration from a sensor.
+/// The notes of a file. The root element distinguishes a server's configuration from a sensor.
 fn notes(content: &str) -> Result<Vec<Note>, Faults> {
     match Container::from_xml(content) {
         Ok(container) => Ok(container.notes),

@@ -11,7 +11,7 @@ use crate::output::{columns, say};
 /// Lists the virtual sensors of a running server, or shows one
 ///
 /// A sensor that is FAILED does not run, and the reason names the file, the place and what is expected there. One that is RUNNING with a
-/// problem goes on as its file was before.
+/// problem continues as its file was before.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

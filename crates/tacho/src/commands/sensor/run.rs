@@ -21,7 +21,7 @@ use super::file;
 /// The first line of a file has the names of the fields. The column `timed` is the time of an element: milliseconds since 1970, or
 /// RFC 3339. Lines are in the order of their times, and the clock is at the time of the line; with --lateness they may be
 /// out of order by so much. Slides in time end with the last line. A cell that is a number is a number unless the descriptor
-/// says that its field is text; an empty cell is not a value.
+/// states that its field is text; an empty cell is not a value.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -17,7 +17,7 @@ pub(super) enum State {
     Ready,
     /// Writes wait at present.
     Busy,
-    /// A write failed, so the server accepts no more writes. Reads go on.
+    /// A write failed, so the server accepts no more writes. Reads continue.
     Sealed,
     /// The server does not answer.
     Silent,

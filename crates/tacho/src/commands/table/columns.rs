@@ -13,7 +13,7 @@ use crate::output::{columns, say};
 
 /// Lists the columns of a table
 ///
-/// A column is a key with one type. TYPE is that type, or says that the column is a tag or the time. KEY is the name under
+/// A column is a key with one type. TYPE is that type, or states that the column is a tag or the time. KEY is the name under
 /// which devices report the values. A table has at most 20,000 columns, which all its devices share. The settings
 /// columns_per_device_max and new_columns_per_minute_max of the section "ingest" limit the columns that one device may add.
 #[derive(Debug, Args)]

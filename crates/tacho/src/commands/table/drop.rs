@@ -14,7 +14,7 @@ use crate::output::say;
 
 /// Drops a table with its series, rows, columns and time to live
 ///
-/// Devices of the table stay: when one reports again, the table begins anew. The table audit cannot be dropped. The command
+/// Devices of the table stay: when one reports again, the table begins again. The table audit cannot be dropped. The command
 /// asks for confirmation. Without a terminal it changes nothing unless --yes is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -16,7 +16,7 @@ use crate::output::say;
 /// Drops a key of a table with all its values
 ///
 /// Devices report values under keys; a key has a column for each type that came. The command drops all columns of the key,
-/// of all devices. Rows stay, also those that had nothing else. When the key is reported again it begins anew, with the type
+/// of all devices. Rows stay, also those that had nothing else. When the key is reported again it begins again, with the type
 /// of its first value: so a column that got a wrong type, or keys that a device invented, can be put right.
 ///
 /// Readers do not see the values from then on. The store frees their space when it merges parts; in a table with this one

@@ -9,7 +9,7 @@ use crate::self_signed::SelfSigned;
 
 /// Makes a certificate for tests and for networks of one's own
 ///
-/// Writes three files: ca.pem (the authority that clients have to trust), server.pem and server-key.pem (certificate and key
+/// Writes three files: ca.pem (the authority that clients must trust), server.pem and server-key.pem (certificate and key
 /// for `[tls]`). Only the current user can read the key. The key of the authority is not kept: it signs no other certificate. The
 /// command replaces no file.
 #[derive(Debug, Args)]

@@ -122,7 +122,7 @@ fn confirmed(yes: bool, question: &str) -> anyhow::Result<bool> {
     Ok(is_yes)
 }
 
-/// Says what was carried out and what was not.
+/// Returns what was carried out and what was not.
 fn tell(carried: &Carried, changes: &[ParameterChange], is_undo: bool) -> anyhow::Result<()> {
     for (name, outcome) in &carried.done {
         let change = changes.iter().find(|change| change.name() == *name);

@@ -18,7 +18,7 @@ const COULD_NOT_MEASURE: u8 = 2;
 ///
 /// FILE lists the layers in the order in which a message passes them. For each layer the command makes the search of
 /// `tacho bench capacity`, or reads a finished one, and converts the answer to messages of the whole chain per second. If the
-/// intervals of two layers overlap, it says that it cannot tell which is the narrowest. A layer that fails does not stop
+/// intervals of two layers overlap, it states that it cannot tell which is the narrowest. A layer that fails does not stop
 /// the others. docs/tune/chain.md has the keys of FILE.
 ///
 /// Exit codes: 0 the narrowest layer is known; 1 it is not; 2 FILE is wrong, or the command could not run.

@@ -23,7 +23,7 @@ use apply::ApplyArgs;
 use inspected_target::{COULD_NOT, InspectedTarget};
 use prove::ProveArgs;
 
-/// Looks at a machine or a server and says which settings to change and why; makes a change, undoes it, or measures it
+/// Looks at a machine or a server and states which settings to change and why; makes a change, undoes it, or measures it
 ///
 /// Without --apply, --undo and --prove the command only reads. `host:` looks at this machine as the host of a server, `host:generator` as the host of a load
 /// generator. A URL looks at a running server: MySQL, MariaDB, Percona Server, PostgreSQL, Redis, Valkey, Elasticsearch or

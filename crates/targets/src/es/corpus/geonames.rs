@@ -165,7 +165,7 @@ impl Geonames {
         })
     }
 
-    /// Appends document `index` as one line of JSON.
+    /// Appends document `index` as one JSON line.
     pub(crate) fn append(&self, index: u64, out: &mut Vec<u8>) {
         let mut random = Random::keyed(self.seed, DOMAIN, index);
         let terms = self.terms(&mut random);

@@ -98,7 +98,7 @@ impl Logs {
         }
     }
 
-    /// Appends document `index` as one line of JSON.
+    /// Appends document `index` as one JSON line.
     pub(crate) fn append(&self, index: u64, out: &mut Vec<u8>) {
         let mut random = Random::keyed(self.seed, DOMAIN, index);
         let begin = out.len();

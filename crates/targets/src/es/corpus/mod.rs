@@ -64,7 +64,7 @@ impl Corpus {
         }
     }
 
-    /// Appends document `index` as one line of JSON, without its end.
+    /// Appends document `index` as one JSON line, without its end.
     pub(super) fn append(&self, index: u64, out: &mut Vec<u8>) {
         match self {
             Self::Geonames(corpus) => corpus.append(index, out),

@@ -273,7 +273,7 @@ impl Driver for EsDriver {
     }
 
     fn sources(&self) -> Vec<Box<dyn Source>> {
-        // The files of TLS were read before.
+        // The TLS files were read before.
         let tls = self.url.tls_config().ok().flatten();
         vec![Box::new(Elasticsearch::new(&self.base(), self.url.basic_login()).with_tls(tls))]
     }

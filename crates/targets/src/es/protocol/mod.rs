@@ -97,7 +97,7 @@ enum Current {
 enum Next {
     /// The operation is over; the text is its failure.
     Over(Option<String>),
-    /// The operation goes on with a request.
+    /// The operation continues with a request.
     More(Current),
 }
 

@@ -140,7 +140,7 @@ enum Connection {
 }
 
 impl Http {
-    /// Creates a driver. The error says which part of the requests is impossible.
+    /// Creates a driver. The error states which part of the requests is impossible.
     pub fn new(operations: &[Operation], groups: Vec<GroupConfig>, seed: u64) -> Result<Self, String> {
         let choices: Vec<(u32, Vec<(u16, u32)>)> =
             groups.iter().map(|config| (config.connections, config.operations.clone())).collect();

@@ -92,7 +92,7 @@ pub struct Session {
 }
 
 impl Redis {
-    /// Creates a driver. The error says which part of the commands is impossible.
+    /// Creates a driver. The error states which part of the commands is impossible.
     pub fn new(groups: Vec<GroupConfig>, login: Login) -> Result<Self, String> {
         let mut first = 0;
         let mut made = Vec::new();

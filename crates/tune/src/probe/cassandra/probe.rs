@@ -62,7 +62,7 @@ pub(in crate::probe) fn connect(endpoint: &Endpoint) -> Result<Box<dyn Probe>, P
     let mut connection = Connection::open(endpoint).map_err(failed)?;
     let rows = connection.rows(VERSION).map_err(failed)?;
     let version = rows.iter().next().and_then(|row| row.text("release_version")).map(str::to_owned);
-    // ScyllaDB says that it is an old Cassandra. Its settings are others.
+    // ScyllaDB states that it is an old Cassandra. Its settings are others.
     let is_scylla = connection.supported.iter().any(|name| name.starts_with("SCYLLA_"));
     let (variant, name) = if is_scylla { ("scylladb", "ScyllaDB") } else { ("cassandra", "Cassandra") };
     let identity = Identity {

@@ -14,7 +14,7 @@ use crate::target::HostRole;
 const PRODUCT: &str = "linux";
 /// The file without which a host cannot be observed.
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
-/// A text that each start of the machine makes anew.
+/// A text that each start of the machine makes again.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The probe of a host.
@@ -26,7 +26,7 @@ pub struct HostProbe<F> {
 }
 
 impl<F: HostFiles> HostProbe<F> {
-    /// The probe of the host with these files. The error says that it is not Linux.
+    /// The probe of the host with these files. The error states that it is not Linux.
     pub fn new(files: F, role: HostRole) -> Result<Self, ProbeError> {
         let release = files.read(RELEASE).map_err(|source| ProbeError::Host { path: RELEASE, source })?;
         let title = match role {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::mqtt::{DecodeError, EncodeError, PacketType, ReasonCode};
 
-/// The server broke the protocol. The client has to close the connection.
+/// The server broke the protocol. The client must close the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveError {
     /// The packet; `None` if its type does not exist.

@@ -34,7 +34,7 @@ impl Incoming {
         (self.in_flight, self.receive_maximum) = (0, receive_maximum);
     }
 
-    /// The server has no session: it begins anew with its identifiers.
+    /// The server has no session: it begins again with its identifiers.
     pub(super) fn forget(&mut self) {
         self.messages.clear();
     }

@@ -1,4 +1,4 @@
-//! The client of MQTT without I/O: commands in, bytes out; bytes in, events out. MQTT 3.1, 3.1.1 and 5.
+//! The MQTT client without I/O: commands in, bytes out; bytes in, events out. MQTT 3.1, 3.1.1 and 5.
 //!
 //! [`Connection`] is one connection: the handshake, and the packets of the server in their order. It keeps nothing of a
 //! message. A load generator that counts its messages itself needs no more.

@@ -14,7 +14,7 @@ pub struct Points<'a> {
     point: DataPoint<'a>,
 }
 
-/// What comes next in the body.
+/// The next item of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// The only object of the body.

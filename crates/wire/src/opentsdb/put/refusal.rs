@@ -8,13 +8,13 @@ use super::super::limits::QUOTED_BYTES_MAX;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What is wrong, for metrics.
+    /// The fault, for metrics.
     pub kind: RefusalKind,
     /// The message.
     pub message: Cow<'static, str>,
 }
 
-/// What is wrong with a data point.
+/// The fault of a data point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// `null` instead of a point.

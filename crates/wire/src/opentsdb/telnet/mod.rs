@@ -1,6 +1,6 @@
 //! OpenTSDB's line protocol, which its clients call telnet: a command a line, such as `put metric timestamp value tag=value ...`.
 //!
-//! [`LineCutter`] cuts what a socket delivers into lines, [`Command`] tells the commands apart, and [`PutLine`] reads a point. None
+//! [`LineCutter`] cuts what a socket delivers into lines, [`Command`] distinguishes the commands, and [`PutLine`] reads a point. None
 //! of them copies a line.
 
 mod command;

@@ -1,4 +1,4 @@
-//! Attributes: topics of MQTT, and payloads of MQTT and HTTP (ThingsBoard, `MqttTopics`, `JsonConverter`, `JsonMqttAdaptor`,
+//! Attributes: MQTT topics, and MQTT payloads and HTTP (ThingsBoard, `MqttTopics`, `JsonConverter`, `JsonMqttAdaptor`,
 //! `AbstractGatewaySessionHandler`).
 //!
 //! A device publishes client attributes as `{"key":value}` and asks for attributes with lists of keys. The server answers with

@@ -1,4 +1,4 @@
-//! What a device sends to be claimed.
+//! The data that a device sends to be claimed.
 
 use super::super::claim::ClaimRequest;
 use super::fields::Field;

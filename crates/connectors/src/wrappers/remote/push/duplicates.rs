@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::wrappers::tie_order::ElementTimes;
 
 /// The newest elements. The other server pushes an element again if it does not get the answer, and all elements of a millisecond again
-/// when this server registers anew. So elements of one millisecond are told apart by their texts.
+/// when this server registers again. So elements of one millisecond are told apart by their texts.
 #[derive(Debug)]
 pub(super) struct NewestElements {
     newest_ms: i64,
@@ -23,7 +23,7 @@ impl NewestElements {
         Self { newest_ms: ms.saturating_add(1), texts: HashSet::new(), places: ElementTimes::default() }
     }
 
-    /// The time after which elements have to be pushed.
+    /// The time after which elements must be pushed.
     pub(super) fn after_ms(&self) -> i64 {
         self.newest_ms.saturating_sub(1)
     }

@@ -62,7 +62,7 @@ async fn finished<F: Future + Unpin>(under_way: &mut Option<F>) -> F::Output {
     }
 }
 
-/// Stores an element, and then says that it is taken.
+/// Stores an element, and then states that it is taken.
 async fn take(
     pushed: PushedElement,
     received: &mut NewestElements,
@@ -92,7 +92,7 @@ fn add(text: &str, received: &mut NewestElements, sink: &mut ElementSink) -> Res
     sink.element(time?, element.fields.iter().map(|(name, value)| (name.as_str(), value.as_ref())))
 }
 
-/// The request that registers, or says that this server still takes elements.
+/// The request that registers, or states that this server still takes elements.
 fn registration(remote: &Remote, contact: &str, number: u64, after_ms: i64) -> Request {
     let url = format!("{}/streaming/select%20*%20from%20{}/{}", remote.url, remote.sensor, iso(after_ms));
     let form = vec![("notification-id", number.to_string()), ("local-contact-point", contact.to_owned())];

@@ -141,7 +141,7 @@ fn query_parameter(name: &str, kind: &JsonValue) -> JsonValue {
     json!({ "name": name, "in": "query", "required": kind.ends_with('!'), "schema": schema })
 }
 
-/// The schema of a parameter: a type of JSON Schema, or the values to choose from, separated by `|`.
+/// The schema of a parameter: a JSON type Schema, or the values to choose from, separated by `|`.
 fn parameter_schema(kind: &str) -> JsonValue {
     match kind.contains('|') {
         true => json!({ "type": "string", "enum": kind.split('|').collect::<Vec<_>>() }),

@@ -96,7 +96,7 @@ pub(crate) async fn user(
     Ok(Json(user_json(&user)).into_response())
 }
 
-/// `POST /api/auth/logout`: ends the session of the token. Other sessions of the user go on.
+/// `POST /api/auth/logout`: ends the session of the token. Other sessions of the user continue.
 async fn logout(State(state): State<Arc<HttpState>>, session: Session) -> Result<(), ApiError> {
     let hub = Arc::clone(&state.hub);
     state.changes.run(move || hub.registry().end_session(session.caller())).await??;

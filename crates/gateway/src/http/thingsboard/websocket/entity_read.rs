@@ -20,7 +20,7 @@ use crate::http::thingsboard::telemetry::read::{
     aggregation, calendar_interval, interval_of_millis, range, unique_keys,
 };
 
-/// What to read of each entity.
+/// The data to read of each entity.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EntityRead {
     /// Latest values, attributes and properties, sorted by kind.

@@ -130,7 +130,7 @@ pub(crate) fn alarm_page_message(
     })
 }
 
-/// A message that says whether an entity has active alarms.
+/// A message that states whether an entity has active alarms.
 pub(crate) fn alarm_status_message(id: i64, active: bool) -> String {
     let kind = UpdateType::AlarmStatus;
     let message = StatusMessage { cmd_id: id, error_code: 0, error_msg: None, cmd_update_type: kind, active };

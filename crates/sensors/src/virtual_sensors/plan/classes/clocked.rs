@@ -3,7 +3,7 @@
 use super::short_name;
 use crate::virtual_sensors::descriptor::{Address, Descriptor, Located, Pair, Source, Stream};
 
-/// A descriptor of `ClockedBridge` with a stream over the table of `table_name`; `None` if no stream has to be added.
+/// A descriptor of `ClockedBridge` with a stream over the table of `table_name`; `None` if no stream needs to be added.
 pub(in crate::virtual_sensors::plan) fn with_table(descriptor: &Descriptor) -> Option<Descriptor> {
     let processing = &descriptor.processing;
     if short_name(&processing.class_name) != Ok("ClockedBridge") {

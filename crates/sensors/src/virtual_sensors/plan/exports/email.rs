@@ -36,7 +36,7 @@ pub struct EmailExport {
 pub enum Encryption {
     /// Not at all.
     None,
-    /// After the command STARTTLS, which the server has to know.
+    /// After the command STARTTLS, which the server must know.
     StartTls,
     /// From the beginning.
     Tls,

@@ -61,7 +61,7 @@ impl JdbcUrl {
     /// Reads a URL such as `jdbc:mysql://host:3306/gsn`.
     ///
     /// # Errors
-    /// The URL names no database that this server has a client for; the text says what to use instead.
+    /// The URL names no database that this server has a client for; the text states what to use instead.
     pub fn parse(url: &str) -> Result<Self, String> {
         let Some(rest) = strip_prefix(url, "jdbc:") else {
             return Err("the url does not begin with jdbc:, as in jdbc:mysql://host:3306/gsn".to_owned());
@@ -95,7 +95,7 @@ impl JdbcUrl {
 /// Checks that a driver of Java is that of the kind of a database.
 ///
 /// # Errors
-/// It is another one; the text says which is expected.
+/// It is another one; the text states which is expected.
 pub fn check_driver(driver: &str, kind: DatabaseKind) -> Result<(), String> {
     let known: &[&str] = match kind {
         DatabaseKind::MySql => {

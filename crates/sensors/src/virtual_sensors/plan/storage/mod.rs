@@ -1,4 +1,4 @@
-//! Where the output of a sensor is stored beside the store of this server.
+//! Where the output of a sensor is stored besides the store of this server.
 
 mod jdbc;
 
@@ -74,7 +74,7 @@ pub(crate) fn place(storage: &Storage, notes: &mut Vec<Note>) -> Result<Option<S
     })))
 }
 
-/// The server of a URL, which its driver has to fit; `None` for a database inside of Java.
+/// The server of a URL, which its driver must fit; `None` for a database inside of Java.
 pub(super) fn server(
     url: &Located<String>,
     driver: Option<&Located<String>>,

@@ -1,4 +1,4 @@
-//! The predicates of an address, each of which its wrapper has to take.
+//! The predicates of an address, each of which its wrapper must take.
 
 use crate::virtual_sensors::descriptor::{Address, Pair};
 use crate::virtual_sensors::fault::{Fault, Note, TextPosition};
@@ -98,7 +98,7 @@ impl<'a> Predicates<'a> {
         }
     }
 
-    /// Refuses an address that no client of HTTP can read.
+    /// Refuses an address that no HTTP client can read.
     pub(super) fn check_url(&mut self, url: &str, key: &'static str) -> Result<(), Fault> {
         let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
         match rest {

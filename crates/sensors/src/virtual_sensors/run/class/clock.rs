@@ -14,7 +14,7 @@ impl Clock {
         Self { rate, start, next: None }
     }
 
-    /// The clock goes on from the first row.
+    /// The clock continues from the first row.
     pub(super) fn begin(&mut self, now: i64) {
         let (rate, start) = (self.rate, self.start);
         self.next.get_or_insert_with(|| match start {

@@ -58,7 +58,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// An empty window. `grouped` says whether rows join groups when they enter.
+    /// An empty window. `grouped` indicates whether rows join groups when they enter.
     pub(super) fn new(plan: &SourcePlan, grouped: bool) -> Self {
         let until_slide = match (plan.window.size, plan.window.slide) {
             // The first slide comes when the window is full.
@@ -139,7 +139,7 @@ impl Window {
         self.deadline = Some(at.saturating_add(slide));
     }
 
-    /// Leaves out the slides before a time. Says how many.
+    /// Leaves out the slides before a time. Returns how many.
     pub(super) fn skip_to(&mut self, time: i64) -> u64 {
         let (Some(at), Slide::Millis(slide)) = (self.deadline, self.kind.slide) else { return 0 };
         let missed = (time.saturating_sub(at) / slide).max(0);

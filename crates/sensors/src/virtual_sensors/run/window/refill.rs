@@ -8,7 +8,7 @@ use super::Window;
 use crate::virtual_sensors::limits::{WINDOW_BYTES_MAX, WINDOW_ELEMENTS_MAX};
 
 impl Window {
-    /// What the window remembers beside its elements.
+    /// What the window remembers besides its elements.
     pub(in crate::virtual_sensors::run) fn point(&self) -> WindowPoint {
         WindowPoint {
             deadline: self.deadline,

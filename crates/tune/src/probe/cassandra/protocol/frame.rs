@@ -8,7 +8,7 @@ pub(in super::super) const HEADER_BYTES: usize = 9;
 
 /// The version of the protocol in a request.
 pub(super) const VERSION: u8 = 4;
-/// This bit of the first byte says that a frame is an answer.
+/// This bit of the first byte states that a frame is an answer.
 const ANSWER: u8 = 0x80;
 /// The versions whose header is that of version 4.
 const ANSWER_VERSIONS: std::ops::RangeInclusive<u8> = 3..=5;
