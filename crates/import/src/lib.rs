@@ -9,8 +9,8 @@
 mod cell;
 mod csv_counts;
 mod csv_file;
-mod duplicate_rows;
 pub mod devices;
+mod duplicate_rows;
 mod file_format;
 mod limits;
 mod outcome;

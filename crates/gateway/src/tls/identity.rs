@@ -88,7 +88,10 @@ fn check_validity(files: &TlsFiles, certificates: &[CertificateDer<'_>]) -> Resu
     let read = read.map_err(|reason| PemError::content(path, format!("the first certificate {reason}")))?;
     let end_s = *read.validity_s.end();
     let at = Moment::from_seconds(end_s).ok_or_else(|| {
-        PemError::content(path, format!("the end of the validity, {end_s} seconds after 1970, is after the year 9999"))
+        PemError::content(
+            path,
+            format!("the end of the validity, {end_s} seconds after 1970, is after the year 9999"),
+        )
     })?;
     if at.micros() <= hub::clock::system_now().micros() {
         return Err(TlsError::Expired { path: path.clone(), at });
