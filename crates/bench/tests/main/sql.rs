@@ -31,15 +31,17 @@ fn tables(table_size: u32) -> Tables {
     Tables { tables: 2, table_size, distribution: uniform, ..Tables::default() }
 }
 
+/// Servers of several tests share a disk, and a statement may wait for it.
+const SILENCE: Duration = Duration::from_secs(30);
+
 fn sql(url: &str, tables: Tables, transaction: Transaction) -> Sql {
-    let silence = Duration::from_secs(3);
     Sql::new(
         Address::parse(url).unwrap(),
         tables,
         vec![transaction],
         OperationChoice::of_all(&[1]).unwrap(),
         7,
-        silence,
+        SILENCE,
     )
     .unwrap()
 }
@@ -274,7 +276,7 @@ fn several_transactions_share_a_run_by_weight() {
     let mix = vec![Transaction::of(Kind::PointSelect), Transaction::of(Kind::UpdateIndex)];
     let choice = OperationChoice::of_all(&[3, 1]).unwrap();
     let address = Address::parse(&database.url("sbtest")).unwrap();
-    let sql = Sql::new(address, tables(1_000), mix, choice, 7, Duration::from_secs(3)).unwrap();
+    let sql = Sql::new(address, tables(1_000), mix, choice, 7, SILENCE).unwrap();
     sql.load(2, &LoadProgress::default()).unwrap();
     let mut plan = plan(&sql, 2, CLOSED, 500);
     plan.classes = vec!["read".to_owned(), "write".to_owned()];
