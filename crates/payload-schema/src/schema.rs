@@ -160,6 +160,7 @@ mod tests {
         for (text, part) in [
             ("syntax = \"proto3\"; message {", "cannot be read"),
             ("syntax = \"proto3\"; message A { B b = 1; }", "cannot be compiled"),
+            ("syntax = \"proto3\"; message A { reserved 0199; }", "cannot be read"),
             ("syntax = \"proto3\"; enum A { B = 0; }", "has no message"),
             ("syntax = \"proto3\"; import \"/etc/passwd\"; message A {}", "cannot be"),
             (nested.as_str(), "SCHEMA_BRACKETS_MAX"),
