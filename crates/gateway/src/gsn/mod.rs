@@ -13,7 +13,6 @@ mod json_text;
 mod limits;
 mod live_rows;
 mod multidata;
-mod multipart;
 mod newest;
 mod read;
 mod refusal;

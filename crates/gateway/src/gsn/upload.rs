@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use hub::caller::{Action, Caller};
 use hub::clock::system_now;
 use serde_json::{Map, Value as Json, json};
+use wire::multipart::{Event, Multipart, boundary};
 
 use super::limits::FORM_BYTES_MAX;
-use super::multipart::{self, Pair};
 use super::refusal::Refusal;
 use super::request_context::RequestCaller;
 use super::sensor::{Field, Sensor};
@@ -24,6 +24,9 @@ use crate::http::tools::state::HttpState;
 
 /// The topic in dead letters of these requests.
 const TOPIC: &str = "/upload";
+
+/// A name and a text of a form.
+type Pair = (String, String);
 
 /// `POST /upload`
 pub(super) async fn row(
@@ -44,13 +47,36 @@ pub(super) async fn row(
 /// Reads a form in either encoding.
 async fn form(state: &HttpState, caller: &Caller, request: Request) -> Result<Vec<Pair>, Refusal> {
     let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let boundary = content_type.and_then(multipart::boundary).map(str::to_owned);
+    let boundary = content_type.and_then(boundary).map(str::to_owned);
     let account = state.bodies.begin(Sender::User(caller.user_id().unwrap_or_default()));
     let body = read_body(request, FORM_BYTES_MAX, "", account).await?;
     match boundary {
-        Some(boundary) => multipart::pairs(&body.bytes, &boundary),
+        Some(boundary) => texts(&body.bytes, &boundary),
         None => Ok(form_urlencoded::parse(&body.bytes).into_owned().collect()),
     }
+}
+
+/// The names and texts of a form of `multipart/form-data`. A file is refused.
+fn texts(body: &[u8], boundary: &str) -> Result<Vec<Pair>, Refusal> {
+    let wrong =
+        || Refusal::argument("the body is not a form of multipart/form-data (RFC 7578) with texts in UTF-8");
+    let mut form = Multipart::new(boundary);
+    form.push(body);
+    let mut pairs = Vec::<(String, Vec<u8>)>::new();
+    loop {
+        match form.next_event().ok().flatten().ok_or_else(wrong)? {
+            Event::Part(head) if head.file_name.is_some() => {
+                let reason = "this server does not accept files; send the values as texts";
+                return Err(Refusal::absent(format!("{}: {reason}", head.name)));
+            }
+            Event::Part(head) => pairs.push((head.name, Vec::new())),
+            Event::Data(bytes) => pairs.last_mut().ok_or_else(wrong)?.1.extend(bytes),
+            Event::End => break,
+        }
+    }
+    let pairs =
+        pairs.into_iter().map(|(name, text)| Ok((name, String::from_utf8(text).map_err(|_| wrong())?)));
+    pairs.collect()
 }
 
 /// What a form names.
@@ -126,6 +152,28 @@ mod tests {
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<Pair> {
         pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn texts_of_a_form_are_read_and_files_refused() {
+        let part = |disposition: &str, text: &str| {
+            format!("--xy\r\nContent-Disposition: form-data; {disposition}\r\n\r\n{text}\r\n")
+        };
+        let body =
+            [part("name=\"cmd\"", "c"), part("name=\"c;state\"", "a\r\nb"), "--xy--\r\n".to_owned()].concat();
+        assert_eq!(texts(body.as_bytes(), "xy").unwrap(), pairs(&[("cmd", "c"), ("c;state", "a\r\nb")]));
+        let file = part("name=\"c;a\"; filename=\"x.png\"", "x") + "--xy--\r\n";
+        assert_eq!(texts(file.as_bytes(), "xy").unwrap_err().0.status, 501);
+        let not_utf8 = [
+            part("name=cmd", "c").as_bytes(),
+            b"--xy\r\nContent-Disposition: form-data; name=a\r\n\r\n\xff\r\n--xy--",
+        ]
+        .concat();
+        for body in
+            [&b""[..], b"--xy\r\n", b"--xy\r\nno: head\r\n\r\n", b"--xy\r\n\r\n\r\nx\r\n--xy--", &not_utf8]
+        {
+            assert_eq!(texts(body, "xy").unwrap_err().0.status, 400, "{}", body.escape_ascii());
+        }
     }
 
     #[test]
