@@ -24,6 +24,8 @@ impl Engine {
         if self.acts.is_empty() {
             return Ok(());
         }
+        // The metrics never show a transition without the event that caused it.
+        self.count();
         let acts = std::mem::take(&mut self.acts);
         self.change(|shared, devices, changes| apply(shared, devices, changes, &acts))?;
         self.shared.metrics.alarms.transitions.inc_by(acts.len() as u64);

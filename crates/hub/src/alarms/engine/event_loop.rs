@@ -392,7 +392,8 @@ impl Engine {
         }
     }
 
-    fn count(&mut self) {
+    /// Moves the counts of this turn to the metrics.
+    pub(super) fn count(&mut self) {
         let metrics = &self.shared.metrics.alarms;
         metrics.events.inc_by(std::mem::take(&mut self.events));
         metrics.mismatches.inc_by(std::mem::take(&mut self.mismatches));
