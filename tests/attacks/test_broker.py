@@ -60,3 +60,34 @@ def test_a_large_message_for_clients_that_do_not_read_takes_the_memory_of_one(ow
         one.close()
     wait.until(lambda: resident(server) < before + 48 * MIB, "memory that is free again")
     server.stop()
+
+
+def test_filters_of_wildcards_do_not_make_every_message_expensive(own_server, tmp_path):
+    """A device subscribes to all filters of 15 levels that are `a` or `+`, and publishes to the one topic that they all match in part."""
+    server = topics_server(own_server, tmp_path)
+    device = server.device()
+    levels = 15
+    filters = [
+        "/".join(["fleet", *("+" if number >> level & 1 else "a" for level in range(levels)), "b"]) for number in range(2**levels)
+    ]
+    accepted = 0
+    sessions = []
+    with HonestDevice(server):
+        for first in range(0, len(filters), 1_000):
+            one = Wire(server.mqtt).session(device.token, client_id=f"filters-{first}")
+            for begin in range(first, first + 1_000, 100):
+                some = filters[begin : begin + 100]
+                if some:
+                    kind, body = one.send(subscribe(some)).receive()
+                    assert kind == SUBACK
+                    accepted += sum(code < 0x80 for code in body[2:])
+            sessions.append(one)
+        topic = "/".join(["fleet", *["a"] * levels, "c"]).encode()
+        with Wire(server.mqtt).session(device.token, client_id="publisher") as sender:
+            for number in range(1_000):
+                assert sender.send(packets.publish(b"x", number + 1, topic=topic)).receive()[0] == PUBACK
+    print(f"{accepted} of {len(filters)} filters were accepted")
+    assert accepted < 4_096, "the steps of a match are bounded"
+    for one in sessions:
+        one.close()
+    server.stop()
