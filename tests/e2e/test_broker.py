@@ -132,6 +132,21 @@ def test_mosquitto_clients_exchange_messages(broker):
     assert lines == ["a/0 m0", "a/1 m1", "a/2 m2"]
 
 
+@pytest.mark.parametrize("receive_maximum", [1, 20])
+def test_messages_of_qos_2_beyond_the_receive_maximum_come_without_a_push(broker, receive_maximum):
+    """PUBREL waits for the disk while the window is full, and nothing else happens on the connection."""
+    device = broker.device()
+    command = ["-h", "127.0.0.1", "-p", str(broker.mqtt), "-u", device.token, "-V", "5"]
+    wanted = ["-c", "-x", "600", "-i", "late", "-q", "2", "-t", "late", "-D", "CONNECT", "receive-maximum", str(receive_maximum)]
+    first = subprocess.run(["mosquitto_sub", *command, *wanted, "-E"], capture_output=True, text=True, timeout=60)
+    assert first.returncode == 0, first.stderr
+    with Client(broker, device.token) as sender:
+        for n in range(60):
+            sender.publish("late", f"{n}", 2)
+    second = subprocess.run(["mosquitto_sub", *command, *wanted, "-C", "60"], capture_output=True, text=True, timeout=60)
+    assert second.stdout.split() == [str(n) for n in range(60)], second.stderr
+
+
 def test_a_device_sees_only_its_own_topics(server):
     mine, other = server.device(), server.device()
     with Client(server, mine.token) as client, Client(server, other.token) as stranger:

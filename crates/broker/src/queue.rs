@@ -11,9 +11,10 @@
 //! Invariant 2: numbers below `window_end` are in the window, in flight or done; the others, if there are any, are in the engine.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::limits;
-use super::message::{CallOf, Delivery};
+use super::message::{CallOf, Delivery, Message};
 use super::subscription::Quality;
 
 /// The messages of a session.
@@ -83,7 +84,7 @@ pub(super) struct Done {
 #[derive(Debug)]
 pub enum Outgoing<'a> {
     Publish {
-        message: &'a super::message::Message,
+        message: &'a Arc<Message>,
         /// Quality of service.
         qos: Quality,
         /// The retain flag.

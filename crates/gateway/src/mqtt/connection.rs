@@ -7,11 +7,12 @@ use std::time::Duration;
 use hub::broker::BrokerMetrics;
 use mio::net::TcpStream;
 use rustls::pki_types::CertificateDer;
-use wire::mqtt::{Packet, PacketType, SentAliases, decode, whole_packets};
+use wire::mqtt::{Packet, SentAliases, decode};
 use wire::proxy::{self, Decoded};
 
 use super::entry::Entry;
 use super::limits;
+use super::output::Output;
 use super::session::{Context, PacketError, Session, SessionEnd, answer_malformed_connect};
 use super::stream::ReadOutcome;
 use super::transport::Transport;
@@ -29,15 +30,10 @@ pub(super) struct Connection {
     pub(crate) session: Session,
     /// Unhandled input: the beginning of a packet, or messages that wait for the store.
     partial: Vec<u8>,
-    /// Bytes to send: whole packets, but for the beginning of the first one.
-    pub(crate) out: Vec<u8>,
+    pub(crate) out: Output,
     /// The topic aliases that the client knows.
     pub(crate) aliases: SentAliases,
-    /// Bytes of the output whose packets are counted.
-    counted: usize,
-    /// What was sent and is not in the metrics yet.
-    sent: Traffic,
-    /// The same for what was received.
+    /// What was received and is not in the metrics yet.
     received: Traffic,
     /// When the peer last sent something, in seconds since the door was opened.
     pub(crate) heard_at_s: u32,
@@ -70,7 +66,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    fn add_packet(&mut self, is_publish: bool, bytes: usize) {
+    pub(super) fn add_packet(&mut self, is_publish: bool, bytes: usize) {
         self.add(Self { packets: 1, publishes: u64::from(is_publish), bytes: bytes as u64 });
     }
 
@@ -126,10 +122,8 @@ impl Connection {
             generation,
             session: Session::New,
             partial: Vec::new(),
-            out: Vec::new(),
+            out: Output::default(),
             aliases: SentAliases::default(),
-            counted: 0,
-            sent: Traffic::default(),
             received: Traffic::default(),
             heard_at_s: now_s,
             opened_at_s: now_s,
@@ -150,7 +144,7 @@ impl Connection {
             Session::New | Session::Joining(_) | Session::Provisioning(_) => 0,
             Session::Connected(connected) => connected.in_flight,
         };
-        in_flight < in_flight_max && self.out.len() < limits::UNSENT_BYTES_MAX
+        in_flight < in_flight_max && !self.out.is_full()
     }
 
     /// The certificates of a client that has not sent CONNECT yet.
@@ -215,7 +209,7 @@ impl Connection {
 
     /// What was sent since the last call.
     pub(super) fn take_sent(&mut self) -> Traffic {
-        std::mem::take(&mut self.sent)
+        self.out.take_traffic()
     }
 
     /// What was received and handled since the last call.
@@ -225,27 +219,13 @@ impl Connection {
 
     /// Sends the output. `Ok(false)` if the peer does not take all of it now.
     pub(crate) fn flush(&mut self, now_s: u32) -> io::Result<bool> {
-        for (packet, bytes) in whole_packets(&self.out[self.counted..]) {
-            self.sent.add_packet(packet == PacketType::Publish, bytes);
+        let flushed = self.out.flush(&mut self.transport)?;
+        if flushed.all {
+            self.unsent_since_s = None;
+        } else if flushed.progress || self.unsent_since_s.is_none() {
+            self.unsent_since_s = Some(now_s);
         }
-        self.counted = self.out.len();
-        let sent = self.transport.write(&self.out)?;
-        if !sent.all {
-            self.out.drain(..sent.taken);
-            self.counted -= sent.taken;
-            if sent.progress || self.unsent_since_s.is_none() {
-                self.unsent_since_s = Some(now_s);
-            }
-            return Ok(false);
-        }
-        self.unsent_since_s = None;
-        self.out.clear();
-        self.counted = 0;
-        // Most connections are idle most of the time.
-        if self.out.capacity() > limits::IDLE_OUTPUT_BYTES_MAX {
-            self.out = Vec::new();
-        }
-        Ok(true)
+        Ok(flushed.all)
     }
 
     /// Sends the output as far as the peer takes it, and closes the sending side. Then discards unread input: closing a socket

@@ -47,6 +47,10 @@ pub(crate) const SPARE_CONNECTIONS_RATIO: usize = 16;
 /// Bytes of acks that wait for a peer that does not read. Above it the worker stops reading from the peer, and acks have no
 /// reason strings.
 pub(crate) const UNSENT_BYTES_MAX: usize = 32 * 1024;
+/// Payloads of this size or more are not copied for each receiver.
+pub(crate) const SHARED_PAYLOAD_BYTES_MIN: usize = 8 * 1024;
+/// Bytes that the kernel takes for a connection beyond those that are on their way.
+pub(crate) const KERNEL_UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// Reads of [`READ_BYTES_PER_PASS`] that the worker discards when it closes a connection.
 pub(crate) const CLOSE_READS_MAX: usize = 16;
 /// Messages that the worker takes from the outbox of a device at once.

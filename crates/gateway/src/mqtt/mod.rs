@@ -17,6 +17,7 @@ mod entry;
 mod ingest_batch;
 pub mod limits;
 mod options;
+mod output;
 mod provisioner;
 mod qos2;
 mod server;

@@ -14,6 +14,9 @@ use super::{ConnectReturnCode, ReasonCode, is_valid_name, writer};
 pub struct Connect<'a> {
     /// The version of this and all later packets of the connection.
     pub version: ProtocolVersion,
+    /// The client is a bridge of another broker: the highest bit of the protocol level is set, as mosquitto does before MQTT 5. It
+    /// does not want its own messages back, and wants retain flags as they were published.
+    pub is_bridge: bool,
     /// Clean Session in MQTT 3.1 and 3.1.1, Clean Start in MQTT 5.
     pub clean_start: bool,
     /// Longest silence in seconds; 0 for no bound.
@@ -64,6 +67,7 @@ impl<'a> Connect<'a> {
     pub const fn new(version: ProtocolVersion, client_id: &'a str) -> Self {
         Self {
             version,
+            is_bridge: false,
             clean_start: true,
             keep_alive_s: 0,
             properties: Properties::NONE,
@@ -93,6 +97,8 @@ impl ConnAck<'_> {
     }
 }
 
+/// The bit of the protocol level of a bridge before MQTT 5.
+const BRIDGE: u8 = 0x80;
 const USERNAME: u8 = 0x80;
 const PASSWORD: u8 = 0x40;
 const WILL_RETAIN: u8 = 0x20;
@@ -102,7 +108,7 @@ const CLEAN_START: u8 = 0x02;
 const RESERVED: u8 = 0x01;
 
 pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
-    let version = decode_version(body)?;
+    let (version, is_bridge) = decode_version(body)?;
     let v5 = version == ProtocolVersion::V5;
     let flags_offset = body.offset();
     let flags = body.u8()?;
@@ -117,20 +123,23 @@ pub(super) fn decode_connect<'a>(body: &mut Reader<'a>) -> Result<Connect<'a>, D
     let username = if flags & USERNAME != 0 && follows(body) { Some(body.string()?) } else { None };
     let password = if flags & PASSWORD != 0 && follows(body) { Some(body.binary()?) } else { None };
     let clean_start = flags & CLEAN_START != 0;
-    Ok(Connect { version, clean_start, keep_alive_s, properties, client_id, will, username, password })
+    Ok(Connect { version, is_bridge, clean_start, keep_alive_s, properties, client_id, will, username, password })
 }
 
-fn decode_version(body: &mut Reader<'_>) -> Result<ProtocolVersion, DecodeError> {
+fn decode_version(body: &mut Reader<'_>) -> Result<(ProtocolVersion, bool), DecodeError> {
     let offset = body.offset();
-    let name = body.binary()?;
-    if name != b"MQTT" && name != b"MQIsdp" {
+    // A name that is not text is malformed, and so is a missing level: they get no CONNACK.
+    let name = body.string()?;
+    let level = body.u8()?;
+    if name != "MQTT" && name != "MQIsdp" {
         let cause = "the protocol name is not MQTT [MQTT-3.1.2-1]";
         return Err(DecodeError::new(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION, cause).at(offset));
     }
-    match (name, body.u8()?) {
-        (b"MQIsdp", 3) => Ok(ProtocolVersion::V31),
-        (b"MQTT", 4) => Ok(ProtocolVersion::V311),
-        (b"MQTT", 5) => Ok(ProtocolVersion::V5),
+    let is_bridge = level & BRIDGE != 0;
+    match (name, level) {
+        ("MQIsdp", 3 | 0x83) => Ok((ProtocolVersion::V31, is_bridge)),
+        ("MQTT", 4 | 0x84) => Ok((ProtocolVersion::V311, is_bridge)),
+        ("MQTT", 5) => Ok((ProtocolVersion::V5, false)),
         _ => {
             let cause = "the protocol level is neither 4 nor 5, and not 3 of MQIsdp [MQTT-3.1.2-2]";
             Err(DecodeError::new(ReasonCode::UNSUPPORTED_PROTOCOL_VERSION, cause).at(offset + 2 + name.len()))
@@ -187,6 +196,7 @@ pub(super) fn encode_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result
             ProtocolVersion::V311 => ("MQTT", 4),
             ProtocolVersion::V5 => ("MQTT", 5),
         };
+        let level = if connect.is_bridge && !v5 { level | BRIDGE } else { level };
         writer::string("the protocol name", name, out)?;
         out.extend_from_slice(&[level, flags]);
         out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());

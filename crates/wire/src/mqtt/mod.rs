@@ -40,7 +40,7 @@ pub use packet_type::PacketType;
 pub use properties::Properties;
 pub use properties_builder::PropertiesBuilder;
 pub use property::{Property, PropertyId};
-pub use publish::{Publish, encode_publish};
+pub use publish::{Publish, encode_publish, encode_publish_head};
 pub use qos::QoS;
 pub use reason::{ConnectReturnCode, ReasonCode};
 pub use sent_aliases::{SentAliases, TopicForm};

@@ -61,15 +61,33 @@ fn check_topic(topic: &str, v5: bool, properties: Properties<'_>) -> Result<(), 
 }
 
 pub(super) fn encode(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    encode_head(publish, v5, out)?;
+    out.extend_from_slice(publish.payload);
+    Ok(())
+}
+
+/// Appends a PUBLISH without its payload, which the caller sends after it.
+///
+/// # Errors
+/// The message has no encoding. Then nothing is appended.
+pub fn encode_publish_head(
+    publish: &Publish<'_>,
+    version: ProtocolVersion,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    encode_head(publish, version == ProtocolVersion::V5, out)
+}
+
+fn encode_head(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
-    let written = write(publish, v5, out);
+    let written = write_head(publish, v5, out);
     if written.is_err() {
         out.truncate(start);
     }
     written
 }
 
-fn write(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+fn write_head(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     check_topic(publish.topic, v5, publish.properties)?;
     let with_id = publish.qos != QoS::AtMostOnce;
     if publish.dup && !with_id {
@@ -90,7 +108,6 @@ fn write(publish: &Publish<'_>, v5: bool, out: &mut Vec<u8>) -> Result<(), Encod
     if v5 {
         publish.properties.write(scope_of(PacketType::Publish), out)?;
     }
-    out.extend_from_slice(publish.payload);
     Ok(())
 }
 

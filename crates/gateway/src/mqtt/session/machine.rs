@@ -88,7 +88,10 @@ impl Session {
             }
             (Self::Provisioning(asking), packet) => asking.on_packet(packet, context),
             (Self::Connected(connected), packet) => {
-                if let Some(presence) = &connected.presence {
+                // A DISCONNECT does not make an inactive device active.
+                if let Some(presence) = &connected.presence
+                    && !matches!(packet, Packet::Disconnect(_))
+                {
                     presence.touch(context.now_ms());
                 }
                 match packet {

@@ -3,11 +3,13 @@
 use hub::broker::{Message, Outgoing, Quality, Sent};
 use wire::mqtt::{
     Ack, Packet, Properties, PropertiesBuilder, Property, PropertyId, ProtocolVersion, Publish, QoS,
-    SentAliases, TopicForm, encode,
+    SentAliases, TopicForm, encode_publish_head,
 };
 
 use super::super::limits;
+use super::super::output::Output;
 use super::peer::Peer;
+
 
 impl Peer {
     /// Writes a packet of the broker, unless the output is full or the packet too large for the client.
@@ -16,14 +18,14 @@ impl Peer {
         packet: &Outgoing<'_>,
         aliases: &mut SentAliases,
         now_ms: i64,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Sent {
-        if out.len() >= limits::UNSENT_BYTES_MAX {
+        if out.is_full() {
             return Sent::NoRoom;
         }
         match packet {
             Outgoing::Release { packet_id } => {
-                self.write(&[Packet::PubRel(Ack::success(*packet_id))], out);
+                self.write(&[Packet::PubRel(Ack::success(*packet_id))], out.tail());
                 Sent::Yes
             }
             Outgoing::Publish { message, qos, retain, duplicate, packet_id, identifiers } => {
@@ -37,14 +39,19 @@ impl Peer {
                     properties: Properties::NONE,
                     payload: &message.payload,
                 };
-                self.write_aliased(publish, properties, aliases, out)
+                let head = out.tail().len();
+                let sent = self.write_head(publish, properties, aliases, out.tail());
+                if sent == Sent::Yes {
+                    out.append_payload(head, message);
+                }
+                sent
             }
         }
     }
 
-    /// Writes a message under the alias of its topic, if the client takes aliases. A client may have no room for a new alias in a
-    /// packet that is as large as it takes.
-    fn write_aliased(
+    /// Writes a message without its payload, under the alias of its topic if the client accepts aliases. A client may have no room
+    /// for a new alias in a packet that is as large as it accepts.
+    fn write_head(
         &self,
         publish: Publish<'_>,
         properties: Option<PropertiesBuilder>,
@@ -82,8 +89,8 @@ impl Peer {
 
     fn write_publish(&self, publish: &Publish<'_>, out: &mut Vec<u8>) -> Sent {
         let start = out.len();
-        match encode(&Packet::Publish(*publish), self.version, out) {
-            Ok(()) if out.len() - start <= self.packet_bytes_max => return Sent::Yes,
+        match encode_publish_head(publish, self.version, out) {
+            Ok(()) if out.len() - start + publish.payload.len() <= self.packet_bytes_max => return Sent::Yes,
             Ok(()) => {}
             Err(error) => tracing::error!(%error, topic = publish.topic, "BUG: a message has no encoding"),
         }

@@ -21,6 +21,8 @@ pub(crate) struct Peer {
     pub(super) packet_bytes_max: usize,
     /// Its Topic Alias Maximum.
     pub(super) topic_alias_max: u16,
+    /// It is a bridge that says so in its CONNECT.
+    pub(super) is_bridge: bool,
 }
 
 impl Peer {
@@ -33,6 +35,7 @@ impl Peer {
                 && connect.properties.request_problem_information(),
             packet_bytes_max: packet_bytes_max.map_or(usize::MAX, |most| most as usize),
             topic_alias_max: connect.properties.topic_alias_maximum(),
+            is_bridge: connect.is_bridge,
         }
     }
 
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     fn peer(explain: bool, packet_bytes_max: usize) -> Peer {
-        Peer { version: ProtocolVersion::V5, explain, packet_bytes_max, topic_alias_max: 0 }
+        Peer { version: ProtocolVersion::V5, explain, packet_bytes_max, topic_alias_max: 0, is_bridge: false }
     }
 
     fn refusal(peer: Peer, already_unsent: usize) -> Option<String> {

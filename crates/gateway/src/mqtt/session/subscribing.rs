@@ -31,7 +31,7 @@ impl Connected {
         for filter in subscribe.filters() {
             let answer = self.answer(&filter, context);
             if answer.code.0 < 0x80 {
-                requests.push(request(&filter, identifier));
+                requests.push(request(&filter, identifier, self.peer.is_bridge));
             }
             answers.push(answer);
         }
@@ -144,11 +144,12 @@ impl Connected {
     }
 }
 
-fn request<'a>(filter: &Filter<'a>, identifier: Option<NonZeroU32>) -> Request<'a> {
+/// A bridge gets no messages that it has sent itself, and retain flags as they were published.
+fn request<'a>(filter: &Filter<'a>, identifier: Option<NonZeroU32>, is_bridge: bool) -> Request<'a> {
     let options = SubscriptionOptions {
         qos: quality(filter.qos()),
-        no_local: filter.no_local(),
-        retain_as_published: filter.retain_as_published(),
+        no_local: is_bridge || filter.no_local(),
+        retain_as_published: is_bridge || filter.retain_as_published(),
         identifier,
     };
     let retain_handling = match filter.retain_handling() {

@@ -34,7 +34,10 @@ impl Worker {
         let AcceptedSocket { socket, peer, is_proxied, layers, entry } = accepted;
         // Acks are small and must not wait for further ones. A failure only costs latency.
         drop(socket.set_nodelay(true));
-        drop(socket2::SockRef::from(&socket).set_keepalive(true));
+        let options = socket2::SockRef::from(&socket);
+        drop(options.set_keepalive(true));
+        // Otherwise the kernel takes megabytes for a peer that does not read.
+        drop(options.set_tcp_notsent_lowat(limits::KERNEL_UNSENT_BYTES_MAX));
         let vacant = self.connections.vacant_entry();
         let slot = vacant.key();
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -100,7 +103,7 @@ impl Worker {
         }
         self.partial_bytes -= connection.partial_bytes();
         if let (Some(reason), Some(peer)) = (end.reason, connection.session.peer()) {
-            peer.write_disconnect(reason, &end.cause, &mut connection.out);
+            peer.write_disconnect(reason, &end.cause, connection.out.tail());
         }
         self.end_session(std::mem::take(&mut connection.session), key, peer);
         let (_, buffer) = self.read_buffer.free(&self.batches, limits::READ_BYTES_PER_PASS);

@@ -144,7 +144,7 @@ impl Worker {
             self.state.hub.broker().deliver(attached, now_ms, &mut self.acknowledged, &mut |packet| {
                 peer.write_outgoing(packet, aliases, now_ms, out)
             });
-        connection.starved = connection.out.len() >= limits::UNSENT_BYTES_MAX;
+        connection.starved = connection.out.is_full();
         if !connection.out.is_empty() && !connection.dirty {
             connection.dirty = true;
             self.dirty.push(key);
@@ -166,7 +166,7 @@ impl Worker {
         let progress = self.state.hub.broker().progress();
         while let Some(answer) = self.deferred.pop_front_if(|answer| answer.sequence <= progress.durable) {
             let Some(connection) = find(&mut self.connections, answer.connection) else { continue };
-            connection.out.extend_from_slice(&answer.bytes);
+            connection.out.tail().extend_from_slice(&answer.bytes);
             if !connection.dirty {
                 connection.dirty = true;
                 self.dirty.push(answer.connection);

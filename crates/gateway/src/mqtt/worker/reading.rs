@@ -115,7 +115,7 @@ impl Worker {
         let takes_messages = !self.is_blocked();
         let Some(connection) = find(&mut self.connections, key) else { return Ok(()) };
         let partial_before = connection.partial_bytes();
-        let mut out = std::mem::take(&mut connection.out);
+        let mut out = std::mem::take(connection.out.tail());
         let out_before = out.len();
         let mut context = Context {
             hub: &self.state.hub,
@@ -153,7 +153,7 @@ impl Worker {
             let cause = "the server failed at what came; its log says why";
             Err(SessionEnd::refused(ReasonCode::UNSPECIFIED_ERROR, "panic", cause))
         });
-        connection.out = out;
+        *connection.out.tail() = out;
         self.received.add(connection.take_received());
         self.partial_bytes = self.partial_bytes + connection.partial_bytes() - partial_before;
         if !connection.out.is_empty() && !connection.dirty {

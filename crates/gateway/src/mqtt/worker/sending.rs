@@ -49,7 +49,7 @@ impl Worker {
             if ack.kind != AckKind::None {
                 connected.in_flight -= 1;
             }
-            connected.peer.write_ack(&ack, &mut connection.out);
+            connected.peer.write_ack(&ack, connection.out.tail());
             if !connection.dirty && !connection.out.is_empty() {
                 connection.dirty = true;
                 self.dirty.push(key);
