@@ -29,6 +29,7 @@ use crate::metrics::Metrics;
 use crate::new_columns::NewColumns;
 use crate::ota::Packages;
 use crate::points::SeriesCache;
+use crate::provision_rates::ProvisionRates;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
 use crate::rpc::{Calls, StoredCalls};
@@ -56,6 +57,7 @@ pub struct Hub {
     pub(crate) series_cache: SeriesCache,
     logins: Logins,
     device_logins: Logins,
+    pub(crate) provision_rates: ProvisionRates,
     pub(crate) live: Arc<Live>,
     pub(crate) outboxes: Arc<Outboxes>,
     pub(crate) attribute_writer: Arc<Writer>,
@@ -195,6 +197,7 @@ impl Hub {
             refusals: Refusals::new(clock::system_now()),
             logins: Logins::of_users(),
             device_logins: Logins::of_devices(),
+            provision_rates: ProvisionRates::default(),
             live,
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),
