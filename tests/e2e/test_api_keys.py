@@ -101,7 +101,6 @@ def test_connections_end_when_their_key_expires(one):
         with pytest.raises(websocket.WebSocketConnectionClosedException):
             while live.recv():
                 pass
-    assert time.time() * 1000 - body["expiresTime"] < 30_000
 
 
 def test_a_key_expires(one):
