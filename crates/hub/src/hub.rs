@@ -47,6 +47,7 @@ pub struct Hub {
     pub(crate) registry: Arc<Registry>,
     /// Grows with every change that may end sessions.
     session_changes: watch::Sender<u64>,
+    pub(crate) deletions: watch::Sender<u64>,
     pub(crate) limits: IngestLimits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: ReceiptClock,
@@ -166,6 +167,7 @@ impl Hub {
             broker,
             registry,
             session_changes,
+            deletions: watch::Sender::new(0),
             new_columns: NewColumns::new(&limits),
             series_cache: SeriesCache::new(random_seed()),
             limits,
