@@ -83,6 +83,26 @@ def test_a_deleted_key_ends_at_once_and_the_others_stay(one):
     assert "new" not in listed(one)
 
 
+def test_connections_end_when_their_key_expires(one):
+    """An idle connection, one inside a statement and a WebSocket."""
+    body = {"login": VIEWER, "name": "short", "role": "viewer", "expiresTime": int(time.time() * 1000) + 4_000}
+    key = one.api.post("/api/tacho/api-keys", body)["key"]
+    port = one.listeners["postgres"]
+    with (
+        psycopg.connect(host="127.0.0.1", port=port, user=VIEWER, password=key, dbname="tacho") as idle,
+        psycopg.connect(host="127.0.0.1", port=port, user=VIEWER, password=key, dbname="tacho") as busy,
+    ):
+        live = websocket.create_connection(f"ws://127.0.0.1:{one.http}/api/ws/plugins/telemetry?token={key}", timeout=60)
+        with pytest.raises(psycopg.OperationalError, match="key has expired"):
+            while True:
+                busy.execute("SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 1000) b")
+        with pytest.raises(psycopg.OperationalError, match="key has expired|server closed"):
+            idle.execute("SELECT 1")
+        with pytest.raises(websocket.WebSocketConnectionClosedException):
+            while live.recv():
+                pass
+
+
 def test_a_key_expires(one):
     headers = one.api.session.headers
     body = {"login": VIEWER, "name": "short", "role": "viewer", "expiresTime": int(time.time() * 1000) + 2_000}

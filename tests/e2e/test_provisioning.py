@@ -44,6 +44,13 @@ def profile(site, name, strategy, key="key", secret="secret"):
     return site.client.save_device_profile(body=body)
 
 
+def allow_gateways(site, name):
+    """Lets devices of a profile become gateways; ThingsBoard's client has no member for it."""
+    found = next(one for one in site.api.get("/api/deviceProfiles?page=0&pageSize=100")["data"] if one["name"] == name)
+    found["profileData"]["tachoProvisionGateways"] = True
+    site.api.post("/api/deviceProfile", found)
+
+
 def provision(site, **options):
     """What ThingsBoard's device client gets; `None` if it is refused."""
     options = {"port": site.mqtt, "provision_device_key": "key", "provision_device_secret": "secret"} | options
@@ -61,6 +68,8 @@ def test_thingsboards_client_gets_credentials_of_each_kind_and_logs_in(site, tmp
     given = provision(site, device_name="a")
     assert given["credentialsType"] == "ACCESS_TOKEN"
     assert mosquitto_pub(site, "-u", given["credentialsValue"], value=1).returncode == 0
+    assert provision(site, device_name="b", access_token="T9", gateway=True) is None
+    allow_gateways(site, "pump")
     given = provision(site, device_name="b", access_token="T9", gateway=True)
     assert given["credentialsValue"] == "T9"
     given = provision(site, device_name="c", username="u", password="p", client_id="c")

@@ -23,6 +23,7 @@ def acme(own_server, tmp_path):
     server.acme = Api(server.url).login(ADMIN, PASSWORD)
     server.acme.post("/api/tacho/devices", {"count": 2, "prefix": "truck ", "tokenPrefix": "acme-"})
     server.command("device", "add", "free", "--token", "free-token")
+    server.tenant_id = next(one["id"]["id"] for one in server.api.get("/api/tenants", pageSize=10, page=0)["data"] if one["name"] == "acme")
     yield server
     server.acme.session.close()
 
@@ -44,7 +45,7 @@ def test_the_command_shows_and_changes_limits_also_of_a_stopped_server(acme):
     assert limits(acme) == {"messagesPerSecondMax": "none", "pointsPerSecondMax": "none", "connectionsMax": "none"}
     assert limits(acme, "--connections", "5", "--messages-per-second", "20")["connectionsMax"] == "5"
     assert limits(acme, "--connections", "none") == {"messagesPerSecondMax": "20", "pointsPerSecondMax": "none", "connectionsMax": "none"}
-    assert metric(acme, "tacho_tenant_limit", tenant="acme", limit="messages_per_second_max") == 20
+    assert metric(acme, "tacho_tenant_limit", tenant=acme.tenant_id, limit="messages_per_second_max") == 20
     found = [tenant for tenant in acme.api.get("/api/tenants", pageSize=10, page=0)["data"] if tenant["name"] == "acme"][0]
     assert found["tachoLimits"] == {"messagesPerSecondMax": 20, "pointsPerSecondMax": None, "connectionsMax": None}
     # A client of ThingsBoard that does not know the member leaves the limits as they are.
@@ -60,6 +61,16 @@ def test_the_command_shows_and_changes_limits_also_of_a_stopped_server(acme):
     assert limits(acme)["connectionsMax"] == "3"
 
 
+def test_metrics_and_stats_do_not_show_names_of_tenants(acme):
+    """Both are for everybody who reaches the server."""
+    with Client(acme, "acme-0") as client:
+        client.publish(TELEMETRY, '{"n": 1}')
+    assert metric(acme, "tacho_tenant_messages_total", tenant=acme.tenant_id) == 1
+    for path in ("/metrics", "/api/stats"):
+        text = requests.get(f"{acme.url}{path}", timeout=WAIT_S).text
+        assert "tenant" in text and "acme" not in text
+
+
 def test_messages_above_the_limit_wait_and_are_not_lost(acme):
     limits(acme, "--messages-per-second", "5")
     began = time.monotonic()
@@ -72,8 +83,8 @@ def test_messages_above_the_limit_wait_and_are_not_lost(acme):
     # Five at once, and the other seven at the rate.
     assert time.monotonic() - began >= 1.3
     assert len(acme.acme.history("truck 0", "n")) == 12
-    assert metric(acme, "tacho_tenant_messages_total", tenant="acme") == 12
-    assert metric(acme, "tacho_tenant_limited_total", tenant="acme") > 0
+    assert metric(acme, "tacho_tenant_messages_total", tenant=acme.tenant_id) == 12
+    assert metric(acme, "tacho_tenant_limited_total", tenant=acme.tenant_id) > 0
 
 
 def test_http_gets_429_with_the_limit_in_the_answer(acme):
@@ -88,20 +99,20 @@ def test_http_gets_429_with_the_limit_in_the_answer(acme):
     answers = [requests.post(url, json={"a": 1}, timeout=WAIT_S) for _ in range(20)]
     refused = [answer for answer in answers if answer.status_code == 429]
     assert refused and "1 messages a second of the devices (messagesPerSecondMax)" in refused[0].json()["message"]
-    assert metric(acme, "tacho_tenant_points_total", tenant="acme") >= 40
+    assert metric(acme, "tacho_tenant_points_total", tenant=acme.tenant_id) >= 40
 
 
 def test_connections_above_the_limit_are_refused_with_the_limit(acme):
     limits(acme, "--connections", "1")
     with Client(acme, "acme-0") as first:
         assert first.reason.value == 0
-        assert metric(acme, "tacho_tenant_connections", tenant="acme") == 1
+        assert metric(acme, "tacho_tenant_connections", tenant=acme.tenant_id) == 1
         with Client(acme, "acme-1") as second:
             assert second.reason.value == 0x97
         with Client(acme, "free-token") as free:
             assert free.reason.value == 0
     deadline = time.monotonic() + WAIT_S
-    while metric(acme, "tacho_tenant_connections", tenant="acme") > 0:
+    while metric(acme, "tacho_tenant_connections", tenant=acme.tenant_id) > 0:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     with Client(acme, "acme-1") as second:

@@ -45,6 +45,8 @@ pub const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time from the connection to the end of an HTTP answer.
 pub const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Redirects that a request of a wrapper follows, on the same server.
+pub(crate) const REDIRECTS_MAX: usize = 5;
 /// Bytes of an answer that is one element.
 pub const HTTP_ELEMENT_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes of text that the elements of one payload repeat. Each element has the text of the payload and its topic, if the queries read

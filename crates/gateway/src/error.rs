@@ -280,6 +280,15 @@ impl From<Forbidden> for ApiError {
     }
 }
 
+impl ApiError {
+    /// A profile has given credentials to many devices in this second.
+    pub(crate) fn busy_provisioning(message: String) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let refusal = Self::new(status, ErrorCode::TooManyRequests, "provision_rate", message);
+        Self { retry_after_s: Some(1), ..refusal }
+    }
+}
+
 impl From<LoginRefused> for ApiError {
     fn from(error: LoginRefused) -> Self {
         let status = StatusCode::TOO_MANY_REQUESTS;

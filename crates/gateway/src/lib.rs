@@ -33,6 +33,7 @@ mod gsn;
 pub mod http;
 pub mod http_door;
 mod influx;
+mod key_expiry;
 pub mod mqtt;
 mod opentsdb;
 pub mod postgres;

@@ -29,6 +29,7 @@ use crate::metrics::Metrics;
 use crate::new_columns::NewColumns;
 use crate::ota::Packages;
 use crate::points::SeriesCache;
+use crate::provision_rates::ProvisionRates;
 use crate::refusals::Refusals;
 use crate::registry::Registry;
 use crate::rpc::{Calls, StoredCalls};
@@ -46,6 +47,7 @@ pub struct Hub {
     pub(crate) registry: Arc<Registry>,
     /// Grows with every change that may end sessions.
     session_changes: watch::Sender<u64>,
+    pub(crate) deletions: watch::Sender<u64>,
     pub(crate) limits: IngestLimits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: ReceiptClock,
@@ -56,6 +58,7 @@ pub struct Hub {
     pub(crate) series_cache: SeriesCache,
     logins: Logins,
     device_logins: Logins,
+    pub(crate) provision_rates: ProvisionRates,
     pub(crate) live: Arc<Live>,
     pub(crate) outboxes: Arc<Outboxes>,
     pub(crate) attribute_writer: Arc<Writer>,
@@ -164,6 +167,7 @@ impl Hub {
             broker,
             registry,
             session_changes,
+            deletions: watch::Sender::new(0),
             new_columns: NewColumns::new(&limits),
             series_cache: SeriesCache::new(random_seed()),
             limits,
@@ -195,6 +199,7 @@ impl Hub {
             refusals: Refusals::new(clock::system_now()),
             logins: Logins::of_users(),
             device_logins: Logins::of_devices(),
+            provision_rates: ProvisionRates::default(),
             live,
             fan_out,
             fan_out_thread: Mutex::new(Some(thread)),

@@ -34,6 +34,7 @@ mod new_columns;
 mod operations;
 pub mod ota;
 pub mod points;
+mod provision_rates;
 pub mod refusals;
 pub mod relations;
 pub mod retention;

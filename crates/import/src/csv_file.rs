@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
+use model::limits::COLUMNS_PER_TABLE_MAX;
 
 use super::cell::DecimalMark;
 use crate::limits::{CSV_HEAD_BYTES, CSV_ROW_BYTES_MAX};
@@ -79,6 +80,8 @@ pub(super) enum FileError {
     Form { path: PathBuf, reason: String },
     #[error("{}:{line}: \"{cell}\" in the column \"{column}\" may be a number with a decimal comma; say --decimal , if it is, and --decimal . if it is text", .path.display())]
     DecimalComma { path: PathBuf, line: u64, column: String, cell: String },
+    #[error("{} has {columns} columns, the limit of a table is {max} (COLUMNS_PER_TABLE_MAX); divide the file", .path.display())]
+    Columns { path: PathBuf, columns: usize, max: usize },
     #[error("{} has no rows after its first line", .path.display())]
     NoRows { path: PathBuf },
 }
@@ -118,6 +121,10 @@ impl CsvFile {
         let mut reader =
             ReaderBuilder::new().delimiter(delimiter).flexible(true).trim(trim).from_reader(bytes);
         let header = reader.headers().map_err(|source| FileError::Csv { path: path.into(), source })?.clone();
+        if header.len() > COLUMNS_PER_TABLE_MAX {
+            let columns = header.len();
+            return Err(FileError::Columns { path: path.into(), columns, max: COLUMNS_PER_TABLE_MAX });
+        }
         Ok(Self { path: path.into(), reader, header, row_bytes_left, delimiter })
     }
 
@@ -255,6 +262,14 @@ mod tests {
             rows.push(cells(&record));
         }
         Ok((file, rows))
+    }
+
+    #[test]
+    fn a_file_with_more_columns_than_a_table_is_refused_at_its_first_line() {
+        let columns = |count: usize| (0..count).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
+        assert!(open(columns(COLUMNS_PER_TABLE_MAX).as_bytes(), None).is_ok());
+        let refused = open(columns(COLUMNS_PER_TABLE_MAX + 1).as_bytes(), None).err().unwrap().to_string();
+        assert!(refused.contains("20001 columns") && refused.contains("COLUMNS_PER_TABLE_MAX"), "{refused}");
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(crate) const IMPORT_PIECE_ROWS: usize = 64 * 1024;
 pub(crate) const IMPORT_PIECES_AHEAD: usize = 2;
 /// Bytes of a piece of such an import, well below the limit of the bulk import of a server.
 pub(crate) const IMPORT_PIECE_BYTES: usize = 8 * 1024 * 1024;
-/// Cells of a piece of line protocol. A few bytes can name a new field, whose column has a cell for each row.
+/// Cells of a piece of line protocol or CSV, empty ones too. In line protocol a few bytes can name a new field, whose column has a
+/// cell for each row.
 pub(crate) const IMPORT_CELLS_MAX: usize = 8 * 1024 * 1024;
 /// Unpacked bytes of a Parquet file in memory: a few kilobytes can unpack to gigabytes.
 pub(crate) const IMPORT_HELD_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -178,7 +178,7 @@ impl Engine {
         let timeout = session.timeout(inner.limits.timeout);
         let scope = self.0.open_scope()?;
         let mut task = self.0.threads.spawn(timeout, &scope, async move {
-            let permit = inner.admission.enter().await?;
+            let permit = inner.admission.enter(session.tenant()).await?;
             let planned = step(&inner, &inner.query(session))?;
             drop(permit);
             // The caller may have left, which is not an error.
@@ -236,7 +236,7 @@ impl Inner {
         opened: oneshot::Sender<(SchemaRef, Arc<[String]>)>,
         batches: mpsc::Sender<RecordBatch>,
     ) -> Result<(), QueryError> {
-        let _permit = self.admission.enter().await?;
+        let _permit = self.admission.enter(session.tenant()).await?;
         let mut query = self.query(session);
         let planned = match request {
             Request::Text(sql) => self.plan(&sql, &query)?,

@@ -28,6 +28,7 @@ type ExpectedTables = dyn Fn() -> Vec<TableColumns> + Send + Sync;
 #[derive(Clone)]
 pub struct Session {
     user: Arc<str>,
+    tenant: u128,
     namespace: Namespace,
     catalog: Arc<str>,
     access: Arc<AccessRule>,
@@ -40,12 +41,19 @@ impl Session {
     pub fn new(user: &str) -> Self {
         Self {
             user: user.into(),
+            tenant: 0,
             namespace: Namespace::DEFAULT,
             catalog: CATALOG.into(),
             access: Arc::new(|_| Access::Everything),
             expected: Arc::new(Vec::new),
             timeout: None,
         }
+    }
+
+    /// Sets the tenant of the user. Tenants share the places for queries.
+    #[must_use]
+    pub fn of_tenant(self, tenant: u128) -> Self {
+        Self { tenant, ..self }
     }
 
     /// Sets the namespace whose tables the user reads. Tables of other namespaces do not exist for the user.
@@ -81,6 +89,11 @@ impl Session {
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
+    }
+
+    /// The tenant of the user.
+    pub(crate) fn tenant(&self) -> u128 {
+        self.tenant
     }
 
     /// The user's name.

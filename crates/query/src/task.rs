@@ -85,11 +85,12 @@ impl Engine {
     ) -> Result<(QueryTask, Arc<Scope>), QueryError> {
         let inner = Arc::clone(&self.0);
         let timeout = session.timeout(inner.limits.timeout);
+        let tenant = session.tenant();
         let scope = inner.open_scope()?;
         let of_task = Arc::new(TaskScope(Arc::clone(&scope)));
         let task = self.0.threads.spawn(timeout, &scope, async move {
             // A task counts as running until its thread is free again.
-            let permit = inner.admission.enter().await?;
+            let permit = inner.admission.enter(tenant).await?;
             let work = {
                 let scope = Arc::clone(&of_task);
                 move || {

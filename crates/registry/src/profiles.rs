@@ -18,6 +18,7 @@ use super::handle::Registry;
 use super::limits::{DESCRIPTION_BYTES_MAX, PROFILE_DATA_BYTES_MAX, PROFILES_PER_TENANT_MAX};
 use super::package_ids::PackageIds;
 use super::page::{Page, PageRequest, page_of};
+use super::provision_gateways::provisions_gateways;
 use super::provision_terms::ProvisionTerms;
 use super::system_time::now_ms;
 use super::{file, save};
@@ -276,6 +277,7 @@ impl Registry {
         let data = checked_json(what, fields.data, PROFILE_DATA_BYTES_MAX, "PROFILE_DATA_BYTES_MAX")?;
         let topics = TopicRights::of_profile_data(data.as_deref(), tenant == self.default_tenant)
             .map_err(|reason| RegistryError::Invalid { what, reason })?;
+        provisions_gateways(data.as_deref()).map_err(|reason| RegistryError::Invalid { what, reason })?;
         let payloads = PayloadSchemas::of_profile_data(data.as_deref())
             .map_err(|reason| RegistryError::Invalid { what, reason })?;
         Ok(Checked { description: description.map(Into::into), data, topics, payloads })

@@ -11,7 +11,7 @@ use super::handle::Registry;
 use super::index::Account;
 use super::limits::ENDED_SESSIONS_MAX;
 use super::settings::{SESSION_SECRET, keep_setting};
-use super::system_time::now_ms;
+use super::system_time::{now_ms, system_now};
 use super::user::User;
 use crate::identity::Caller;
 use crate::session_token::{Claims, REFRESH_TOKEN_SECONDS, SessionTokens, TokenError, TokenPair};
@@ -61,12 +61,21 @@ impl Registry {
     pub fn check_caller(&self, caller: &Caller) -> Result<(), TokenError> {
         let Some(id) = caller.user_id() else { return Ok(()) };
         let index = self.index.read();
-        let has_key = caller.api_key_id().is_none_or(|id| index.api_keys().any(|key| key.id == id));
+        let has_key = caller.api_key_id().is_none_or(|id| {
+            let key = index.api_keys().find(|key| key.id == id);
+            key.is_some_and(|key| key.expires_at.is_none_or(|end| system_now() < end))
+        });
         let is_ended = caller.session_id().is_some_and(|id| index.ended_sessions.contains_key(&id));
         match has_key && !is_ended && index.user(id).is_some_and(|user| caller.is_of(user)) {
             true => Ok(()),
             false => Err(TokenError::Ended),
         }
+    }
+
+    /// When the API key of a caller expires; `None` for another login, and for a key without an end.
+    pub fn key_expiry(&self, caller: &Caller) -> Option<Timestamp> {
+        let id = caller.api_key_id()?;
+        self.index.read().api_keys().find(|key| key.id == id)?.expires_at
     }
 
     /// Ends the session of a caller: its tokens are no longer valid, and neither are those that they were renewed to. If too many

@@ -93,6 +93,10 @@ fn damaged(path: &Path, error: &pem::Error) -> PemError {
 fn read(path: &Path) -> Result<Vec<u8>, PemError> {
     let failed = |source: io::Error| PemError::Read { path: path.into(), source };
     let mut text = Vec::new();
+    // The opening of a named pipe waits for its writer.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(PemError::content(path, "it is not a file"));
+    }
     let file = File::open(path).map_err(failed)?;
     file.take(PEM_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > PEM_BYTES_MAX {
@@ -128,6 +132,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.pem");
         assert!(error_of(read_key(&path)).starts_with(&format!("cannot read {}: ", path.display())));
+        assert!(error_of(read_key(directory.path())).ends_with("it is not a file"));
         std::fs::write(&path, "nothing").unwrap();
         assert!(error_of(read_authorities(&path)).contains("a.pem: it has no certificate (no line"));
         assert!(error_of(read_key(&path)).contains("a.pem: it has no private key (no line"));

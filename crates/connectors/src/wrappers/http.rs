@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clients::http::{Body, HttpClient, HttpError, HttpLimits, HttpRequest, form};
+use clients::http::{Body, HttpAnswer, HttpClient, HttpError, HttpLimits, HttpRequest, form};
 use virtual_sensors::shown_url;
 
 use super::blocking::blocking;
 use super::failure::Failure;
-use crate::limits::HTTP_TIMEOUT;
+use crate::limits::{HTTP_TIMEOUT, REDIRECTS_MAX};
 
 /// A client that keeps its connections.
 #[derive(Clone)]
@@ -32,7 +32,8 @@ impl Client {
         let cafile = cafile.map(PathBuf::from);
         let limits = HttpLimits { timeout: HTTP_TIMEOUT, body_bytes_max };
         blocking(move || {
-            let client = HttpClient::new("", limits).with_authorities(cafile.as_deref());
+            let client = HttpClient::new("", limits).without_redirects();
+            let client = client.with_authorities(cafile.as_deref());
             client.map(Self).map_err(|error| Failure::new(error.to_string()))
         })
         .await
@@ -41,8 +42,7 @@ impl Client {
     /// Sends a request and reads the answer, of any status.
     pub(super) async fn send(&self, request: Request) -> Result<Answer, Failure> {
         let client = self.0.clone();
-        blocking(move || send(&client, &request).map_err(|error| failure(&shown_url(request.url()), &error)))
-            .await
+        blocking(move || send(&client, &request)).await
     }
 }
 
@@ -67,7 +67,42 @@ impl Answer {
     }
 }
 
-fn send(client: &HttpClient, request: &Request) -> Result<Answer, HttpError> {
+/// Sends a request. Follows the redirects of a GET, but not to another server: its owner could make us ask servers that only we
+/// reach, and would get our credentials.
+fn send(client: &HttpClient, request: &Request) -> Result<Answer, Failure> {
+    let mut request = request.clone();
+    for _ in 0..=REDIRECTS_MAX {
+        let answer = send_once(client, &request).map_err(|error| failure(&shown_url(request.url()), &error))?;
+        let is_redirect = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
+        match (&mut request, answer.header("location")) {
+            (Request::Get { url, .. }, target) if is_redirect && !target.is_empty() => {
+                *url = redirected(url, target)?;
+            }
+            _ => return Ok(Answer { status: answer.status, body: answer.body }),
+        }
+    }
+    let url = shown_url(request.url());
+    Err(Failure::new(format!("{url} redirects more than {REDIRECTS_MAX} times")))
+}
+
+/// The address of a redirect on the same server.
+fn redirected(url: &str, target: &str) -> Result<String, Failure> {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let origin = &url[..url[authority..].find(['/', '?', '#']).map_or(url.len(), |at| authority + at)];
+    let is_path = target.starts_with('/') && !target.starts_with("//");
+    let rest = target.strip_prefix(origin).filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    match (is_path, rest) {
+        (true, _) => Ok(format!("{origin}{target}")),
+        (false, Some(_)) => Ok(target.to_owned()),
+        (false, None) => Err(Failure::new(format!(
+            "{} redirects to {}, which is another server; name that address if it is the right one",
+            shown_url(url),
+            shown_url(target)
+        ))),
+    }
+}
+
+fn send_once(client: &HttpClient, request: &Request) -> Result<HttpAnswer, HttpError> {
     let (method, url, form, authorization) = match request {
         Request::Get { url, authorization } => ("GET", url, None, authorization),
         Request::PostForm { url, form: fields, authorization } => {
@@ -78,8 +113,7 @@ fn send(client: &HttpClient, request: &Request) -> Result<Answer, HttpError> {
     let body = form.as_deref().map_or(Body::Empty, Body::Form);
     let authorization = authorization.as_ref().map(|value| ("Authorization", value.as_str()));
     let request = HttpRequest { headers: authorization.as_slice(), ..HttpRequest::new(method, url, body) };
-    let answer = client.send(&request)?;
-    Ok(Answer { status: answer.status, body: answer.body })
+    client.send(&request)
 }
 
 /// `url` is an address without secrets.
@@ -98,8 +132,30 @@ mod tests {
         assert_eq!(failed.to_string(), "http://h/now answers 404: not here");
         let limits = HttpLimits { timeout: HTTP_TIMEOUT, body_bytes_max: 1 };
         let request = Request::Get { url: "/now?key=secret".to_owned(), authorization: None };
-        let error = send(&HttpClient::new("", limits), &request).unwrap_err();
-        let failed = failure(&shown_url(request.url()), &error);
+        let failed = send(&HttpClient::new("", limits), &request).unwrap_err();
         assert_eq!(failed.to_string(), "no answer of /now: this is not an HTTP address");
+    }
+
+    #[test]
+    fn a_redirect_stays_on_its_server() {
+        for (url, target, to) in [
+            ("http://h:1/a?b", "/c?d", "http://h:1/c?d"),
+            ("https://h?x", "https://h/c", "https://h/c"),
+            ("http://h", "/", "http://h/"),
+        ] {
+            assert_eq!(redirected(url, target).unwrap(), to);
+        }
+        for (url, target) in [
+            ("http://h/a", "http://169.254.169.254/latest"),
+            ("http://h/a", "//other/a"),
+            ("http://h/a", "http://h:81/a"),
+            ("http://h/a", "http://h.evil/a"),
+            ("http://h/a", "http://h@evil/a"),
+            ("https://h/a", "http://h/a"),
+            ("http://h/a", "b"),
+        ] {
+            let refused = redirected(url, target).unwrap_err().to_string();
+            assert!(refused.contains("another server"), "{target}: {refused}");
+        }
     }
 }

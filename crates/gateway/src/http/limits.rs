@@ -54,6 +54,8 @@ pub(crate) const SQL_BODY_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const RPC_BODY_BYTES_MAX: usize = hub::rpc::limits::RPC_PARAMS_BYTES_MAX + 16 * 1024;
 /// Stored calls on one page of a listing.
 pub(crate) const RPC_PAGE_MAX: usize = hub::rpc::limits::RPC_STORED_PER_DEVICE_MAX;
+/// Entries of a page of a listing.
+pub(crate) const PAGE_ENTITIES_MAX: usize = model::limits::PAGE_DEVICES_MAX;
 /// Alarms, or comments of an alarm, on one page of a listing. ThingsBoard's widgets without pages ask for 1,024.
 pub(crate) const ALARM_PAGE_MAX: usize = 1_024;
 /// Entities whose alarms one query searches.

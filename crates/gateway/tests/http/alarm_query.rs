@@ -85,7 +85,7 @@ async fn alarms_come_with_values_of_their_entities() {
     let by_colour = json!({ "key": { "type": "ALARM_FIELD", "key": "colour" } });
     for (link, part) in [
         (json!({ "sortOrder": by_colour }), "severity"),
-        (json!({ "pageSize": 0 }), "ALARM_PAGE_MAX"),
+        (json!({ "pageSize": 0 }), "pageSize is 0"),
         (json!({ "severityList": ["HIGH"] }), "CRITICAL"),
     ] {
         let refused = server.post("/api/alarmsQuery/find", &query(link).to_string()).await.refusal(400, 30);

@@ -13,7 +13,7 @@ use crate::registry::{TenantLimit, TenantLimits};
 /// What a tenant does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TenantReport {
-    /// Its name; empty for the sum of tenants that are not named.
+    /// Its id, or `default`; empty for the sum of tenants that are not listed.
     pub(crate) tenant: String,
     /// Connections, messages, points, and how often something was held or refused.
     pub(crate) counts: [u64; 4],

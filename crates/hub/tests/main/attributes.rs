@@ -224,6 +224,7 @@ fn attributes_go_with_their_tenant() {
         hub.set_client_attributes(device, &entries(&[("a", 1)])).unwrap();
     }
     hub.delete_tenant(&installation, "acme").unwrap();
+    hub.drop_deleted_tables().unwrap();
     assert_eq!(hub.attributes_for_device(&car, None, None).unwrap(), OwnAttributes::default());
     assert_eq!(hub.attributes_for_device(&fixture.device, None, None).unwrap().client.len(), 1);
 }

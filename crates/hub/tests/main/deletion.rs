@@ -1,7 +1,7 @@
 //! Deletions, and devices that report after them.
 
-use hub::bulk::{BulkError, DeleteRequest, Deleted};
-use hub::{AUDIT_TABLE, Error, StoredMessage};
+use hub::bulk::{BulkError, DeleteRequest, Deleted, ParquetBounds};
+use hub::{AUDIT_TABLE, Error, ParquetImport, StoredMessage};
 
 use super::*;
 use store::Reader as _;
@@ -83,6 +83,11 @@ fn deletions_have_audit_rows_which_nobody_deletes() {
     ] {
         assert!(matches!(refused, Err(Error::Bulk(BulkError::Asked(_)))), "{refused:?}");
     }
+    let bounds = ParquetBounds { held_bytes_max: 1 << 20, rows_max: 10 };
+    let import = ParquetImport { bounds, zone: None, any_time: true, busy_timeout: Duration::ZERO };
+    let file = bytes::Bytes::from_static(b"no");
+    let refused = fixture.hub.import_parquet(&administrator, AUDIT_TABLE, file, &import).unwrap_err().to_string();
+    assert!(refused.contains("only the server writes to the table audit"), "{refused}");
     let audit =
         fixture.store.find_series(&SeriesKey::new(AUDIT_TABLE, &[("login", administrator.login())]).unwrap());
     let acts = fixture.hub.latest(&administrator, audit.unwrap(), Some(&["act".to_owned()])).unwrap();

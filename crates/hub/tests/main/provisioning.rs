@@ -17,6 +17,12 @@ fn profile(fixture: &Fixture, name: &str, strategy: ProvisionStrategy) -> Arc<Pr
     fixture.hub.add_profile(&fixture.administrator(), fields).unwrap()
 }
 
+fn allow_gateways(fixture: &Fixture, profile: &Profile) {
+    let data = Some(r#"{"tachoProvisionGateways":true}"#);
+    let fields = ProfileFields { name: &profile.name, data, ..ProfileFields::default() };
+    fixture.hub.change_profile(&fixture.administrator(), profile.id, fields, None).unwrap();
+}
+
 fn request<'a>(key: &'a str, secret: &'a str, device: Option<&'a str>) -> ProvisionRequest<'a> {
     ProvisionRequest { key, secret, device, credentials: None, gateway: false }
 }
@@ -35,6 +41,7 @@ fn state(fixture: &Fixture, device: &Device) -> Vec<Value> {
 fn a_new_device_is_added_once_with_what_it_wants() {
     let fixture = fixture();
     let profile = profile(&fixture, "pump", ProvisionStrategy::AllowCreateNewDevices);
+    allow_gateways(&fixture, &profile);
     let wanted = Credentials::mqtt_basic(Some("c"), Some("u"), Some("p")).unwrap();
     let new = ProvisionRequest {
         credentials: Some(&wanted),
@@ -53,6 +60,31 @@ fn a_new_device_is_added_once_with_what_it_wants() {
     let nameless = request("key of pump", "secret of pump", None);
     let (device, credentials) = fixture.hub.provision(PEER, &nameless).unwrap();
     assert_eq!((device.name.len(), credentials.token().unwrap().len()), (20, 20));
+}
+
+#[test]
+fn a_key_makes_no_gateways_unless_the_profile_says_so() {
+    let fixture = fixture();
+    let profile = profile(&fixture, "pump", ProvisionStrategy::AllowCreateNewDevices);
+    let ask =
+        ProvisionRequest { gateway: true, ..request("key of pump", "secret of pump", Some("p 1")) };
+    let refusal = refused(&fixture, &ask).to_string();
+    assert!(refusal.contains("tachoProvisionGateways"), "{refusal}");
+    assert!(fixture.hub.registry().device_by_name(profile.tenant, "p 1").is_none());
+    allow_gateways(&fixture, &profile);
+    assert!(fixture.hub.provision(PEER, &ask).unwrap().0.gateway);
+}
+
+#[test]
+fn a_key_gives_credentials_at_a_limited_rate() {
+    let fixture = fixture();
+    profile(&fixture, "pump", ProvisionStrategy::CheckPreProvisionedDevices);
+    let ask = request("key of pump", "secret of pump", Some("absent"));
+    let too_many = (0..2_000).any(|_| {
+        let refused = refused(&fixture, &ask);
+        matches!(refused, ProvisionRefused::TooManyDevices { max: 100, .. })
+    });
+    assert!(too_many);
 }
 
 #[test]

@@ -83,6 +83,8 @@ async fn a_tenant_that_was_deleted_and_added_again_inherits_nothing() {
     assert!(hub.registry().device_by_token(&token).is_none());
     assert!(hub.registry().check_session(&session.token, Timestamp::from_micros(1)).is_err());
     assert!(hub.registry().authenticate("root@acme.example", PASSWORD).unwrap().is_none());
+    assert!(*hub.deletions().borrow() > 0);
+    assert!(hub.drop_deleted_tables().unwrap() > 0);
     let left =
         fixture.store.tables().unwrap().into_iter().filter(|status| !status.table.is_in(&Namespace::DEFAULT));
     assert_eq!(left.count(), 0, "the tables are gone");

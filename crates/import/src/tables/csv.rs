@@ -16,7 +16,7 @@ use store::table::COLUMN_NAME;
 use crate::cell::{DecimalMark, has_decimal_comma, is_not_finite, number};
 use crate::csv_counts::CsvCounts;
 use crate::csv_file::{CsvFile, Dialect, FileError, HeaderError, line_of};
-use crate::limits::IMPORT_PIECE_BYTES;
+use crate::limits::{IMPORT_CELLS_MAX, IMPORT_PIECE_BYTES};
 use crate::time::{TimeReader, ts_type};
 
 /// Whole numbers up to this are exact as floating-point numbers.
@@ -122,7 +122,9 @@ impl CsvBatches {
     pub(super) fn next(&mut self) -> anyhow::Result<Option<RecordBatch>> {
         let mut columns: Vec<Column> = self.kinds.iter().map(|kind| Column::new(*kind)).collect();
         let (mut rows, mut bytes) = (0, 0);
-        while rows < EXPORT_BATCH_ROWS && bytes < IMPORT_PIECE_BYTES && self.file.read(&mut self.record)? {
+        // Empty cells take memory too.
+        let rows_max = EXPORT_BATCH_ROWS.min((IMPORT_CELLS_MAX / columns.len().max(1)).max(1));
+        while rows < rows_max && bytes < IMPORT_PIECE_BYTES && self.file.read(&mut self.record)? {
             if self.record.iter().all(|cell| cell.is_empty()) {
                 // A line of delimiters is empty.
                 continue;

@@ -83,7 +83,6 @@ impl Server {
         hub.open_sql(config.query.clone()).context("cannot start the threads of queries")?;
         report_when_sealed(&hub);
         hub.start_device_states(config.inactivity_timeout);
-        drop_deleted_tables(&hub);
         resume_package_changes(&hub);
         match Doors::open(config, files, tls.as_ref(), (&hub, &sensors), &runtime) {
             Ok(doors) => {
@@ -183,15 +182,6 @@ fn check_sensors_directory(config: &Config) -> anyhow::Result<()> {
         directory.display()
     );
     Ok(())
-}
-
-/// Drops the tables of deleted tenants. A failure only leaves them on the disk until the next start.
-fn drop_deleted_tables(hub: &Hub) {
-    match hub.drop_deleted_tables() {
-        Ok(0) => {}
-        Ok(tables) => tracing::info!(tables, "dropped the tables of deleted tenants"),
-        Err(error) => tracing::warn!(%error, "the tables of deleted tenants are still on the disk"),
-    }
 }
 
 /// Tells devices their packages if the server ended before it had done so.

@@ -38,6 +38,7 @@ impl From<ProvisionRefused> for ApiError {
         match refused {
             ProvisionRefused::TooManyGuesses(wait) => wait.into(),
             ProvisionRefused::Failed(error) => error.into(),
+            ProvisionRefused::TooManyDevices { .. } => Self::busy_provisioning(refused.to_string()),
             ProvisionRefused::NotFound | ProvisionRefused::Device(_) => {
                 Self::bad_request(refused.to_string())
             }

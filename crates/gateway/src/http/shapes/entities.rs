@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::error::ApiError;
-use crate::http::limits::DEVICES_PER_READ_MAX;
+use crate::http::limits::{DEVICES_PER_READ_MAX, PAGE_ENTITIES_MAX};
 use crate::http::tools::json::{Json, Sequence, entity};
 use crate::http::tools::request::{Params, parse_id, split_keys};
 
@@ -105,15 +105,13 @@ impl Listing {
         params: &Params,
         property: impl FnOnce(&str) -> Result<SortProperty, String>,
     ) -> Result<Self, ApiError> {
-        let page_size: u32 = params
-            .number("pageSize")?
-            .ok_or_else(|| ApiError::argument("name the page you want (pageSize and page)"))?;
+        let page_size = params.page_size(PAGE_ENTITIES_MAX)?;
         let page: u32 = params.number("page")?.unwrap_or(0);
         let sort = params.text("sortProperty").map(property).transpose();
         let sort = sort.map_err(ApiError::argument)?.unwrap_or_default();
         Ok(Self {
             page: page as usize,
-            page_size: page_size as usize,
+            page_size,
             filter: params.text("textSearch").map(str::to_owned),
             sort,
             descending: params.descending()?,

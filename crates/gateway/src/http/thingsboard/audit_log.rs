@@ -12,6 +12,7 @@ use serde_json::{Value as JsonValue, json};
 use uuid::Uuid;
 
 use crate::error::ApiError;
+use crate::http::limits::PAGE_ENTITIES_MAX;
 use crate::http::shapes::entities::{customer_id, entity_id, page_answer};
 use crate::http::tools::json::entity;
 use crate::http::tools::request::{Params, PathOf, parse_id};
@@ -151,9 +152,7 @@ fn parse(params: &Params, request: AuditRequest) -> Result<AuditRequest, ApiErro
     if let Some(other) = params.text("sortProperty").filter(|name| *name != "createdTime") {
         return Err(ApiError::argument(format!("sortProperty is {other:?}; acts are sorted by createdTime")));
     }
-    let page_size: u32 = params
-        .number("pageSize")?
-        .ok_or_else(|| ApiError::argument("name the page you want (pageSize and page)"))?;
+    let page_size = params.page_size(PAGE_ENTITIES_MAX)?;
     let page: u32 = params.number("page")?.unwrap_or(0);
     let time = |name: &str, default: Timestamp| {
         let millis: Option<i64> = params.number(name)?;
@@ -171,7 +170,7 @@ fn parse(params: &Params, request: AuditRequest) -> Result<AuditRequest, ApiErro
         filter: params.text("textSearch").map(str::to_owned),
         ascending,
         page: page as usize,
-        page_size: page_size as usize,
+        page_size,
         ..request
     })
 }

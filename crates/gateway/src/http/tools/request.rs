@@ -65,6 +65,17 @@ impl Params {
         self.text(name).map(parse).transpose()
     }
 
+    /// `pageSize`, at most `most`. Clients of ThingsBoard ask for pages of 999,999,999 entries; the answer has `hasNext` and numbers of
+    /// pages for the size that they get.
+    pub(crate) fn page_size(&self, most: usize) -> Result<usize, ApiError> {
+        let asked: Option<u64> = self.number("pageSize")?;
+        match asked.map(|asked| usize::try_from(asked).unwrap_or(usize::MAX)) {
+            None => Err(ApiError::argument("name the page you want (pageSize and page)")),
+            Some(0) => Err(ApiError::bad_request("pageSize is 0; it must be 1 or more")),
+            Some(asked) => Ok(asked.min(most)),
+        }
+    }
+
     /// Whether `sortOrder` asks for the last first; absent is ascending.
     pub(crate) fn descending(&self) -> Result<bool, ApiError> {
         match self.text("sortOrder") {

@@ -31,6 +31,7 @@ use super::wire::{Ended, Wire};
 use crate::acceptor::{Gate, Stop, StopSignal};
 use crate::blocking::BlockingPool;
 use crate::budget::{OverBudget, Share};
+use crate::key_expiry::key_expired;
 
 /// A logged-in client.
 #[derive(Debug)]
@@ -238,15 +239,17 @@ impl Session {
 
 /// Returns when the caller's login has ended.
 async fn login_ended(changes: &mut watch::Receiver<u64>, registry: &Registry, caller: &Caller) {
-    while changes.changed().await.is_ok() {
+    loop {
+        tokio::select! {
+            changed = changes.changed() => changed.expect("BUG: the registry lives as long as the door"),
+            () = key_expired(registry, caller) => return,
+        }
         if registry.check_caller(caller).is_err() {
             return;
         }
     }
-    // The registry lives as long as the door.
-    std::future::pending().await
 }
 
 fn no_login() -> PgError {
-    PgError::fatal("57P01", "the login has ended because its user was changed; connect again")
+    PgError::fatal("57P01", "the login has ended: its user was changed, or its key has expired; connect again")
 }

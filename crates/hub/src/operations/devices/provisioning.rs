@@ -12,8 +12,10 @@ use crate::certificate::Certificate;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::logins::LoginRefused;
+use crate::provision_rates::PROVISIONS_PER_PROFILE_PER_SECOND;
 use crate::registry::{
-    Credentials, Device, NewDevice, Profile, ProvisionStrategy, RegistryError, is_equal_secret, random_name,
+    Credentials, Device, NewDevice, PROVISION_GATEWAYS_MEMBER, Profile, ProvisionStrategy, RegistryError,
+    is_equal_secret, provisions_gateways, random_name,
 };
 
 /// The server attribute that states whether a device has asked for its credentials.
@@ -45,6 +47,14 @@ pub enum ProvisionRefused {
     /// The address has sent too many wrong keys or secrets.
     #[error(transparent)]
     TooManyGuesses(#[from] LoginRefused),
+    /// The profile has given credentials to many devices in this second.
+    #[error("the profile gives credentials to at most {max} devices a second; try again in {} ms", wait.as_millis() + 1)]
+    TooManyDevices {
+        /// The limit.
+        max: u32,
+        /// When there is room again.
+        wait: std::time::Duration,
+    },
     /// The strategy of the profile does not fit the device.
     #[error("{0}")]
     Device(String),
@@ -70,6 +80,9 @@ impl Hub {
         request: &ProvisionRequest<'_>,
     ) -> Result<(Arc<Device>, Credentials), ProvisionRefused> {
         let profile = self.provisioning_profile(peer, request)?;
+        let max = PROVISIONS_PER_PROFILE_PER_SECOND.get();
+        let taken = self.provision_rates.take(profile.id, Instant::now());
+        taken.map_err(|wait| ProvisionRefused::TooManyDevices { max, wait })?;
         let caller = Caller::provisioning(profile.tenant);
         let device = match profile.provision.strategy {
             ProvisionStrategy::Disabled | ProvisionStrategy::X509CertificateChain => {
@@ -163,6 +176,12 @@ impl Hub {
         profile: &Profile,
         request: &ProvisionRequest<'_>,
     ) -> Result<Arc<Device>, ProvisionRefused> {
+        if request.gateway && !provisions_gateways(profile.data.as_deref()).unwrap_or(false) {
+            return Err(ProvisionRefused::Device(format!(
+                "the profile {:?} makes no gateways; {PROVISION_GATEWAYS_MEMBER} of its profileData allows them",
+                profile.name
+            )));
+        }
         let random = random_name();
         let new = NewDevice {
             name: request.device.unwrap_or(&random),

@@ -22,7 +22,10 @@ impl Hub {
         for tenant in self.registry.tenants() {
             let counts = self.tenant_loads.get(tenant.id).map(|load| load.counts()).unwrap_or_default();
             if reports.len() < TENANTS_IN_METRICS_MAX {
-                reports.push(TenantReport { tenant: tenant.name.clone(), counts, limits: tenant.limits });
+                // Anybody may read the metrics, and names of customers of an operator are not for everybody.
+                let is_default = tenant.id == self.registry.default_tenant();
+                let label = if is_default { "default".to_owned() } else { tenant.id.to_string() };
+                reports.push(TenantReport { tenant: label, counts, limits: tenant.limits });
             } else {
                 others.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
             }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::Namespace;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::caller::{Action, Caller};
@@ -101,21 +102,22 @@ impl Hub {
         Ok(tenant)
     }
 
-    /// Deletes a tenant with its devices, their attributes, its users and tables. Waits for the disk. If a store drops nothing now,
-    /// [`drop_deleted_tables`](Self::drop_deleted_tables) drops them later.
+    /// Deletes a tenant with its devices, their attributes, its users and tables. Waits for the disk: the tenant is gone then. What it has
+    /// on the disk may be much; [`drop_deleted_tables`](Self::drop_deleted_tables) deletes it, on another thread
+    /// ([`deletions`](Self::deletions)).
     pub fn delete_tenant(&self, caller: &Caller, name: &str) -> Result<Arc<Tenant>, Error> {
         self.check_installation(caller, Action::ManageTenants)?;
         let tenant = self.registry.delete_tenant(name)?;
         self.rule_book.forget_tenant(tenant.id);
         self.tenant_loads.forget(tenant.id);
         self.audit(caller, "delete tenant", name);
-        self.drop_deleted_tables()?;
-        self.delete_alarms_without_originator()?;
+        self.announce_deletion();
         Ok(tenant)
     }
 
     /// Drops the tables of deleted tenants and databases, and returns their number; deletes the attributes of their devices, their packages and their alarms too. Waits for the
-    /// disk. The server calls it when it starts. Tables and attributes of a tenant that the registry does not know at all stay:
+    /// disk. The server calls it when it starts, and after
+    /// each deletion. Tables and attributes of a tenant that the registry does not know at all stay:
     /// the registry may be one of an older backup.
     ///
     /// # Errors
@@ -141,5 +143,14 @@ impl Hub {
             }
         }
         Ok(dropped)
+    }
+
+    /// Signals that a tenant or a database was deleted whose tables are still there.
+    pub fn deletions(&self) -> watch::Receiver<u64> {
+        self.deletions.subscribe()
+    }
+
+    pub(crate) fn announce_deletion(&self) {
+        self.deletions.send_modify(|deletions| *deletions += 1);
     }
 }

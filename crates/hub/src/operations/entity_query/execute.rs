@@ -14,7 +14,7 @@ use crate::entity_query::limits::QUERY_KEYS_ENTITIES_MAX;
 use crate::entity_query::{
     EntityCountQuery, EntityDataQuery, EntityFilter, EntityKey, EntityKeys, EntityPage, EntityQueryError,
     EntityRow, KeyFilter, KeyKind, PageLink, Pattern, Sample, SortOrder, SortValue, check_filters, device_of,
-    directed, field, within,
+    directed, field,
 };
 use crate::hub::Hub;
 use crate::registry::{Entity, Page};
@@ -86,7 +86,7 @@ impl Hub {
         caller.check(Action::Read)?;
         query.check()?;
         let PageLink { page, page_size, text_search, sort_order, .. } = &query.page_link;
-        check_page(*page_size)?;
+        let page_size = page_size_of(*page_size)?;
         let mut found = self.matching(caller, &query.entity_filter, &query.key_filters, work)?;
         if let Some(pattern) = Pattern::containing(text_search.as_deref().unwrap_or_default())? {
             found = self.containing(caller, found, &query.selected(), &pattern, work)?;
@@ -95,10 +95,10 @@ impl Hub {
             found = self.sorted(caller, found, order, work)?;
         }
         let total = found.len();
-        let skipped = page.saturating_mul(*page_size);
-        let data: Vec<Entity> = found.into_iter().skip(skipped).take(*page_size).collect();
+        let skipped = page.saturating_mul(page_size);
+        let data: Vec<Entity> = found.into_iter().skip(skipped).take(page_size).collect();
         let has_next = skipped.saturating_add(data.len()) < total && !data.is_empty();
-        Ok(Page { data, total_pages: total.div_ceil(*page_size), total_elements: total, has_next })
+        Ok(Page { data, total_pages: total.div_ceil(page_size), total_elements: total, has_next })
     }
 
     /// The number of the entities of a query.
@@ -260,11 +260,10 @@ fn holds_for_field(condition: &KeyFilter, entity: &Entity) -> bool {
     }
 }
 
-fn check_page(page_size: usize) -> Result<(), EntityQueryError> {
-    if page_size == 0 {
-        let reason = format!("pageSize is 0; ask for 1 to {PAGE_DEVICES_MAX} entities");
-        return Err(EntityQueryError::Invalid(reason));
+/// A page has at most [`PAGE_DEVICES_MAX`] entities, however many are asked for.
+fn page_size_of(asked: usize) -> Result<usize, EntityQueryError> {
+    if asked == 0 {
+        return Err(EntityQueryError::Invalid("pageSize is 0; it must be 1 or more".to_owned()));
     }
-    let limit = ("PAGE_DEVICES_MAX", PAGE_DEVICES_MAX);
-    within("pageSize", page_size, limit, "ask for smaller pages")
+    Ok(asked.min(PAGE_DEVICES_MAX))
 }

@@ -68,7 +68,7 @@ impl Hub {
             Err(error) => return Err(error.into()),
         }
         self.audit(caller, "drop database", name);
-        self.drop_deleted_tables()?;
+        self.announce_deletion();
         Ok(())
     }
 }

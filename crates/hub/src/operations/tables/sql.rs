@@ -134,7 +134,7 @@ impl Reader {
 
     /// A session of the engine for this reader.
     pub(crate) fn session(&self, registry: &Registry) -> Session {
-        let session = Session::new(self.caller.login());
+        let session = Session::new(self.caller.login()).of_tenant(self.caller.tenant().as_u128());
         if let Some(database) = &self.database {
             let access = self.access_to_others(registry);
             let session = session.with_access(move |_| access.clone());

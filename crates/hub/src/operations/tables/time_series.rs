@@ -67,7 +67,7 @@ impl Hub {
     }
 
     fn task_session(&self, reader: &Reader) -> Session {
-        reader.limited(Session::new(reader.caller().login()))
+        reader.limited(Session::new(reader.caller().login()).of_tenant(reader.caller().tenant().as_u128()))
     }
 
     fn source(&self, reader: &Reader, database: &OpenDatabase) -> StoreSource {

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use model::{Date, Namespace};
 use store::{StoreError, TableStatus};
 
+use crate::audit::AUDIT_TABLE;
 use crate::bulk::{
-    Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone, drop_key,
+    BulkError, Export, ExportRequest, ImportCounts, ImportRules, ParquetBounds, TableColumn, Zone, drop_key,
     import_parquet, table_columns,
 };
 use crate::caller::{Action, Caller};
@@ -135,7 +136,7 @@ impl Hub {
     /// rows are durable.
     ///
     /// # Errors
-    /// The caller lacks the permission, or [`import_parquet`] fails.
+    /// The caller lacks the permission, the table is [`AUDIT_TABLE`], which only the server writes, or [`import_parquet`] fails.
     pub fn import_parquet(
         &self,
         caller: &Caller,
@@ -144,6 +145,12 @@ impl Hub {
         import: &ParquetImport<'_>,
     ) -> Result<ImportCounts, Error> {
         caller.check(Action::MoveData)?;
+        if table == AUDIT_TABLE {
+            let reason = format!(
+                "only the server writes to the table {AUDIT_TABLE}; import the rows into a table of another name"
+            );
+            return Err(BulkError::Asked(reason).into());
+        }
         let ParquetImport { bounds, zone, any_time, busy_timeout } = *import;
         let rules = ImportRules::of(self.limits(), system_now(), any_time);
         let counts = import_parquet(

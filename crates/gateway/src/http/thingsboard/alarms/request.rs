@@ -165,11 +165,7 @@ fn query(params: &Params, entity: Option<EntityId>) -> Result<AlarmQuery, ApiErr
 
 /// `page` and `pageSize`.
 pub(super) fn page(params: &Params) -> Result<(usize, usize), ApiError> {
-    let page_size = params.number("pageSize")?.filter(|size| (1..=ALARM_PAGE_MAX).contains(size));
-    let page_size = page_size.ok_or_else(|| {
-        ApiError::argument(format!("name a pageSize from 1 to {ALARM_PAGE_MAX} and a page"))
-    })?;
-    Ok((params.number("page")?.unwrap_or(0), page_size))
+    Ok((params.number("page")?.unwrap_or(0), params.page_size(ALARM_PAGE_MAX)?))
 }
 
 fn list<T: FromStr<Err = String>>(params: &Params, name: &str) -> Result<Vec<T>, ApiError> {

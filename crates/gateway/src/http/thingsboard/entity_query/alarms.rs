@@ -133,11 +133,8 @@ impl AlarmDataQuery {
     /// The page. It may read files: call it on a thread that may block.
     pub(crate) fn find(&self, hub: &Hub, caller: &Caller) -> Result<AlarmDataPage, ApiError> {
         let AlarmPageLink { page_size, page, text_search, sort_order, conditions } = &self.page_link;
-        if !(1..=ALARM_PAGE_MAX).contains(page_size) {
-            let message = format!(
-                "pageSize is {page_size}; it must be from 1 to {ALARM_PAGE_MAX} alarms (ALARM_PAGE_MAX)"
-            );
-            return Err(ApiError::argument(message));
+        if *page_size == 0 {
+            return Err(ApiError::argument("pageSize is 0; it must be 1 or more"));
         }
         let by_entities = sort_order.as_ref().filter(|order| order.key.kind != KeyKind::AlarmField);
         let (sort, ascending) = order(sort_order.as_ref().filter(|_| by_entities.is_none()))?;
@@ -160,7 +157,7 @@ impl AlarmDataQuery {
             sort,
             ascending,
             page: *page,
-            page_size: *page_size,
+            page_size: ALARM_PAGE_MAX.min(*page_size),
             ..conditions.query(now)?
         };
         let Page { data, total_pages, total_elements, has_next } = hub.alarms_page(caller, &query)?;

@@ -85,9 +85,7 @@ fn parse(params: &Params) -> Result<StoredCallsRequest, ApiError> {
     if params.text("textSearch").is_some() {
         return Err(ApiError::argument("the text of calls is not searched; leave textSearch out"));
     }
-    let page_size = params.number("pageSize")?.filter(|size| (1..=RPC_PAGE_MAX).contains(size));
-    let page_size = page_size
-        .ok_or_else(|| ApiError::argument(format!("name a pageSize from 1 to {RPC_PAGE_MAX} and a page")))?;
+    let page_size = params.page_size(RPC_PAGE_MAX)?;
     Ok(StoredCallsRequest {
         status: status.map_err(ApiError::argument)?,
         by_expiration,
@@ -167,9 +165,8 @@ mod tests {
         };
         assert_eq!(request, Ok(expected));
         for (query, part) in [
-            ("page=1", "name a pageSize"),
-            ("pageSize=0", "name a pageSize"),
-            ("pageSize=101", "from 1 to 100"),
+            ("page=1", "name the page"),
+            ("pageSize=0", "pageSize is 0"),
             ("pageSize=1&rpcStatus=DELETED", "unknown status"),
             ("pageSize=1&sortProperty=request", "sortProperty"),
             ("pageSize=1&sortOrder=up", "sortOrder"),

@@ -1,6 +1,8 @@
 //! Commands of clients (ThingsBoard's `TelemetryPluginCmdsWrapper`).
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value as JsonValue;
 
 use super::alarm_queries::{AlarmAsk, AlarmCommand, AlarmStatusCommand};
 use super::query_commands::{CommandId, EntityCountCommand, EntityDataCommand};
@@ -9,37 +11,53 @@ use crate::error::ApiError;
 use crate::http::thingsboard::entity_query::{AlarmCountQuery, AlarmDataQuery};
 use crate::http::tools::request::split_keys;
 
-/// One message of a client. Absent and `null` members have no commands.
+/// One message of a client. Absent and `null` members have no commands. A command that does not fit does not spoil the others.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Commands {
     #[serde(rename = "tsSubCmds")]
-    time_series: Option<Vec<SubscribeCommand>>,
+    time_series: Option<Vec<Entry<SubscribeCommand>>>,
     #[serde(rename = "historyCmds")]
-    history: Option<Vec<HistoryCommand>>,
+    history: Option<Vec<Entry<HistoryCommand>>>,
     #[serde(rename = "attrSubCmds")]
-    attributes: Option<Vec<AttributeCommand>>,
+    attributes: Option<Vec<Entry<AttributeCommand>>>,
     #[serde(rename = "watchCmds")]
-    watches: Option<Vec<WatchCommand>>,
+    watches: Option<Vec<Entry<WatchCommand>>>,
     #[serde(rename = "entityDataCmds")]
-    entities: Option<Vec<EntityDataCommand>>,
+    entities: Option<Vec<Entry<EntityDataCommand>>>,
     #[serde(rename = "entityDataUnsubscribeCmds")]
-    entities_end: Option<Vec<CommandId>>,
+    entities_end: Option<Vec<Entry<CommandId>>>,
     #[serde(rename = "entityCountCmds")]
-    counts: Option<Vec<EntityCountCommand>>,
+    counts: Option<Vec<Entry<EntityCountCommand>>>,
     #[serde(rename = "entityCountUnsubscribeCmds")]
-    counts_end: Option<Vec<CommandId>>,
+    counts_end: Option<Vec<Entry<CommandId>>>,
     #[serde(rename = "alarmDataCmds")]
-    alarms: Option<Vec<AlarmCommand<AlarmDataQuery>>>,
+    alarms: Option<Vec<Entry<AlarmCommand<AlarmDataQuery>>>>,
     #[serde(rename = "alarmDataUnsubscribeCmds")]
-    alarms_end: Option<Vec<CommandId>>,
+    alarms_end: Option<Vec<Entry<CommandId>>>,
     #[serde(rename = "alarmCountCmds")]
-    alarm_counts: Option<Vec<AlarmCommand<AlarmCountQuery>>>,
+    alarm_counts: Option<Vec<Entry<AlarmCommand<AlarmCountQuery>>>>,
     #[serde(rename = "alarmCountUnsubscribeCmds")]
-    alarm_counts_end: Option<Vec<CommandId>>,
+    alarm_counts_end: Option<Vec<Entry<CommandId>>>,
     #[serde(rename = "alarmStatusCmds")]
-    alarm_statuses: Option<Vec<AlarmStatusCommand>>,
+    alarm_statuses: Option<Vec<Entry<AlarmStatusCommand>>>,
     #[serde(rename = "alarmStatusUnsubscribeCmds")]
-    alarm_statuses_end: Option<Vec<CommandId>>,
+    alarm_statuses_end: Option<Vec<Entry<CommandId>>>,
+}
+
+/// An element of a list of commands.
+#[derive(Debug)]
+enum Entry<T> {
+    Command(T),
+    Wrong { id: Option<i64>, reason: String },
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Entry<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = JsonValue::deserialize(deserializer)?;
+        let id = json.get("cmdId").and_then(JsonValue::as_i64);
+        let read = serde_json::from_value(json).map(Self::Command);
+        Ok(read.unwrap_or_else(|error| Self::Wrong { id, reason: error.to_string() }))
+    }
 }
 
 /// Starts, replaces or ends the subscription `cmdId`. The scope is ignored: there is only one.
@@ -204,31 +222,50 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Command>, ApiError> {
     if is_empty {
         return Err(ApiError::bad_request(format!("{TAKES}; the message has none of them")));
     }
-    let ended = entities_end.into_iter().chain(counts_end).chain(alarms_end);
-    let ended = ended.chain(alarm_counts_end).chain(alarm_statuses_end).flatten();
-    let asks = alarms.into_iter().flatten().map(AlarmAsk::from);
-    let asks = asks.chain(alarm_counts.into_iter().flatten().map(AlarmAsk::from));
-    let asks = asks.chain(alarm_statuses.into_iter().flatten().map(AlarmAsk::from));
-    let alarms = asks.map(|ask| Command::Alarms(Box::new(ask)));
-    let ended = ended.map(|CommandId { cmd_id }| Command::EndQuery(cmd_id));
-    let entities = entities.into_iter().flatten().map(|command| Command::EntityData(Box::new(command)));
-    let counts = counts.into_iter().flatten().map(|command| Command::EntityCount(Box::new(command)));
-    let subscribe = time_series.into_iter().flatten().map(Command::of_subscription);
-    let history = history.into_iter().flatten().map(Command::History);
-    let attributes = attributes.into_iter().flatten().map(Command::of_attributes);
-    let watches = watches.into_iter().flatten().map(|command| match command.unsubscribe {
+    let end = |CommandId { cmd_id }| Command::EndQuery(cmd_id);
+    let ends = [entities_end, counts_end, alarms_end, alarm_counts_end, alarm_statuses_end];
+    let watch = |command: WatchCommand| match command.unsubscribe {
         true => Command::Unwatch(command.cmd_id),
         false => Command::Watch(command),
-    });
-    Ok(subscribe
-        .chain(history)
-        .chain(attributes)
-        .chain(watches)
-        .chain(ended)
-        .chain(entities)
-        .chain(counts)
-        .chain(alarms)
-        .collect())
+    };
+    let lists = [
+        commands_of("tsSubCmds", None, time_series, Command::of_subscription),
+        commands_of("historyCmds", None, history, Command::History),
+        commands_of("attrSubCmds", None, attributes, Command::of_attributes),
+        commands_of("watchCmds", None, watches, watch),
+        ends.into_iter().flat_map(|list| commands_of("unsubscribe commands", None, list, end)).collect(),
+        commands_of("entityDataCmds", Some(UpdateType::EntityData), entities, |command| {
+            Command::EntityData(Box::new(command))
+        }),
+        commands_of("entityCountCmds", Some(UpdateType::EntityCount), counts, |command| {
+            Command::EntityCount(Box::new(command))
+        }),
+        commands_of("alarmDataCmds", Some(UpdateType::AlarmData), alarms, alarms_command),
+        commands_of("alarmCountCmds", Some(UpdateType::AlarmCount), alarm_counts, alarms_command),
+        commands_of("alarmStatusCmds", Some(UpdateType::AlarmStatus), alarm_statuses, alarms_command),
+    ];
+    Ok(lists.into_iter().flatten().collect())
+}
+
+/// The commands of one list. `answer` is the kind of messages that answer them.
+fn commands_of<T>(
+    list: &str,
+    answer: Option<UpdateType>,
+    entries: Option<Vec<Entry<T>>>,
+    command: impl Fn(T) -> Command,
+) -> Vec<Command> {
+    let read = |entry| match entry {
+        Entry::Command(read) => command(read),
+        Entry::Wrong { id, reason } => {
+            let error = ApiError::bad_request(format!("a command of {list} does not fit: {reason}"));
+            Command::Wrong { id, answer, error }
+        }
+    };
+    entries.into_iter().flatten().map(read).collect()
+}
+
+fn alarms_command(command: impl Into<AlarmAsk>) -> Command {
+    Command::Alarms(Box::new(command.into()))
 }
 
 #[cfg(test)]
@@ -264,7 +301,8 @@ mod tests {
         let [Command::Unwatch(1), Command::Watch(watch)] = &commands[..] else { panic!("{commands:?}") };
         assert_eq!((watch.entity_ids.len(), watch.interval, watch.deflate), (2, Some(1_000), true));
         assert_eq!(watch.keys, Some(vec!["a,b".to_owned()]));
-        assert!(parse(r#"{"watchCmds":[{"cmdId":1,"entityId":"x"}]}"#).is_err());
+        let commands = parse(r#"{"watchCmds":[{"cmdId":1,"entityId":"x"}]}"#).unwrap();
+        assert!(matches!(&commands[..], [Command::Wrong { id: Some(1), .. }]), "{commands:?}");
     }
 
     #[test]
@@ -276,14 +314,29 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_does_not_fit_leaves_the_others() {
+        let text = r#"{"tsSubCmds":[{"keys":"a"},{"cmdId":"1"},{"cmdId":2,"entityId":"x"}],
+            "historyCmds":[{"cmdId":3}],"entityDataCmds":[{"cmdId":4,"query":5}]}"#;
+        let commands = parse(text).unwrap();
+        let wrong = |n: usize| match &commands[n] {
+            Command::Wrong { id, answer, error } => (*id, *answer, error.message.clone()),
+            other => panic!("{other:?}"),
+        };
+        assert!(wrong(0).2.contains("tsSubCmds") && wrong(0).2.contains("cmdId"), "{commands:?}");
+        assert_eq!(wrong(1).0, None);
+        assert!(matches!(&commands[2], Command::Subscribe(command) if command.cmd_id == 2));
+        assert!(wrong(3).0 == Some(3) && wrong(3).2.contains("startTs"));
+        assert_eq!((wrong(4).0, wrong(4).1), (Some(4), Some(UpdateType::EntityData)));
+    }
+
+    #[test]
     fn other_messages_are_refused_with_the_accepted_commands() {
         for text in [
             "",
             "[]",
             "{}",
             r#"{"cmds":[]}"#,
-            r#"{"tsSubCmds":[{"keys":"a"}]}"#,
-            r#"{"tsSubCmds":[{"cmdId":"1"}]}"#,
+            r#"{"tsSubCmds":{}}"#,
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.message.contains("tsSubCmds"), "{text}: {}", error.message);

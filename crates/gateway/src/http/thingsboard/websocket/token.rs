@@ -5,18 +5,22 @@ use tokio::sync::watch;
 use crate::error::ApiError;
 use crate::http::tools::session::Session;
 use crate::http::tools::state::HttpState;
+use crate::key_expiry::key_expired;
 
-/// Returns when the token has become invalid because a user or the key has changed.
+/// Returns when the token has become invalid because a user or the key has changed, or the key has expired.
 pub(super) async fn token_ended(
     state: &HttpState,
     token: &str,
     changes: &mut watch::Receiver<u64>,
 ) -> ApiError {
-    while changes.changed().await.is_ok() {
-        if let Err(error) = Session::open(state, token) {
-            return error;
+    loop {
+        let session = match Session::open(state, token) {
+            Ok(session) => session,
+            Err(error) => return error,
+        };
+        tokio::select! {
+            changed = changes.changed() => changed.expect("BUG: the registry lives as long as the door"),
+            () = key_expired(state.hub.registry(), session.caller()) => {}
         }
     }
-    // The registry lives as long as the door.
-    std::future::pending().await
 }
