@@ -139,7 +139,7 @@ def rows_of(server, column):
 
 
 def test_a_part_is_plain_parquet(own_server):
-    """Whoever copies a part can read it without us."""
+    """A copy of a part can be read without us."""
     server = own_server({"TACHO_STORE_MEMTABLE_FLUSH_BYTES": FLUSH_BYTES})
     device = server.device()
     fill(server, device, 50_000, lambda n: {"n": n, "speed": n / 2, "on": n % 2 == 0, "name": f"row {n}"})

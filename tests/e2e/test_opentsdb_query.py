@@ -532,7 +532,7 @@ def test_a_query_of_everything_is_bounded(own_server):
     filled = tsdb.get("/api/query", {"start": 0, "m": "sum:1ms-sum-zero:tsdb.much{host=h0}"}, 413)["error"]
     assert filled["code"] == 413, filled
     few = tsdb.get("/api/query", {"start": T0, "m": "sum:1d-count:tsdb.much"})
-    assert sum(few[0]["dps"].values()) == 1_000_000, "the server goes on"
+    assert sum(few[0]["dps"].values()) == 1_000_000, "the server continues"
 
 
 LONG = {"start": T0, "end": T0 + 475_200, "m": [f"{name}:1s-{name}-zero:tsdb.long" for name in AGGREGATORS if name != "none"]}

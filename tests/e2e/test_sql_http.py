@@ -181,7 +181,7 @@ def test_a_large_answer_is_not_held_in_memory(own_server, form):
     query = f"SELECT {columns} FROM generate_series(1, 2500000) AS t(x)"
     sql(server, query + " LIMIT 100000", form)  # threads and caches are there now
     with open(f"/proc/{pid}/clear_refs", "w") as clear:
-        clear.write("5")  # the peak begins anew
+        clear.write("5")  # the peak begins again
     before = memory_bytes(pid, "VmHWM")
     with server.api.session.post(server.url + "/api/sql", json={"query": query, "format": form}, stream=True, timeout=120) as reply:
         pieces = reply.iter_content(1 << 20)

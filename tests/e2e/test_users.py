@@ -186,7 +186,7 @@ def test_the_administrators_password_changes_on_a_running_server_and_the_file_go
     assert "truck 7" in one.command("device", "list").stdout
     one.stop()
     one.start()
-    assert not (one.directory / "admin-password").exists(), "a restart makes no other password"
+    assert not (one.directory / "admin-password").exists(), "a restart does not make another password"
     assert "truck 7" in one.command("device", "list").stdout
     one.stop()
 

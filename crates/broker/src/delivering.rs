@@ -29,7 +29,7 @@ impl Acknowledged {
     }
 }
 
-/// Why the connection gets no further packet now.
+/// Why the connection cannot get a further packet now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
     /// Nothing waits, or the client must acknowledge or read first. The session wakes the connection for new messages; after

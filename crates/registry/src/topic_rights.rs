@@ -118,7 +118,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     }
     if !is_filter(pattern) {
         return Err(format!(
-            "{pattern:?} is not a topic filter: + and # stand alone between slashes, # only at the end"
+            "{pattern:?} is not a topic filter: + and # are alone between slashes, # only at the end"
         ));
     }
     if pattern.starts_with("$share/") {
@@ -128,7 +128,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     }
     match levels(pattern).find(|level| level.contains("${") && !is_name(level)) {
         None => Ok(()),
-        Some(level) => Err(format!("{level:?} is none of the levels {}", NAMES.join(", "))),
+        Some(level) => Err(format!("{level:?} is not one of the levels {}", NAMES.join(", "))),
     }
 }
 

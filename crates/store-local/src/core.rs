@@ -184,7 +184,7 @@ impl State {
         let stalled = self.compactor.stalled.as_ref();
         let stalled = stalled.map(|error| format!("; {}", stall_reason(error))).unwrap_or_default();
         Some(format!(
-            "{parts} parts of {of} overlap and have to be merged first, the limit is {limit}{stalled}"
+            "{parts} parts of {of} overlap and must be merged first, the limit is {limit}{stalled}"
         ))
     }
 

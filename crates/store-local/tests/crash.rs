@@ -288,7 +288,7 @@ fn the_workload_merges_drops_rewrites_the_manifest_and_recycles_the_log() {
             ("log", Act::Sync, "log"),
             ("log", Act::Name, "spare"),
             ("flush", Act::Name, "parquet.tmp"),
-            // Whoever makes it long writes it again.
+            // The writer that makes it long writes it again.
             ("flush or compact or caller", Act::Name, "manifest.tmp"),
             ("flush", Act::Sync, "series"),
             ("flush", Act::Sync, "manifest"),

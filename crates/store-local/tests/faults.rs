@@ -126,7 +126,7 @@ fn a_full_disk_is_backpressure_until_space_returns() {
     let last = store.progress().appended;
     assert!(reached(&store, Durability::Fsync, last));
     eventually(|| store.status().busy.is_none().then_some(()));
-    assert!(calls.0.load(Ordering::Relaxed) > 0, "whoever waits for room is told");
+    assert!(calls.0.load(Ordering::Relaxed) > 0, "the watcher that waits for room is notified");
     keep(&store, series, 1_000, 1_000).unwrap();
     let disk = disk.reboot(Survivors::Synced);
     let (store, _) = open(&disk, tiny_manual()).unwrap();

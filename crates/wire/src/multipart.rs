@@ -75,7 +75,7 @@ impl Multipart {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// What comes next; `None` if more bytes have to be added first.
+    /// What comes next; `None` if more bytes must be added first.
     ///
     /// # Errors
     /// The bytes are not a form.

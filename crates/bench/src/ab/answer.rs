@@ -99,7 +99,7 @@ impl Answer {
         if let Some(difference) = first.smallest_detectable().filter(|_| more_blocks_help) {
             writeln!(
                 f,
-                "with so much noise {} blocks tell differences of {:.1} % and more: stop what else runs here, or allow more blocks",
+                "with this noise {} blocks show differences of {:.1} % and more: stop what else runs here, or allow more blocks",
                 first.ratio.blocks,
                 difference * 100.0
             )?;
@@ -125,7 +125,7 @@ impl MetricComparison {
         let why = match self.doubt? {
             Doubt::Signs => format!("the sign test does not (p {:.3})", self.sign_p_holm),
             Doubt::Floor => format!(
-                "so many blocks of A against A would differ by as much (one block by {:.2} %)",
+                "that many blocks of A against A would differ by as much (one block by {:.2} %)",
                 self.noise_floor * 100.0
             ),
             // The next line contains it.

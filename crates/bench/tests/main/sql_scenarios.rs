@@ -227,7 +227,7 @@ fn the_disk_is_measured_by_fio() {
     assert!(bundle.result.validity().is_quotable(), "{bundle}");
     let completed: Vec<u64> = bundle.result.phases.iter().map(|phase| phase.total.counts.completed).collect();
     assert_eq!(completed, [512, 512, 2, 2]);
-    // Through the page cache a queue of 4 is none.
+    // Through the page cache a queue of 4 has no effect.
     let one = Arrival::Closed { concurrency: 1, pause_us: 0 };
     assert!(bundle.result.phases.iter().all(|phase| phase.arrival == one), "{bundle}");
     assert!(bundle.result.findings.iter().any(|f| f.contains("times the quota")), "{bundle}");

@@ -109,7 +109,7 @@ impl Postgres {
         self.link.send(&self.out)
     }
 
-    /// Asks the server for TLS and goes on with it.
+    /// Asks the server for TLS and continues with it.
     fn start_tls(&mut self, client: &TlsClient) -> Result<(), SqlError> {
         frontend::ssl_request(&mut self.out);
         self.link.send(&self.out)?;

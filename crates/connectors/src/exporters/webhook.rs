@@ -109,7 +109,7 @@ enum Outcome {
     Halved,
     /// This one row is refused, and would be refused again.
     Refused,
-    /// The request has to be sent again later.
+    /// The request must be sent again later.
     Failed,
 }
 

@@ -16,7 +16,7 @@ use crate::live::Live;
 use crate::metrics::Door;
 use crate::registry::{AUDIT_TABLE, DEAD_LETTER_TABLE};
 
-/// Why an item of a request gives no row, in words for the sender.
+/// Why an item of a request has no row, in words for the sender.
 #[derive(Debug, thiserror::Error)]
 pub enum PointRefusal {
     /// The table or a tag breaks the rules for names.

@@ -1,6 +1,6 @@
 //! The hub on the reference store.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue panics")]
 
 mod alarm_rules;
 mod alarms;

@@ -258,5 +258,5 @@ async fn a_removal_takes_the_rows_of_its_database_only() {
     assert_eq!(hub.remove(&caller, &databases[1], &removal("DELETE FROM cpu")).unwrap(), 0);
     let mut request = points(&fixture, &databases[1]);
     add(&mut request, 0, 0, &["usage"]);
-    assert_eq!(accept(&fixture, request).await.unwrap().rows, 1, "the series is made anew");
+    assert_eq!(accept(&fixture, request).await.unwrap().rows, 1, "the series is made again");
 }

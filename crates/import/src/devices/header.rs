@@ -14,7 +14,7 @@ pub(crate) struct Column {
     /// Position in the row, from 0.
     pub index: usize,
     pub key: String,
-    /// The unit that stood in parentheses.
+    /// The unit that was in parentheses.
     pub unit: Option<String>,
 }
 

@@ -309,7 +309,7 @@ impl Phase {
     fn check_timer(&self, place: &str, mix: &Mix) -> Result<(), String> {
         if !mix.arrival.is_open_loop() {
             return Err(format!(
-                "{place}: timer_us is for open loops; `{}` is none, leave it out there",
+                "{place}: timer_us is for open loops; `{}` is not an open loop, leave it out there",
                 mix.name
             ));
         }

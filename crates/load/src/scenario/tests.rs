@@ -96,7 +96,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
         ("phase.run.open_rate=-1", "phase `run`: open_rate = -1; it must be a number above zero"),
         ("phase.run.steps=1001", "use at most 1000"),
         ("phase.run.timer_us=1000001", "use at most 1000000"),
-        ("phase.load.timer_us=1000", "timer_us is for open loops; `load` is none"),
+        ("phase.load.timer_us=1000", "timer_us is for open loops; `load` is not an open loop"),
         ("scale=0", "above zero"),
         ("scale=nan", "above zero"),
         ("phase.run.rate=1e300", "at most 1000000000"),

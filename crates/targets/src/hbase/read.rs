@@ -213,7 +213,7 @@ impl Session {
         let mut last = None;
         for cell in Cells::new(&self.answers) {
             let cell = cell?;
-            let number = data.number(cell.row).ok_or("an answer has a row that is none of the data set")?;
+            let number = data.number(cell.row).ok_or("an answer has a row that is not in the data set")?;
             let is_right = match &self.expected {
                 Expected::Range(start, stop) => {
                     (*start..*stop).contains(&number) && last.is_none_or(|last| last < number)

@@ -268,7 +268,7 @@ impl Driver for TimeseriesDriver {
         match &self.cell {
             Some(cell) if cell.timelines.count == count => Ok(()),
             _ => Err(Error::Options(phase.error(format!(
-                "it writes on into {count} timelines of the phase before it, which has to run as well"
+                "it writes on into {count} timelines of the phase before it, which must run as well"
             )))),
         }
     }

@@ -236,7 +236,7 @@ impl Http2Connection {
             Kind::Continuation => {
                 let Some((number, ends)) = self.continued.filter(|(number, _)| *number == frame.stream)
                 else {
-                    return Err("no HTTP/2: headers go on that have not begun".to_owned());
+                    return Err("not HTTP/2: headers continue that have not begun".to_owned());
                 };
                 let index = self.find(number, used);
                 if !frame.has(flag::END_HEADERS) {

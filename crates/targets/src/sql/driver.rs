@@ -175,7 +175,7 @@ impl SqlDriver {
         if sent.unchanged * 100 > sent.write + sent.unchanged {
             findings.push(format!(
                 "{} of the writes changed nothing: they repeat an earlier run with the same seed, or their rows were deleted. \
-                 Another seed (--set seed=N) or a fresh load writes anew.",
+                 Another seed (--set seed=N) or a fresh load writes again.",
                 sent.unchanged
             ));
         }

@@ -31,7 +31,7 @@ impl Expression {
         self.kind
     }
 
-    /// The names that it reads. Names that stand only in `known()` are not among them.
+    /// The names that it reads. Names that are only in `known()` are not among them.
     pub fn names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         self.root.walk(&mut |node| {

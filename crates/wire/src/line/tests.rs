@@ -248,7 +248,7 @@ proptest! {
         }
     }
 
-    /// Every physical line of plain lines is read, wherever bad ones stand.
+    /// Every physical line of plain lines is read, wherever bad ones are.
     #[test]
     fn good_lines_are_read_among_bad_ones(bad in proptest::collection::vec("[m,t= \\\\f1#]{0,10}", 0..6)) {
         let mut body = String::new();

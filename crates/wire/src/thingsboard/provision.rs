@@ -102,7 +102,7 @@ pub enum Answer {
         /// The token, the certificate, or an object with client identifier, user name and password.
         value: Value,
     },
-    /// No profile has the key and the secret, or the profile gives no credentials.
+    /// No profile has the key and the secret, or the profile has no credentials.
     NotFound,
     /// The device gets no credentials for another reason.
     Failed(String),

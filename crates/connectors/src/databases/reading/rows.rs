@@ -51,7 +51,7 @@ impl Page {
             let complete = rows.partition_point(|row| row.position.time < last);
             if complete == 0 {
                 return Err(format!(
-                    "{limit} rows or more have the time {last}; the predicate key-column has to name a column that differs between them"
+                    "{limit} rows or more have the time {last}; the predicate key-column must name a column that differs between them"
                 ));
             }
             rows.truncate(complete);
@@ -66,7 +66,7 @@ fn check_keys(rows: &[ReadRow]) -> Result<(), String> {
     match same.map(|pair| pair[0].position) {
         None => Ok(()),
         Some(Position { time, key }) => Err(format!(
-            "two rows have the time {time} and the key {key}; the predicate key-column has to name a column that differs between rows of \
+            "two rows have the time {time} and the key {key}; the predicate key-column must name a column that differs between rows of \
              one time"
         )),
     }

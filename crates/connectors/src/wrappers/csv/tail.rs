@@ -130,7 +130,7 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// A last line without an end is a line if nothing follows it until the next look. An empty one is none.
+    /// A last line without an end is a line if nothing follows it until the next look. An empty one is not a line.
     fn unended_line(&mut self, length: u64) -> usize {
         match std::mem::replace(&mut self.unended, (length > 0).then_some(length)) {
             Some(before) if before == length => usize::try_from(length).unwrap_or(0),
@@ -207,7 +207,7 @@ mod tests {
         let place = file("1\n2\n3");
         let mut follower = Follower::open(&place.path, &FilePosition::beginning(&place.path)).unwrap();
         assert_eq!(next(&mut follower), ("1\n2\n".into(), false));
-        assert_eq!(next(&mut follower), (String::new(), false), "the line may go on");
+        assert_eq!(next(&mut follower), (String::new(), false), "the line may continue");
         append(&place.path, "4\n5");
         assert_eq!(next(&mut follower), ("34\n".into(), false));
         assert_eq!(next(&mut follower).0, "");
@@ -239,9 +239,9 @@ mod tests {
         let old = format!("{}.1", place.path);
         fs::rename(&place.path, &old).unwrap();
         fs::write(&place.path, "3\n").unwrap();
-        assert_eq!(next(&mut follower), (String::new(), false), "the line may go on");
+        assert_eq!(next(&mut follower), (String::new(), false), "the line may continue");
         append(&old, "2");
-        assert_eq!(next(&mut follower), (String::new(), false), "it went on");
+        assert_eq!(next(&mut follower), (String::new(), false), "it continued");
         assert_eq!(next(&mut follower), ("22".into(), false), "nothing followed");
         assert_eq!(next(&mut follower), ("3\n".into(), true));
         append(&place.path, "4");

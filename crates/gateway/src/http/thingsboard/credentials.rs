@@ -46,7 +46,7 @@ impl CredentialsJson {
         };
         let missing = || {
             ApiError::argument(
-                "credentialsValue is missing; ThingsBoard's credentials of this kind stand there",
+                "credentialsValue is missing; it holds ThingsBoard's credentials of this kind",
             )
         };
         Ok(match kind {

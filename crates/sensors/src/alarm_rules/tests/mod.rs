@@ -193,7 +193,7 @@ fn a_duration_ends_by_events_or_by_the_timer() {
     assert_eq!(device.row(55 * SECOND, "t", float(19.0)), None);
     assert_eq!(device.deadline(), None, "the condition does not hold any more");
     assert_eq!(device.row(56 * SECOND, "t", float(25.0)), None);
-    assert_eq!(device.row(61 * SECOND, "t", float(25.0)), None, "it began anew");
+    assert_eq!(device.row(61 * SECOND, "t", float(25.0)), None, "it began again");
 }
 
 #[test]

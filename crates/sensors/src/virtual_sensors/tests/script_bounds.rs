@@ -1,4 +1,4 @@
-//! The limits of scripts: a run that goes over one gives no row, keeps nothing, and does not take the time of other sensors.
+//! The limits of scripts: a run that goes over one makes no row, keeps nothing, and does not take the time of other sensors.
 
 use super::scriptlet::scripted;
 use super::*;

@@ -71,7 +71,7 @@ fn a_field_without_a_value_is_unit() {
     assert_eq!((run.take(), run.sensor.counters().faults), (vec!["2: 2".to_owned()], 0));
     let mut run = Run::new(&scripted("n = x + 1;", "", &[("n", "bigint")]));
     run.element(1, &[]).x(2, 1);
-    assert_eq!(run.take(), ["2: 2"], "a sum with no value is a fault, and the next row goes on");
+    assert_eq!(run.take(), ["2: 2"], "a sum with no value is a fault, and the next row continues");
     let fault = run.sensor.counters().last_fault.expect("a fault");
     assert!(
         fault.starts_with("script at line 1, column ") && fault.contains("Function not found"),

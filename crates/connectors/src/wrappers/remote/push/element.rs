@@ -12,7 +12,7 @@ pub(super) struct Element {
     pub(super) fields: Vec<(String, Value)>,
 }
 
-/// Reads an element. A `keepalive` of GSN is none.
+/// Reads an element. A `keepalive` of GSN is not an element.
 ///
 /// # Errors
 /// The text is not XML of an element, or its time is not in UTC.

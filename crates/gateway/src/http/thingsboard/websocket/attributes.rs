@@ -144,7 +144,7 @@ impl AttributeSubscriptions {
     }
 
     /// What of the present attributes the client has not got. A deleted one has an empty text at the time 0, as in ThingsBoard.
-    /// Fails if the subscription would have to remember too many bytes.
+    /// Fails if the subscription would remember too many bytes.
     pub(crate) fn news(&mut self, id: i64, mut present: Data) -> Result<Data, OverBudget> {
         let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(Data::new()) };
         let hash = |samples: &Vec<(Timestamp, Value)>| {

@@ -393,7 +393,7 @@ impl Queries {
         }
     }
 
-    /// What is new for each subscription, split into messages of bounded length. Fails if a subscription would have to
+    /// What is new for each subscription, split into messages of bounded length. Fails if a subscription would
     /// remember too many bytes.
     pub(crate) fn changes<'a>(
         &mut self,

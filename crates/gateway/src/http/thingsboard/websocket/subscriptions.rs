@@ -155,7 +155,7 @@ impl Subscriptions {
     }
 
     /// The new values for a subscription in updates of its series, oldest first per key, split into messages of bounded length.
-    /// Fails if the subscription would have to remember too many bytes.
+    /// Fails if the subscription would remember too many bytes.
     pub(crate) fn news<'a>(&mut self, id: i64, updates: &[&'a Update]) -> Result<Vec<News<'a>>, OverBudget> {
         let mut messages: Vec<News<'a>> = Vec::new();
         let Some(subscription) = self.by_id.get_mut(&id) else { return Ok(messages) };

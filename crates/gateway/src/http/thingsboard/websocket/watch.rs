@@ -130,7 +130,7 @@ impl Watches {
         watch.subscriber.next().now_or_never()
     }
 
-    /// The rows of updates for a watch: of one message, or of several if one would be too long. Fails if the watch would have to
+    /// The rows of updates for a watch: of one message, or of several if one would be too long. Fails if the watch would
     /// remember too many bytes.
     pub(crate) fn messages<'a>(
         &mut self,

@@ -71,7 +71,7 @@ fn options(predicates: &mut Predicates<'_>, notes: &mut Vec<Note>) -> Result<Dat
             "a database inside of Java cannot be read; use jdbc:mysql, jdbc:mariadb or jdbc:postgresql";
         return Err(Fault::unsupported(url.place, reason));
     };
-    // A password is no use without a user.
+    // A password is useless without a user.
     predicates.check_needs("password", "username")?;
     Ok(DatabaseOptions {
         address,
