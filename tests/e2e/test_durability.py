@@ -183,11 +183,11 @@ def test_what_is_refused_is_kept_to_the_byte(own_server):
         assert reply.status_code == 400
     fill(server, device, 100_000)
     server.stop()
-    letters = [row for row in rows_of(server, "reason") if row["reason"]]
-    assert sorted(payload_of(row) for row in letters) == sorted(3 * refused)
-    assert {row["door"] for row in letters} == {"mqtt", "http"}
-    assert {row["device"] for row in letters} == {device.name}
-    assert {row["topic"] for row in letters if row["door"] == "mqtt"} == {packets.TELEMETRY.decode()}
+    dead_letters = [row for row in rows_of(server, "reason") if row["reason"]]
+    assert sorted(payload_of(row) for row in dead_letters) == sorted(3 * refused)
+    assert {row["door"] for row in dead_letters} == {"mqtt", "http"}
+    assert {row["device"] for row in dead_letters} == {device.name}
+    assert {row["topic"] for row in dead_letters if row["door"] == "mqtt"} == {packets.TELEMETRY.decode()}
 
 
 def payload_of(row):

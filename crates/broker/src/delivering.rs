@@ -37,7 +37,7 @@ pub enum Delivered {
     All,
     /// The next message is not durable yet. Ask again when the engine has made progress.
     Undurable,
-    /// The connection has got its share of this turn. Ask again in the next one.
+    /// The connection has got its share of this pass. Ask again in the next one.
     Again,
 }
 
@@ -50,7 +50,7 @@ pub enum PubrecEffect {
     Unknown,
 }
 
-/// Steps of one turn: loads from the engine, and parts of retained messages.
+/// Steps of one pass: loads from the engine, and parts of retained messages.
 const STEPS_PER_TURN: usize = 4;
 
 impl Broker {

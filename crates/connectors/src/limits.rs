@@ -26,9 +26,9 @@ pub const OVER_LIMIT_PAUSE: Duration = Duration::from_millis(50);
 /// Elements that one append takes.
 pub const ELEMENTS_PER_APPEND_MAX: usize = 5_000;
 /// Refused elements of one append that are kept as dead letters. Further ones are counted.
-pub const LETTERS_PER_APPEND_MAX: usize = 100;
+pub const DEAD_LETTERS_PER_APPEND_MAX: usize = 100;
 /// Bytes of a refused element that are kept.
-pub const LETTER_BYTES_MAX: usize = 64 * 1024;
+pub const DEAD_LETTER_BYTES_MAX: usize = 64 * 1024;
 /// Characters of an error that is shown.
 pub const ERROR_CHARACTERS_MAX: usize = 500;
 

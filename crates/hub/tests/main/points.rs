@@ -50,11 +50,11 @@ async fn rows_are_durable_and_a_refused_item_is_a_dead_letter() {
     let accepted = accept(&fixture, request).await.unwrap();
     assert_eq!(accepted, Accepted { rows: 2, refused: Vec::new() });
     assert_eq!(count(&fixture, "SELECT * FROM cpu WHERE host = 'a' AND usage >= 0").await, 2);
-    let letter = format!(
+    let dead_letter = format!(
         "SELECT * FROM {DEAD_LETTER_TABLE} WHERE login = 'local' AND door = 'influx' AND topic = '/write' \
          AND reason = 'no fields' AND payload = 'cpu,host=a'"
     );
-    assert_eq!(count(&fixture, &letter).await, 1);
+    assert_eq!(count(&fixture, &dead_letter).await, 1);
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_suggestion() {
 }
 
 #[test]
-fn polling_is_of_schedules_and_not_together_with_late_turns() {
+fn polling_is_of_schedules_and_not_together_with_late_passes() {
     let mut scenario = parse(&["phase.run.busy_poll_us=50"]).unwrap();
     assert_eq!(scenario.phases[1].busy_poll_us, 50);
     scenario.close();
@@ -136,7 +136,7 @@ fn polling_is_of_schedules_and_not_together_with_late_turns() {
 }
 
 #[test]
-fn a_timer_is_of_open_loops_and_not_together_with_late_turns() {
+fn a_timer_is_of_open_loops_and_not_together_with_late_passes() {
     let mut scenario = parse(&["phase.run.timer_us=1000"]).unwrap();
     assert_eq!(scenario.phases[1].mixes[0].timer_us, 1_000);
     scenario.close();
