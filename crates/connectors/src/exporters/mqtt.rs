@@ -20,13 +20,13 @@ const RAW_FIELD: &str = "raw_packet";
 const VERSION: ProtocolVersion = ProtocolVersion::V311;
 
 /// The topic of a broker.
-pub(super) struct MqttSink {
+pub(super) struct MqttExporter {
     output: Arc<SensorOutput>,
     export: MqttExport,
     connection: Option<Connection>,
 }
 
-impl MqttSink {
+impl MqttExporter {
     pub(super) fn new(output: Arc<SensorOutput>, export: MqttExport) -> Self {
         Self { output, export, connection: None }
     }
@@ -39,7 +39,7 @@ impl MqttSink {
     }
 }
 
-impl Exporter for MqttSink {
+impl Exporter for MqttExporter {
     /// Connects again: what an earlier connection still held is sent again.
     async fn prepare(&mut self) -> Result<(), String> {
         self.connection = None;

@@ -17,15 +17,15 @@ use crate::follower::Exporter;
 const OF_BODY: [u16; 4] = [400, 413, 415, 422];
 
 /// An address that rows are sent to.
-pub(super) struct WebhookSink {
+pub(super) struct WebhookExporter {
     output: Arc<SensorOutput>,
     export: WebhookExport,
-    /// The client, after [`prepare`](Sink::prepare). A new one reads the file of authorities again.
+    /// The client, after [`prepare`](Exporter::prepare). A new one reads the file of authorities again.
     client: Option<HttpClient>,
     refused: u64,
 }
 
-impl WebhookSink {
+impl WebhookExporter {
     pub(super) fn new(output: Arc<SensorOutput>, export: WebhookExport) -> Self {
         Self { output, export, client: None, refused: 0 }
     }
@@ -45,7 +45,7 @@ impl WebhookSink {
     }
 }
 
-impl Exporter for WebhookSink {
+impl Exporter for WebhookExporter {
     async fn prepare(&mut self) -> Result<(), String> {
         let cafile = self.export.cafile.as_ref().map(PathBuf::from);
         // The answers are not read.

@@ -24,5 +24,5 @@ pub use calendar::{Calendar, CalendarUnit, CalendarZone};
 pub use reduce::{Reduction, TextHeld, check_intervals};
 pub use request::{Aggregation, HistoryError, HistoryRequest, Interval, check_values};
 pub use rows::read_rows_into;
-pub use sink::{History, RowSink, Sample, Sink};
+pub use sink::{History, RowSink, TimedValue, ValueSink};
 pub use values::{read, read_into};

@@ -175,7 +175,7 @@ fn reduced(
     Reduction::read(store, series, request, &TextHeld::default())
 }
 
-fn given(reduction: Reduction, order: Order) -> Vec<Sample> {
+fn given(reduction: Reduction, order: Order) -> Vec<TimedValue> {
     let mut collected = Collected(vec![Vec::new()]);
     reduction.give(order, &mut collected);
     collected.0.remove(0)

@@ -282,7 +282,7 @@ async fn attributes_of_the_customer_and_the_tenant_replace_thresholds() {
 }
 
 #[tokio::test]
-async fn an_alarm_that_a_user_cleared_begins_anew() {
+async fn an_alarm_that_a_user_cleared_begins_again() {
     let fixture = fixture();
     let caller = fixture.administrator();
     fixture.rules(&fast(simple()));

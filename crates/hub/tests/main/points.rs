@@ -98,7 +98,7 @@ async fn implausible_times_and_the_servers_own_tables_are_refused() {
 }
 
 #[tokio::test]
-async fn a_series_that_was_deleted_meanwhile_is_told_and_created_anew() {
+async fn a_series_that_was_deleted_meanwhile_is_reported_and_created_again() {
     let fixture = fixture();
     let own = fixture.hub.own_database(&fixture.administrator());
     let mut request = points(&fixture, &own);

@@ -13,7 +13,7 @@ use crate::clock::system_now;
 use crate::entity_query::limits::QUERY_KEYS_ENTITIES_MAX;
 use crate::entity_query::{
     EntityCountQuery, EntityDataQuery, EntityFilter, EntityKey, EntityKeys, EntityPage, EntityQueryError,
-    EntityRow, KeyFilter, KeyKind, PageLink, Pattern, Sample, SortOrder, SortValue, check_filters, device_of,
+    EntityRow, KeyFilter, KeyKind, PageLink, Pattern, TimedValue, SortOrder, SortValue, check_filters, device_of,
     directed, field, within,
 };
 use crate::hub::Hub;
@@ -180,8 +180,8 @@ impl Hub {
         let mut kept = Vec::new();
         for entity in found {
             let values = reader.read(&entity, now)?;
-            let holds = stored.iter().zip(&values).all(|(condition, sample)| {
-                condition.predicate.holds(sample.as_ref().map(|(_, value)| value.as_ref()))
+            let holds = stored.iter().zip(&values).all(|(condition, timed_value)| {
+                condition.predicate.holds(timed_value.as_ref().map(|(_, value)| value.as_ref()))
             });
             if holds {
                 kept.push(entity);
@@ -215,8 +215,8 @@ impl Hub {
         let (reader, now) = (KeyReader::new(self, caller, &stored), system_now());
         let mut kept = Vec::new();
         for entity in found {
-            let in_value = |samples: Vec<Option<Sample>>| {
-                samples.iter().flatten().any(|(_, value)| matches(Some(value.as_ref())))
+            let in_value = |timed_values: Vec<Option<TimedValue>>| {
+                timed_values.iter().flatten().any(|(_, value)| matches(Some(value.as_ref())))
             };
             if in_field(&entity) || in_value(reader.read(&entity, now)?) {
                 kept.push(entity);

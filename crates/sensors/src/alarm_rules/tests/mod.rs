@@ -231,7 +231,7 @@ fn attributes_do_not_ask_rules_of_telemetry() {
 }
 
 #[test]
-fn an_alarm_that_was_ended_from_outside_begins_anew() {
+fn an_alarm_that_was_ended_from_outside_begins_again() {
     let mut device = Device::new(&thresholds());
     assert_eq!(device.row(1, "t", float(35.0)), create(Severity::Critical));
     assert!(device.state.ended());

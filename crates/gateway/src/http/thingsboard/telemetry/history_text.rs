@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use hub::history::Sink;
+use hub::history::ValueSink;
 use model::{Timestamp, ValueRef};
 
 use crate::http::tools::json::WireValue;
@@ -72,7 +72,7 @@ impl HistoryText {
     }
 }
 
-impl Sink for HistoryText {
+impl ValueSink for HistoryText {
     fn value(&mut self, key: usize, ts: Timestamp, value: ValueRef<'_>) -> ControlFlow<()> {
         if let ValueRef::F64(number) = value {
             return self.numbers(key, &[ts.micros()], &[number]);

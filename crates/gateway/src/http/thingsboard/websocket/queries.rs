@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hub::EntityId;
 use hub::attributes::Changed;
-use hub::entity_query::{EntityCountQuery, EntityDataQuery, EntityKey, KeyKind, Sample};
+use hub::entity_query::{EntityCountQuery, EntityDataQuery, EntityKey, KeyKind, TimedValue};
 use hub::live::{Subscriber, Update, Updates};
 use hub::registry::Entity;
 use model::SeriesId;
@@ -17,7 +17,7 @@ use super::alarm_queries::{AlarmAsk, AlarmSubscription};
 use super::entity_read::EntityValues;
 use super::query_commands::EntityDataCommand;
 use super::subscriptions::by_series;
-use super::update::{Data, bytes_of_sample};
+use super::update::{Data, bytes_of_value};
 use super::update_filter::{Kind, UpdateFilter, bytes_of, hash_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
@@ -278,13 +278,13 @@ impl Queries {
     pub(crate) fn changed_attributes(
         &mut self,
         row: &LiveRow,
-        values: Vec<Option<Sample>>,
-    ) -> Vec<(EntityKey, Option<Sample>)> {
+        values: Vec<Option<TimedValue>>,
+    ) -> Vec<(EntityKey, Option<TimedValue>)> {
         let mut changed = Vec::new();
         let Some(Query::Entities(subscription)) = self.by_id.get_mut(&row.id) else { return changed };
         let Some(sent) = subscription.rows.get_mut(row.index) else { return changed };
         for ((key, value), sent) in row.keys.iter().zip(values).zip(&mut sent.attributes) {
-            let hash = value.as_ref().map(|sample| hash_of_sample(&self.hashes, sample));
+            let hash = value.as_ref().map(|timed_value| hash_of_timed_value(&self.hashes, timed_value));
             if *sent != hash {
                 *sent = hash;
                 changed.push((key.clone(), value));
@@ -366,14 +366,14 @@ impl Queries {
         let places: Vec<Option<usize>> = live.iter().map(|key| keys.binary_search(key).ok()).collect();
         for (row, values) in subscription.rows.iter_mut().zip(values) {
             for (sent, place) in row.attributes.iter_mut().zip(&places) {
-                let sample = place.and_then(|place| values.latest[place].as_ref());
-                *sent = sample.map(|sample| hash_of_sample(&self.hashes, sample));
+                let timed_value = place.and_then(|place| values.latest[place].as_ref());
+                *sent = timed_value.map(|timed_value| hash_of_timed_value(&self.hashes, timed_value));
             }
             if let Some(filter) = &mut row.latest {
-                let is_live = |(key, _): &(&EntityKey, &Option<Sample>)| key.kind == KeyKind::TimeSeries;
+                let is_live = |(key, _): &(&EntityKey, &Option<TimedValue>)| key.kind == KeyKind::TimeSeries;
                 let live = keys.iter().zip(&values.latest).filter(is_live);
                 let data: Data =
-                    live.filter_map(|(key, sample)| Some((key.key.clone(), vec![sample.clone()?]))).collect();
+                    live.filter_map(|(key, timed_value)| Some((key.key.clone(), vec![timed_value.clone()?]))).collect();
                 filter.record(&data, &self.share, &self.hashes)?;
             }
             if let Some(filter) = &mut row.points {
@@ -466,7 +466,7 @@ impl Row {
         let mut change: RowChange<'a> = RowChange { id: self.entity.id(), latest, points };
         let mut bytes = 0;
         for update in updates {
-            let length = update.key.len() + bytes_of_sample(&update.value);
+            let length = update.key.len() + bytes_of_value(&update.value);
             if let Some(filter) = &mut self.latest
                 && filter.wants(update, hashes)?
             {
@@ -481,7 +481,7 @@ impl Row {
             }
         }
         // A stable sort: two values with one time keep their order.
-        change.points.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
+        change.points.values_mut().for_each(|timed_values| timed_values.sort_by_key(|update| update.ts));
         Ok((change, bytes))
     }
 }
@@ -497,7 +497,7 @@ fn forget<K: Eq + std::hash::Hash>(rows: &mut HashMap<K, Vec<(i64, usize)>>, of:
     is_empty
 }
 
-fn hash_of_sample(hashes: &RandomState, (ts, value): &Sample) -> u64 {
+fn hash_of_timed_value(hashes: &RandomState, (ts, value): &TimedValue) -> u64 {
     hashes.hash_one((ts, hash_of(hashes, value)))
 }
 

@@ -9,7 +9,7 @@ use model::SeriesId;
 use uuid::Uuid;
 
 use super::pending_read::ReadFrom;
-use super::update::{Data, News, bytes_of_sample};
+use super::update::{Data, News, bytes_of_value};
 use super::update_filter::{Kind, UpdateFilter, bytes_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
@@ -170,11 +170,11 @@ impl Subscriptions {
             }
             let message = messages.last_mut().expect("BUG: the first update begins a message");
             message.entry(update.key.as_str()).or_default().push(update);
-            bytes += update.key.len() + bytes_of_sample(&update.value);
+            bytes += update.key.len() + bytes_of_value(&update.value);
         }
         for message in &mut messages {
             // A stable sort: two values with one time keep their order.
-            message.values_mut().for_each(|samples| samples.sort_by_key(|update| update.ts));
+            message.values_mut().for_each(|timed_values| timed_values.sort_by_key(|update| update.ts));
         }
         Ok(messages)
     }
@@ -223,9 +223,9 @@ mod tests {
         let mut found = Vec::new();
         for (series, updates) in by_series(&updates) {
             for id in all.of(series) {
-                for (key, samples) in all.news(id, &updates).unwrap().into_iter().flatten() {
-                    let samples = samples.iter().map(|update| (update.ts.micros(), update.value.clone()));
-                    found.push((id, key.to_owned(), samples.collect()));
+                for (key, timed_values) in all.news(id, &updates).unwrap().into_iter().flatten() {
+                    let timed_values = timed_values.iter().map(|update| (update.ts.micros(), update.value.clone()));
+                    found.push((id, key.to_owned(), timed_values.collect()));
                 }
             }
         }
@@ -239,7 +239,7 @@ mod tests {
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         all.record_reply(1, &told).unwrap();
         let mut after = |updates: Vec<Update>| {
-            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, timed_values)| timed_values).collect::<Vec<_>>()
         };
         let value = Value::I64;
         // The values are older than the initial reply, then older than an update. The session still drops a repetition of the reply.
@@ -281,7 +281,7 @@ mod tests {
         let long = Value::String("x".repeat(UPDATE_BYTES_MAX / 2));
         let updates = (0..5).map(|ts| Update { value: long.clone(), ..update(1, "a", ts, 0) }).collect();
         let found = sort_out(&mut all, updates);
-        let times = found.iter().map(|(.., samples)| samples.iter().map(|(ts, _)| *ts).collect());
+        let times = found.iter().map(|(.., timed_values)| timed_values.iter().map(|(ts, _)| *ts).collect());
         assert_eq!(times.collect::<Vec<Vec<i64>>>(), [vec![0, 1], vec![2, 3], vec![4]]);
     }
 
@@ -289,12 +289,12 @@ mod tests {
     fn all_values_of_the_initial_reply_are_sent_once() {
         let mut all = subscriptions();
         all.add(1, Uuid::nil(), Some(SeriesId(1)), None, Kind::History).unwrap();
-        let samples = [5, 10, 20].map(|ts| (Timestamp::from_micros(ts), Value::I64(ts)));
-        all.record_reply(1, &Data::from([("a".to_owned(), samples.to_vec())])).unwrap();
+        let timed_values = [5, 10, 20].map(|ts| (Timestamp::from_micros(ts), Value::I64(ts)));
+        all.record_reply(1, &Data::from([("a".to_owned(), timed_values.to_vec())])).unwrap();
         let updates = [5, 7, 10, 20, 30].map(|ts| update(1, "a", ts, ts)).into();
         let times: Vec<i64> = sort_out(&mut all, updates)
             .into_iter()
-            .flat_map(|(_, _, samples)| samples.into_iter().map(|(ts, _)| ts))
+            .flat_map(|(_, _, timed_values)| timed_values.into_iter().map(|(ts, _)| ts))
             .collect();
         assert_eq!(times, [7, 30]);
     }
@@ -306,7 +306,7 @@ mod tests {
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
             all.record_reply(1, &told).unwrap();
-            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, samples)| samples).collect::<Vec<_>>()
+            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, timed_values)| timed_values).collect::<Vec<_>>()
         };
         let value = Value::I64;
         assert_eq!(after(vec![update(1, "a", 10, 2)]), []);

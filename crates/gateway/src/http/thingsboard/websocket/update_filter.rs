@@ -77,22 +77,22 @@ impl UpdateFilter {
         share: &Arc<Share>,
         hashes: &RandomState,
     ) -> Result<(), OverBudget> {
-        let of_key = |samples: &Vec<_>| if self.kind == Kind::Latest { 1 } else { samples.len() };
+        let of_key = |timed_values: &Vec<_>| if self.kind == Kind::Latest { 1 } else { timed_values.len() };
         let points: usize = data.values().map(of_key).sum();
         (self.replied, self.replied_bytes, self.is_old) = (HashMap::new(), None, false);
         self.replied_bytes = Some(share.hold(points * REMEMBERED_POINT_BYTES)?);
-        for (key, samples) in data {
+        for (key, timed_values) in data {
             let recorded = match self.kind {
-                Kind::Latest => samples.len().saturating_sub(1),
+                Kind::Latest => timed_values.len().saturating_sub(1),
                 Kind::History => 0,
             };
-            for (ts, value) in &samples[recorded..] {
+            for (ts, value) in &timed_values[recorded..] {
                 self.replied.insert(hashes.hash_one((key.as_str(), ts)), hash_of(hashes, value));
             }
         }
         if self.kind == Kind::Latest {
             self.newest_bytes = share.hold(bytes_of(data.keys()))?;
-            let newest = data.iter().filter_map(|(key, samples)| Some((key.clone(), samples.last()?.0)));
+            let newest = data.iter().filter_map(|(key, timed_values)| Some((key.clone(), timed_values.last()?.0)));
             self.newest = newest.collect();
         }
         Ok(())

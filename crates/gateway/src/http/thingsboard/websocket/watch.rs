@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use super::commands::WatchCommand;
-use super::update::bytes_of_sample;
+use super::update::bytes_of_value;
 use super::update_filter::bytes_of;
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
@@ -281,7 +281,7 @@ fn messages_of(rows: Vec<Row<'_>>) -> Vec<Vec<Row<'_>>> {
 impl Row<'_> {
     /// About the length of the row as text.
     fn weight(&self) -> usize {
-        ROW_BYTES + self.values.iter().map(|(key, value)| key.len() + bytes_of_sample(value)).sum::<usize>()
+        ROW_BYTES + self.values.iter().map(|(key, value)| key.len() + bytes_of_value(value)).sum::<usize>()
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) fn of(address: &Address, wrapper: &Wrapper) -> Option<Vec<NamedField>
         return Some(address.output.iter().map(named).collect());
     }
     match wrapper.external()? {
-        External::Csv(file) if file.columns.is_empty() => None,
-        External::Csv(file) => {
+        ExternalWrapper::Csv(file) if file.columns.is_empty() => None,
+        ExternalWrapper::Csv(file) => {
             let named = file.columns.iter().filter(|column| column.name != "timed");
             Some(named.map(|column| (column.name.clone(), column.format == CsvFormat::Text)).collect())
         }
