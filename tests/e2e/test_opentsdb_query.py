@@ -324,7 +324,7 @@ def test_errors_have_opentsdbs_shape(tsdb):
     assert tsdb.ask("POST", "/api/query", 413, data=b" " * 2_000_000)["error"]["code"] == 413
 
 
-def test_an_empty_range_is_no_error(grafana):
+def test_an_empty_range_is_not_an_error(grafana):
     assert grafana.get("/api/query", {"start": 1000, "end": 2000, "m": "sum:cpu.load"}) == []
     assert grafana.get("/api/query", {"start": T0, "m": "sum:cpu.load{host=nobody}"}) == []
     assert grafana.get("/api/query", {"start": T0, "m": "sum:cpu.load{nothing=*}"}) == []

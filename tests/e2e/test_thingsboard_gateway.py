@@ -237,7 +237,7 @@ def test_refused_parts_are_kept_and_the_others_stored(site):
     assert [row[1] for row in kept[2:4]] == ["not json", "[]"]
 
 
-def test_a_device_that_is_no_gateway_is_refused(site):
+def test_a_device_that_is_not_a_gateway_is_refused(site):
     device = site.device()
     with Client(site, device.token) as client:
         assert client.publish(TELEMETRY, '{"a": [{"n": 1}]}') == 0x87

@@ -236,7 +236,7 @@ def test_files_are_followed_and_faults_have_their_places(own_server):
     server.stop()
 
 
-def test_a_directory_of_the_configuration_has_to_exist(own_server, tmp_path):
+def test_a_directory_of_the_configuration_must_exist(own_server, tmp_path):
     with pytest.raises(AssertionError, match="sensors.directory: .*absent is not a directory"):
         own_server({"TACHO_SENSORS_DIRECTORY": str(tmp_path / "absent")})
 

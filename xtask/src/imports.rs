@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_with_the_name_of_a_module_is_no_arrow() {
+    fn a_variable_with_the_name_of_a_module_is_not_an_arrow() {
         let sources = [
             ("src/lib.rs", "mod a;\nfn f() { let a = 1; g(a); a::make(); }"),
             ("src/a.rs", "pub(crate) fn make() {}"),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_has_to_be_a_filter_with_known_names() {
+    fn a_pattern_must_be_a_filter_with_known_names() {
         for good in ["#", "+/a/#", "devices/${device}/#", "$SYS/broker/+", "/", "${username}/${clientId}"] {
             assert_eq!(check_pattern(good), Ok(()), "{good}");
         }

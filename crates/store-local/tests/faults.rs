@@ -22,7 +22,7 @@ fn wait_sealed(store: &LocalStore) -> String {
 }
 
 #[test]
-fn a_failed_sync_seals_and_reads_go_on() {
+fn a_failed_sync_seals_and_reads_continue() {
     let disk = FaultyDisk::new();
     let (store, _) = open(&disk, tiny_manual()).unwrap();
     let series = device(&store, "d");
@@ -191,7 +191,7 @@ fn a_process_without_descriptors_waits_for_them_and_seals_nothing() {
 
 /// The directory cannot be opened for its sync after the new manifest has replaced the old one.
 #[test]
-fn a_manifest_whose_name_is_not_durable_takes_no_edit() {
+fn a_manifest_whose_name_is_not_durable_accepts_no_edit() {
     let disk = FaultyDisk::new();
     let options = Options { manifest_rewrite_bytes: 1, ..tiny_manual() };
     let (store, _) = open(&disk, options.clone()).unwrap();

@@ -96,7 +96,7 @@ fn expected(rows: i64) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn writers_wait_for_merges_and_go_on_after_them() {
+fn writers_wait_for_merges_and_continue_after_them() {
     let disk = SlowDisk::new(FaultyDisk::new());
     let (told, options) = told(pressed());
     let memory_max = options.memtable_bytes_max as u64;
@@ -124,7 +124,7 @@ fn writers_wait_for_merges_and_go_on_after_them() {
 
 /// Flushes are as fast as merges: the end of each merge lets some flushes begin.
 #[test]
-fn parts_that_overlap_never_exceed_the_limit_however_long_it_goes_on() {
+fn parts_that_overlap_never_exceed_the_limit_however_long_it_continues() {
     let disk = SlowDisk::new(FaultyDisk::new());
     let (store, merges, mut rows) = held(&disk, pressed());
     let series = device(&store);

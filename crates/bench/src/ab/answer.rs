@@ -4,7 +4,7 @@ use load::statistics::paired::{Ratio, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::verdict::few_blocks;
-use super::{Doubt, Kind, Means, Metric};
+use super::{Doubt, FigureKind, Means, Metric};
 
 /// The result of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ impl Answer {
             )?;
         }
         let could_decide = |other: &&MetricComparison| {
-            other.verdict != Verdict::CannotTell && other.metric.kind != Kind::PlannedRate
+            other.verdict != Verdict::CannotTell && other.metric.kind != FigureKind::PlannedRate
         };
         for other in others.iter().filter(could_decide) {
             let name = &other.metric.name;
@@ -138,9 +138,9 @@ impl MetricComparison {
     fn few_blocks(&self) -> Option<String> {
         let means = few_blocks(&self.metric, &self.ratio, self.means)?;
         let (over, what) = match self.metric.kind {
-            Kind::Rate | Kind::PlannedRate => ("over all its time", "one of them (nearly) stood still"),
-            Kind::Percentile => ("in the mean of all blocks", "one of them was much slower"),
-            Kind::Cost => return None,
+            FigureKind::Rate | FigureKind::PlannedRate => ("over all its time", "one of them (nearly) stood still"),
+            FigureKind::Percentile => ("in the mean of all blocks", "one of them was much slower"),
+            FigureKind::Cost => return None,
         };
         Some(format!(
             "{}: {over} B differs by {:+.1} % from A, in most blocks by {:+.1} %: in few blocks {what}; look at its stalls \

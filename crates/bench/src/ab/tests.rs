@@ -85,8 +85,8 @@ impl Machine {
 fn plan(seed: u64) -> Plan {
     let metric = |name: &str, kind, margin| Metric { name: name.to_owned(), kind, margin };
     let metrics = vec![
-        metric("throughput", Kind::Rate, THROUGHPUT_MARGIN),
-        metric("p99", Kind::Percentile, P99_MARGIN),
+        metric("throughput", FigureKind::Rate, THROUGHPUT_MARGIN),
+        metric("p99", FigureKind::Percentile, P99_MARGIN),
     ];
     Plan::new(metrics, seed)
 }
@@ -172,7 +172,7 @@ fn the_same_thing_twice_is_never_called_different_however_crowded_the_machine() 
 
 /// The printed text never contradicts the verdict: neither the interval, nor the sign test, nor A against A.
 #[test]
-fn a_verdict_agrees_with_everything_that_stands_beside_it() {
+fn a_verdict_agrees_with_everything_that_is_beside_it() {
     let mut told = [0_usize; 2];
     for (index, slower) in [1.0, 1.04].into_iter().enumerate() {
         for seed in 0..150 {
@@ -278,7 +278,7 @@ fn stalls_of_one_server_are_no_equivalent_percentile() {
     const NEVER: usize = usize::MAX;
     let compared = |stalls_every: [usize; 2], seed: u64| {
         let [mut rate, p99] = <[Metric; 2]>::try_from(plan(seed).metrics).unwrap();
-        rate.kind = Kind::PlannedRate;
+        rate.kind = FigureKind::PlannedRate;
         let plan = Plan::of_slices(vec![p99, rate], seed, Duration::from_millis(20));
         let mut machine = Machine::new(1.0, Disturbance { stall: 0.0, ..SLICES }, seed);
         let mut runs = [0_usize; 2];

@@ -9,7 +9,7 @@ use clients::sql::Address;
 use load::protocol::OperationChoice;
 use load::result::{Arrival, Bundle, merge};
 use load::scenario::Scenario;
-use targets::sql::{Kind, ServerCounters, Sql, Tables, Transaction};
+use targets::sql::{OltpScript, ServerCounters, Sql, Tables, Transaction};
 
 use crate::databases::Database;
 use crate::peers::required;
@@ -140,7 +140,7 @@ fn random_points_and_ranges_are_one_statement_each() {
 /// Runs a statement outside of the load.
 fn ask(url: &str, statement: &str) {
     let address = Address::parse(url).unwrap();
-    let only_point = vec![Transaction::of(Kind::PointSelect)];
+    let only_point = vec![Transaction::of(OltpScript::PointSelect)];
     let choice = OperationChoice::of_all(&[1]).unwrap();
     let sql = Sql::new(address, Tables::default(), only_point, choice, 1, Duration::from_secs(10)).unwrap();
     sql.ask(statement).unwrap();

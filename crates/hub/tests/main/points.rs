@@ -114,7 +114,7 @@ async fn a_series_that_was_deleted_meanwhile_is_reported_and_created_again() {
 }
 
 #[tokio::test]
-async fn a_series_that_is_not_made_now_fails_the_request_and_is_no_fault_of_a_point() {
+async fn a_series_that_is_not_made_now_fails_the_request_and_is_not_a_fault_of_a_point() {
     let fixture = fixture();
     let own = fixture.hub.own_database(&fixture.administrator());
     fixture.store.set_series_busy(Some("the log is full"));

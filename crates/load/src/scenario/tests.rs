@@ -54,7 +54,7 @@ fn a_file_becomes_a_scenario() {
     assert_eq!(scenario.operations[0].weight, 3);
     assert_eq!(scenario.operations[0].driver_keys["command"].as_str(), Some("GET __key__"));
     let [load, run] = &scenario.phases[..] else { panic!() };
-    assert_eq!((load.kind, load.duration), (Kind::Load, None));
+    assert_eq!((load.kind, load.duration), (PhaseKind::Load, None));
     assert_eq!(load.mixes[0].driver_keys["requests"].as_integer(), Some(10));
     assert_eq!(run.warmup.as_secs(), 5);
     assert_eq!((run.mixes[0].rate, run.mixes[0].operations.len()), (Some(1_000.0), 2));

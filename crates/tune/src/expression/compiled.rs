@@ -8,14 +8,14 @@ use super::error::ExpressionError;
 use super::evaluate::{Scope, evaluate};
 use super::parse::parse;
 use super::syntax::{Node, Term};
-use crate::value::{Kind, Value};
+use crate::value::{ValueKind, Value};
 
 /// An expression whose names and kinds are checked. Its evaluation cannot fail; it can lack values.
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
     root: Node,
-    kind: Kind,
+    kind: ValueKind,
 }
 
 impl Expression {
@@ -27,7 +27,7 @@ impl Expression {
     }
 
     /// The kind of its value.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         self.kind
     }
 

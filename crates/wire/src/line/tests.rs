@@ -114,7 +114,7 @@ fn walk(body: &[u8]) -> Vec<Result<String, (usize, &'static str)>> {
 }
 
 #[test]
-fn a_body_goes_on_after_a_bad_line() {
+fn a_body_continues_after_a_bad_line() {
     let good = |text: &str| Ok(text.to_owned());
     let body =
         "m f=1 1\r\n\r\nm f=x 2\r\n\t m f=3 3 \r\n# c\nm f=\"a\nb\",g=? 4\nm,t= f=\"x\ny\" 5\nm f=6 6\r";

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_no_request_is_refused_without_quoting_it() {
+    fn a_payload_that_is_not_a_request_is_refused_without_quoting_it() {
         for (payload, part) in [
             (&b"secret"[..], "not a JSON object (line 1"),
             (b"", "not a JSON object"),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_keys_ends_before_a_time_that_may_go_on() {
+    fn a_page_without_keys_ends_before_a_time_that_may_continue() {
         let page = Page::new(rows(&[(1, 0, 5), (2, 0, 4), (2, 0, 3)]), 3, false).unwrap();
         assert_eq!(page, Page { rows: rows(&[(1, 0, 5)]), is_last: false });
         let page = Page::new(rows(&[(1, 0, 5), (2, 0, 4), (2, 0, 3)]), 4, false).unwrap();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_feature_is_refused() {
+    fn what_is_not_a_feature_is_refused() {
         assert!(read(b"<html>").unwrap_err().contains("no JSON"));
         assert!(read(b"{}").unwrap_err().contains("properties.fields"));
     }

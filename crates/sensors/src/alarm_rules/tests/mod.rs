@@ -125,7 +125,7 @@ fn thresholds() -> Json {
 }
 
 #[test]
-fn an_attribute_replaces_the_schedule_and_what_is_no_schedule_replaces_nothing() {
+fn an_attribute_replaces_the_schedule_and_what_is_not_a_schedule_replaces_nothing() {
     let mut always = rule(vec![number("t", "GREATER", 20.0)], simple());
     always["schedule"] = json!({
         "type": "CUSTOM", "timezone": "UTC", "items": [],

@@ -130,7 +130,7 @@ fn a_second_script_runs_at_turns_of_a_clock() {
 }
 
 #[test]
-fn a_script_of_a_clock_gives_no_row_without_true() {
+fn a_script_of_a_clock_has_no_row_without_true() {
     let more = "<param name='scriptlet-periodic'>state.n = 0;</param><param name='period'>1000</param>";
     let mut run = Run::new(&scripted("state.n = (state.n ?? 0) + 1; n = state.n;", more, &[("n", "bigint")]));
     run.x(100, 1).x(900, 2).x(1_500, 4).tick(3_500);

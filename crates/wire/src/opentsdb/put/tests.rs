@@ -45,7 +45,7 @@ fn a_body_is_an_object_or_an_array() {
 }
 
 #[test]
-fn members_stand_in_any_order_and_others_are_ignored() {
+fn members_are_in_any_order_and_others_are_ignored() {
     let body = r#"{"x":[{"y":null}],"tags":{"host":"a","n":1},"value":"2.5","timestamp":"1700000000123","metric":"m"}"#;
     assert_eq!(one(body), Ok((1_700_000_000_123_000, Number::F64(2.5))));
     let mut points = Points::new(body.as_bytes()).unwrap();

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_element_is_refused() {
+    fn what_is_not_an_element_is_refused() {
         let element = |time: &str, field: &str| {
             format!("<stream-element timestamp=\"{time}\">{field}</stream-element>")
         };

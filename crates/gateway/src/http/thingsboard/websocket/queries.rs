@@ -18,7 +18,7 @@ use super::entity_read::EntityValues;
 use super::query_commands::EntityDataCommand;
 use super::subscriptions::by_series;
 use super::update::{Data, bytes_of_value};
-use super::update_filter::{Kind, UpdateFilter, bytes_of, hash_of};
+use super::update_filter::{SubscriptionKind, UpdateFilter, bytes_of, hash_of};
 use crate::budget::{Charge, OverBudget, Share};
 use crate::error::ApiError;
 use crate::http::limits::{
@@ -147,7 +147,7 @@ impl Queries {
         attributes.dedup();
         let row = |(entity, series): &(Entity, Option<SeriesId>)| {
             let (entity, series) = (entity.clone(), *series);
-            let (latest, points) = (filter(&latest, Kind::Latest)?, filter(&points, Kind::History)?);
+            let (latest, points) = (filter(&latest, SubscriptionKind::Latest)?, filter(&points, SubscriptionKind::History)?);
             Ok(Row { entity, series, latest, points, attributes: vec![None; attributes.len()] })
         };
         let rows = entities.iter().map(row).collect::<Result<Vec<Row>, OverBudget>>()?;
