@@ -28,9 +28,9 @@ pub struct Reduction {
 
 /// The bytes of text that the reductions of one request hold. The number of values bounds numbers, but not texts.
 #[derive(Debug, Default)]
-pub struct TextHeld(AtomicI64);
+pub struct HeldTextBytes(AtomicI64);
 
-impl TextHeld {
+impl HeldTextBytes {
     fn add(&self, bytes: i64) -> u64 {
         u64::try_from(self.0.fetch_add(bytes, Ordering::Relaxed) + bytes).unwrap_or(0)
     }
@@ -43,7 +43,7 @@ impl Reduction {
         store: &dyn Store,
         series: &[SeriesId],
         request: &HistoryRequest,
-        text: &TextHeld,
+        text: &HeldTextBytes,
     ) -> Result<Self, HistoryError> {
         check_intervals(request, 1)?;
         let intervals = Intervals::new(request.range, &request.interval)?;
@@ -63,7 +63,7 @@ impl Reduction {
         store: &dyn Store,
         series: SeriesId,
         request: &HistoryRequest,
-        text: &TextHeld,
+        text: &HeldTextBytes,
         runs: &mut Vec<Run>,
     ) -> Result<(), HistoryError> {
         let mut held = 0;

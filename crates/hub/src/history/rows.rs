@@ -6,7 +6,7 @@ use model::{SeriesId, limits};
 use store::{Store, ValueColumn};
 
 use super::block::{numbers, value_of};
-use super::reduce::{Reduction, TextHeld};
+use super::reduce::{Reduction, HeldTextBytes};
 use super::request::{Aggregation, HistoryError, HistoryRequest, check, scan_of};
 use super::sink::RowSink;
 
@@ -22,7 +22,7 @@ pub fn read_rows_into(
         _ if request.range.is_empty() => Ok(()),
         Aggregation::None => read_plain(store, series, request, sink),
         _ => {
-            let reduction = Reduction::read(store, &[series], request, &TextHeld::default())?;
+            let reduction = Reduction::read(store, &[series], request, &HeldTextBytes::default())?;
             reduction.give_rows(&request.keys, request.order, sink);
             Ok(())
         }

@@ -6,7 +6,7 @@ use model::{SeriesId, Timestamp, ValueRef, limits};
 use store::{Store, ValueColumn};
 
 use super::block::{numbers, value_of};
-use super::reduce::{Reduction, TextHeld};
+use super::reduce::{Reduction, HeldTextBytes};
 use super::request::{Aggregation, HistoryError, HistoryRequest, check, check_values, scan_of};
 use super::sink::{History, TimedValue, ValueSink};
 
@@ -29,7 +29,7 @@ pub fn read_into(
         _ if request.range.is_empty() => Ok(()),
         Aggregation::None => read_plain(store, series, request, sink),
         _ => {
-            let reduction = Reduction::read(store, &[series], request, &TextHeld::default())?;
+            let reduction = Reduction::read(store, &[series], request, &HeldTextBytes::default())?;
             reduction.give(request.order, sink);
             Ok(())
         }

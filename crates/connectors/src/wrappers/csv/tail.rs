@@ -181,16 +181,16 @@ mod tests {
 
     use super::*;
 
-    struct Place_ {
+    struct TestFile {
         _folder: tempfile::TempDir,
         path: String,
     }
 
-    fn file(text: &str) -> Place_ {
+    fn file(text: &str) -> TestFile {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, text).unwrap();
-        Place_ { path: path.to_str().unwrap().to_owned(), _folder: folder }
+        TestFile { path: path.to_str().unwrap().to_owned(), _folder: folder }
     }
 
     fn append(path: &str, text: &str) {
