@@ -36,7 +36,11 @@ pub(crate) trait Exporter: Send {
 }
 
 /// Follows a sensor until it is removed. The caller ends it earlier by dropping it.
-pub(crate) async fn follow(sensors: Arc<VirtualSensors>, request: FollowRequest, mut exporter: impl Exporter) {
+pub(crate) async fn follow(
+    sensors: Arc<VirtualSensors>,
+    request: FollowRequest,
+    mut exporter: impl Exporter,
+) {
     let Some(follower) = begin(&sensors, &request).await else { return };
     let mut report = FollowerReport::default();
     let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);

@@ -132,7 +132,9 @@ pub fn statements(text: &str) -> Vec<&str> {
 /// Whether a statement is a DELETE.
 pub fn is_deletion(text: &str) -> bool {
     let first = tokens(text).into_iter().next();
-    first.is_some_and(|first| first.kind == TokenKind::Word && text[first.range].eq_ignore_ascii_case("delete"))
+    first.is_some_and(|first| {
+        first.kind == TokenKind::Word && text[first.range].eq_ignore_ascii_case("delete")
+    })
 }
 
 /// Whether the last statement of a text has its semicolon, so that it can be run.

@@ -412,10 +412,7 @@ async fn other_places_are_refused_with_a_remedy() {
             format!("SELECT count(*) {from} GROUP BY {key}, time_bucket_gapfill('2 minutes', ts)"),
             "alone and only once",
         ),
-        (
-            format!("SELECT count(*) {from} GROUP BY ROLLUP (device, {key})"),
-            "must be an element of GROUP BY",
-        ),
+        (format!("SELECT count(*) {from} GROUP BY ROLLUP (device, {key})"), "must be an element of GROUP BY"),
         (format!("SELECT count(*) FROM telemetry WHERE {key} = ts"), "must be an element of GROUP BY"),
         (format!("SELECT max({key}) {from}"), "must be an element of GROUP BY"),
         (
@@ -444,10 +441,7 @@ async fn other_places_are_refused_with_a_remedy() {
             format!("SELECT 1 {from} GROUP BY {key} HAVING locf(avg(speed)) > 3"),
             "must be a column of a SELECT",
         ),
-        (
-            format!("SELECT 1 {from} GROUP BY {key} ORDER BY locf(avg(speed))"),
-            "must be a column of a SELECT",
-        ),
+        (format!("SELECT 1 {from} GROUP BY {key} ORDER BY locf(avg(speed))"), "must be a column of a SELECT"),
         (format!("SELECT interpolate(max(device)) {from} GROUP BY {key}"), "interpolate takes one number"),
         (format!("SELECT interpolate(avg(speed), ts) {from} GROUP BY {key}"), "interpolate takes one number"),
         (

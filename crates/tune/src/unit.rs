@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::{ValueKind, Value};
+use crate::value::{Value, ValueKind};
 
 /// The unit of a number, or the kind of a value that has no unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

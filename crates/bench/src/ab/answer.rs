@@ -138,7 +138,9 @@ impl MetricComparison {
     fn few_blocks(&self) -> Option<String> {
         let means = few_blocks(&self.metric, &self.ratio, self.means)?;
         let (over, what) = match self.metric.kind {
-            FigureKind::Rate | FigureKind::PlannedRate => ("over all its time", "one of them (nearly) stood still"),
+            FigureKind::Rate | FigureKind::PlannedRate => {
+                ("over all its time", "one of them (nearly) stood still")
+            }
             FigureKind::Percentile => ("in the mean of all blocks", "one of them was much slower"),
             FigureKind::Cost => return None,
         };

@@ -3,7 +3,7 @@
 use load::scenario::parse_duration;
 use toml::{Table, Value};
 
-use load::scenario::{PhaseKind, Phase, Scenario};
+use load::scenario::{Phase, PhaseKind, Scenario};
 
 /// The longest measured part and warm-up of a phase, seconds.
 const DURATION_S: u64 = 5;

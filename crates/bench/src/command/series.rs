@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use load::result::{Bundle, write_whole};
-use load::scenario::{PhaseKind, Phase, Scenario};
+use load::scenario::{Phase, PhaseKind, Scenario};
 use load::{Error, Result};
 use serde::Serialize;
 use targets::Context;

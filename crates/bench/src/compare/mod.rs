@@ -14,7 +14,7 @@ use load::result::Bundle;
 use load::statistics::Interval;
 use load::statistics::paired::{Better, Verdict, verdict, welch};
 
-pub(crate) use figures::{KINDS, FigureKind, Part, Value, parts};
+pub(crate) use figures::{FigureKind, KINDS, Part, Value, parts};
 pub(crate) use settings::{differing, flatten};
 
 /// The figure of one part for both sides, with its verdict. The terminal, the JSON and the report all use it. `None` if

@@ -7,7 +7,7 @@ use load::engine::{Ended, Event, Load, Outcome, Plan, Shared, threads};
 use load::protocol::{Blocking as _, DueTime, OperationChoice};
 use rustix::process::Signal;
 use targets::sql::{
-    Contents, OltpScript, LoadProgress, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
+    Contents, LoadProgress, OltpScript, Protocol, ServerCounters, Sql, TablePer, Tables, Transaction,
     check_statements,
 };
 

@@ -8,7 +8,7 @@ use virtual_sensors::{Export, FollowRequest, SensorOutput, VirtualSensors};
 use super::email::EmailExporter;
 use super::mqtt::MqttExporter;
 use super::webhook::WebhookExporter;
-use crate::databases::{Pools, DatabaseExporter};
+use crate::databases::{DatabaseExporter, Pools};
 use crate::follower::follow;
 use crate::tasks;
 

@@ -8,7 +8,11 @@ use super::{csv, http_get, jdbc, mqtt, periodic, remote, replay, udp};
 use crate::databases::Pools;
 
 /// Reads a source until it fails. Another wrapper is another variant here.
-pub(super) async fn read(external: &ExternalWrapper, pools: &Pools, sink: &mut ElementSink) -> Result<(), Failure> {
+pub(super) async fn read(
+    external: &ExternalWrapper,
+    pools: &Pools,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
     match external {
         ExternalWrapper::Csv(file) => csv::read(file, sink).await,
         ExternalWrapper::HttpGet { url, rate_ms, cafile } => {
@@ -17,9 +21,15 @@ pub(super) async fn read(external: &ExternalWrapper, pools: &Pools, sink: &mut E
         ExternalWrapper::Mqtt(topic) => mqtt::read(topic, sink).await,
         ExternalWrapper::Udp { port } => udp::read(*port, sink).await,
         ExternalWrapper::SystemTime { period_ms } => periodic::read(&periodic::Clock, *period_ms, sink).await,
-        ExternalWrapper::MemoryUsage { period_ms } => periodic::read(&periodic::Memory, *period_ms, sink).await,
-        ExternalWrapper::FreeDiskSpace { period_ms } => periodic::read(&periodic::Disk, *period_ms, sink).await,
-        ExternalWrapper::Multiformat { period_ms } => periodic::read(&periodic::Random, *period_ms, sink).await,
+        ExternalWrapper::MemoryUsage { period_ms } => {
+            periodic::read(&periodic::Memory, *period_ms, sink).await
+        }
+        ExternalWrapper::FreeDiskSpace { period_ms } => {
+            periodic::read(&periodic::Disk, *period_ms, sink).await
+        }
+        ExternalWrapper::Multiformat { period_ms } => {
+            periodic::read(&periodic::Random, *period_ms, sink).await
+        }
         ExternalWrapper::Replay { device, speed } => replay::read(device, *speed, sink).await,
         ExternalWrapper::Jdbc(jdbc) => jdbc::read(jdbc, pools, sink).await,
         ExternalWrapper::Remote(remote) => remote::read(remote, sink).await,

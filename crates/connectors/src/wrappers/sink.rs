@@ -14,8 +14,8 @@ use super::blocking::blocking;
 use super::elements;
 use super::failure::Failure;
 use crate::limits::{
-    BUSY_TIMEOUT, ELEMENTS_PER_APPEND_MAX, ERROR_CHARACTERS_MAX, DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_PER_APPEND_MAX,
-    OVER_LIMIT_PAUSE,
+    BUSY_TIMEOUT, DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_PER_APPEND_MAX, ELEMENTS_PER_APPEND_MAX,
+    ERROR_CHARACTERS_MAX, OVER_LIMIT_PAUSE,
 };
 
 /// The elements of a source on their way into the store.

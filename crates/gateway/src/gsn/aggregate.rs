@@ -5,7 +5,7 @@
 //! compares text, and adds floats from the first row on.
 
 use super::refusal::Refusal;
-use super::value::{ValueKind, Value};
+use super::value::{Value, ValueKind};
 
 /// A function over the values of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

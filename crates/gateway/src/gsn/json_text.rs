@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use serde_json::json;
 
-use super::value::{ValueKind, Value};
+use super::value::{Value, ValueKind};
 use crate::text::{F64_BYTES_MAX, write_f64};
 
 /// Appends a text as it is.
@@ -17,7 +17,9 @@ pub(super) fn push_value(value: Option<Value<'_>>, kind: ValueKind, out: &mut Ve
         (_, None) => push(out, "null"),
         (_, Some(Value::Text(text))) => push_json(out, &json!(text)),
         (ValueKind::Double | ValueKind::Float, Some(Value::I64(number))) => push_number(number as f64, out),
-        (ValueKind::Integer, Some(value @ Value::F64(number))) if number.is_finite() => kind.write(value, out),
+        (ValueKind::Integer, Some(value @ Value::F64(number))) if number.is_finite() => {
+            kind.write(value, out)
+        }
         (_, Some(Value::F64(number))) => push_number(number, out),
         (_, Some(value)) => kind.write(value, out),
     }

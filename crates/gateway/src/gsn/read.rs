@@ -18,7 +18,7 @@ use super::aggregate::{Aggregation, OpenInterval};
 use super::condition::{Condition, Filter, Operand, split_time};
 use super::sample::Sampler;
 use super::sensor::{Field, Sensor};
-use super::value::{FieldArrays, ValueKind, Value};
+use super::value::{FieldArrays, Value, ValueKind};
 
 /// The rows of one sensor that a request reads.
 #[derive(Debug, Clone)]

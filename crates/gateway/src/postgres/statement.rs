@@ -3,7 +3,7 @@
 //! A DELETE takes effect at once, so a transaction refuses it and changes only the reported transaction state. Every query sees the
 //! rows that are stored when it begins.
 
-use crate::statements::{TokenKind, Token, tokens, unquoted};
+use crate::statements::{Token, TokenKind, tokens, unquoted};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
@@ -274,8 +274,10 @@ impl<'a> Words<'a> {
 
     /// Takes the next token if it is one of these words.
     fn skip(&mut self, words: &[&str]) -> bool {
-        self.next(|kind, text| kind == TokenKind::Word && words.iter().any(|word| word.eq_ignore_ascii_case(text)))
-            .is_some()
+        self.next(|kind, text| {
+            kind == TokenKind::Word && words.iter().any(|word| word.eq_ignore_ascii_case(text))
+        })
+        .is_some()
     }
 
     /// The rest of the text as it is written.

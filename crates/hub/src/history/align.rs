@@ -54,11 +54,9 @@ fn give_values(history: &History, times: &[i64], sink: &mut impl RowSink) {
     let mut values = Vec::with_capacity(left.len());
     for ts in times {
         values.clear();
-        values.extend(
-            left.iter_mut().map(|timed_values| {
-                timed_values.next_if(|(at, _)| at.micros() == *ts).map(|(_, value)| value.as_ref())
-            }),
-        );
+        values.extend(left.iter_mut().map(|timed_values| {
+            timed_values.next_if(|(at, _)| at.micros() == *ts).map(|(_, value)| value.as_ref())
+        }));
         if sink.row(Timestamp::from_micros(*ts), &values).is_break() {
             return;
         }

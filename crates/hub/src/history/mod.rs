@@ -21,7 +21,7 @@ mod values;
 
 pub use block::numbers;
 pub use calendar::{Calendar, CalendarUnit, CalendarZone};
-pub use reduce::{Reduction, HeldTextBytes, check_intervals};
+pub use reduce::{HeldTextBytes, Reduction, check_intervals};
 pub use request::{Aggregation, HistoryError, HistoryRequest, Interval, check_values};
 pub use rows::read_rows_into;
 pub use sink::{History, RowSink, TimedValue, ValueSink};

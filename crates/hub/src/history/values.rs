@@ -6,7 +6,7 @@ use model::{SeriesId, Timestamp, ValueRef, limits};
 use store::{Store, ValueColumn};
 
 use super::block::{numbers, value_of};
-use super::reduce::{Reduction, HeldTextBytes};
+use super::reduce::{HeldTextBytes, Reduction};
 use super::request::{Aggregation, HistoryError, HistoryRequest, check, check_values, scan_of};
 use super::sink::{History, TimedValue, ValueSink};
 

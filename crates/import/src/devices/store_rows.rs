@@ -266,7 +266,9 @@ fn verify(
         counts.too_old + counts.bad_tags + counts.too_long == 0 && !file.repeated_is_least
     });
     if !exact {
-        return Ok("not read back: some rows were refused, so the rows that must be there are not known".to_owned());
+        return Ok(
+            "not read back: some rows were refused, so the rows that must be there are not known".to_owned()
+        );
     }
     let (mut wanted, mut found, mut keys, mut missing) = (0, 0, 0, Vec::new());
     for (name, device) in devices.iter().filter(|(_, device)| device.rows > 0) {

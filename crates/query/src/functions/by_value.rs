@@ -146,9 +146,14 @@ fn distance(from: &DataType, to: ArgumentKind) -> Option<u32> {
         (from, ArgumentKind::Text) if from.is_string() => 0,
         // A quoted constant can be converted to any kind.
         (from, ArgumentKind::Zoned) if from.is_string() => 10,
-        (from, ArgumentKind::Local | ArgumentKind::Date | ArgumentKind::Time | ArgumentKind::Interval) if from.is_string() => 11,
+        (from, ArgumentKind::Local | ArgumentKind::Date | ArgumentKind::Time | ArgumentKind::Interval)
+            if from.is_string() =>
+        {
+            11
+        }
         (from, ArgumentKind::Float | ArgumentKind::Int) if from.is_string() => 12,
-        (DataType::Timestamp(_, None), ArgumentKind::Local) | (DataType::Timestamp(_, Some(_)), ArgumentKind::Zoned) => 0,
+        (DataType::Timestamp(_, None), ArgumentKind::Local)
+        | (DataType::Timestamp(_, Some(_)), ArgumentKind::Zoned) => 0,
         (DataType::Timestamp(..), ArgumentKind::Local | ArgumentKind::Zoned) => 2,
         (DataType::Date32 | DataType::Date64, ArgumentKind::Date) => 0,
         (DataType::Date32 | DataType::Date64, ArgumentKind::Zoned) => 1,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-use super::by_value::{Form, ArgumentKind, Value, function};
+use super::by_value::{ArgumentKind, Form, Value, function};
 use crate::QueryError;
 use crate::error::DIVISION_BY_ZERO;
 

@@ -6,7 +6,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 use regex::Captures;
 
-use super::by_value::{Form, ArgumentKind, Value, function};
+use super::by_value::{ArgumentKind, Form, Value, function};
 use crate::QueryError;
 use crate::error::INVALID_PARAMETER;
 use crate::values::patterns;

@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion::logical_expr::{Expr, ScalarUDF};
 
-use super::by_value::{Form, ArgumentKind, Value, function, interval_out_of_range, time_out_of_range};
+use super::by_value::{ArgumentKind, Form, Value, function, interval_out_of_range, time_out_of_range};
 use super::calendar;
 use super::template::{Moment, Number, moment_text, number_text, read_number, read_time};
 use super::zones::Zone;

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use store::{SeriesSet, SeriesVisitor, TagColumn};
 
-use super::series::{TaggedSeries, SeriesIndex, tags};
+use super::series::{SeriesIndex, TaggedSeries, tags};
 use crate::codec::Malformed;
 
 /// Number of series or values that are copied under one lock.

@@ -221,7 +221,12 @@ impl SeriesIndex {
     }
 
     /// The series that have this value of a tag.
-    pub(super) fn with_value<'a>(&self, index: &'a TagIndex, tag: u32, value: &str) -> Option<TaggedSeries<'a>> {
+    pub(super) fn with_value<'a>(
+        &self,
+        index: &'a TagIndex,
+        tag: u32,
+        value: &str,
+    ) -> Option<TaggedSeries<'a>> {
         let value = value.as_bytes();
         let is = |number| index.values.text(tag, number, &self.keys) == value;
         Some(index.series_of(index.numbers.find(self.hasher.hash_one(value), is)?))

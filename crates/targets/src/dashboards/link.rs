@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use clients::limits::HTTP_QUOTE_CHARS;
 use wire::http1::{head, write};
 use wire::websocket::CloseCode;
-use wire::websocket::client::{ACCEPT, Frame, KEY, FrameKind, frame, write as write_frame};
+use wire::websocket::client::{ACCEPT, Frame, FrameKind, KEY, frame, write as write_frame};
 
 use crate::limits::SOCKET_MESSAGE_BYTES_MAX;
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Table;
 
-use load::scenario::{PhaseKind, Phase};
+use load::scenario::{Phase, PhaseKind};
 
 /// What a load phase does with the table before its operations.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -8,7 +8,7 @@ use load::dataset::Random;
 use load::protocol::{Blocking, Done, DueTime, Failure, OperationChoice};
 
 use super::cluster::Cluster;
-use super::operation::{TestKind, Operation};
+use super::operation::{Operation, TestKind};
 use super::pe::{PeFigures, figures};
 use super::read::RowCounts;
 use super::rows::Dataset;
@@ -94,7 +94,9 @@ impl Workload {
             }
             TestKind::RandomRead | TestKind::SequentialRead => session.get(&work, operation).map(of_found),
             // PerformanceEvaluation counts a scan as one row.
-            TestKind::ScanRange | TestKind::RandomSeekScan => session.scan(&work, operation).map(|found| (1, found)),
+            TestKind::ScanRange | TestKind::RandomSeekScan => {
+                session.scan(&work, operation).map(|found| (1, found))
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::messages::{
     MultiRequest, MultiResponse, PageFilter, RegionAction, RegionSpecifier, Scan, ScanRequest,
     WhileMatchFilter,
 };
-use super::operation::{TestKind, Operation};
+use super::operation::{Operation, TestKind};
 use super::rows::Dataset;
 use super::scanner::{RegionScan, ScanStep, append};
 use super::session::{Attempts, Expected, Session, Work};

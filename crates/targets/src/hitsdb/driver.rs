@@ -23,7 +23,7 @@ use crate::prometheus::RemoteWrite;
 use crate::request::RequestHead;
 use crate::timeseries::findings::{self, DiskUse};
 use crate::timeseries::options::{DatasetOptions, Door, PhaseOptions, TargetOptions};
-use crate::timeseries::product::{ServerKind, Product};
+use crate::timeseries::product::{Product, ServerKind};
 use crate::timeseries::protocol::{Session, Writers, Writes};
 use crate::timeseries::questdb::QuestDb;
 use crate::timeseries::reader::{Http, ReadBack};

@@ -146,7 +146,13 @@ impl Http2Connection {
             if length == 0 && !last {
                 break;
             }
-            write::header(out, length, FrameKind::Data, if last { flag::END_STREAM } else { 0 }, stream.number);
+            write::header(
+                out,
+                length,
+                FrameKind::Data,
+                if last { flag::END_STREAM } else { 0 },
+                stream.number,
+            );
             out.extend_from_slice(&stream.unsent[sent..sent + length]);
             self.send_window -= length as i64;
             stream.send_window -= length as i64;

@@ -15,7 +15,7 @@ use load::engine::{Ended, SegmentOutcome, event};
 use load::progress::Progress;
 use load::result::{Check, RunResult, Target};
 use load::sampling::{Source, has_name, is_local};
-use load::scenario::{PhaseKind, Phase, Scenario};
+use load::scenario::{Phase, PhaseKind, Scenario};
 use load::{Error, Result};
 
 use super::options::groups;

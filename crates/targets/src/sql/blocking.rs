@@ -115,7 +115,8 @@ impl Sql {
             return 0;
         }
         // Ids that a client generates could collide with those of loaded rows.
-        let only_inserts = self.transactions.iter().all(|t| t.kind == OltpScript::Insert) && !self.tables.auto_inc;
+        let only_inserts =
+            self.transactions.iter().all(|t| t.kind == OltpScript::Insert) && !self.tables.auto_inc;
         if only_inserts { 0 } else { self.tables.table_size }
     }
 

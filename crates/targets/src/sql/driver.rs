@@ -14,7 +14,7 @@ use load::progress::Progress;
 use load::protocol::OperationChoice;
 use load::result::{Check, RunResult, Target};
 use load::sampling::{Source, server_pid};
-use load::scenario::{PhaseKind, Phase, Scenario, typed};
+use load::scenario::{Phase, PhaseKind, Scenario, typed};
 use load::{Error, Result};
 
 use super::source::Database;

@@ -169,7 +169,8 @@ impl Transaction {
 
     /// Whether BEGIN and COMMIT enclose the statements.
     pub(crate) fn is_wrapped(&self) -> bool {
-        !self.skip_trx && matches!(self.kind, OltpScript::ReadWrite | OltpScript::ReadOnly | OltpScript::WriteOnly)
+        !self.skip_trx
+            && matches!(self.kind, OltpScript::ReadWrite | OltpScript::ReadOnly | OltpScript::WriteOnly)
     }
 
     /// Whether the statements are those of sysbench's default read-write transaction.
@@ -204,9 +205,10 @@ impl Transaction {
             OltpScript::UpdateIndex => vec![(Sql::IndexUpdate, 1)],
             OltpScript::UpdateNonIndex => vec![(Sql::OtherUpdate, 1)],
             OltpScript::Delete => vec![(Sql::Delete, 1)],
-            OltpScript::Insert | OltpScript::BulkInsert | OltpScript::SelectRandomPoints | OltpScript::SelectRandomRanges => {
-                Vec::new()
-            }
+            OltpScript::Insert
+            | OltpScript::BulkInsert
+            | OltpScript::SelectRandomPoints
+            | OltpScript::SelectRandomRanges => Vec::new(),
         };
         groups.retain(|(_, count)| *count > 0);
         groups
@@ -246,8 +248,8 @@ impl Transaction {
         if counts.iter().any(|count| *count > 100_000) {
             return Err("a transaction has at most 100,000 statements of a kind".to_owned());
         }
-        let has_groups =
-            !matches!(self.kind, OltpScript::Insert | OltpScript::BulkInsert) && !self.kind.is_random_select();
+        let has_groups = !matches!(self.kind, OltpScript::Insert | OltpScript::BulkInsert)
+            && !self.kind.is_random_select();
         if has_groups && self.groups().is_empty() {
             return Err(
                 "the transaction has no statement; give at least one of its groups a count".to_owned()

@@ -24,7 +24,7 @@ use load::{Error, Result};
 use super::Tcp;
 use super::ports::PortLimits;
 use super::sentences::Attempts;
-use super::test::{TestKind, Test};
+use super::test::{Test, TestKind};
 use super::{sentences, test};
 use crate::Context;
 use crate::driver::{

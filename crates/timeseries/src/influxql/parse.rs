@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::ast::{DataType, Expr, Op, Pattern, Statement};
 use super::duration;
 use super::limits::{NESTING_MAX, OPERATORS_MAX, QUERY_BYTES_MAX, REGEX_BYTES_MAX, STATEMENTS_MAX};
-use super::token::{TokenKind, Lexer, TextPosition, Token};
+use super::token::{Lexer, TextPosition, Token, TokenKind};
 
 /// A value for a `$name` in the text of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -337,7 +337,11 @@ impl Parser<'_> {
         let token = self.next();
         if !matches!(
             token.kind,
-            TokenKind::Number | TokenKind::Integer | TokenKind::Duration | TokenKind::Mark("(") | TokenKind::Ident
+            TokenKind::Number
+                | TokenKind::Integer
+                | TokenKind::Duration
+                | TokenKind::Mark("(")
+                | TokenKind::Ident
         ) {
             return Err(found(&token, &["identifier", "number", "duration", "("]));
         }

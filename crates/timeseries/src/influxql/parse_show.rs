@@ -2,7 +2,7 @@
 
 use super::ast::{Keys, Listing, Measurement, RetentionPolicy, Show, Statement};
 use super::parse::{Parser, at, found};
-use super::token::{TokenKind, Token};
+use super::token::{Token, TokenKind};
 
 const STATEMENTS: [&str; 11] =
     ["SELECT", "DELETE", "SHOW", "CREATE", "DROP", "EXPLAIN", "GRANT", "REVOKE", "ALTER", "SET", "KILL"];

@@ -35,7 +35,12 @@ fn expect(node: &Node, kind: ValueKind, names: &dyn Declarations) -> Result<Valu
     if found == kind { Ok(kind) } else { Err(Fault::new(node.at, format!("this is {found}, not {kind}"))) }
 }
 
-fn binary(operator: Operator, left: &Node, right: &Node, names: &dyn Declarations) -> Result<ValueKind, Fault> {
+fn binary(
+    operator: Operator,
+    left: &Node,
+    right: &Node,
+    names: &dyn Declarations,
+) -> Result<ValueKind, Fault> {
     use Operator as O;
     let (sides, result) = match operator {
         O::Or | O::And => (ValueKind::Boolean, ValueKind::Boolean),
@@ -48,7 +53,12 @@ fn binary(operator: Operator, left: &Node, right: &Node, names: &dyn Declaration
     Ok(result)
 }
 
-fn call(at: usize, function: Function, arguments: &[Node], names: &dyn Declarations) -> Result<ValueKind, Fault> {
+fn call(
+    at: usize,
+    function: Function,
+    arguments: &[Node],
+    names: &dyn Declarations,
+) -> Result<ValueKind, Fault> {
     use Function as F;
     let count = |expected: usize| match arguments.len() == expected {
         true => Ok(()),

@@ -8,7 +8,7 @@ use super::error::ExpressionError;
 use super::evaluate::{Scope, evaluate};
 use super::parse::parse;
 use super::syntax::{Node, Term};
-use crate::value::{ValueKind, Value};
+use crate::value::{Value, ValueKind};
 
 /// An expression whose names and kinds are checked. Its evaluation cannot fail; it can lack values.
 #[derive(Debug, Clone)]

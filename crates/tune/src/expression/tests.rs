@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Declarations, Expression, Increase, Scope};
-use crate::value::{ValueKind, Value};
+use crate::value::{Value, ValueKind};
 
 struct Names;
 

@@ -1,7 +1,7 @@
 //! Converts texts of servers into values.
 
 use crate::unit::Unit;
-use crate::value::{ValueKind, Value};
+use crate::value::{Value, ValueKind};
 
 /// The value of a setting in the unit of its parameter. `None` if the text is not of its kind.
 pub(crate) fn setting(text: &str, unit: Unit) -> Option<Value> {

@@ -13,7 +13,7 @@ use crate::observation::{Group, Hidden};
 use crate::rules::Product;
 use crate::statement::Statement;
 use crate::unit::Unit;
-use crate::value::{ValueKind, Value};
+use crate::value::{Value, ValueKind};
 
 const EXPECTED: &str = "PostgreSQL";
 const SETTINGS: &str = "SELECT name, setting, unit, sourcefile FROM pg_settings";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::virtual_sensors::{ExternalWrapper, ExternalSources, PushAnswer, SourceState};
+use ::virtual_sensors::{ExternalSources, ExternalWrapper, PushAnswer, SourceState};
 use tokio::sync::watch;
 
 use super::virtual_sensors::{MEAN, sensor};

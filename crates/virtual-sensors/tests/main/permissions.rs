@@ -1,6 +1,6 @@
 //! Every operation on virtual sensors with every kind of caller. A new operation belongs into [`operations`].
 
-use ::virtual_sensors::{Begin, ExternalWrapper, ExternalSource, FollowRequest, SourceState};
+use ::virtual_sensors::{Begin, ExternalSource, ExternalWrapper, FollowRequest, SourceState};
 use hub::Error;
 use hub::caller::Forbidden;
 use hub::registry::{CustomerFields, RegistryError, User};

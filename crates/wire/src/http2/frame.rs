@@ -128,7 +128,8 @@ pub fn frame(bytes: &[u8], limit: usize) -> Result<Option<(Frame<'_>, usize)>, D
         return Err(DecodeError::FrameTooLong { length, limit });
     }
     let Some(payload) = rest.get(..length) else { return Ok(None) };
-    let found = Frame { kind: FrameKind::of(header[3]), flags: header[4], stream: number(&header[5..9]), payload };
+    let found =
+        Frame { kind: FrameKind::of(header[3]), flags: header[4], stream: number(&header[5..9]), payload };
     Ok(Some((found, FRAME_HEADER_BYTES + length)))
 }
 

@@ -124,8 +124,7 @@ impl Reader {
         let Some(mut tail) = self.tail.take() else {
             return Err(Failure::new("the file is not open"));
         };
-        let (tail, chunk) =
-            blocking(move || tail.next_lines().map(|chunk| (tail, chunk))).await?;
+        let (tail, chunk) = blocking(move || tail.next_lines().map(|chunk| (tail, chunk))).await?;
         self.tail = Some(tail);
         Ok(chunk)
     }

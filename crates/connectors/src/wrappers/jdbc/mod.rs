@@ -22,7 +22,11 @@ use crate::databases::{DatabaseError, Pools, Position, ReadRow, RowReader};
 use crate::limits::PLACE_INTERVAL;
 
 /// Reads rows until the database fails.
-pub(super) async fn read(wrapper: &JdbcWrapper, pools: &Pools, sink: &mut ElementSink) -> Result<(), Failure> {
+pub(super) async fn read(
+    wrapper: &JdbcWrapper,
+    pools: &Pools,
+    sink: &mut ElementSink,
+) -> Result<(), Failure> {
     let database = pools.get(&wrapper.options).map_err(failure)?;
     let text_bytes_max = sink.hub().limits().text_value_bytes_max;
     let rows = RowReader::open(database, wrapper, text_bytes_max).await.map_err(failure)?;

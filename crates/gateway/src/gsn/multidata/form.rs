@@ -2,7 +2,7 @@
 
 use super::super::java_number::write_integer;
 use super::super::read::{Row, Selection};
-use super::super::value::{ValueKind, Value};
+use super::super::value::{Value, ValueKind};
 
 /// The text of rows in one form.
 pub(super) trait RowText {

@@ -2,7 +2,7 @@
 
 use super::super::read::{Row, Selection};
 use super::super::time::{TimeFormat, TimeText};
-use super::super::value::{ValueKind, Value};
+use super::super::value::{Value, ValueKind};
 use super::super::xml::{escape, escaped};
 
 /// What begins a stream, before the structure.

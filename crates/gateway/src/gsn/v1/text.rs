@@ -6,7 +6,7 @@ use super::super::json_text::{push, push_json, push_value};
 use super::super::read::{Column, Row};
 use super::super::sensor::Sensor;
 use super::super::time::{TimeFormat, TimeText};
-use super::super::value::{ValueKind, Value};
+use super::super::value::{Value, ValueKind};
 use super::Format;
 
 /// Writes sensors one after the other.

@@ -79,7 +79,9 @@ impl Connected {
         let parts = match read_parts(payload, context.hub.limits().json_depth_max) {
             Ok(parts) => parts,
             Err(error) => {
-                return self.add_dead_letter(topic, payload, RefusedMessage::payload(&error), context).map(Some);
+                return self
+                    .add_dead_letter(topic, payload, RefusedMessage::payload(&error), context)
+                    .map(Some);
             }
         };
         let names = parts.iter().map(|part| part.device.as_str());

@@ -68,7 +68,8 @@ impl WillQueue {
 
     /// Moves the wills that are due to those that wait, and drops those of clients that have come back. Calls `forget` for both.
     pub(super) fn take_due(&mut self, now_s: u32, forget: impl Fn(&Will, &Arc<WillOutcome>)) {
-        let is_over = |(due_s, outcome): &Due| *due_s <= now_s || outcome.is_continued() || outcome.has_ended();
+        let is_over =
+            |(due_s, outcome): &Due| *due_s <= now_s || outcome.is_continued() || outcome.has_ended();
         for ((_, outcome), will) in self.delayed.extract_if(.., |(due, _)| is_over(due)) {
             forget(&will, &outcome);
             match outcome.is_continued() {

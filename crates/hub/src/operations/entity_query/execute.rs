@@ -13,8 +13,8 @@ use crate::clock::system_now;
 use crate::entity_query::limits::QUERY_KEYS_ENTITIES_MAX;
 use crate::entity_query::{
     EntityCountQuery, EntityDataQuery, EntityFilter, EntityKey, EntityKeys, EntityPage, EntityQueryError,
-    EntityRow, KeyFilter, KeyKind, PageLink, Pattern, TimedValue, SortOrder, SortValue, check_filters, device_of,
-    directed, field, within,
+    EntityRow, KeyFilter, KeyKind, PageLink, Pattern, SortOrder, SortValue, TimedValue, check_filters,
+    device_of, directed, field, within,
 };
 use crate::hub::Hub;
 use crate::registry::{Entity, Page};

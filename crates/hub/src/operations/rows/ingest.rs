@@ -106,14 +106,21 @@ impl Hub {
     }
 
     /// Adds a refused payload to `batch` as a row of a series of the dead-letter table.
-    pub(crate) fn add_dead_letter_row(&self, series: SeriesId, dead_letter: DeadLetter<'_>, batch: &mut Batch) {
+    pub(crate) fn add_dead_letter_row(
+        &self,
+        series: SeriesId,
+        dead_letter: DeadLetter<'_>,
+        batch: &mut Batch,
+    ) {
         let mut row = batch.builder();
         row.field("door", ValueRef::String(dead_letter.door));
         row.field("topic", ValueRef::String(dead_letter.topic));
         row.field("reason", ValueRef::String(dead_letter.reason));
         match std::str::from_utf8(dead_letter.payload) {
             Ok(text) => row.field("payload", ValueRef::String(text)),
-            Err(_) => row.field("payload_base64", ValueRef::String(&BASE64_STANDARD.encode(dead_letter.payload))),
+            Err(_) => {
+                row.field("payload_base64", ValueRef::String(&BASE64_STANDARD.encode(dead_letter.payload)))
+            }
         }
         // Receipt times never repeat, so no dead letter overwrites another one.
         row.row(series, self.clock.next());

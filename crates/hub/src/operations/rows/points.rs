@@ -60,7 +60,8 @@ impl Hub {
         }
         if !points.dead_letters.is_empty() {
             let dead_letters = self.dead_letter_rows(&points, topic)?;
-            tickets.push(self.append_when_free(busy_timeout, || self.ingest(&dead_letters, DURABILITY)).await?);
+            tickets
+                .push(self.append_when_free(busy_timeout, || self.ingest(&dead_letters, DURABILITY)).await?);
         }
         for ticket in tickets {
             self.wait_until_durable(ticket, DURABILITY).await?;
@@ -74,7 +75,9 @@ impl Hub {
         let table = own_table(&self.registry.namespace(caller.tenant()), DEAD_LETTER_TABLE);
         let series = self.store.series(&SeriesKey::new(&table, &[(AUDIT_TAG, caller.login())])?)?;
         let mut batch = Batch::new();
-        points.dead_letters.each(topic, |dead_letter| self.add_dead_letter_row(series, dead_letter, &mut batch));
+        points
+            .dead_letters
+            .each(topic, |dead_letter| self.add_dead_letter_row(series, dead_letter, &mut batch));
         Ok(batch)
     }
 

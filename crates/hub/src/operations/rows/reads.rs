@@ -8,7 +8,7 @@ use store::LatestValue;
 
 use crate::caller::{Action, Caller};
 use crate::error::Error;
-use crate::history::{self, History, HistoryRequest, Reduction, RowSink, ValueSink, HeldTextBytes};
+use crate::history::{self, HeldTextBytes, History, HistoryRequest, Reduction, RowSink, ValueSink};
 use crate::hub::Hub;
 use crate::live::LiveConnection;
 use crate::series_owner::SeriesOwner;

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 use store::{SeriesSet, TagColumn, TagMatcher, TagPredicate};
 
-use super::series::{TaggedSeries, SeriesIndex, TagIndex};
+use super::series::{SeriesIndex, TagIndex, TaggedSeries};
 
 /// Number of values that are tried under one lock. This takes some tens of microseconds.
 const SLICE: usize = 1024;

@@ -303,7 +303,8 @@ fn a_server_that_goes_away_answers_what_it_has_and_gets_the_rest_again() {
     let mut client = Client::new(&driver);
     client.receive(&settings(&[])).unwrap();
     client.start(1);
-    let error = client.receive(&frame(FrameKind::GoAway, 0, 0, b"\0\0\0\x01\0\0\0\x0bslow down")).unwrap_err();
+    let error =
+        client.receive(&frame(FrameKind::GoAway, 0, 0, b"\0\0\0\x01\0\0\0\x0bslow down")).unwrap_err();
     assert!(error.contains("ENHANCE_YOUR_CALM slow down"), "{error}");
     let mut client = Client::new(&driver);
     client.receive(&settings(&[])).unwrap();

@@ -193,8 +193,8 @@ impl Test {
     /// of the same file may need none.
     pub(super) fn check_application(&self) -> Result<(), String> {
         let options = &self.options;
-        let asks =
-            self.kind == TestKind::Qps || (self.kind == TestKind::Cps && options.close == Closing::AfterRequest);
+        let asks = self.kind == TestKind::Qps
+            || (self.kind == TestKind::Cps && options.close == Closing::AfterRequest);
         if options.application != ApplicationKind::None {
             Ok(())
         } else if asks {

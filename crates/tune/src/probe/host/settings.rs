@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::files::HostFiles;
 use crate::observation::Group;
 use crate::rules::Product;
-use crate::value::{ValueKind, Value};
+use crate::value::{Value, ValueKind};
 
 /// Beginnings of parameter names that are files in `/proc/sys`.
 const SYSCTL: [&str; 4] = ["fs.", "kernel.", "net.", "vm."];

@@ -39,7 +39,10 @@ fn a_body_is_an_object_or_an_array() {
     let timed_value = Ok((1_700_000_000_000_000, Number::I64(1)));
     let point = point("1700000000", "1");
     assert_eq!(timed_values(&point), Ok(vec![timed_value.clone()]));
-    assert_eq!(timed_values(&format!(" [ {point} , {point} ]\r\n")), Ok(vec![timed_value.clone(), timed_value.clone()]));
+    assert_eq!(
+        timed_values(&format!(" [ {point} , {point} ]\r\n")),
+        Ok(vec![timed_value.clone(), timed_value.clone()])
+    );
     assert_eq!(timed_values(&format!("\u{feff}{point}")), Ok(vec![timed_value]));
     assert_eq!(timed_values("[]"), Ok(vec![]));
 }

@@ -87,7 +87,8 @@ impl Serialize for Latest<'_> {
             };
             let of_kind = Object(|| {
                 keys.iter().zip(values).map(|(key, timed_value)| {
-                    let (ts, value) = timed_value.as_ref().map_or((absent_at, &empty), |(ts, value)| (*ts, value));
+                    let (ts, value) =
+                        timed_value.as_ref().map_or((absent_at, &empty), |(ts, value)| (*ts, value));
                     (&key.key, TsValue { ts, value: Some(value), strict: false })
                 })
             });

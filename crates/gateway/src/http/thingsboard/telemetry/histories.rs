@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hub::caller::Caller;
-use hub::history::{Aggregation, HistoryRequest, Reduction, HeldTextBytes, check_intervals, check_values};
+use hub::history::{Aggregation, HeldTextBytes, HistoryRequest, Reduction, check_intervals, check_values};
 use hub::registry::Device;
 use hub::{Hub, SeriesOwner};
 use model::SeriesId;

@@ -150,8 +150,10 @@ impl AttributeSubscriptions {
         let hash = |timed_values: &Vec<(Timestamp, Value)>| {
             timed_values.first().map(|(ts, value)| (*ts, hash_of(&self.hashes, value)))
         };
-        let now: HashMap<String, (Timestamp, u64)> =
-            present.iter().filter_map(|(key, timed_values)| Some((key.clone(), hash(timed_values)?))).collect();
+        let now: HashMap<String, (Timestamp, u64)> = present
+            .iter()
+            .filter_map(|(key, timed_values)| Some((key.clone(), hash(timed_values)?)))
+            .collect();
         let named = bytes_of(subscription.wanted.keys.iter().flatten());
         subscription.held = self.share.hold(SUBSCRIPTION_BYTES + named + bytes_of(now.keys()))?;
         present.retain(|key, _| subscription.sent.get(key) != now.get(key));

@@ -56,7 +56,9 @@ impl Serialize for Rows<'_> {
                 id: *id,
                 latest: Latest { keys, values: &values.latest, now },
                 // ThingsBoard sends the newest first.
-                series: Object(|| values.series.iter().map(|(key, timed_values)| (key, Newest(timed_values)))),
+                series: Object(|| {
+                    values.series.iter().map(|(key, timed_values)| (key, Newest(timed_values)))
+                }),
                 aggregates: Object(|| values.aggregates.iter().map(|(id, compared)| (id, Both(compared)))),
             })
         };

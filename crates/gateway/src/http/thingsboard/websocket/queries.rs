@@ -147,7 +147,8 @@ impl Queries {
         attributes.dedup();
         let row = |(entity, series): &(Entity, Option<SeriesId>)| {
             let (entity, series) = (entity.clone(), *series);
-            let (latest, points) = (filter(&latest, SubscriptionKind::Latest)?, filter(&points, SubscriptionKind::History)?);
+            let (latest, points) =
+                (filter(&latest, SubscriptionKind::Latest)?, filter(&points, SubscriptionKind::History)?);
             Ok(Row { entity, series, latest, points, attributes: vec![None; attributes.len()] })
         };
         let rows = entities.iter().map(row).collect::<Result<Vec<Row>, OverBudget>>()?;
@@ -372,8 +373,9 @@ impl Queries {
             if let Some(filter) = &mut row.latest {
                 let is_live = |(key, _): &(&EntityKey, &Option<TimedValue>)| key.kind == KeyKind::TimeSeries;
                 let live = keys.iter().zip(&values.latest).filter(is_live);
-                let data: Data =
-                    live.filter_map(|(key, timed_value)| Some((key.key.clone(), vec![timed_value.clone()?]))).collect();
+                let data: Data = live
+                    .filter_map(|(key, timed_value)| Some((key.key.clone(), vec![timed_value.clone()?])))
+                    .collect();
                 filter.record(&data, &self.share, &self.hashes)?;
             }
             if let Some(filter) = &mut row.points {

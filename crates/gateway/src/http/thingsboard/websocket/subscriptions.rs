@@ -224,7 +224,8 @@ mod tests {
         for (series, updates) in by_series(&updates) {
             for id in all.of(series) {
                 for (key, timed_values) in all.news(id, &updates).unwrap().into_iter().flatten() {
-                    let timed_values = timed_values.iter().map(|update| (update.ts.micros(), update.value.clone()));
+                    let timed_values =
+                        timed_values.iter().map(|update| (update.ts.micros(), update.value.clone()));
                     found.push((id, key.to_owned(), timed_values.collect()));
                 }
             }
@@ -239,7 +240,10 @@ mod tests {
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         all.record_reply(1, &told).unwrap();
         let mut after = |updates: Vec<Update>| {
-            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, timed_values)| timed_values).collect::<Vec<_>>()
+            sort_out(&mut all, updates)
+                .into_iter()
+                .flat_map(|(_, _, timed_values)| timed_values)
+                .collect::<Vec<_>>()
         };
         let value = Value::I64;
         // The values are older than the initial reply, then older than an update. The session still drops a repetition of the reply.
@@ -259,7 +263,8 @@ mod tests {
     fn updates_of_one_wake_become_one_list_per_subscription() {
         let mut all = subscriptions();
         all.add(1, Uuid::nil(), Some(SeriesId(1)), None, SubscriptionKind::History).unwrap();
-        all.add(2, Uuid::nil(), Some(SeriesId(1)), Some(&["b".to_owned()]), SubscriptionKind::History).unwrap();
+        all.add(2, Uuid::nil(), Some(SeriesId(1)), Some(&["b".to_owned()]), SubscriptionKind::History)
+            .unwrap();
         all.add(3, Uuid::nil(), Some(SeriesId(2)), None, SubscriptionKind::History).unwrap();
         let updates =
             vec![update(1, "a", 20, 2), update(1, "b", 20, 3), update(1, "a", 10, 1), update(9, "a", 1, 1)];
@@ -306,7 +311,10 @@ mod tests {
         let told = Data::from([("a".to_owned(), vec![(Timestamp::from_micros(10), Value::I64(2))])]);
         let mut after = |updates: Vec<Update>| {
             all.record_reply(1, &told).unwrap();
-            sort_out(&mut all, updates).into_iter().flat_map(|(_, _, timed_values)| timed_values).collect::<Vec<_>>()
+            sort_out(&mut all, updates)
+                .into_iter()
+                .flat_map(|(_, _, timed_values)| timed_values)
+                .collect::<Vec<_>>()
         };
         let value = Value::I64;
         assert_eq!(after(vec![update(1, "a", 10, 2)]), []);

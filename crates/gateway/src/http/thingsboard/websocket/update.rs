@@ -44,7 +44,8 @@ pub(crate) type Data = BTreeMap<String, Vec<(Timestamp, Value)>>;
 
 /// About the length of values as text.
 pub(crate) fn bytes_of_data(data: &Data) -> usize {
-    let of_key = |timed_values: &Vec<_>| timed_values.iter().map(|(_, value)| bytes_of_value(value)).sum::<usize>();
+    let of_key =
+        |timed_values: &Vec<_>| timed_values.iter().map(|(_, value)| bytes_of_value(value)).sum::<usize>();
     data.iter().map(|(key, timed_values)| key.len() + of_key(timed_values)).sum()
 }
 

@@ -77,7 +77,9 @@ impl UpdateFilter {
         share: &Arc<Share>,
         hashes: &RandomState,
     ) -> Result<(), OverBudget> {
-        let of_key = |timed_values: &Vec<_>| if self.kind == SubscriptionKind::Latest { 1 } else { timed_values.len() };
+        let of_key = |timed_values: &Vec<_>| {
+            if self.kind == SubscriptionKind::Latest { 1 } else { timed_values.len() }
+        };
         let points: usize = data.values().map(of_key).sum();
         (self.replied, self.replied_bytes, self.is_old) = (HashMap::new(), None, false);
         self.replied_bytes = Some(share.hold(points * REMEMBERED_POINT_BYTES)?);
@@ -92,7 +94,8 @@ impl UpdateFilter {
         }
         if self.kind == SubscriptionKind::Latest {
             self.newest_bytes = share.hold(bytes_of(data.keys()))?;
-            let newest = data.iter().filter_map(|(key, timed_values)| Some((key.clone(), timed_values.last()?.0)));
+            let newest =
+                data.iter().filter_map(|(key, timed_values)| Some((key.clone(), timed_values.last()?.0)));
             self.newest = newest.collect();
         }
         Ok(())

@@ -180,14 +180,16 @@ pub(super) fn parse(
         }
         "system-time" => {
             predicates.note("max-delay", "elements come at their time", notes);
-            ExternalWrapper::SystemTime { period_ms: predicates.period("clock-period", 1_000, PERIOD_MS_MIN)? }
+            ExternalWrapper::SystemTime {
+                period_ms: predicates.period("clock-period", 1_000, PERIOD_MS_MIN)?,
+            }
         }
-        "memory-usage" => {
-            ExternalWrapper::MemoryUsage { period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)? }
-        }
-        "free-disk-space" => {
-            ExternalWrapper::FreeDiskSpace { period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)? }
-        }
+        "memory-usage" => ExternalWrapper::MemoryUsage {
+            period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)?,
+        },
+        "free-disk-space" => ExternalWrapper::FreeDiskSpace {
+            period_ms: predicates.period("sampling-rate", 1_000, PERIOD_MS_MIN)?,
+        },
         "multiformat" => {
             ExternalWrapper::Multiformat { period_ms: predicates.period("rate", 1_000, PERIOD_MS_MIN)? }
         }
