@@ -209,8 +209,8 @@ mod tests {
             ("a+", "not a topic filter"),
             ("a\0", "not a topic filter"),
             ("$share/g/a", "leave out $share"),
-            ("a/${decice}", "none of the levels"),
-            ("a/x${device}", "none of the levels"),
+            ("a/${decice}", "not one of the levels"),
+            ("a/x${device}", "not one of the levels"),
             (&long, "TOPIC_PATTERN_BYTES_MAX"),
             (&"/".repeat(128), "TOPIC_LEVELS_MAX"),
         ] {
