@@ -118,7 +118,7 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     }
     if !is_filter(pattern) {
         return Err(format!(
-            "{pattern:?} is not a topic filter: + and # are alone between slashes, # only at the end"
+            "{pattern:?} is not a topic filter: + and # must be alone between slashes, # only at the end"
         ));
     }
     if pattern.starts_with("$share/") {

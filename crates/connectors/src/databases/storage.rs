@@ -11,7 +11,7 @@ use virtual_sensors::{DatabaseOptions, Extent, OutputRow, SensorOutput, VirtualS
 
 use super::limits::{HISTORY_INTERVAL, HISTORY_ROWS_OVER_MIN};
 use super::{Database, DatabaseError, Pools, Table};
-use crate::follower::{Exporter, follow};
+use crate::exporter::{Exporter, follow};
 use crate::tasks;
 
 /// Keeps an exporter for each sensor with a storage, as sensors are loaded, changed and removed, until the runtime ends.

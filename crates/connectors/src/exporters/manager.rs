@@ -9,7 +9,7 @@ use super::email::EmailExporter;
 use super::mqtt::MqttExporter;
 use super::webhook::WebhookExporter;
 use crate::databases::{DatabaseExporter, Pools};
-use crate::follower::follow;
+use crate::exporter::follow;
 use crate::tasks;
 
 /// Exports until the runtime ends.

@@ -11,7 +11,7 @@ use wire::mqtt::{Connect, ProtocolVersion, Publish, QoS};
 use super::limits::{MQTT_ANSWER_TIMEOUT, MQTT_MESSAGES_MAX, MQTT_PACKET_BYTES_MAX, MQTT_READ_BYTES};
 use super::row;
 use crate::broker::{self, Stream};
-use crate::follower::Exporter;
+use crate::exporter::Exporter;
 
 /// The field whose text is the whole message, as in GSN.
 const RAW_FIELD: &str = "raw_packet";

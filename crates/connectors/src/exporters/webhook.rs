@@ -10,7 +10,7 @@ use virtual_sensors::{Method, OutputRow, SensorOutput, WebhookExport};
 
 use super::limits::{WEBHOOK_ROWS_MAX, WEBHOOK_TIMEOUT};
 use super::row;
-use crate::follower::Exporter;
+use crate::exporter::Exporter;
 
 /// Statuses that refuse what the body says: bad request, content too large, unsupported media type, unprocessable content. After
 /// each other status the same request may succeed later, for example when a key or a path is right again.

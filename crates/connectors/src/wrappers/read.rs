@@ -1,6 +1,6 @@
 //! Which wrapper reads a source.
 
-use virtual_sensors::External;
+use virtual_sensors::ExternalWrapper;
 
 use super::failure::Failure;
 use super::sink::ElementSink;

@@ -12,7 +12,7 @@ use lettre::Message;
 use tokio::time::sleep;
 use virtual_sensors::{EmailExport, OutputRow, SensorOutput};
 
-use crate::follower::Exporter;
+use crate::exporter::Exporter;
 use connection::{Connection, Outcome};
 use rate::Rate;
 

@@ -1,7 +1,7 @@
 //! The fields of the elements of a wrapper, if they are known before elements come.
 
 use super::csv_file::CsvFormat;
-use super::external::External;
+use super::external::ExternalWrapper;
 use super::form::Wrapper;
 use crate::virtual_sensors::descriptor::{Address, Field};
 

@@ -1,6 +1,6 @@
 //! The forms of wrappers.
 
-use super::external::External;
+use super::external::ExternalWrapper;
 
 /// Where the elements of a source come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The follower of the output of a sensor: reads its durable rows in batches, and moves the cursor when the target has taken them.
+//! What every exporter does: reads the durable rows of its sensor in batches, and moves the cursor when the target has taken them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use virtual_sensors::{FollowRequest, FollowerReport, OutputFollower, OutputRow, OutputRows, VirtualSensors};
 
 use crate::backoff::Backoff;
-use crate::limits::{FOLLOWER_LOOK_INTERVAL, FOLLOWER_PAUSE_MAX, FOLLOWER_ROWS_AT_ONCE};
+use crate::limits::{EXPORTER_LOOK_INTERVAL, EXPORTER_PAUSE_MAX, EXPORTER_ROWS_AT_ONCE};
 
 /// Writes rows to a target: a database, a broker or an address.
 pub(crate) trait Exporter: Send {
@@ -21,7 +21,7 @@ pub(crate) trait Exporter: Send {
 
     /// Rows that [`Self::write`] gets at once. The cursor moves after each write, so these may come again after a crash.
     fn rows_at_once(&self) -> usize {
-        FOLLOWER_ROWS_AT_ONCE
+        EXPORTER_ROWS_AT_ONCE
     }
 
     /// Rows that the target has refused for good. Rows of a failed write do not count.
@@ -43,7 +43,7 @@ pub(crate) async fn follow(
 ) {
     let Some(follower) = begin(&sensors, &request).await else { return };
     let mut report = FollowerReport::default();
-    let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
+    let mut backoff = Backoff::new(EXPORTER_PAUSE_MAX);
     loop {
         let Err(error) = deliver(&follower, &mut exporter, &mut report).await;
         let worked = std::mem::replace(&mut report.is_connected, false);
@@ -64,7 +64,7 @@ pub(crate) async fn follow(
 
 /// The follower of a sensor; `None` if the sensor was removed.
 async fn begin(sensors: &Arc<VirtualSensors>, request: &FollowRequest) -> Option<Arc<OutputFollower>> {
-    let mut backoff = Backoff::new(FOLLOWER_PAUSE_MAX);
+    let mut backoff = Backoff::new(EXPORTER_PAUSE_MAX);
     loop {
         let (sensors, request) = (Arc::clone(sensors), request.clone());
         let caller = Caller::local(sensors.tenant());
@@ -90,8 +90,8 @@ async fn deliver(
             note_refused(&*exporter, report);
             delivered(follower, rows).await?;
         } else if report.is_connected {
-            // The follower reads after the wait, woken or not: a missed wake costs no row.
-            drop(timeout(FOLLOWER_LOOK_INTERVAL, follower.appended()).await);
+            // The exporter reads after the wait, woken or not: a missed wake costs no row.
+            drop(timeout(EXPORTER_LOOK_INTERVAL, follower.appended()).await);
             continue;
         }
         report.is_connected = true;
